@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Compiler settings that hold for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, RelWithDebInfo or Debug" FORCE)
+endif()
+set(CMAKE_CXX_FLAGS_RELEASE "-O3 -DNDEBUG")
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
+
+find_program(WEFT_CCACHE ccache)
+if(WEFT_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+endif()
+
+add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  # GCC 12 and 13 report overlapping copies inside std::string's own operator+ (GCC bug 105651).
+  add_compile_options(-Wno-restrict)
+endif()
+if(WEFT_WERROR)
+  add_compile_options(-Werror)
+endif()
+
+# Results must be the same on every machine: no fused multiply-add where the source has two operations.
+add_compile_options(-ffp-contract=off)
+if(WEFT_NATIVE)
+  add_compile_options(-march=native)
+endif()
+
+if(WEFT_LTO)
+  include(CheckIPOSupported)
+  check_ipo_supported()
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
+
+if(WEFT_SANITIZE)
+  add_compile_options(-fsanitize=${WEFT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  add_link_options(-fsanitize=${WEFT_SANITIZE})
+endif()

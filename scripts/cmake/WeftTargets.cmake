@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft_room, weft_program and weft_tests: how folders become targets.
+
+# Everything that a program or a test links: the object files of all rooms, and what they need from outside. Object
+# files are linked whole, so a file whose only effect is to register itself is never dropped.
+add_library(weft_rooms INTERFACE)
+
+# weft_room(NAME [DEPENDS ROOM...] [LIBRARIES TARGET...])
+# The *.cpp of src/NAME, or of NAME for the open folders, become the object library weft_NAME. A room without *.cpp is
+# an interface library. main.cpp is left to weft_program.
+function(weft_room name)
+  cmake_parse_arguments(room "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  set(folder ${CMAKE_SOURCE_DIR}/src/${name})
+  if(NOT IS_DIRECTORY ${folder})
+    set(folder ${CMAKE_SOURCE_DIR}/${name})
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
+  list(TRANSFORM room_DEPENDS PREPEND weft_)
+  if(sources)
+    add_library(weft_${name} OBJECT ${sources})
+    set(scope PUBLIC)
+    target_sources(weft_rooms INTERFACE $<TARGET_OBJECTS:weft_${name}>)
+  else()
+    add_library(weft_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(weft_${name} ${scope} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_link_libraries(weft_${name} ${scope} ${room_DEPENDS} ${room_LIBRARIES} fmt::fmt)
+  # Names only the usage requirements: an object library's files do not travel through an interface library.
+  target_link_libraries(weft_rooms INTERFACE weft_${name})
+endfunction()
+
+# weft_program(NAME MAIN): the executable NAME, directly in the build folder.
+function(weft_program name main)
+  if(NOT EXISTS ${CMAKE_SOURCE_DIR}/${main})
+    message(WARNING "${main} is missing: the program ${name} is not built")
+    return()
+  endif()
+  add_executable(${name} ${main})
+  target_link_libraries(${name} PRIVATE weft_rooms)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
+endfunction()
+
+include(WeftTests)

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft_tests: every tests/**/*_test.{cpp,py,sh} becomes a ctest, without being named anywhere.
+#
+# Name: the path below tests/ without the ending, such as units/text. Label: the folder for conformance, parallel and
+# cli, otherwise unit; scripts carry the label script too. Targets tests_LABEL build all C++ tests of a label.
+# A line `MPI ranks: 1 2 4` in the opening comment of a test has it run under mpirun, once per number.
+# A line `Time limit: 900 s` there replaces the limit of 300 s.
+
+# What tests find in their environment: the program, the folders, and an OpenMPI that takes any number of ranks on any
+# machine, also as root and beside other tests.
+set(WEFT_TEST_ENVIRONMENT
+    WEFT=${CMAKE_BINARY_DIR}/weft
+    WEFT_SOURCE=${CMAKE_SOURCE_DIR}
+    WEFT_BUILD=${CMAKE_BINARY_DIR}
+    OMPI_ALLOW_RUN_AS_ROOT=1
+    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    OMPI_MCA_rmaps_base_oversubscribe=1
+    OMPI_MCA_hwloc_base_binding_policy=none
+    OMPI_MCA_mpi_yield_when_idle=1
+    OMPI_MCA_btl_vader_single_copy_mechanism=none
+    OMPI_MCA_btl_base_warn_component_unused=0
+    PYTHONDONTWRITEBYTECODE=1
+    # Neither OpenMPI nor ns-3 frees its process-wide tables at exit, so leaks of weft cannot be told from theirs.
+    ASAN_OPTIONS=detect_leaks=0
+    UBSAN_OPTIONS=print_stacktrace=1)
+
+# weft_add_test(NAME LABELS COMMAND...): one ctest, run in the source folder.
+function(weft_add_test name labels)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${labels}" ENVIRONMENT "${WEFT_TEST_ENVIRONMENT}" TIMEOUT 300)
+endfunction()
+
+# weft_test_label(VARIABLE PATH): the label of a test at PATH below tests/.
+function(weft_test_label variable path)
+  set(${variable} unit PARENT_SCOPE)
+  if(path MATCHES "^(conformance|parallel|cli)/")
+    set(${variable} ${CMAKE_MATCH_1} PARENT_SCOPE)
+  endif()
+endfunction()
+
+# weft_add_test_file(NAME LABELS FILE COMMAND...): the ctests of one file, as its opening comment wants them.
+function(weft_add_test_file name labels file)
+  set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit): ")
+  set(names ${name})
+  string(REGEX MATCH "MPI ranks: ([0-9 ]+)" ranks "${remarks}")
+  if(ranks)
+    set(names "")
+    string(STRIP "${CMAKE_MATCH_1}" ranks)
+    string(REPLACE " " ";" ranks ${ranks})
+    foreach(count ${ranks})
+      weft_add_test(${name}.${count} "${labels}" ${MPIEXEC_EXECUTABLE} -n ${count} ${ARGN})
+      set_tests_properties(${name}.${count} PROPERTIES PROCESSORS ${count})
+      list(APPEND names ${name}.${count})
+    endforeach()
+  else()
+    weft_add_test(${name} "${labels}" ${ARGN})
+  endif()
+  if(remarks MATCHES "Time limit: ([0-9]+) s")
+    set_tests_properties(${names} PROPERTIES TIMEOUT ${CMAKE_MATCH_1})
+  endif()
+endfunction()
+
+function(weft_cpp_tests)
+  set(tests ${CMAKE_SOURCE_DIR}/tests)
+  foreach(label unit conformance parallel cli)
+    add_custom_target(tests_${label})
+  endforeach()
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${tests} ${tests}/*_test.cpp)
+  foreach(file ${files})
+    string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
+    string(REPLACE "/" "_" target test_${name})
+    get_filename_component(folder ${file} DIRECTORY)
+    weft_test_label(label ${file})
+    add_executable(${target} ${tests}/${file})
+    # gtest_main is an archive: a test with a main of its own does not draw on it.
+    target_link_libraries(${target} PRIVATE weft_rooms GTest::gtest_main GTest::gtest)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${folder})
+    add_dependencies(tests_${label} ${target})
+    weft_add_test_file(${name} ${label} ${tests}/${file} $<TARGET_FILE:${target}>)
+  endforeach()
+endfunction()
+
+function(weft_script_tests)
+  set(tests ${CMAKE_SOURCE_DIR}/tests)
+  file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${tests} ${tests}/*_test.py ${tests}/*_test.sh)
+  foreach(file ${files})
+    string(REGEX REPLACE "_test\\.(py|sh)$" "" name ${file})
+    if(TEST ${name})
+      set(name ${file}) # a C++ test of the same name is beside it
+    endif()
+    weft_test_label(label ${file})
+    set(interpreter /usr/bin/python3)
+    if(file MATCHES "\\.sh$")
+      set(interpreter bash)
+    endif()
+    weft_add_test_file(${name} "${label};script" ${tests}/${file} ${interpreter} ${tests}/${file})
+  endforeach()
+endfunction()
+
+function(weft_tests)
+  weft_cpp_tests()
+  weft_script_tests()
+  weft_add_test(check/layers check /usr/bin/python3 scripts/check_layers)
+  weft_add_test(check/format check bash scripts/format --check)
+  if(EXISTS ${CMAKE_SOURCE_DIR}/validation/run_cases)
+    weft_add_test(validation/cases validation ${CMAKE_SOURCE_DIR}/validation/run_cases)
+    set_tests_properties(validation/cases PROPERTIES TIMEOUT 1800 PROCESSORS 2)
+  endif()
+endfunction()

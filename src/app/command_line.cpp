@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/command_line.hpp"
+
+#include <boost/program_options.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+#include "support/error.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+namespace {
+
+namespace po = boost::program_options;
+
+const std::vector<std::string> commands = {"run", "describe", "list", "bench"};
+const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw InputError(SourceLine{"weft", 0}, message + "; `weft --help` lists what there is");
+}
+
+po::options_description run_options() {
+  po::options_description options("weft run EXPERIMENT.yaml", 100);
+  auto add = options.add_options();
+  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: replace or add a value of the experiment");
+  add("output,o", po::value<std::string>(), "FILE.h5: results file (default: output.file of the experiment)");
+  add("engine", po::value<std::string>()->default_value("weft"), "weft, or ns3-default: the same model, one ns-3 event per packet");
+  add("seed", po::value<std::string>(), "N: replaces simulation.seed");
+  add("summary", po::value<std::string>()->default_value("table"), "table or json");
+  add("quiet", po::bool_switch(), "no progress, no table");
+  return options;
+}
+
+po::options_description describe_options() {
+  po::options_description options("weft describe EXPERIMENT.yaml", 100);
+  options.add_options()("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run")(
+      "seed", po::value<std::string>(), "N: as for run");
+  return options;
+}
+
+po::options_description bench_options() {
+  po::options_description options("weft bench", 100);
+  options.add_options()("json", po::value<std::string>(), "FILE: write cases and ratios")(
+      "quick", po::bool_switch(), "a tenth of the traffic");
+  return options;
+}
+
+po::variables_map parse(const std::vector<std::string>& words, po::options_description options,
+                        std::vector<std::string>& positional) {
+  options.add_options()("words", po::value<std::vector<std::string>>());
+  po::positional_options_description places;
+  places.add("words", -1);
+  po::variables_map values;
+  const auto style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
+  try {
+    po::store(po::command_line_parser(words).options(options).positional(places).style(style).run(), values);
+    po::notify(values);
+  } catch (const po::error& error) {
+    refuse(error.what());
+  }
+  if (values.count("words") != 0) positional = values["words"].as<std::vector<std::string>>();
+  return values;
+}
+
+void read_settings(const po::variables_map& values, CommandLine& line) {
+  if (values.count("set") != 0) {
+    for (const std::string& setting : values["set"].as<std::vector<std::string>>()) {
+      const auto equals = setting.find('=');
+      if (equals == std::string::npos || equals == 0)
+        refuse("--set found '" + setting + "'; KEY.PATH=VALUE is due, such as --set topology.k=8");
+      line.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    }
+  }
+  if (values.count("seed") != 0) {
+    const std::string seed = values["seed"].as<std::string>();
+    if (seed.empty() || seed.find_first_not_of("0123456789") != std::string::npos)
+      refuse("--seed found '" + seed + "'; a whole number of 0 or more is due");
+    line.settings.emplace_back("simulation.seed", seed);
+  }
+}
+
+std::string one_of(const std::string& option, const std::string& word, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), word) != known.end()) return word;
+  std::string all;
+  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  refuse(option + " found '" + word + "'" + did_you_mean(word, known) + "; known here: " + all);
+}
+
+void read_experiment_name(const std::vector<std::string>& positional, CommandLine& line) {
+  if (positional.empty()) refuse("`weft " + line.command + "` needs an experiment file");
+  if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "' after the experiment file");
+  line.experiment = positional[0];
+}
+
+}  // namespace
+
+CommandLine parse_command_line(int argc, const char* const* argv) {
+  CommandLine line;
+  for (int i = 0; i < argc; ++i) line.text += (i > 0 ? " " : "") + std::string(argv[i]);
+  if (argc < 2) refuse("no command was given");
+  line.command = argv[1];
+  std::vector<std::string> words(argv + 2, argv + argc);
+  if (line.command == "--help" || line.command == "-h" || line.command == "help" ||
+      std::find(words.begin(), words.end(), "--help") != words.end()) {
+    line.command = "help";
+    return line;
+  }
+  if (line.command == "--version" || line.command == "version") {
+    line.command = "version";
+    return line;
+  }
+  one_of("the command line", line.command, commands);
+  std::vector<std::string> positional;
+  if (line.command == "run") {
+    const auto values = parse(words, run_options(), positional);
+    read_settings(values, line);
+    read_experiment_name(positional, line);
+    if (values.count("output") != 0) line.output = values["output"].as<std::string>();
+    line.quiet = values["quiet"].as<bool>();
+    line.json_summary = one_of("--summary", values["summary"].as<std::string>(), {"table", "json"}) == "json";
+    if (one_of("--engine", values["engine"].as<std::string>(), {"weft", "ns3-default"}) == "ns3-default")
+      line.engine = EngineChoice::ns3_default;
+  } else if (line.command == "describe") {
+    read_settings(parse(words, describe_options(), positional), line);
+    read_experiment_name(positional, line);
+  } else if (line.command == "list") {
+    parse(words, po::options_description(), positional);
+    if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
+    if (!positional.empty()) line.list_what = one_of("weft list", positional[0], lists);
+  } else {
+    const auto values = parse(words, bench_options(), positional);
+    if (!positional.empty()) refuse("unexpected word '" + positional[0] + "'");
+    if (values.count("json") != 0) line.json_file = values["json"].as<std::string>();
+    line.quick = values["quick"].as<bool>();
+  }
+  return line;
+}
+
+std::string help_text() {
+  std::ostringstream text;
+  text << "weft simulates a training cluster packet by packet.\n\n"
+          "  weft run EXPERIMENT.yaml [options]   simulate; under `mpirun -n P` on P processes, with the same result\n"
+          "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
+          "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
+          "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
+          "  weft --help | --version\n\n"
+       << run_options() << '\n'
+       << describe_options() << '\n'
+       << bench_options()
+       << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in weft.\n";
+  return text.str();
+}
+
+}  // namespace weft

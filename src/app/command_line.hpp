@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The words after `weft`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/simulation.hpp"
+
+namespace weft {
+
+/// A parsed command line.
+struct CommandLine {
+  std::string command;  ///< run, describe, list, bench, help, version
+  std::string text;     ///< as typed, for the manifest
+  std::string experiment;
+  std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
+  std::string output;   ///< -o, or empty
+  EngineChoice engine = EngineChoice::weft;
+  bool json_summary = false;
+  bool quiet = false;
+  std::string list_what;  ///< topologies, collectives, ... or empty for all
+  std::string json_file;  ///< bench --json
+  bool quick = false;     ///< bench --quick
+};
+
+/// Throws InputError (without a file) that says what would be right.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+/// What `weft --help` prints.
+std::string help_text();
+
+}  // namespace weft

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// `weft describe`: what would run, without running it.
+#include <fmt/format.h>
+
+#include <iostream>
+#include <map>
+
+#include "app/commands.hpp"
+#include "app/prepare.hpp"
+#include "app/volume.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+void line(const std::string& name, const std::string& value) { std::cout << fmt::format("  {:<24} {}\n", name, value); }
+
+std::string binary(double bytes) {
+  const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  int unit = 0;
+  while (bytes >= 1024 && unit < 5) {
+    bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {}", bytes, units[unit]);
+}
+
+std::string counted(std::uint64_t value) {
+  std::string digits = std::to_string(value);
+  for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+    digits.insert(static_cast<std::size_t>(at), ",");
+  return digits;
+}
+
+void print_machine(const Experiment& experiment) {
+  const Topology& topology = *experiment.topology;
+  const ClusterGraph& graph = topology.graph;
+  std::cout << "machine\n";
+  line("topology", topology.kind);
+  line("hosts", counted(graph.host_count()));
+  line("switches", counted(graph.switch_count()));
+  std::map<std::pair<std::uint8_t, Bandwidth>, std::uint64_t> links;
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) ++links[{topology.link_class[l], graph.link(LinkId(l)).rate}];
+  for (const auto& [key, count] : links)
+    line("links, " + topology.link_classes[key.first], fmt::format("{} at {}", counted(count), to_text(key.second)));
+  line("routing", experiment.routing_name);
+  const NetworkParameters& network = experiment.network;
+  line("packets", fmt::format("{} payload, {} overhead; {}", to_text(network.mtu), to_text(network.data_overhead()),
+                              network.acks ? fmt::format("an ACK of {} each, window {}", to_text(network.ack),
+                                                         to_text(network.window))
+                                           : "no ACKs, unlimited window"));
+}
+
+void print_workload(const Experiment& experiment) {
+  std::cout << "workload\n";
+  line("ranks", counted(experiment.workload->ranks()));
+  for (const auto& [name, value] : experiment.workload->description()) line(name, value);
+}
+
+void print_volume(const Experiment& experiment) {
+  const Topology& topology = *experiment.topology;
+  const Volume volume = expected_volume(experiment);
+  std::cout << "expected\n";
+  line("operations", counted(volume.operations));
+  line("messages", counted(volume.messages));
+  line("payload", binary(static_cast<double>(volume.payload.count())));
+  for (std::size_t c = 0; c < topology.link_classes.size(); ++c)
+    line("on the wire, " + topology.link_classes[c], binary(static_cast<double>(volume.wire_by_class[c].count())));
+  line("data packets", counted(volume.data_packets));
+  line("ACKs and credits", counted(volume.control_packets));
+  line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops),
+                                  static_cast<double>(volume.packet_hops) / 1e7));
+  line("compute of the busiest", fmt::format("{:.3f} ms", volume.busiest_compute.seconds() * 1e3));
+  // Nodes and ports of the fabric, and one record per message.
+  const auto& graph = topology.graph;
+  const double fabric = 900.0 * graph.link_count() + 700.0 * graph.node_count();
+  line("memory, about", binary(fabric + 88.0 * static_cast<double>(volume.messages)));
+  line("results", experiment.output.file);
+}
+
+}  // namespace
+
+int describe_command(const CommandLine& command, ProcessGroup& group) {
+  Experiment experiment;
+  prepare(group, [&] { experiment = load_experiment(command.experiment, command.settings); });
+  if (group.rank() != 0) return exit_done;
+  std::cout << experiment.path << '\n';
+  print_machine(experiment);
+  print_workload(experiment);
+  print_volume(experiment);
+  return exit_done;
+}
+
+}  // namespace weft

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/experiment.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <filesystem>
+
+#include "graph/cluster_graph.hpp"
+
+namespace weft {
+namespace {
+
+const std::vector<std::string> partition_methods = {"auto", "groups", "pods", "metis", "random"};
+
+std::optional<std::uint32_t> parse_number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;
+  return value;
+}
+
+PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
+  const std::string text = spec.text();
+  const auto colon = text.find(':');
+  const std::string_view name = std::string_view(text).substr(0, colon);
+  const auto port = colon == std::string::npos ? std::nullopt : parse_number(std::string_view(text).substr(colon + 1));
+  const bool host = name.starts_with("host");
+  const auto number = parse_number(name.substr(host ? 4 : name.starts_with("switch") ? 6 : name.size()));
+  if (!port || !number)
+    throw spec.error(fmt::format("found '{}'; a port such as host3:0 or switch7:2 is due here", text));
+  const std::uint32_t count = host ? graph.host_count() : graph.switch_count();
+  if (*number >= count)
+    throw spec.error(fmt::format("there is no {}; this machine has {} {}", name, count, host ? "hosts" : "switches"));
+  const NodeId node(host ? *number : graph.host_count() + *number);
+  if (*port >= graph.ports(node).size())
+    throw spec.error(fmt::format("{} has no port {}; its ports are 0 to {}", name, *port, graph.ports(node).size() - 1));
+  return {node, *port, text};
+}
+
+OutputOptions read_output(const std::optional<Spec>& spec, const std::string& path, const ClusterGraph& graph) {
+  OutputOptions result;
+  result.file = std::filesystem::path(path).stem().string() + ".h5";
+  if (!spec) return result;
+  if (const auto value = spec->find("file")) result.file = value->text();
+  if (const auto value = spec->find("sampling")) {
+    result.sampling = value->time();
+    if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
+  }
+  if (const auto value = spec->find("operations")) result.operations = value->boolean();
+  if (const auto value = spec->find("pcap"))
+    for (const Spec& item : value->items()) result.pcap.push_back(read_port_name(item, graph));
+  spec->finish();
+  return result;
+}
+
+void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
+  if (!spec) return;
+  if (const auto value = spec->find("seed")) experiment.seed = static_cast<std::uint64_t>(value->integer(0));
+  if (const auto value = spec->find("partition")) experiment.partition = value->one_of(partition_methods);
+  spec->finish();
+}
+
+void read_routing(Experiment& experiment, const Spec& place) {
+  experiment.routing_name =
+      experiment.network.routing.empty() ? experiment.topology->routing : experiment.network.routing;
+  experiment.routing = RoutingRegistry::instance().find(experiment.routing_name)->make();
+  try {
+    experiment.routing->prepare(*experiment.topology, experiment.seed);
+  } catch (const InputError& error) {
+    throw place.error(fmt::format("routing '{}' does not suit this machine: {}", experiment.routing_name, error.what()));
+  }
+}
+
+std::unique_ptr<Workload> read_workload(const Spec& spec, const Experiment& experiment, const std::string& directory) {
+  const auto kind = spec.at("kind").one_of(WorkloadRegistry::instance().names());
+  WorkloadContext context;
+  context.hosts = experiment.topology->graph.host_count();
+  context.seed = experiment.seed;
+  const auto& graph = experiment.topology->graph;
+  context.host_rate = graph.link(graph.ports(NodeId(0))[0].link).rate;
+  context.mtu = experiment.network.mtu;
+  context.packet_overhead = experiment.network.data_overhead();
+  context.directory = directory;
+  return WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
+}
+
+}  // namespace
+
+Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory) {
+  Experiment experiment;
+  experiment.path = path;
+  experiment.text = spec.verbatim();
+  experiment.effective_text = spec.dump();
+  // All keys are looked at before the first is judged, so that a misspelt one is found by finish() and not as a missing one.
+  const auto topology = spec.find("topology");
+  const auto network = spec.find("network");
+  const auto workload = spec.find("workload");
+  const auto simulation = spec.find("simulation");
+  const auto output = spec.find("output");
+  spec.finish();
+  read_simulation(simulation, experiment);
+  experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
+  experiment.network = read_network_parameters(network);
+  read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
+  experiment.workload = read_workload(spec.at("workload"), experiment, directory);
+  experiment.output = read_output(output, path, experiment.topology->graph);
+  return experiment;
+}
+
+Experiment load_experiment(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings) {
+  Spec spec = Spec::load(path);
+  for (const auto& [key, value] : settings) spec.set(key, value);
+  const auto parent = std::filesystem::path(path).parent_path();
+  return read_experiment(spec, path, parent.empty() ? "." : parent.string());
+}
+
+}  // namespace weft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// An experiment file, read and checked: everything that a run needs to know.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fabric/network_parameters.hpp"
+#include "graph/topology_builder.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "schedule/workload.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// A port named in the file: "host3:0", "switch7:2".
+struct PortName {
+  NodeId node;
+  std::uint32_t port = 0;
+  std::string text;
+};
+
+/// The `output:` map.
+struct OutputOptions {
+  std::string file;
+  Time sampling;            ///< interval of /links_series; 0: none
+  bool operations = false;  ///< write /operations
+  std::vector<PortName> pcap;
+};
+
+struct Experiment {
+  std::string path;            ///< as named on the command line
+  std::string text;            ///< verbatim
+  std::string effective_text;  ///< after --set and --seed
+  std::uint64_t seed = 1;
+  std::string partition = "auto";
+  std::unique_ptr<Topology> topology;
+  NetworkParameters network;
+  std::string routing_name;
+  std::unique_ptr<RoutingAlgorithm> routing;
+  std::unique_ptr<Workload> workload;
+  OutputOptions output;
+};
+
+/// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Throws InputError.
+Experiment load_experiment(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings);
+
+/// The same from an open document; files that it names are relative to `directory`.
+Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory);
+
+}  // namespace weft

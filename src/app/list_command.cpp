@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// `weft list`: what can be named in an experiment.
+#include <fmt/format.h>
+
+#include <iostream>
+
+#include "app/commands.hpp"
+#include "graph/topology_builder.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "schedule/collective.hpp"
+#include "schedule/workload.hpp"
+
+namespace weft {
+namespace {
+
+template <class Interface>
+void print(const std::string& title) {
+  std::cout << title << '\n';
+  for (const auto& [name, entry] : Registry<Interface>::instance().entries())
+    std::cout << fmt::format("  {:<16} {}\n", name, entry.summary);
+}
+
+}  // namespace
+
+int list_command(const CommandLine& line, ProcessGroup& group) {
+  if (group.rank() != 0) return exit_done;
+  const auto wanted = [&line](const char* what) { return line.list_what.empty() || line.list_what == what; };
+  if (wanted("topologies")) print<TopologyBuilder>("topologies (topology.kind)");
+  if (wanted("collectives")) print<CollectiveAlgorithm>("collectives (workload.algorithm)");
+  if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
+  if (wanted("congestion-controls"))
+    std::cout << fmt::format("congestion-controls\n  {:<16} {}\n", "window",
+                             "a fixed window of unacknowledged bytes per queue pair (network.window)");
+  if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");
+  return exit_done;
+}
+
+}  // namespace weft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/simulation.hpp"
+
+#include <ns3/simulator.h>
+
+#include <chrono>
+
+#include "engine/parallel_simulator_impl.hpp"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others.
+void poll(const std::function<bool(Time)>* look, ns3::Time interval, bool* interrupted) {
+  if (ns3::Simulator::IsFinished()) return;
+  *interrupted = (*look)(Time::from_ps(ns3::Simulator::Now().GetTimeStep()));
+  if (*interrupted)
+    ns3::Simulator::Stop();
+  else
+    ns3::Simulator::Schedule(interval, &poll, look, interval, interrupted);
+}
+
+}  // namespace
+
+Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine)
+    : group_(std::move(group)), engine_(engine) {
+  const auto start = Clock::now();
+  partition_ = make_partition(*experiment.topology, static_cast<std::uint32_t>(group_.size()), experiment.partition,
+                              experiment.network.least_wire(), experiment.seed);
+  // The engine comes first: ns-3 must know it before anything is scheduled.
+  if (engine == EngineChoice::weft)
+    use_parallel_simulator(group_);
+  else
+    use_default_simulator();
+  fabric_ = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
+                                     *experiment.routing, experiment.seed,
+                                     engine == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events);
+  if (experiment.output.sampling > Time()) fabric_->set_sampling(experiment.output.sampling);
+  runtime_ = std::make_unique<Runtime>(*experiment.workload, *fabric_, experiment.output.operations);
+  fabric_->set_client(runtime_.get());
+  build_seconds_ = seconds_since(start);
+}
+
+Simulation::~Simulation() { ns3::Simulator::Destroy(); }
+
+RunFacts Simulation::run(const std::function<bool(Time)>& look) {
+  RunFacts facts;
+  facts.build_seconds = build_seconds_;
+  const auto start = Clock::now();
+  if (engine_ == EngineChoice::weft)
+    run_windows(look, facts);
+  else
+    run_reference(look, facts);
+  facts.wall_seconds = seconds_since(start);
+  facts.simulated = Time::from_ps(group_.maximum(fabric_->now().ps()));
+  facts.packet_hops = group_.sum(fabric_->packet_hops());
+  facts.events = group_.sum(fabric_->events());
+  facts.messages = group_.sum(runtime_->messages_delivered());
+  facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
+  facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
+  if (!facts.interrupted) fabric_->check_conservation(group_);
+  return facts;
+}
+
+void Simulation::run_windows(const std::function<bool(Time)>& look, RunFacts& facts) {
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
+  engine->attach(fabric_.get());
+  engine->set_between_windows(look);
+  ns3::Simulator::Run();
+  facts.interrupted = engine->stopped();
+  facts.windows = engine->windows();
+  facts.wait_seconds = engine->wait_seconds();
+  engine->attach(nullptr);
+}
+
+void Simulation::run_reference(const std::function<bool(Time)>& look, RunFacts& facts) {
+  const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(fabric_->lookahead().ps()));
+  ns3::Simulator::Schedule(interval, &poll, &look, interval, &facts.interrupted);
+  ns3::Simulator::Run();
+}
+
+std::uint64_t Simulation::unfinished_ranks() const { return group_.sum(runtime_->unfinished()); }
+
+}  // namespace weft

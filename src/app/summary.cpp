@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/summary.hpp"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+double hops_per_second(const Summary& summary) {
+  return summary.facts.wall_seconds > 0 ? static_cast<double>(summary.facts.packet_hops) / summary.facts.wall_seconds : 0;
+}
+
+nlohmann::ordered_json collective_json(const CollectiveResult& result) {
+  return {{"id", result.info.id},
+          {"kind", result.info.kind},
+          {"algorithm", result.info.algorithm},
+          {"label", result.info.label},
+          {"ranks", result.info.ranks},
+          {"bytes", result.info.bytes},
+          {"start_ps", result.start},
+          {"time_ps", result.time()},
+          {"algbw_GBps", result.algorithm_bandwidth()},
+          {"busbw_GBps", result.bus_bandwidth()}};
+}
+
+std::string in_unit(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  int step = 0;
+  while (value >= 1000 && step < 5) {
+    value /= 1000;
+    ++step;
+  }
+  return fmt::format("{:.4g} {}{}", value, prefixes[step], unit);
+}
+
+std::string readable(Time time) {
+  const double ps = static_cast<double>(time.ps());
+  if (ps < 1e3) return fmt::format("{} ps", time.ps());
+  if (ps < 1e6) return fmt::format("{:.3f} ns", ps * 1e-3);
+  if (ps < 1e9) return fmt::format("{:.3f} us", ps * 1e-6);
+  if (ps < 1e12) return fmt::format("{:.3f} ms", ps * 1e-9);
+  return fmt::format("{:.3f} s", ps * 1e-12);
+}
+
+// One line per (kind, algorithm, bytes), so that a training step with hundreds of buckets stays readable.
+std::string collective_lines(const Summary& summary) {
+  struct Group {
+    std::uint64_t count = 0;
+    std::uint32_t ranks = 0;
+    std::int64_t least = INT64_MAX;
+    std::int64_t most = 0;
+    double total = 0;
+    double busbw = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::int64_t>, Group> groups;
+  for (const CollectiveResult& result : summary.collectives) {
+    if (!result.finished()) continue;
+    Group& group = groups[{result.info.kind, result.info.algorithm, result.info.bytes}];
+    ++group.count;
+    group.ranks = result.info.ranks;
+    group.least = std::min(group.least, result.time());
+    group.most = std::max(group.most, result.time());
+    group.total += static_cast<double>(result.time());
+    group.busbw += result.bus_bandwidth();
+  }
+  if (groups.empty()) return "";
+  std::string text = fmt::format("\n  {:<16} {:<12} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>10}\n", "collective",
+                                 "algorithm", "ranks", "count", "size", "min time", "mean time", "max time", "busbw");
+  for (const auto& [key, group] : groups) {
+    const auto& [kind, algorithm, bytes] = key;
+    const auto count = static_cast<double>(group.count);
+    text += fmt::format("  {:<16} {:<12} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", kind, algorithm,
+                        group.ranks, group.count, to_text(Bytes(bytes)), readable(Time::from_ps(group.least)),
+                        readable(Time::from_ps(static_cast<std::int64_t>(group.total / count))),
+                        readable(Time::from_ps(group.most)), group.busbw / count);
+  }
+  if (summary.collective_count > summary.collectives.size())
+    text += fmt::format("  (the first {} of {} collectives; all are in the file)\n", summary.collectives.size(),
+                        summary.collective_count);
+  return text;
+}
+
+}  // namespace
+
+std::string summary_json(const Summary& summary) {
+  nlohmann::ordered_json json;
+  json["experiment"] = summary.experiment;
+  json["complete"] = summary.complete;
+  json["simulated_time_ps"] = summary.facts.simulated.ps();
+  json["wall_seconds"] = summary.facts.wall_seconds;
+  json["build_seconds"] = summary.facts.build_seconds;
+  json["packet_hops"] = summary.facts.packet_hops;
+  json["packet_hops_per_second"] = hops_per_second(summary);
+  json["events"] = summary.facts.events;
+  json["engine"] = summary.engine;
+  json["seed"] = summary.seed;
+  json["mpi_ranks"] = summary.mpi_ranks;
+  json["fingerprint"] = fmt::format("{:016x}", summary.fingerprint);
+  json["messages"] = summary.facts.messages;
+  json["bytes_delivered"] = summary.facts.bytes_delivered;
+  json["packets_dropped"] = 0;  // output queues have no limit: nothing can be dropped
+  json["output"] = summary.output;
+  json["parallel"] = {{"partition", summary.partition.method},
+                      {"cut_links", summary.partition.cut_links},
+                      {"balance", summary.partition.balance},
+                      {"lookahead_ps", summary.partition.cut_links > 0 ? summary.partition.lookahead.ps() : 0},
+                      {"windows", summary.facts.windows},
+                      {"wait_seconds", summary.facts.wait_seconds}};
+  json["fabric_memory_bytes"] = summary.memory_bytes;
+  json["collective_count"] = summary.collective_count;
+  json["collectives"] = nlohmann::ordered_json::array();
+  for (const CollectiveResult& result : summary.collectives) json["collectives"].push_back(collective_json(result));
+  return json.dump(2);
+}
+
+std::string summary_table(const Summary& summary) {
+  std::string text = fmt::format("\n  {}{}\n", summary.experiment, summary.complete ? "" : "  (interrupted: incomplete)");
+  const auto line = [&text](const std::string& name, const std::string& value) {
+    text += fmt::format("  {:<18} {}\n", name, value);
+  };
+  line("simulated time", readable(summary.facts.simulated));
+  line("wall time", fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
+  line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
+                                  in_unit(hops_per_second(summary), "/s")));
+  line("messages", fmt::format("{} ({} delivered, 0 packets dropped)", summary.facts.messages,
+                               in_unit(static_cast<double>(summary.facts.bytes_delivered), "B")));
+  std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
+  if (summary.mpi_ranks > 1)
+    processes += fmt::format(", {} partition, {} links cut, lookahead {}, {} windows, {:.0f} % waiting",
+                             summary.partition.method, summary.partition.cut_links,
+                             summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
+                             summary.facts.windows,
+                             100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
+  line("MPI ranks", processes + ")");
+  line("fingerprint", fmt::format("{:016x}", summary.fingerprint));
+  line("results", summary.output);
+  return text + collective_lines(summary);
+}
+
+}  // namespace weft

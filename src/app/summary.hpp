@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a run prints at its end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/experiment.hpp"
+#include "app/simulation.hpp"
+#include "results/collective_results.hpp"
+
+namespace weft {
+
+struct Summary {
+  std::string experiment;
+  std::string engine;
+  std::uint64_t seed = 1;
+  int mpi_ranks = 1;
+  RunFacts facts;
+  bool complete = false;
+  std::uint64_t fingerprint = 0;
+  std::string output;
+  Partition partition;      ///< without owners
+  Time inner_window;
+  std::uint64_t memory_bytes = 0;  ///< of the fabric on all processes
+  std::vector<CollectiveResult> collectives;
+  std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
+};
+
+/// One JSON object (README, "Summary").
+std::string summary_json(const Summary& summary);
+/// A table for people.
+std::string summary_table(const Summary& summary);
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// MPI from its initialisation to its end, as a scope.
+#include "engine/mpi_session.hpp"
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <limits>
+#include <string>
+
+namespace weft {
+namespace {
+
+/// Cores in this process's affinity mask.
+int allowed_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return std::numeric_limits<int>::max();
+  return CPU_COUNT(&set);
+}
+
+/// Cores' worth of time that the control group grants ("quota period" in microseconds, or "max period"), rounded up.
+/// Source: Linux kernel documentation, "Control Group v2", cpu.max.
+int granted_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return std::numeric_limits<int>::max();
+  return static_cast<int>(std::ceil(std::strtod(quota.c_str(), nullptr) / period));
+}
+
+int environment_number(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+}  // namespace
+
+bool shares_cores(int local_ranks) {
+  // mpirun binds each rank to a core of its own only if there are enough of them, and says so to the process.
+  const bool bound = environment_number("OMPI_MCA_orte_bound_at_launch", 0) != 0;
+  return (!bound && local_ranks > allowed_cores()) || local_ranks > granted_cores();
+}
+
+MpiSession::MpiSession(int& argc, char**& argv) {
+  if (shares_cores(environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1))) {
+    setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // what the user chose stays
+  }
+  MPI_Init(&argc, &argv);
+}
+
+MpiSession::~MpiSession() { MPI_Finalize(); }
+
+}  // namespace weft

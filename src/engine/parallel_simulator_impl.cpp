@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The engine's events, windows and clock.
+#include "engine/parallel_simulator_impl.hpp"
+
+#include <ns3/default-simulator-impl.h>
+#include <ns3/global-value.h>
+#include <ns3/make-event.h>
+#include <ns3/simulator.h>
+#include <ns3/string.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint32_t no_context = ns3::Simulator::NO_CONTEXT;
+// A window also ends after this many ns-3 events, so that interrupts are seen where no data path bounds it.
+constexpr int events_per_window = 1 << 14;
+
+constexpr std::uint32_t slot_of(std::uint32_t uid) { return uid - ns3::EventId::VALID; }
+
+/// Bind the global value and return the engine that ns3::Simulator has then.
+ns3::Ptr<ns3::SimulatorImpl> select_engine(const ns3::TypeId& type) {
+  ns3::GlobalValue::Bind("SimulatorImplementationType", ns3::StringValue(type.GetName()));
+  ns3::Ptr<ns3::SimulatorImpl> engine = ns3::Simulator::GetImplementation();
+  WEFT_EXPECT(engine->GetInstanceTypeId() == type,
+              "ns3::Simulator already uses {}: select {} before any other call of it, or after ns3::Simulator::Destroy()",
+              engine->GetInstanceTypeId().GetName(), type.GetName());
+  return engine;
+}
+
+}  // namespace
+
+NS_OBJECT_ENSURE_REGISTERED(ParallelSimulatorImpl);
+
+ns3::TypeId ParallelSimulatorImpl::GetTypeId() {
+  static const ns3::TypeId type = ns3::TypeId("weft::ParallelSimulatorImpl")
+                                      .SetParent<ns3::SimulatorImpl>()
+                                      .SetGroupName("weft")
+                                      .AddConstructor<ParallelSimulatorImpl>();
+  return type;
+}
+
+ParallelSimulatorImpl::ParallelSimulatorImpl() : context_(no_context) {}
+ParallelSimulatorImpl::~ParallelSimulatorImpl() = default;
+
+void ParallelSimulatorImpl::DoDispose() {
+  while (!queue_.empty()) queue_.pop().impl->Unref();
+  destroy_events_.clear();
+  SimulatorImpl::DoDispose();
+}
+
+// Scheduling ---------------------------------------------------------------------------------------------------------
+
+ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) {
+  const ns3::Ptr<ns3::EventImpl> owner(event, false);  // the reference with which the event comes, also if a check throws
+  const std::int64_t steps = delay.GetTimeStep();
+  WEFT_EXPECT(steps >= 0, "an event was scheduled {} steps in the past of {}", -steps, now_);
+  WEFT_EXPECT(steps < never - now_, "an event at {} + {} lies beyond the largest time", now_, steps);
+  const std::int64_t time = now_ + steps;
+  const std::int64_t earliest = advancing_ ? window_end_ : horizon_;
+  WEFT_EXPECT(time >= earliest,
+              "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this window (from "
+              "within the data path the delay must be at least its lookahead)",
+              now_, time, earliest);
+  const EventKey key{time, now_, scheduled_by_[context_]++, context_};
+  const std::uint32_t uid = ns3::EventId::VALID + queue_.insert(key, ns3::GetPointer(owner), context);
+  return ns3::EventId(owner, static_cast<std::uint64_t>(time), context, uid);
+}
+
+ns3::EventId ParallelSimulatorImpl::Schedule(const ns3::Time& delay, ns3::EventImpl* event) {
+  return insert(context_, delay, event);
+}
+
+void ParallelSimulatorImpl::ScheduleWithContext(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) {
+  insert(context, delay, event);
+}
+
+ns3::EventId ParallelSimulatorImpl::ScheduleNow(ns3::EventImpl* event) {
+  return insert(context_, ns3::TimeStep(0), event);
+}
+
+ns3::EventId ParallelSimulatorImpl::ScheduleDestroy(ns3::EventImpl* event) {
+  // The list takes over the reference with which the event comes.
+  return destroy_events_.emplace_back(ns3::Ptr<ns3::EventImpl>(event, false), static_cast<std::uint64_t>(now_), no_context,
+                                      ns3::EventId::DESTROY);
+}
+
+void ParallelSimulatorImpl::Remove(const ns3::EventId& id) {
+  if (id.GetUid() == ns3::EventId::DESTROY) {
+    const auto found = std::find(destroy_events_.begin(), destroy_events_.end(), id);
+    if (found != destroy_events_.end()) destroy_events_.erase(found);
+    return;
+  }
+  if (IsExpired(id)) return;
+  ns3::EventImpl* event = id.PeekEventImpl();
+  queue_.erase(slot_of(id.GetUid()));
+  event->Cancel();
+  event->Unref();  // the queue's reference; `id` still holds one
+}
+
+void ParallelSimulatorImpl::Cancel(const ns3::EventId& id) {
+  if (!IsExpired(id)) id.PeekEventImpl()->Cancel();
+}
+
+bool ParallelSimulatorImpl::IsExpired(const ns3::EventId& id) const {
+  ns3::EventImpl* event = id.PeekEventImpl();
+  if (event == nullptr || event->IsCancelled()) return true;
+  if (id.GetUid() == ns3::EventId::DESTROY) {
+    return std::find(destroy_events_.begin(), destroy_events_.end(), id) == destroy_events_.end();
+  }
+  return !queue_.holds(slot_of(id.GetUid()), event, static_cast<std::int64_t>(id.GetTs()));
+}
+
+ns3::Time ParallelSimulatorImpl::GetDelayLeft(const ns3::EventId& id) const {
+  return ns3::TimeStep(IsExpired(id) ? 0 : id.GetTs() - static_cast<std::uint64_t>(now_));
+}
+
+// Events are ordered by their keys, and no other order is wanted; but ns3::Simulator hands every engine a scheduler.
+void ParallelSimulatorImpl::SetScheduler(ns3::ObjectFactory /*factory*/) {}
+
+// Running ------------------------------------------------------------------------------------------------------------
+
+void ParallelSimulatorImpl::attach(DataPath* data_path) {
+  WEFT_EXPECT(!running_, "a data path was attached during a run, at {}", now_);
+  WEFT_EXPECT(data_path == nullptr || ns3::Time::GetResolution() == ns3::Time::PS,
+              "the data path counts picoseconds, but the resolution of ns3::Time is number {}: call "
+              "ns3::Time::SetResolution(ns3::Time::PS) first",
+              static_cast<int>(ns3::Time::GetResolution()));
+  data_path_ = data_path;
+}
+
+Time ParallelSimulatorImpl::local_next() const {
+  const std::int64_t event = queue_.empty() ? never : queue_.next_time();
+  const std::int64_t data = data_path_ == nullptr ? never : data_path_->next_time().ps();
+  return Time::from_ps(std::min(event, data));
+}
+
+void ParallelSimulatorImpl::Run() {
+  WEFT_EXPECT(!running_, "ns3::Simulator::Run() was called within a run, at {}", now_);
+  running_ = true;
+  stop_ = false;
+  for (Time begin = Time::from_ps(now_);;) {
+    const bool ask = (between_windows_ && between_windows_(begin)) || stop_;
+    const ProcessGroup::Agreement agreement = group_.agree(local_next(), ask);
+    stop_ = agreement.stop;
+    if (agreement.stop || agreement.next == Time::max()) break;
+    begin = agreement.next;
+    Time end = Time::max();
+    if (data_path_ != nullptr) {
+      const Time lookahead = data_path_->lookahead();
+      WEFT_EXPECT(lookahead > Time(), "the data path's lookahead is {} ps at {} ps", lookahead.ps(), begin.ps());
+      if (lookahead < end - begin) end = begin + lookahead;
+    }
+    run_window(end);
+    // Also after a local Stop(): the neighbours wait for this process's batch, and learn of the stop afterwards.
+    if (data_path_ != nullptr) data_path_->exchange(group_);
+    ++windows_;
+  }
+  settle_clock();
+  running_ = false;
+}
+
+void ParallelSimulatorImpl::run_window(Time end) {
+  window_end_ = end.ps();
+  int events = 0;
+  while (!stop_ && !queue_.empty() && queue_.next_time() < window_end_) {
+    // Ending a window early is always allowed: the next one begins no earlier than this one did.
+    if (events++ == events_per_window) return;
+    advance_data_path(queue_.next_time());
+    if (!stop_) run_one_event();
+  }
+  if (!stop_) advance_data_path(window_end_);
+}
+
+void ParallelSimulatorImpl::run_one_event() {
+  const EventQueue::Event event = queue_.pop();
+  WEFT_EXPECT(event.time >= now_, "an event of {} comes up at {}", event.time, now_);
+  now_ = event.time;
+  context_ = event.context;
+  ++event_count_;
+  event.impl->Invoke();  // does nothing if it was cancelled
+  event.impl->Unref();
+}
+
+void ParallelSimulatorImpl::advance_data_path(std::int64_t end) {
+  if (data_path_ == nullptr || end <= horizon_) return;
+  horizon_ = end;
+  const std::int64_t now = now_;
+  const std::uint32_t context = context_;
+  advancing_ = true;
+  data_path_->advance(Time::from_ps(end));
+  advancing_ = false;
+  now_ = now;
+  context_ = context;
+}
+
+void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
+  WEFT_EXPECT(advancing_, "a data path entered node {} at {} ps outside of advance()", context, time.ps());
+  WEFT_EXPECT(time.ps() < horizon_, "a data path entered node {} at {} ps, but was told to stay below {} ps", context,
+              time.ps(), horizon_);
+  now_ = time.ps();
+  context_ = context;
+}
+
+/// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which this process
+/// has come, so that what is scheduled next is not in the data path's past.
+void ParallelSimulatorImpl::settle_clock() {
+  context_ = no_context;
+  if (stop_) {
+    if (data_path_ != nullptr) now_ = std::max(now_, horizon_);
+    return;
+  }
+  if (data_path_ != nullptr) now_ = std::max(now_, data_path_->now().ps());
+  now_ = group_.maximum(now_);
+  horizon_ = now_;
+}
+
+void ParallelSimulatorImpl::Stop() { stop_ = true; }
+
+void ParallelSimulatorImpl::Stop(const ns3::Time& delay) {
+  Schedule(delay, ns3::MakeEvent(static_cast<void (*)()>(&ns3::Simulator::Stop)));
+}
+
+void ParallelSimulatorImpl::Destroy() {
+  while (!destroy_events_.empty()) {
+    const ns3::EventId id = destroy_events_.front();
+    destroy_events_.pop_front();
+    id.PeekEventImpl()->Invoke();
+  }
+}
+
+// State --------------------------------------------------------------------------------------------------------------
+
+bool ParallelSimulatorImpl::IsFinished() const { return stop_ || local_next() == Time::max(); }
+ns3::Time ParallelSimulatorImpl::Now() const { return ns3::TimeStep(static_cast<std::uint64_t>(now_)); }
+ns3::Time ParallelSimulatorImpl::GetMaximumSimulationTime() const { return ns3::TimeStep(never - 1); }
+std::uint32_t ParallelSimulatorImpl::GetSystemId() const { return static_cast<std::uint32_t>(group_.rank()); }
+std::uint32_t ParallelSimulatorImpl::GetContext() const { return context_; }
+std::uint64_t ParallelSimulatorImpl::GetEventCount() const { return event_count_; }
+
+// Selecting ----------------------------------------------------------------------------------------------------------
+
+ns3::Ptr<ParallelSimulatorImpl> use_parallel_simulator(ProcessGroup group) {
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(select_engine(ParallelSimulatorImpl::GetTypeId()));
+  engine->set_process_group(std::move(group));
+  return engine;
+}
+
+void use_default_simulator() { select_engine(ns3::DefaultSimulatorImpl::GetTypeId()); }
+
+}  // namespace weft

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The engine: ns-3's events and the lean data path in one clock, over MPI processes.
+#pragma once
+
+#include <ns3/event-id.h>
+#include <ns3/event-impl.h>
+#include <ns3/nstime.h>
+#include <ns3/object-factory.h>
+#include <ns3/ptr.h>
+#include <ns3/simulator-impl.h>
+#include <ns3/type-id.h>
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <unordered_map>
+
+#include "engine/data_path.hpp"
+#include "engine/event_queue.hpp"
+#include "engine/process_group.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// An ns3::SimulatorImpl without ns-3's MPI module: everything behind ns3::Simulator works as ns-3's manual states, on one
+/// process or on each of several. Three things are more exact than in ns3::DefaultSimulatorImpl:
+/// * Order: events run by (time, time at which they were scheduled, context that scheduled them, how many that context had
+///   scheduled before). Within one context this is ns-3's order of insertion; between contexts it does not depend on which
+///   other nodes live on this process. Outside of events the context is ns3::Simulator::NO_CONTEXT, which comes last.
+/// * Between windows all processes agree on the earliest next event; a window lasts for the data path's lookahead() and its
+///   end is exclusive. Without a data path nothing crosses between processes and a window is a fixed number of events.
+/// * After Run() the context is NO_CONTEXT, and if everything is finished Now() is the time of the last event or packet of
+///   any process.
+///
+/// ns3::Simulator::Stop() ends this process's part after the current event, and all others' at the next agreement; the moment
+/// at which *they* stop depends on the windows. Whoever wants results that do not depend on the number of processes schedules
+/// the same Stop(delay) on all of them.
+///
+/// Not thread-safe (ns-3's packets and objects are not either): parallel work is in processes.
+class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
+ public:
+  static ns3::TypeId GetTypeId();
+  ParallelSimulatorImpl();
+  ~ParallelSimulatorImpl() override;
+
+  // ns3::SimulatorImpl -----------------------------------------------------------------------------------------------
+  void Destroy() override;
+  bool IsFinished() const override;
+  void Stop() override;
+  void Stop(const ns3::Time& delay) override;
+  ns3::EventId Schedule(const ns3::Time& delay, ns3::EventImpl* event) override;
+  void ScheduleWithContext(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) override;
+  ns3::EventId ScheduleNow(ns3::EventImpl* event) override;
+  ns3::EventId ScheduleDestroy(ns3::EventImpl* event) override;
+  void Remove(const ns3::EventId& id) override;
+  void Cancel(const ns3::EventId& id) override;
+  bool IsExpired(const ns3::EventId& id) const override;
+  void Run() override;
+  ns3::Time Now() const override;
+  ns3::Time GetDelayLeft(const ns3::EventId& id) const override;
+  ns3::Time GetMaximumSimulationTime() const override;
+  void SetScheduler(ns3::ObjectFactory factory) override;
+  std::uint32_t GetSystemId() const override;
+  std::uint32_t GetContext() const override;
+  std::uint64_t GetEventCount() const override;
+
+  // Beyond ns-3 ------------------------------------------------------------------------------------------------------
+  /// The processes that share this simulation; alone() until set. Before Run().
+  void set_process_group(ProcessGroup group) { group_ = std::move(group); }
+  const ProcessGroup& process_group() const { return group_; }
+  /// The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
+  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none.
+  void attach(DataPath* data_path);
+  /// `look` is called before every window, with the beginning of the last one, the same on all processes: for progress and
+  /// interrupts. If it returns true on any process, all end their Run() before that window.
+  void set_between_windows(std::function<bool(Time now)> look) { between_windows_ = std::move(look); }
+  /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from there sees
+  /// both in GetContext() and Now().
+  void enter(std::uint32_t context, Time time);
+
+  /// The last Run() ended because of Stop() or the look between windows, not because everything was finished.
+  bool stopped() const { return stop_; }
+  std::uint64_t windows() const { return windows_; }
+  /// Wall-clock seconds that this process has waited for the others.
+  double wait_seconds() const { return group_.wait_seconds(); }
+
+ private:
+  void DoDispose() override;
+  ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
+  Time local_next() const;
+  void run_window(Time end);
+  void run_one_event();
+  void advance_data_path(std::int64_t end);
+  void settle_clock();
+
+  ProcessGroup group_ = ProcessGroup::alone();
+  DataPath* data_path_ = nullptr;
+  std::function<bool(Time)> between_windows_;
+
+  EventQueue queue_;
+  std::unordered_map<std::uint32_t, std::uint64_t> scheduled_by_;  // context -> events that it has scheduled
+  std::list<ns3::EventId> destroy_events_;
+
+  std::int64_t now_ = 0;         // in ns-3's resolution
+  std::int64_t horizon_ = 0;     // up to here (exclusive) the data path has advanced
+  std::int64_t window_end_ = 0;  // exclusive
+  std::uint32_t context_;
+  bool stop_ = false;
+  bool running_ = false;
+  bool advancing_ = false;
+  std::uint64_t event_count_ = 0;
+  std::uint64_t windows_ = 0;
+};
+
+/// Let ns3::Simulator use a ParallelSimulatorImpl of these processes. Before the first ns3::Simulator call (so also before the
+/// first ns3::Node), or after ns3::Simulator::Destroy(). Throws InternalError if ns3::Simulator already uses another engine.
+ns3::Ptr<ParallelSimulatorImpl> use_parallel_simulator(ProcessGroup group = ProcessGroup::alone());
+
+/// Let ns3::Simulator use ns3::DefaultSimulatorImpl, ns-3's own engine. When and throws: as use_parallel_simulator().
+void use_default_simulator();
+
+}  // namespace weft

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The MPI processes that share one simulation.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "units/time.hpp"
+
+namespace weft {
+
+/// A communicator of MPI ranks with the few exchanges that the engine needs. Does not own MPI_Init/Finalize (see MpiSession)
+/// nor the communicator.
+class ProcessGroup {
+ public:
+  /// `largest_message`: batches above this many bytes travel in several MPI messages, because MPI counts are 31 bit. The same
+  /// number on all ranks, in [1, 2^31).
+  explicit ProcessGroup(MPI_Comm communicator, std::size_t largest_message = std::size_t{1} << 30);
+  /// This process alone (no MPI call is made by any function).
+  static ProcessGroup alone();
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  MPI_Comm communicator() const { return communicator_; }
+
+  /// What all ranks agree on between two windows.
+  struct Agreement {
+    Time next;          ///< earliest next event of any rank; Time::max() if none
+    bool stop = false;  ///< some rank asked to stop (Simulator::Stop, interrupt)
+  };
+  /// Collective.
+  Agreement agree(Time next, bool stop);
+
+  /// Send one batch of bytes to each neighbour rank and receive one from each (possibly empty). outgoing[i] goes to neighbours[i];
+  /// incoming[i] is resized and filled with what neighbours[i] sent. Both sides list each other as neighbours,
+  /// once, and never themselves.
+  void exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
+                std::span<std::vector<std::byte>> incoming);
+
+  std::uint64_t sum(std::uint64_t value) const;  ///< over all ranks, modulo 2^64
+  std::int64_t maximum(std::int64_t value) const;
+  std::int64_t minimum(std::int64_t value) const;
+  /// Wall-clock seconds that this rank has spent waiting in agree() and exchange().
+  double wait_seconds() const { return wait_seconds_; }
+
+ private:
+  ProcessGroup() = default;
+  void receive_batch(int neighbour, std::vector<std::byte>& batch) const;
+
+  MPI_Comm communicator_ = MPI_COMM_SELF;
+  int rank_ = 0;
+  int size_ = 1;
+  std::size_t largest_message_ = 0;
+  double wait_seconds_ = 0;
+  std::vector<MPI_Request> requests_;
+};
+
+}  // namespace weft

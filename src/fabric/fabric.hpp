@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The packet-level network: hosts with NICs, output-queued switches, links. One object per MPI process holds the nodes that
+// the process owns; links over the cut end in batches for the neighbour processes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/data_path.hpp"
+#include "fabric/host_client.hpp"
+#include "fabric/network_parameters.hpp"
+#include "fabric/node_calendar.hpp"
+#include "fabric/port.hpp"
+#include "fabric/port_tap.hpp"
+#include "graph/partition.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "transport/ideal_time.hpp"
+#include "transport/queue_pair.hpp"
+#include "transport/receiver_table.hpp"
+
+namespace weft {
+
+/// Counters of one direction of a link, read when the run has ended.
+struct LinkCounters {
+  std::uint32_t directed_link = 0;
+  NodeId from;
+  NodeId to;
+  std::uint32_t from_port = 0;
+  std::int64_t bytes = 0;
+  std::int64_t payload_bytes = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t data_packets = 0;
+  std::int64_t busy_ps = 0;
+  std::int64_t peak_queue_bytes = 0;
+  double queue_byte_ps = 0;  ///< integral over time of the bytes that wait (not those in transmission)
+};
+
+/// What a port did within one sampling interval; intervals in which it was idle have none.
+struct PortSample {
+  std::uint32_t directed_link = 0;
+  std::uint32_t interval = 0;
+  std::int64_t busy_ps = 0;
+  std::int64_t queue_bytes = 0;
+};
+
+/// The model. Order of things at one node and time: packet arrivals by their tie key, then timers in the order in which they
+/// were set, then one decision of the NIC what to send. Nothing depends on the partition.
+///
+/// Queueing: switches are output-queued, first in first out, without a buffer limit, so that a packet that reaches its output at t
+/// leaves at max(t, port free) + serialisation, known at once: one visit per packet-hop. A NIC sends when its port is free:
+/// ACKs and credits first, then one packet of each ready queue pair in turn.
+class Fabric final : public DataPath {
+ public:
+  /// How time advances: by windows of this class, or by one ns-3 event per packet arrival (the reference).
+  enum class Drive { windows, ns3_events };
+
+  Fabric(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
+         const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive);
+  ~Fabric() override;
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  void set_client(HostClient* client) { client_ = client; }
+  /// Record a sample of every port each `interval` (> 0). Before the run.
+  void set_sampling(Time interval);
+  /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not owned here.
+  void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
+  /// Change the rate of one direction of a link before the run.
+  void set_rate(NodeId node, std::uint32_t port, Bandwidth rate);
+
+  // For the software of owned hosts -----------------------------------------------------------------------------------
+  const std::vector<std::uint32_t>& hosts() const { return owned_hosts_; }
+  bool owns(NodeId node) const { return local_of_[node.value()] != no_slot; }
+  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination);
+  /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets.
+  void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0);
+  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair);
+  void set_timer(std::uint32_t host, Time at, std::uint64_t token);
+  const NetworkParameters& parameters() const { return parameters_; }
+
+  // DataPath ---------------------------------------------------------------------------------------------------------
+  Time next_time() const override;
+  void advance(Time end) override;
+  Time lookahead() const override;
+  void exchange(ProcessGroup& group) override;
+  Time now() const override { return Time::from_ps(now_); }
+
+  // Results ----------------------------------------------------------------------------------------------------------
+  std::uint64_t packet_hops() const;
+  std::uint64_t events() const { return events_; }
+  std::uint64_t inner_windows() const { return inner_windows_; }
+  Time inner_window() const { return Time::from_ps(window_length_); }
+  std::vector<LinkCounters> link_counters() const;
+  /// Samples up to `end`, closing the last interval there. Moves them out.
+  std::vector<PortSample> take_samples(Time end);
+  std::uint64_t messages_in_flight() const { return messages_.live(); }
+  /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError otherwise. Collective.
+  void check_conservation(ProcessGroup& group);
+  /// Bytes of memory that this process's nodes, ports and queues hold.
+  std::uint64_t memory_bytes() const;
+
+ private:
+  struct Timer {
+    std::int64_t time;
+    std::uint64_t number;  // order of setting at this host
+    std::uint64_t token;
+    bool operator>(const Timer& other) const {
+      return time != other.time ? time > other.time : number > other.number;
+    }
+  };
+  struct Host {
+    std::int64_t send_time = never;          // next decision of the NIC
+    std::uint64_t messages = 0;              // posted so far: message numbers
+    std::uint64_t timers_set = 0;
+    std::vector<Timer> timers;               // binary heap, earliest first
+    std::vector<Packet> control;             // ACKs and credits to send, in order
+    std::size_t control_head = 0;
+    std::vector<std::uint32_t> ready;        // ring of ready queue pairs
+    std::size_t ready_head = 0;
+    std::vector<QueuePair> queue_pairs;
+    ReceiverTable receivers;
+  };
+  struct Node {
+    std::uint32_t id = 0;
+    std::uint32_t first_port = 0;
+    std::uint32_t ports = 0;
+    std::uint32_t host = no_slot;  // index into host_states_
+  };
+  struct Arrival {
+    std::uint64_t key;  // time within the window, then tie bits
+    const Packet* packet;
+    std::uint32_t port;
+    std::uint32_t offset;  // of its place in the port's queue beyond the head
+  };
+  struct Neighbour {
+    int process = 0;
+    std::vector<std::uint32_t> incoming_port;  // [cut links towards us] -> port index here
+    std::vector<std::uint32_t> outgoing_port;  // [cut links towards it] -> port index here
+  };
+  static constexpr std::int64_t never = INT64_MAX;
+  /// Marks a timer of the fabric itself (a message sent without ACKs has left); tokens of the client stay below it.
+  static constexpr std::uint64_t sent_token = std::uint64_t{1} << 63;
+
+  // fabric_build.cpp
+  void build_nodes(const Partition& partition, int process);
+  void build_cut(const Partition& partition, int process);
+  void set_port_times(OutputPort& port, Bandwidth rate) const;
+  std::uint32_t path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair);
+
+  // fabric_switch.cpp
+  void run_node(std::uint32_t local, std::int64_t end);
+  void run_switch(const Node& node, std::int64_t end);
+  void gather(const Node& node, std::int64_t end);
+  bool arrives_before(const Arrival& a, const Arrival& b) const;
+  void transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet);
+  void push_local(std::uint32_t port_index, const Packet& packet, std::uint32_t node);
+  void export_packet(OutputPort& port, const Packet& packet);
+  std::int64_t node_next_time(const Node& node) const;
+  void flush_samples(OutputPort& port, std::int64_t now);
+
+  // fabric_host.cpp
+  void run_host(const Node& node, std::int64_t end);
+  void host_receive(const Node& node, Host& host, const Packet& packet);
+  void host_send(const Node& node, Host& host, std::int64_t now);
+  void wake_sender(const Node& node, Host& host, std::int64_t now);
+  void wake_node(std::uint32_t local, std::int64_t time);
+  void list_if_ready(Host& host, std::uint32_t queue_pair);
+  const Node& node_of_host(std::uint32_t host) const { return nodes_[local_of_[host]]; }
+
+  // fabric_reference.cpp
+  void schedule_arrival(std::uint32_t local, std::int64_t time);
+  void schedule_wake(std::uint32_t local);
+  void reference_arrival(std::uint32_t local);
+  void reference_drain(std::uint32_t local);
+
+  const Topology& topology_;
+  NetworkParameters parameters_;
+  const RoutingAlgorithm& routing_;
+  std::uint64_t seed_;
+  Drive drive_;
+  HostClient* client_ = nullptr;
+  std::int64_t mtu_ = 0;
+  std::int64_t window_ = 0;
+
+  std::vector<std::uint32_t> local_of_;  // [nodes] -> local index or no_slot
+  std::vector<Node> nodes_;
+  std::vector<std::uint32_t> owned_hosts_;
+  std::vector<Host> host_states_;
+  std::vector<std::uint32_t> local_of_port_;  // [local ports] -> local node
+  std::vector<OutputPort> outputs_;   // [local ports]
+  std::vector<InputQueue> inputs_;    // [local ports]: packets on their way to this node through that port
+  std::vector<std::int64_t> heads_;   // [local ports]: arrival time of the first of them, or never
+  std::vector<std::vector<PathLink>> profiles_;
+  MessagePool messages_;
+
+  NodeCalendar calendar_;
+  std::int64_t window_length_ = 1;
+  std::int64_t lookahead_ = 0;
+  std::int64_t now_ = 0;
+  bool in_node_ = false;
+  std::uint64_t events_ = 0;
+  std::uint64_t inner_windows_ = 0;
+
+  std::vector<Neighbour> neighbours_;
+  std::vector<int> neighbour_processes_;
+  std::vector<std::vector<std::byte>> outgoing_;
+  std::vector<std::vector<std::byte>> incoming_;
+
+  std::vector<Arrival> arrivals_;
+  std::vector<Arrival> merged_;
+  std::vector<std::uint32_t> runs_;
+  std::vector<RouteRequest> requests_;
+  std::vector<std::uint16_t> routes_;
+  std::vector<std::uint32_t> current_nodes_;
+
+  std::int64_t sampling_ = 0;
+  std::vector<PortSample> samples_;
+  std::vector<std::vector<std::shared_ptr<PortTap>>> taps_;  // [local ports], empty if no tap at all
+
+  struct ReferenceState {
+    std::int64_t drain_at = -1;
+    std::int64_t wake_at = never;
+  };
+  std::vector<ReferenceState> reference_;
+};
+
+}  // namespace weft

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Laying out the nodes, ports and cut links of one process.
+#include <algorithm>
+
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+Fabric::Fabric(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
+               const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive)
+    : topology_(topology),
+      parameters_(parameters),
+      routing_(routing),
+      seed_(seed),
+      drive_(drive),
+      mtu_(parameters.mtu.count()),
+      window_(parameters.acks ? parameters.window.count() : INT64_MAX) {
+  build_nodes(partition, process);
+  build_cut(partition, process);
+}
+
+Fabric::~Fabric() = default;
+
+void Fabric::set_port_times(OutputPort& port, Bandwidth rate) const {
+  port.rate_bps = rate.bps();
+  port.full_packet = serialization_time(parameters_.mtu + parameters_.data_overhead(), rate).ps();
+  port.control_packet = serialization_time(parameters_.control_wire(), rate).ps();
+}
+
+void Fabric::build_nodes(const Partition& partition, int process) {
+  const ClusterGraph& graph = topology_.graph;
+  local_of_.assign(graph.node_count(), no_slot);
+  std::uint32_t ports = 0;
+  for (std::uint32_t id = 0; id < graph.node_count(); ++id) {
+    if (partition.owner[id] != process) continue;
+    Node node;
+    node.id = id;
+    node.first_port = ports;
+    node.ports = static_cast<std::uint32_t>(graph.ports(NodeId(id)).size());
+    ports += node.ports;
+    if (graph.is_host(NodeId(id))) {
+      node.host = static_cast<std::uint32_t>(owned_hosts_.size());
+      owned_hosts_.push_back(id);
+    }
+    local_of_[id] = static_cast<std::uint32_t>(nodes_.size());
+    nodes_.push_back(node);
+    local_of_port_.insert(local_of_port_.end(), node.ports, local_of_[id]);
+  }
+  host_states_.resize(owned_hosts_.size());
+  outputs_.resize(ports);
+  inputs_.resize(ports);
+  heads_.assign(ports, never);
+  calendar_.resize(nodes_.size());
+  if (drive_ == Drive::ns3_events) reference_.resize(nodes_.size());
+
+  std::int64_t least = never;
+  for (const Node& node : nodes_) {
+    const auto ends = graph.ports(NodeId(node.id));
+    for (std::uint32_t p = 0; p < node.ports; ++p) {
+      const PortEnd& end = ends[p];
+      const LinkProperties& link = graph.link(end.link);
+      OutputPort& port = outputs_[node.first_port + p];
+      port.directed_link = directed(end.link, end.direction);
+      port.after = link.delay.ps() + (graph.is_host(end.peer) ? 0 : parameters_.switch_latency.ps());
+      set_port_times(port, link.rate);
+      // The packets that come in through this port travel the other direction of the link.
+      inputs_[node.first_port + p].tie_salt = mix64(seed_ ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
+      const std::uint32_t peer = local_of_[end.peer.value()];
+      if (peer != no_slot) {
+        port.peer_node = peer;
+        port.peer_port = nodes_[peer].first_port + end.peer_port;
+      }
+    }
+  }
+  // The inner window is the same on every process: the least time from sending to arriving over any link of the machine.
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const LinkProperties& link = graph.link(LinkId(l));
+    least = std::min(least, (link.delay + serialization_time(parameters_.least_wire(), link.rate)).ps());
+  }
+  // Times within a window must fit the sort key.
+  constexpr std::int64_t longest_window = std::int64_t{1} << 40;
+  window_length_ = std::clamp<std::int64_t>(least, 1, longest_window);
+}
+
+void Fabric::build_cut(const Partition& partition, int process) {
+  const ClusterGraph& graph = topology_.graph;
+  lookahead_ = partition.lookahead.ps();
+  // A process alone looks up now and then, for interrupts and progress.
+  if (partition.lookahead == Time::max()) lookahead_ = window_length_ * 256;
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const LinkProperties& link = graph.link(LinkId(l));
+    const int owners[2] = {partition.owner[link.ends[0].value()], partition.owner[link.ends[1].value()]};
+    if (owners[0] == owners[1] || (owners[0] != process && owners[1] != process)) continue;
+    const unsigned here = owners[0] == process ? 0 : 1;
+    const int other = owners[1 - here];
+    const auto at = std::lower_bound(neighbour_processes_.begin(), neighbour_processes_.end(), other);
+    const auto index = at - neighbour_processes_.begin();
+    if (at == neighbour_processes_.end() || *at != other) {
+      neighbour_processes_.insert(at, other);
+      neighbours_.insert(neighbours_.begin() + index, Neighbour{other, {}, {}});
+    }
+    Neighbour& neighbour = neighbours_[static_cast<std::size_t>(index)];
+    const std::uint32_t port = nodes_[local_of_[link.ends[here].value()]].first_port + link.ports[here];
+    // Both sides list the links between them in the order of link ids, so that a position names a link.
+    neighbour.incoming_port.push_back(port);
+    neighbour.outgoing_port.push_back(port);
+  }
+  for (std::uint32_t n = 0; n < neighbours_.size(); ++n) {
+    for (std::uint32_t i = 0; i < neighbours_[n].outgoing_port.size(); ++i) {
+      OutputPort& port = outputs_[neighbours_[n].outgoing_port[i]];
+      port.peer_port = OutputPort::remote | i;
+      port.peer_node = n;
+    }
+  }
+  outgoing_.resize(neighbours_.size());
+  incoming_.resize(neighbours_.size());
+}
+
+void Fabric::set_sampling(Time interval) {
+  sampling_ = interval.ps();
+  for (OutputPort& port : outputs_) port.next_sample = sampling_;
+}
+
+void Fabric::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap) {
+  const std::uint32_t local = local_of_[node.value()];
+  if (local == no_slot) return;
+  taps_.resize(outputs_.size());
+  const std::uint32_t index = nodes_[local].first_port + port;
+  taps_[index].push_back(std::move(tap));
+  outputs_[index].tapped = true;
+}
+
+void Fabric::set_rate(NodeId node, std::uint32_t port, Bandwidth rate) {
+  const std::uint32_t local = local_of_[node.value()];
+  if (local != no_slot) set_port_times(outputs_[nodes_[local].first_port + port], rate);
+}
+
+std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {
+  const ClusterGraph& graph = topology_.graph;
+  const RouteRequest request{source, destination, queue_pair};
+  std::vector<PathLink> path;
+  NodeId at(source);
+  while (at.value() != destination) {
+    std::uint16_t out = 0;
+    routing_.route(at, {&request, 1}, &out);
+    const PortEnd& end = graph.ports(at)[out];
+    const LinkProperties& link = graph.link(end.link);
+    path.push_back({link.rate, link.delay + (graph.is_host(end.peer) ? Time() : parameters_.switch_latency)});
+    at = end.peer;
+    WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);
+  }
+  const auto found = std::find(profiles_.begin(), profiles_.end(), path);
+  if (found != profiles_.end()) return static_cast<std::uint32_t>(found - profiles_.begin());
+  profiles_.push_back(std::move(path));
+  return static_cast<std::uint32_t>(profiles_.size() - 1);
+}
+
+std::uint32_t Fabric::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
+  WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host);
+  auto& list = host_states_[node_of_host(host).host].queue_pairs;
+  const auto number = static_cast<std::uint32_t>(list.size());
+  list.emplace_back(destination, number, path_profile(host, destination, number));
+  return number;
+}
+
+std::uint64_t Fabric::memory_bytes() const {
+  std::uint64_t bytes = nodes_.capacity() * sizeof(Node) + host_states_.capacity() * sizeof(Host) +
+                        outputs_.capacity() * (sizeof(OutputPort) + sizeof(InputQueue) + sizeof(std::int64_t));
+  for (const InputQueue& queue : inputs_) bytes += queue.memory();
+  for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
+  return bytes;
+}
+
+}  // namespace weft

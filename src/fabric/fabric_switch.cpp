@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The hot path: gather a window's arrivals of a switch, order them, route, send.
+#include <algorithm>
+
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+// Ties between ports are broken by a hash of (seed, ingress link, link sequence), so that no port is favoured by its number.
+inline std::uint64_t tie_of(const InputQueue& queue, std::uint64_t sequence) {
+  std::uint64_t x = queue.tie_salt + sequence * 0x9e3779b97f4a7c15U;
+  x = (x ^ (x >> 32)) * 0xbf58476d1ce4e5b9U;
+  return x ^ (x >> 29);
+}
+
+constexpr unsigned tie_bits = 23;  // of a sort key; the time within the window takes the 41 bits above
+
+}  // namespace
+
+void Fabric::run_node(std::uint32_t local, std::int64_t end) {
+  const Node& node = nodes_[local];
+  in_node_ = true;
+  if (node.host == no_slot)
+    run_switch(node, end);
+  else
+    run_host(node, end);
+  in_node_ = false;
+}
+
+std::int64_t Fabric::node_next_time(const Node& node) const {
+  std::int64_t next = never;
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) next = std::min(next, heads_[p]);
+  if (node.host == no_slot) return next;
+  const Host& host = host_states_[node.host];
+  next = std::min(next, host.send_time);
+  return host.timers.empty() ? next : std::min(next, host.timers.front().time);
+}
+
+bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
+  if (a.key != b.key) return a.key < b.key;
+  // Equal times and tie bits: the rest of the tie hash, then the link itself. Links of one node differ, and packets of one
+  // link differ in time.
+  const std::uint64_t tie_a = tie_of(inputs_[a.port], inputs_[a.port].taken() + a.offset);
+  const std::uint64_t tie_b = tie_of(inputs_[b.port], inputs_[b.port].taken() + b.offset);
+  return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
+}
+
+void Fabric::gather(const Node& node, std::int64_t end) {
+  arrivals_.clear();
+  runs_.clear();
+  const std::int64_t base = end - (std::int64_t{1} << 41);  // keys are positive: no window is longer
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    if (heads_[p] >= end) continue;
+    runs_.push_back(static_cast<std::uint32_t>(arrivals_.size()));
+    const InputQueue& queue = inputs_[p];
+    const std::uint64_t count = queue.size();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const Packet& packet = queue[i];
+      if (packet.time >= end) break;
+      const std::uint64_t tie = tie_of(queue, queue.taken() + i);
+      const auto within = static_cast<std::uint64_t>(packet.time - base);
+      arrivals_.push_back({within << tie_bits | tie >> (64 - tie_bits), &packet, p, static_cast<std::uint32_t>(i)});
+    }
+  }
+  // Each port's packets are in order: merge neighbouring runs until one is left.
+  const auto before = [this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); };
+  while (runs_.size() > 1) {
+    merged_.resize(arrivals_.size());
+    std::size_t kept = 0;
+    for (std::size_t r = 0; r < runs_.size(); r += 2) {
+      const auto first = arrivals_.begin() + runs_[r];
+      const auto middle = r + 1 < runs_.size() ? arrivals_.begin() + runs_[r + 1] : arrivals_.end();
+      const auto last = r + 2 < runs_.size() ? arrivals_.begin() + runs_[r + 2] : arrivals_.end();
+      std::merge(first, middle, middle, last, merged_.begin() + runs_[r], before);
+      runs_[kept++] = runs_[r];
+    }
+    runs_.resize(kept);
+    arrivals_.swap(merged_);
+  }
+}
+
+void Fabric::run_switch(const Node& node, std::int64_t end) {
+  gather(node, end);
+  const std::size_t count = arrivals_.size();
+  if (count == 0) return;
+  requests_.resize(count);
+  routes_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Packet& packet = *arrivals_[i].packet;
+    requests_[i] = {packet.source, packet.destination, packet.queue_pair};
+  }
+  routing_.route(NodeId(node.id), requests_, routes_.data());
+  for (std::size_t i = 0; i < count; ++i) {
+    const Packet& packet = *arrivals_[i].packet;
+    transmit(node.first_port + routes_[i], packet.time, packet);
+  }
+  now_ = std::max(now_, arrivals_[count - 1].packet->time);
+  events_ += count;
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    if (heads_[p] >= end) continue;
+    InputQueue& queue = inputs_[p];
+    std::uint64_t taken = 0;
+    const std::uint64_t size = queue.size();
+    while (taken < size && queue[taken].time < end) ++taken;
+    queue.pop(taken);
+    heads_[p] = queue.empty() ? never : queue.front().time;
+  }
+}
+
+void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet) {
+  OutputPort& port = outputs_[port_index];
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now);
+  std::int64_t serialization = port.control_packet;
+  std::int64_t wire = parameters_.control_wire().count();
+  if (packet.kind == PacketKind::data) {
+    wire = packet.payload + parameters_.data_overhead().count();
+    serialization = packet.payload == mtu_
+                        ? port.full_packet
+                        : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+    ++port.data_packets;
+    port.payload_bytes += packet.payload;
+  }
+  const std::int64_t start = std::max(now, port.free_at);
+  port.free_at = start + serialization;
+  ++port.packets;
+  port.bytes += wire;
+  port.busy += serialization;
+  port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
+  port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
+  if (port.tapped) [[unlikely]]
+    for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(start), packet);
+  Packet moved = packet;
+  moved.time = port.free_at + port.after;
+  if ((port.peer_port & OutputPort::remote) == 0)
+    push_local(port.peer_port, moved, port.peer_node);
+  else
+    export_packet(port, moved);
+}
+
+void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::uint32_t node) {
+  InputQueue& queue = inputs_[port_index];
+  const bool first = queue.empty();
+  queue.push(packet);
+  if (drive_ == Drive::ns3_events) [[unlikely]] {
+    if (first) heads_[port_index] = packet.time;
+    schedule_arrival(node, packet.time);
+    return;
+  }
+  // A later packet of a link does not change when its node acts next.
+  if (!first) return;
+  heads_[port_index] = packet.time;
+  calendar_.schedule(node, static_cast<std::uint64_t>(packet.time / window_length_));
+}
+
+void Fabric::flush_samples(OutputPort& port, std::int64_t now) {
+  while (port.next_sample <= now) {
+    const std::int64_t boundary = port.next_sample;
+    // Work committed before the boundary that is still unsent; a port works without pause until free_at.
+    const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - boundary);
+    const std::int64_t busy = port.busy - backlog;
+    if (busy > port.sampled_busy || backlog > 0) {
+      const auto bytes = static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
+      samples_.push_back({port.directed_link, static_cast<std::uint32_t>(boundary / sampling_ - 1),
+                          busy - port.sampled_busy, bytes});
+    }
+    port.sampled_busy = busy;
+    port.next_sample += sampling_;
+    if (backlog == 0 && port.next_sample <= now) port.next_sample = (now / sampling_ + 1) * sampling_;
+  }
+}
+
+}  // namespace weft

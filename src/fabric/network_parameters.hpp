@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The `network:` map of an experiment.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "support/spec.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// Frame sizes and host limits. Defaults: RoCEv2 over Ethernet with a 4,096-byte path MTU.
+struct NetworkParameters {
+  Bytes mtu{4096};          ///< payload bytes per packet; 1 to 65,535
+  Bytes header{62};         ///< Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + ICRC 4 + FCS 4 (IBTA RoCEv2 annex A17; IEEE 802.3)
+  Bytes wire_overhead{20};  ///< preamble and start delimiter 8, inter-frame gap 12 (IEEE 802.3 clause 4)
+  Bytes ack{66};            ///< an ACK frame: header plus AETH 4
+  bool acks = true;         ///< false (`ack: none`): no ACK and credit traffic, unlimited window
+  Time switch_latency;      ///< from the last bit in to the output queue
+  Bytes window{Bytes::kib(256)};  ///< unacknowledged payload bytes per queue pair
+  std::string routing;      ///< name of a routing algorithm; empty: the topology's own
+  SourceLine routing_place;
+
+  Bytes data_overhead() const { return header + wire_overhead; }
+  Bytes control_wire() const { return ack + wire_overhead; }
+  /// Smallest frame on the wire, which bounds the lookahead: a packet without payload, or an ACK.
+  Bytes least_wire() const { return acks && control_wire() < data_overhead() ? control_wire() : data_overhead(); }
+};
+
+/// Reads and finishes the map; all keys are optional. Throws InputError.
+NetworkParameters read_network_parameters(const std::optional<Spec>& spec);
+
+}  // namespace weft

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Building and reading the graph of a machine.
+#include "graph/cluster_graph.hpp"
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+NodeId ClusterGraph::add_host(std::uint32_t group) {
+  WEFT_EXPECT(hosts_ == node_count(), "host {} added after {} switches", hosts_, switch_count());
+  ++hosts_;
+  return add_node({NodeKind::host, 0, group});
+}
+
+NodeId ClusterGraph::add_switch(std::uint8_t tier, std::uint32_t group) {
+  return add_node({NodeKind::network_switch, tier, group});
+}
+
+NodeId ClusterGraph::add_node(const NodeProperties& properties) {
+  const auto vertex = boost::add_vertex(graph_);
+  graph_[vertex] = properties;
+  ports_.emplace_back();
+  return NodeId(static_cast<std::uint32_t>(vertex));
+}
+
+LinkId ClusterGraph::add_link(NodeId a, NodeId b, Bandwidth rate, Time delay) {
+  WEFT_EXPECT(a != b, "node {} linked to itself", a.value());
+  for (const NodeId end : {a, b}) {
+    WEFT_EXPECT(end.value() < node_count(), "node {} of {}", end.value(), node_count());
+    WEFT_EXPECT(ports_[end.value()].size() < most_ports, "{} has {} ports already", name(end), most_ports);
+  }
+  auto& ports_of_a = ports_[a.value()];
+  auto& ports_of_b = ports_[b.value()];
+  const LinkId link(link_count());
+  const auto port_a = static_cast<std::uint16_t>(ports_of_a.size());
+  const auto port_b = static_cast<std::uint16_t>(ports_of_b.size());
+  links_.push_back({rate, delay, {a, b}, {port_a, port_b}});
+  ports_of_a.push_back({link, 0, b, port_b});
+  ports_of_b.push_back({link, 1, a, port_a});
+  boost::add_edge(a.value(), b.value(), link, graph_);
+  return link;
+}
+
+std::uint32_t ClusterGraph::node_count() const { return static_cast<std::uint32_t>(ports_.size()); }
+
+const NodeProperties& ClusterGraph::node(NodeId node) const {
+  WEFT_EXPECT(node.value() < node_count(), "node {} of {}", node.value(), node_count());
+  return graph_[node.value()];
+}
+
+const LinkProperties& ClusterGraph::link(LinkId link) const {
+  WEFT_EXPECT(link.value() < link_count(), "link {} of {}", link.value(), link_count());
+  return links_[link.value()];
+}
+
+std::span<const PortEnd> ClusterGraph::ports(NodeId node) const {
+  WEFT_EXPECT(node.value() < node_count(), "node {} of {}", node.value(), node_count());
+  return ports_[node.value()];
+}
+
+std::string ClusterGraph::name(NodeId node) const {
+  return is_host(node) ? "host" + std::to_string(node.value()) : "switch" + std::to_string(node.value() - hosts_);
+}
+
+}  // namespace weft

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The machine as a graph: hosts, switches, and links between their ports.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <boost/graph/adjacency_list.hpp>
+
+#include "units/bandwidth.hpp"
+#include "units/id.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+enum class NodeKind : std::uint8_t { host, network_switch };
+
+/// `group` of nodes that belong to no group (core switches).
+constexpr std::uint32_t no_group = 0xffffffffU;
+
+struct NodeProperties {
+  NodeKind kind = NodeKind::host;
+  std::uint8_t tier = 0;           ///< 0 hosts, 1 edge, 2 aggregation, 3 core
+  std::uint32_t group = no_group;  ///< pod, dragonfly group, slab: what a structured partition keeps together
+};
+
+struct LinkProperties {
+  Bandwidth rate;                   ///< of each direction
+  Time delay;                       ///< propagation, > 0
+  NodeId ends[2];                   ///< direction 0 goes from ends[0] to ends[1]
+  std::uint16_t ports[2] = {0, 0};  ///< port number at each end
+};
+
+/// What a port of a node leads to.
+struct PortEnd {
+  LinkId link;
+  std::uint8_t direction = 0;  ///< of the link when leaving through this port
+  NodeId peer;
+  std::uint16_t peer_port = 0;
+};
+
+/// Undirected multigraph. Nodes 0..host_count()-1 are the hosts, then the switches; ports of a node are numbered from 0
+/// in the order in which its links were added. The directed link 2 * link + direction is `directed(link, direction)`.
+class ClusterGraph {
+ public:
+  /// Edges carry their LinkId and not the properties: Boost's edge descriptors point into their graph, so that keeping
+  /// them would break copies of a ClusterGraph.
+  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, NodeProperties, LinkId>;
+
+  /// A node has at most so many ports (port numbers are 16 bit).
+  static constexpr std::uint32_t most_ports = 65535;
+
+  NodeId add_host(std::uint32_t group = no_group);  ///< all hosts before the first switch
+  NodeId add_switch(std::uint8_t tier, std::uint32_t group = no_group);
+  /// Two different nodes with a free port each. Parallel links are allowed.
+  LinkId add_link(NodeId a, NodeId b, Bandwidth rate, Time delay);
+
+  std::uint32_t node_count() const;
+  std::uint32_t host_count() const { return hosts_; }
+  std::uint32_t switch_count() const { return node_count() - hosts_; }
+  std::uint32_t link_count() const { return static_cast<std::uint32_t>(links_.size()); }
+  const NodeProperties& node(NodeId node) const;
+  const LinkProperties& link(LinkId link) const;
+  std::span<const PortEnd> ports(NodeId node) const;
+  bool is_host(NodeId node) const { return node.value() < hosts_; }
+  /// "host3", "switch7" (switches count from 0).
+  std::string name(NodeId node) const;
+  const Graph& boost_graph() const { return graph_; }
+
+ private:
+  NodeId add_node(const NodeProperties& properties);
+
+  Graph graph_;
+  std::vector<LinkProperties> links_;
+  std::vector<std::vector<PortEnd>> ports_;
+  std::uint32_t hosts_ = 0;
+};
+
+constexpr std::uint32_t directed(LinkId link, unsigned direction) { return 2 * link.value() + direction; }
+
+}  // namespace weft

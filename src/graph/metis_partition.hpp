@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Partitioning any machine by METIS.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/cluster_graph.hpp"
+
+namespace weft {
+
+/// Owner of each node, few cut links, parts of about equal weight (ports). With at least as many switches as parts, a
+/// host is always with its switch. Some parts may stay empty. The same answer always (fixed seed). Method: Karypis and
+/// Kumar, SIAM J. Sci. Comput. 20(1), 1998, doi:10.1137/S1064827595287997.
+std::vector<std::uint16_t> metis_partition(const ClusterGraph& graph, std::uint32_t parts);
+
+}  // namespace weft

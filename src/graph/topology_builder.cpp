@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From the `topology:` map of an experiment to a checked machine.
+#include "graph/topology_builder.hpp"
+
+#include <boost/graph/connected_components.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+void check_size(const ClusterGraph& graph, const Spec& spec) {
+  if (graph.host_count() == 0) throw spec.error("the machine has no host; at least 1 is needed");
+  if (graph.node_count() > most_nodes)
+    throw spec.error(
+        fmt::format("the machine has {} nodes; at most {} can be simulated", graph.node_count(), most_nodes));
+}
+
+void check_hosts(const ClusterGraph& graph, const Spec& spec) {
+  for (std::uint32_t i = 0; i < graph.host_count(); ++i) {
+    const std::size_t ports = graph.ports(NodeId(i)).size();
+    if (ports != 1)
+      throw spec.error(fmt::format("{} has {} links; a host has exactly 1", graph.name(NodeId(i)), ports));
+  }
+}
+
+void check_links(const ClusterGraph& graph, const Spec& spec) {
+  for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
+    const LinkProperties& link = graph.link(LinkId(i));
+    const auto between = [&] { return fmt::format("{} - {}", graph.name(link.ends[0]), graph.name(link.ends[1])); };
+    if (link.rate <= Bandwidth()) throw spec.error(fmt::format("link {} has no rate; it must be above 0", between()));
+    if (link.delay <= Time()) {
+      throw spec.error(fmt::format(
+          "link {} has no delay: zero delay links cannot be simulated in parallel; write at least '1 ps'", between()));
+    }
+  }
+}
+
+void check_connected(const ClusterGraph& graph, const Spec& spec) {
+  std::vector<std::uint32_t> component(graph.node_count());
+  if (boost::connected_components(graph.boost_graph(), component.data()) == 1) return;
+  for (std::uint32_t i = 1; i < graph.node_count(); ++i) {
+    if (component[i] == component[0]) continue;
+    throw spec.error(fmt::format("the machine is not connected: {} cannot be reached from {}", graph.name(NodeId(i)),
+                                 graph.name(NodeId(0))));
+  }
+}
+
+}  // namespace
+
+Topology build_topology(const Spec& spec) {
+  const Spec kind = spec.at("kind");
+  const std::string name = kind.text();
+  const auto& registry = TopologyRegistry::instance();
+  const auto* entry = registry.find(name);
+  if (entry == nullptr) {
+    throw kind.error(fmt::format("unknown topology '{}'{}; known: {}", name, did_you_mean(name, registry.names()),
+                                 fmt::join(registry.names(), ", ")));
+  }
+  Topology topology = entry->make()->build(spec);
+  topology.kind = name;
+  check_size(topology.graph, spec);
+  check_hosts(topology.graph, spec);
+  check_links(topology.graph, spec);
+  check_connected(topology.graph, spec);
+  WEFT_EXPECT(topology.link_class.size() == topology.graph.link_count(), "topology '{}': {} link classes for {} links",
+              name, topology.link_class.size(), topology.graph.link_count());
+  return topology;
+}
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A family of machines: reads its part of the experiment and builds the graph.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "graph/cluster_graph.hpp"
+#include "support/registry.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// A built machine.
+struct Topology {
+  ClusterGraph graph;
+  std::string kind;
+  std::string
+      routing;  ///< routing algorithm of this family by default ("fat_tree" for fat_tree, "shortest_path" in general)
+  std::uint32_t radix = 0;  ///< family parameter of structured routings (k of a fat-tree), 0 if none
+  /// Class of each link ("host", "edge-aggregation", "aggregation-core", "switch"), as index into link_classes.
+  std::vector<std::uint8_t> link_class;
+  std::vector<std::string> link_classes;
+};
+
+/// Registered under the value of `topology.kind`.
+class TopologyBuilder {
+ public:
+  virtual ~TopologyBuilder() = default;
+  /// Reads and finishes the `topology:` map (kind has been read). Throws InputError for impossible machines.
+  virtual Topology build(const Spec& spec) const = 0;
+};
+using TopologyRegistry = Registry<TopologyBuilder>;
+
+/// Machines beyond this many nodes are refused before they fill the memory.
+constexpr std::uint32_t most_nodes = 1U << 24;
+
+/// Look up `kind`, build, check what every machine must obey (connected, every host has one port, positive rates and
+/// delays, at least one host, at most `most_nodes` nodes). `spec` is the `topology:` map. Throws InputError at its
+/// place.
+Topology build_topology(const Spec& spec);
+
+}  // namespace weft

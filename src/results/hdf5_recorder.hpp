@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The result file: all MPI ranks write their rows together, and the content does not depend on how many there are.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <hdf5.h>
+#include <mpi.h>
+
+#include "results/hdf5_support.hpp"
+#include "results/manifest.hpp"
+#include "results/records.hpp"
+#include "results/table.hpp"
+
+namespace weft {
+
+/// Writes one HDF5 file through MPI-IO (schema: docs/hdf5_schema.md). Every member function is collective over the
+/// communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to the process
+/// that owns their id block, so that none ever holds the whole table, and stand in the file in ascending order of id.
+/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes.
+class Hdf5Recorder {
+ public:
+  /// Opens the file and marks it incomplete. Throws EnvironmentError on all processes, and leaves no file behind, if
+  /// `path` cannot be written.
+  Hdf5Recorder(MPI_Comm comm, std::string path);
+  /// Without finish(): closes the file if all processes are here within two seconds, and removes it.
+  ~Hdf5Recorder();
+  Hdf5Recorder(const Hdf5Recorder&) = delete;
+  Hdf5Recorder& operator=(const Hdf5Recorder&) = delete;
+
+  /// Once, early: a process that dies later leaves this readable in the partial file.
+  void write_manifest(const Manifest& manifest);
+  /// Further facts of this very run (wall seconds, ...) into /manifest/run, with their unit. After write_manifest().
+  void write_run_quantity(const std::string& name, double value, const std::string& unit);
+  void write_run_fact(const std::string& name, const std::string& value);
+  /// Simulated time in ps at the end of the run, and the run's fingerprint (summed over all processes). Before
+  /// write_links(), which divides by the former.
+  void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
+
+  // Each at most once. A table that is not written is absent from the file; one without rows has columns of length 0.
+  void write_messages(std::vector<MessageRecord> rows);
+  /// `all` is the same on every process; `parts` are those of the process's own ranks.
+  void write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all);
+  void write_links(std::vector<LinkRecord> rows);
+  /// `interval` is the sampling interval in ps.
+  void write_link_series(std::vector<LinkSample> rows, std::int64_t interval);
+  void write_ranks(std::vector<RankRecord> rows);
+  void write_operations(std::vector<OperationRecord> rows);
+
+  /// Closes the file and gives it its final name, replacing an older file. `complete` false marks the results of an
+  /// interrupted run.
+  void finish(bool complete);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  template <class Row>
+  void write_table(const Table<Row>& table, std::vector<Row> rows);
+  void write_rows(const TableInfo& table, PackedRows rows);
+  void write_column(hid_t group, const ColumnInfo& column, std::size_t offset, const PackedRows& rows,
+                    const std::vector<std::uint64_t>& order, std::uint64_t first_row, std::uint64_t all_rows);
+  void write_text(hid_t group, const std::string& name, const std::string& text, const std::string& description);
+  void create_file();
+  void close_file();
+  void give_final_name();
+  void discard_file();
+  void flush();
+  [[noreturn]] void throw_unwritable(const std::string& reason) const;
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int process_ = 0;
+  int processes_ = 1;
+  std::string path_;
+  std::string partial_path_;
+  hdf5::Handle file_;
+  std::int64_t simulated_time_ = -1;
+  bool finished_ = false;
+};
+
+}  // namespace weft

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How the recorder writes tables: rows to their owners, then column by column, all processes at once.
+#include <algorithm>
+#include <numeric>
+
+#include "results/agreement.hpp"
+#include "results/collective_results.hpp"
+#include "results/exchange.hpp"
+#include "results/hdf5_recorder.hpp"
+#include "results/result_tables.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+namespace {
+
+/// Bytes of one collective write per process: MPI-IO counts are ints, and the buffer should stay small.
+constexpr std::size_t write_limit = std::size_t{64} << 20;
+
+hdf5::Handle simple_space(std::uint64_t rows) {
+  const hsize_t extent = rows;
+  return {H5Screate_simple(1, &extent, nullptr), H5Sclose, "cannot make a dataspace"};
+}
+
+void select_rows(hid_t space, std::uint64_t first, std::uint64_t count) {
+  if (count == 0) {
+    hdf5::check(H5Sselect_none(space), "cannot select no rows");
+    return;
+  }
+  const hsize_t start = first;
+  const hsize_t extent = count;
+  hdf5::check(H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, nullptr, &extent, nullptr), "cannot select rows");
+}
+
+hdf5::Handle collective_transfer() {
+  hdf5::Handle transfer(H5Pcreate(H5P_DATASET_XFER), H5Pclose, "cannot make transfer properties");
+  hdf5::check(H5Pset_dxpl_mpio(transfer.get(), H5FD_MPIO_COLLECTIVE), "cannot choose collective writing");
+  return transfer;
+}
+
+/// The cells of `count` rows from `first` on (in order), one after the other.
+void gather_cells(const PackedRows& rows, const std::vector<std::uint64_t>& order, std::size_t first, std::size_t count,
+                  std::size_t offset, std::size_t width, std::vector<std::byte>& cells) {
+  cells.resize(count * width);
+  for (std::size_t i = 0; i < count; ++i)
+    std::memcpy(cells.data() + i * width, rows.row(order[first + i]) + offset, width);
+}
+
+}  // namespace
+
+template <class Row>
+void Hdf5Recorder::write_table(const Table<Row>& table, std::vector<Row> rows) {
+  std::vector<std::uint64_t> widths = longest_texts(table, rows);
+  MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
+  const TableInfo info = describe(table, widths);
+  PackedRows packed;
+  collectively(comm_, [&] { packed = pack(table, info, rows); });
+  std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
+  write_rows(info, std::move(packed));
+}
+
+void Hdf5Recorder::write_rows(const TableInfo& table, PackedRows rows) {
+  WEFT_EXPECT(!finished_, "table '{}' after the end of '{}'", table.name, path_);
+  rows = exchange(comm_, rows);
+  std::vector<std::uint64_t> order;
+  collectively(comm_, [&] { order = order_by_key(rows, table.name); });
+  const std::uint64_t mine = rows.size();
+  std::uint64_t all = 0;
+  std::uint64_t first = 0;  // stays 0 on process 0, where MPI_Exscan leaves it alone
+  MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm_);
+  MPI_Exscan(&mine, &first, 1, MPI_UINT64_T, MPI_SUM, comm_);
+  hdf5::Handle group;
+  collectively(comm_, [&] {
+    group = hdf5::create_group(file_.get(), table.name);
+    hdf5::write_attribute(group.get(), "description", table.description);
+    hdf5::write_attribute(group.get(), "rows", all);
+  });
+  std::size_t offset = PackedRows::key_width;
+  for (const ColumnInfo& column : table.columns) {
+    write_column(group.get(), column, offset, rows, order, first, all);
+    offset += column.width;
+  }
+  flush();
+}
+
+void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size_t offset, const PackedRows& rows,
+                                const std::vector<std::uint64_t>& order, std::uint64_t first_row,
+                                std::uint64_t all_rows) {
+  hdf5::Handle dataset;
+  hdf5::Handle in_file;
+  hdf5::Handle in_memory;
+  hdf5::Handle transfer;
+  collectively(comm_, [&] {
+    const hdf5::Handle properties = hdf5::dataset_properties();
+    const hdf5::Handle type = hdf5::file_type(column);
+    in_file = simple_space(all_rows);
+    in_memory = hdf5::memory_type(column);
+    transfer = collective_transfer();
+    dataset = hdf5::Handle(
+        H5Dcreate2(group, column.name.c_str(), type.get(), in_file.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+        H5Dclose, "cannot make a data set");
+    hdf5::write_attribute(dataset.get(), "unit", column.unit);
+    hdf5::write_attribute(dataset.get(), "description", column.description);
+  });
+  // Every process takes part in every round, with no rows if it has none left.
+  const std::size_t rows_per_round = std::max<std::size_t>(write_limit / column.width, 1);
+  std::uint64_t rounds = (order.size() + rows_per_round - 1) / rows_per_round;
+  MPI_Allreduce(MPI_IN_PLACE, &rounds, 1, MPI_UINT64_T, MPI_MAX, comm_);
+  std::vector<std::byte> cells;
+  for (std::uint64_t round = 0; round < rounds; ++round) {
+    collectively(comm_, [&] {
+      const std::size_t begin = std::min(order.size(), round * rows_per_round);
+      const std::size_t count = std::min(order.size() - begin, rows_per_round);
+      gather_cells(rows, order, begin, count, offset, column.width, cells);
+      select_rows(in_file.get(), first_row + begin, count);
+      const hdf5::Handle memory_space = simple_space(std::max<std::uint64_t>(count, 1));
+      select_rows(memory_space.get(), 0, count);
+      cells.resize(std::max(cells.size(), column.width));  // HDF5 wants a buffer even for no rows
+      hdf5::check(
+          H5Dwrite(dataset.get(), in_memory.get(), memory_space.get(), in_file.get(), transfer.get(), cells.data()),
+          "cannot write rows");
+    });
+  }
+}
+
+void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::string& text,
+                              const std::string& description) {
+  hdf5::Handle dataset;
+  const hdf5::Handle type = hdf5::text_type(std::max<std::size_t>(text.size(), 1));
+  collectively(comm_, [&] {
+    const hdf5::Handle properties = hdf5::dataset_properties();
+    const hdf5::Handle space(H5Screate(H5S_SCALAR), H5Sclose, "cannot make a dataspace");
+    dataset = hdf5::Handle(
+        H5Dcreate2(group, name.c_str(), type.get(), space.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT), H5Dclose,
+        "cannot make a data set");
+    hdf5::write_attribute(dataset.get(), "unit", std::string("text"));
+    hdf5::write_attribute(dataset.get(), "description", description);
+  });
+  collectively(comm_, [&] {
+    if (process_ != 0) return;
+    const std::string padded = text.empty() ? std::string(1, '\0') : text;
+    hdf5::check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()), "cannot write text");
+  });
+}
+
+void Hdf5Recorder::write_messages(std::vector<MessageRecord> rows) { write_table(message_table(), std::move(rows)); }
+
+void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all) {
+  write_table(collective_table(), reduce_owned_collectives(comm_, parts, all));
+}
+
+void Hdf5Recorder::write_links(std::vector<LinkRecord> rows) {
+  WEFT_EXPECT(simulated_time_ >= 0, "write_outcome() must come before write_links() ({} rows)", rows.size());
+  write_table(link_table(simulated_time_), std::move(rows));
+}
+
+void Hdf5Recorder::write_link_series(std::vector<LinkSample> rows, std::int64_t interval) {
+  WEFT_EXPECT(interval > 0, "sampling interval {} ps", interval);
+  write_table(link_series_table(interval), std::move(rows));
+  collectively(comm_, [&] {
+    const hdf5::Handle group(H5Gopen2(file_.get(), "links_series", H5P_DEFAULT), H5Gclose, "no series");
+    hdf5::write_quantity(group.get(), "interval", interval, "ps");
+  });
+}
+
+void Hdf5Recorder::write_ranks(std::vector<RankRecord> rows) { write_table(rank_table(), std::move(rows)); }
+
+void Hdf5Recorder::write_operations(std::vector<OperationRecord> rows) {
+  write_table(operation_table(), std::move(rows));
+}
+
+}  // namespace weft

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Plain rows of what happened. All times are integer picoseconds of simulated time, all sizes bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace weft {
+
+constexpr std::uint32_t no_collective = 0xffffffffU;
+
+/// One message. id = source << 32 | number of the message at its source.
+struct MessageRecord {
+  std::uint64_t id = 0;
+  std::uint32_t source = 0;       ///< rank
+  std::uint32_t destination = 0;  ///< rank
+  std::int64_t bytes = 0;         ///< payload
+  std::int64_t issued = 0;        ///< handed to the queue pair
+  std::int64_t delivered = 0;     ///< last byte at the destination
+  std::int64_t ideal = 0;         ///< time it would take alone on an idle network, without window limit
+  std::uint64_t packets = 0;
+  std::uint32_t collective = no_collective;
+  std::uint32_t tag = 0;
+};
+
+/// One rank's part in one collective.
+struct CollectivePart {
+  std::uint32_t collective = 0;
+  std::uint32_t rank = 0;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::uint64_t messages = 0;  ///< sent by this rank
+  std::int64_t bytes = 0;      ///< sent by this rank
+};
+
+/// What of a collective is known beforehand, the same on every MPI rank.
+struct CollectiveInfo {
+  std::uint32_t id = 0;
+  std::string kind;
+  std::string algorithm;
+  std::string label;
+  std::uint32_t ranks = 0;
+  std::int64_t bytes = 0;
+  double bus_factor = 1;  ///< busbw / algbw
+};
+
+/// One direction of a link. id = 2 * link + direction.
+struct LinkRecord {
+  std::uint32_t id = 0;
+  std::uint32_t from = 0;          ///< node
+  std::uint32_t to = 0;            ///< node
+  std::uint32_t from_port = 0;     ///< port number at `from`
+  std::int64_t rate = 0;           ///< bit/s
+  std::int64_t delay = 0;          ///< propagation, ps
+  std::int64_t bytes = 0;          ///< frames with their wire overhead
+  std::int64_t payload_bytes = 0;  ///< message bytes
+  std::uint64_t packets = 0;       ///< all
+  std::uint64_t data_packets = 0;
+  std::int64_t busy = 0;        ///< time spent transmitting
+  std::int64_t peak_queue = 0;  ///< bytes not yet transmitted, largest
+  double mean_queue = 0;        ///< bytes waiting, averaged over the simulated time
+  std::uint64_t dropped = 0;
+  std::string from_name;   ///< "host3"
+  std::string to_name;     ///< "switch0"
+  std::string link_class;  ///< what links are summed up by: "host-edge", "edge-aggregation", ...
+};
+
+/// One sampling interval of one direction of a link, ending at `time`.
+struct LinkSample {
+  std::uint32_t link = 0;      ///< LinkRecord::id
+  std::uint32_t interval = 0;  ///< 0, 1, ...
+  std::int64_t time = 0;       ///< end of the interval, ps
+  std::int64_t busy = 0;       ///< transmitting within the interval, ps
+  std::int64_t queue = 0;      ///< bytes not yet transmitted at `time`
+};
+
+/// One rank of the job over the run.
+struct RankRecord {
+  std::uint32_t rank = 0;
+  std::uint32_t node = 0;
+  std::int64_t finished = 0;       ///< its last operation ended
+  std::int64_t compute = 0;        ///< a compute operation was running
+  std::int64_t communication = 0;  ///< a send, recv or collective was running
+  std::int64_t exposed = 0;        ///< communication was running and compute was not
+  std::int64_t idle = 0;           ///< simulated time of the run - compute - exposed
+  std::uint64_t messages_sent = 0;
+  std::uint64_t messages_received = 0;
+  std::int64_t bytes_sent = 0;
+  std::int64_t bytes_received = 0;
+};
+
+/// One operation of one rank, for timelines (`output.operations: true`).
+struct OperationRecord {
+  std::uint32_t rank = 0;
+  std::uint64_t operation = 0;
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+  std::uint8_t kind = 0;  ///< 0 compute, 1 collective, 2 send, 3 recv
+  std::uint32_t collective = no_collective;
+  std::string label;
+};
+
+}  // namespace weft

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The tables of a result file, column by column. docs/hdf5_schema.md documents the same.
+#pragma once
+
+#include <cstdint>
+
+#include "results/collective_results.hpp"
+#include "results/records.hpp"
+#include "results/table.hpp"
+
+namespace weft {
+
+Table<MessageRecord> message_table();
+Table<CollectiveResult> collective_table();
+/// `simulated_time` in ps makes busy times utilizations.
+Table<LinkRecord> link_table(std::int64_t simulated_time);
+/// `interval` in ps, the sampling interval.
+Table<LinkSample> link_series_table(std::int64_t interval);
+Table<RankRecord> rank_table();
+Table<OperationRecord> operation_table();
+
+}  // namespace weft

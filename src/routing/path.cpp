@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The path that a routing algorithm gives to a flow.
+#include "routing/path.hpp"
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+std::vector<PathHop> trace_path(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow) {
+  const ClusterGraph& graph = topology.graph;
+  std::vector<PathHop> path;
+  NodeId at(flow.source);
+  while (at.value() != flow.destination) {
+    WEFT_EXPECT(path.size() < graph.node_count(), "routing leads {} -> {} in a circle through {}",
+                graph.name(NodeId(flow.source)), graph.name(NodeId(flow.destination)), graph.name(at));
+    std::uint16_t port = 0;
+    routing.route(at, {&flow, 1}, &port);
+    const auto ports = graph.ports(at);
+    WEFT_EXPECT(port < ports.size(), "{} -> {}: port {} of {}, which has {}", graph.name(NodeId(flow.source)),
+                graph.name(NodeId(flow.destination)), port, graph.name(at), ports.size());
+    path.push_back({at, port, directed(ports[port].link, ports[port].direction)});
+    at = ports[port].peer;
+  }
+  return path;
+}
+
+}  // namespace weft

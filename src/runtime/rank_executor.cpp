@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "runtime/rank_executor.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "support/contract.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t resume_token = (std::uint64_t{1} << 62);  // operation ids stay below
+
+constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
+  return static_cast<std::uint64_t>(high) << 32 | low;
+}
+// Communicators and channels share the upper word: 2^20 communicators of 2^12 channels.
+constexpr std::uint64_t connection_key(std::uint32_t communicator, std::uint32_t channel, std::uint32_t peer) {
+  return pair_key(communicator << 12 | channel, peer);
+}
+
+}  // namespace
+
+RankExecutor::RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric,
+                           RunRecords& records)
+    : rank_(rank), host_(host), program_(std::move(program)), fabric_(fabric), records_(records) {
+  accepts_unexpected_ = program_->accepts_unexpected();
+  record_.rank = rank.value();
+  record_.node = host;
+}
+
+void RankExecutor::start(Time now) {
+  last_change_ = now;
+  pull(now);
+  make_progress(now);
+}
+
+// Admit operations until the program ends or its newest operation lies in the future.
+void RankExecutor::pull(Time now) {
+  while (!exhausted_ && resume_at_ <= now) {
+    Operation operation;
+    if (!program_->next(operation)) {
+      exhausted_ = true;
+      return;
+    }
+    if (operation.not_before > now) {
+      resume_at_ = operation.not_before;
+      fabric_.set_timer(host_, resume_at_, resume_token);
+    }
+    admit(now, std::move(operation));
+  }
+}
+
+void RankExecutor::admit(Time, Operation operation) {
+  const std::uint64_t id = operation.id;
+  WEFT_EXPECT(id < resume_token, "operation id {}", id);
+  Live live;
+  for (const std::uint64_t dependency : operation.after) {
+    const auto found = live_.find(dependency);
+    if (found == live_.end()) continue;  // done
+    found->second.dependents.push_back(id);
+    ++live.unfinished;
+  }
+  if (operation.stream != Stream::none) streams_[static_cast<int>(operation.stream)].push_back(id);
+  if (operation.kind == Operation::Kind::collective) communicators_[operation.call->communicator->id()].push_back(id);
+  live.operation = std::move(operation);
+  live_.emplace(id, std::move(live));
+  candidates_.push_back(id);
+}
+
+bool RankExecutor::may_start(const Live& live, Time now) const {
+  const Operation& operation = live.operation;
+  if (live.started || live.unfinished > 0 || operation.not_before > now) return false;
+  if (operation.stream != Stream::none && streams_[static_cast<int>(operation.stream)].front() != operation.id)
+    return false;
+  return operation.kind != Operation::Kind::collective ||
+         communicators_.at(operation.call->communicator->id()).front() == operation.id;
+}
+
+// Operations complete at once now and then (empty ones), which makes others startable: a list, not a recursion.
+void RankExecutor::make_progress(Time now) {
+  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+    const auto found = live_.find(candidates_[i]);
+    if (found != live_.end() && may_start(found->second, now)) start_operation(now, found->second);
+    if (i + 1 == candidates_.size()) pull(now);
+  }
+  candidates_.clear();
+}
+
+void RankExecutor::start_operation(Time now, Live& live) {
+  account(now);
+  live.started = true;
+  live.start = now;
+  const Operation& operation = live.operation;
+  if (operation.kind == Operation::Kind::compute) {
+    ++computing_;
+    fabric_.set_timer(host_, now + operation.duration, operation.id);
+    return;
+  }
+  ++communicating_;
+  if (operation.kind == Operation::Kind::send) return start_send(now, live);
+  if (operation.kind == Operation::Kind::recv) return start_recv(now, live);
+  const Communicator& communicator = *operation.call->communicator;
+  live.collective = std::make_unique<CollectiveRun>(*operation.call, communicator.index_of(rank_), *this);
+  running_collective_[communicator.id()] = operation.id;
+  CollectiveRun& run = *live.collective;
+  bool finished = run.channels() == 0;
+  for (std::uint32_t channel = 0; channel < run.channels(); ++channel) finished = run.advance(now, channel);
+  if (finished) complete(now, operation.id);
+}
+
+void RankExecutor::start_send(Time now, Live& live) {
+  const Operation& operation = live.operation;
+  const auto [at, fresh] = queue_pairs_.try_emplace(pair_key(operation.peer.value(), operation.queue_pair), 0);
+  if (fresh) at->second = fabric_.open_queue_pair(host_, operation.peer.value());
+  Message message;
+  message.bytes = operation.bytes.count();
+  message.collective = no_collective;
+  message.tag = operation.tag;
+  message.notify = 1;
+  ++record_.messages_sent;
+  record_.bytes_sent += message.bytes;
+  fabric_.post(host_, at->second, now, message, operation.id);
+}
+
+void RankExecutor::start_recv(Time now, Live& live) {
+  const Operation& operation = live.operation;
+  Matching& matching = matching_[pair_key(operation.peer.value(), operation.tag)];
+  if (matching.arrived_head == matching.arrived.size()) {
+    matching.posted.push_back(operation.id);
+    return;
+  }
+  const std::int64_t bytes = matching.arrived[matching.arrived_head++];
+  WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
+              rank_.value(), bytes, operation.peer.value(), operation.tag, operation.bytes.count());
+  if (matching.arrived_head == matching.arrived.size()) {
+    matching.arrived.clear();
+    matching.arrived_head = 0;
+  }
+  complete(now, operation.id);
+}
+
+void RankExecutor::complete(Time now, std::uint64_t id) {
+  const auto found = live_.find(id);
+  WEFT_EXPECT(found != live_.end(), "rank {} completes operation {}", rank_.value(), id);
+  account(now);
+  Live& live = found->second;
+  const Operation& operation = live.operation;
+  if (operation.kind == Operation::Kind::compute)
+    --computing_;
+  else
+    --communicating_;
+  ++operations_done_;
+  record_.finished = now.ps();
+  if (operation.kind == Operation::Kind::collective) {
+    records_.collectives.push_back({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
+                                    live.collective->messages(), live.collective->bytes().count()});
+    const std::uint32_t communicator = operation.call->communicator->id();
+    running_collective_.erase(communicator);
+    Queue& queue = communicators_.at(communicator);
+    queue.pop_front();
+    if (!queue.empty()) candidates_.push_back(queue.front());
+  }
+  if (records_.keep_operations)
+    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(), static_cast<std::uint8_t>(operation.kind),
+                                   operation.call != nullptr ? operation.call->id : no_collective, operation.label});
+  if (operation.stream != Stream::none) {
+    Queue& queue = streams_[static_cast<int>(operation.stream)];
+    queue.pop_front();
+    if (!queue.empty()) candidates_.push_back(queue.front());
+  }
+  for (const std::uint64_t dependent : live.dependents) {
+    const auto waiting = live_.find(dependent);
+    if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
+  }
+  live_.erase(found);
+}
+
+void RankExecutor::on_timer(Time now, std::uint64_t token) {
+  if (token != resume_token) {
+    complete(now, token);
+  } else {
+    // The newest operation may start now.
+    candidates_.push_back(live_.empty() ? 0 : live_.rbegin()->first);
+    pull(now);
+  }
+  make_progress(now);
+}
+
+void RankExecutor::on_sent(Time now, std::uint64_t token) {
+  complete(now, token);
+  make_progress(now);
+}
+
+void RankExecutor::on_message(Time now, const Message& message) {
+  ++record_.messages_received;
+  record_.bytes_received += message.bytes;
+  MessageRecord row;
+  row.id = message.id;
+  row.source = message.source;
+  row.destination = message.destination;
+  row.bytes = message.bytes;
+  row.issued = message.issued;
+  row.delivered = now.ps();
+  row.ideal = message.ideal;
+  row.packets = message.packets;
+  row.collective = message.collective;
+  row.tag = message.tag;
+  records_.messages.push_back(row);
+  if (message.collective != no_collective) {
+    receive_connection(message.communicator, message.channel, message.source)
+        .arrived.push_back({message.bytes, message.collective, message.queue_pair});
+    advance_collective(now, message.communicator, message.channel);
+    return;
+  }
+  if (accepts_unexpected_) return;
+  Matching& matching = matching_[pair_key(message.source, message.tag)];
+  if (matching.posted_head == matching.posted.size()) {
+    matching.arrived.push_back(message.bytes);
+    return;
+  }
+  const std::uint64_t id = matching.posted[matching.posted_head++];
+  if (matching.posted_head == matching.posted.size()) {
+    matching.posted.clear();
+    matching.posted_head = 0;
+  }
+  const Operation& operation = live_.at(id).operation;
+  WEFT_EXPECT(message.bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
+              rank_.value(), message.bytes, message.source, message.tag, operation.bytes.count());
+  complete(now, id);
+  make_progress(now);
+}
+
+void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
+  const auto [connection, channel] = connection_of_queue_pair_.at(queue_pair);
+  WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
+  --connection->in_flight;
+  advance_collective(now, connection->communicator, channel);
+}
+
+void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel) {
+  const auto running = running_collective_.find(communicator);
+  if (running == running_collective_.end()) return;
+  const std::uint64_t id = running->second;
+  CollectiveRun& run = *live_.at(id).collective;
+  if (channel >= run.channels() || !run.advance(now, channel)) return;
+  complete(now, id);
+  make_progress(now);
+}
+
+SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer) {
+  const std::uint32_t host = call.communicator->rank(peer).value();
+  const auto [at, fresh] = send_connections_.try_emplace(connection_key(call.communicator->id(), channel, host));
+  if (fresh) {
+    at->second.queue_pair = fabric_.open_queue_pair(host_, host);
+    at->second.communicator = call.communicator->id();
+    connection_of_queue_pair_[at->second.queue_pair] = {&at->second, channel};
+  }
+  return at->second;
+}
+
+ReceiveConnection& RankExecutor::receive_connection(std::uint32_t communicator, std::uint32_t channel,
+                                                    std::uint32_t source) {
+  return receive_connections_[connection_key(communicator, channel, source)];
+}
+
+void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
+                              Bytes bytes) {
+  Message message;
+  message.bytes = bytes.count();
+  message.collective = call.id;
+  message.communicator = call.communicator->id();
+  message.channel = channel;
+  ++record_.messages_sent;
+  record_.bytes_sent += message.bytes;
+  fabric_.post(host_, connection.queue_pair, now, message);
+}
+
+void RankExecutor::return_credit(Time now, std::uint32_t source_host, std::uint32_t queue_pair) {
+  fabric_.send_credit(host_, now, source_host, queue_pair);
+}
+
+void RankExecutor::account(Time now) {
+  const std::int64_t span = (now - last_change_).ps();
+  last_change_ = now;
+  if (computing_ > 0) record_.compute += span;
+  if (communicating_ > 0) record_.communication += span;
+  if (communicating_ > 0 && computing_ == 0) record_.exposed += span;
+}
+
+RankRecord RankExecutor::record(Time end) const {
+  RankRecord result = record_;
+  result.idle = end.ps() - result.compute - result.exposed;
+  return result;
+}
+
+bool RankExecutor::finished() const {
+  if (!exhausted_ || !live_.empty()) return false;
+  for (const auto& [key, connection] : receive_connections_)
+    if (!connection.empty()) return false;
+  for (const auto& [key, matching] : matching_)
+    if (matching.arrived_head != matching.arrived.size()) return false;
+  return true;
+}
+
+std::string RankExecutor::describe(const Live& live) const {
+  const Operation& operation = live.operation;
+  std::string text = fmt::format("rank {}: operation {}", rank_.value(), operation.id);
+  if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label);
+  if (operation.line != 0) text += fmt::format(" (line {})", operation.line);
+  switch (operation.kind) {
+    case Operation::Kind::compute: text += ", compute of " + to_text(operation.duration); break;
+    case Operation::Kind::send:
+      text += fmt::format(", send of {} to rank {}, tag {}", to_text(operation.bytes), operation.peer.value(),
+                          operation.tag);
+      break;
+    case Operation::Kind::recv:
+      text += fmt::format(", recv of {} from rank {}, tag {}", to_text(operation.bytes), operation.peer.value(),
+                          operation.tag);
+      break;
+    case Operation::Kind::collective:
+      text += fmt::format(", {} number {}", to_text(operation.call->kind), operation.call->id);
+      break;
+  }
+  if (live.unfinished > 0) return text + fmt::format(": waits for {} operations before it", live.unfinished);
+  if (!live.started) return text + ": waits for its stream or communicator";
+  if (live.collective) return text + ": " + live.collective->waiting();
+  return text + (operation.kind == Operation::Kind::recv ? ": no such message has come" : ": has not completed");
+}
+
+std::vector<std::string> RankExecutor::waiting(std::size_t most) const {
+  std::vector<std::string> lines;
+  for (const auto& [id, live] : live_) {
+    if (lines.size() >= most) return lines;
+    lines.push_back(describe(live));
+  }
+  if (lines.empty() && !finished())
+    lines.push_back(fmt::format("rank {}: messages have come that no operation receives", rank_.value()));
+  return lines;
+}
+
+}  // namespace weft

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Runs the program of one rank on the fabric: streams, dependencies, matching, collectives step by step.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "results/records.hpp"
+#include "runtime/collective_run.hpp"
+#include "runtime/connection.hpp"
+#include "schedule/program.hpp"
+
+namespace weft {
+
+/// What the executors of a process write down.
+struct RunRecords {
+  std::vector<MessageRecord> messages;
+  std::vector<CollectivePart> collectives;
+  std::vector<OperationRecord> operations;
+  bool keep_operations = false;
+};
+
+/// One rank. All calls are made at non-decreasing times.
+class RankExecutor {
+ public:
+  RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric, RunRecords& records);
+
+  void start(Time now);
+  void on_timer(Time now, std::uint64_t token);
+  void on_message(Time now, const Message& message);
+  void on_sent(Time now, std::uint64_t token);
+  void on_credit(Time now, std::uint32_t queue_pair);
+
+  /// Every operation was executed and nothing is left over.
+  bool finished() const;
+  /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no such
+  /// message has come"), at most `most`.
+  std::vector<std::string> waiting(std::size_t most) const;
+  /// Closes the books at `end` (idle time runs until there).
+  RankRecord record(Time end) const;
+  std::uint64_t operations_done() const { return operations_done_; }
+
+  // Used by CollectiveRun ---------------------------------------------------------------------------------------------
+  SendConnection& send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer);
+  ReceiveConnection& receive_connection(std::uint32_t communicator, std::uint32_t channel, std::uint32_t source);
+  void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes);
+  void return_credit(Time now, std::uint32_t source_host, std::uint32_t queue_pair);
+  bool credits_limited() const { return fabric_.parameters().acks; }
+
+ private:
+  struct Live {
+    Operation operation;
+    std::uint32_t unfinished = 0;  // dependencies
+    bool started = false;
+    Time start;
+    std::vector<std::uint64_t> dependents;
+    std::unique_ptr<CollectiveRun> collective;
+  };
+  struct Matching {  // of one (source, tag)
+    std::vector<std::int64_t> arrived;      // bytes of messages without a recv
+    std::size_t arrived_head = 0;
+    std::vector<std::uint64_t> posted;      // recv operations without a message
+    std::size_t posted_head = 0;
+  };
+  using Queue = std::deque<std::uint64_t>;
+
+  void pull(Time now);
+  void admit(Time now, Operation operation);
+  void make_progress(Time now);
+  bool may_start(const Live& live, Time now) const;
+  void start_operation(Time now, Live& live);
+  void start_send(Time now, Live& live);
+  void start_recv(Time now, Live& live);
+  void complete(Time now, std::uint64_t id);
+  void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel);
+  void account(Time now);
+  std::string describe(const Live& live) const;
+
+  Rank rank_;
+  std::uint32_t host_;
+  std::unique_ptr<RankProgram> program_;
+  Fabric& fabric_;
+  RunRecords& records_;
+
+  bool exhausted_ = false;
+  bool accepts_unexpected_ = false;
+  Time resume_at_;  // the newest operation starts then; nothing is asked for before
+  std::map<std::uint64_t, Live> live_;
+  std::vector<std::uint64_t> candidates_;  // operations that may have become startable
+  Queue streams_[3];
+  std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
+  std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
+  std::unordered_map<std::uint64_t, Matching> matching_;             // (source, tag); looked up, never iterated in order
+  std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;     // (peer, number) -> queue pair of sends
+  std::map<std::uint64_t, SendConnection> send_connections_;         // (communicator, channel, peer)
+  std::map<std::uint64_t, ReceiveConnection> receive_connections_;
+  std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;
+
+  // Books
+  Time last_change_;
+  std::uint32_t computing_ = 0;
+  std::uint32_t communicating_ = 0;
+  std::uint64_t operations_done_ = 0;
+  RankRecord record_;
+};
+
+}  // namespace weft

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// All ranks of one process: programs on the fabric's hosts.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/host_client.hpp"
+#include "runtime/rank_executor.hpp"
+#include "schedule/workload.hpp"
+
+namespace weft {
+
+/// Rank r runs on host r. Hosts beyond the last rank are idle.
+class Runtime final : public HostClient {
+ public:
+  /// Takes the programs of the ranks whose hosts `fabric` owns, and sets a timer that starts each at time 0.
+  Runtime(const Workload& workload, Fabric& fabric, bool keep_operations);
+
+  void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
+  void on_message(std::uint32_t host, Time now, const Message& message) override;
+  void on_sent(std::uint32_t host, Time now, std::uint64_t token) override;
+  void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) override;
+
+  RunRecords& records() { return records_; }
+  std::vector<RankRecord> rank_records(Time end) const;
+  /// Ranks of this process whose program is not done.
+  std::uint64_t unfinished() const;
+  /// What they wait for, at most `most` lines, in rank order.
+  std::vector<std::string> waiting(std::size_t most) const;
+  std::uint64_t operations_done() const;
+  std::int64_t bytes_delivered() const;
+  std::uint64_t messages_delivered() const;
+
+ private:
+  RankExecutor& executor(std::uint32_t host) { return *executors_[executor_of_host_[host]]; }
+
+  RunRecords records_;
+  std::vector<std::uint32_t> executor_of_host_;
+  std::vector<std::unique_ptr<RankExecutor>> executors_;
+};
+
+}  // namespace weft

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Text of input errors: where, then what.
+#include "support/error.hpp"
+
+namespace weft {
+
+InputError::InputError(const SourceLine& where, const std::string& message)
+    : std::runtime_error(where.file.empty() ? message : where.text() + ": " + message) {}
+
+}  // namespace weft

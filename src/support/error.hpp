@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The two kinds of failure: the user's input, and our own broken promises.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace weft {
+
+/// Where in a user's file something stands. line is 1-based; 0 means the file as a whole (or the command line).
+struct SourceLine {
+  std::string file;
+  int line = 0;
+  std::string text() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
+};
+
+/// Process exit codes (README, "Exit codes").
+enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_bug = 70 };
+
+/// The user's input is wrong. what() is "file:line: what is wrong, what was found, what would be right". Exit code 2.
+class InputError : public std::runtime_error {
+ public:
+  InputError(const SourceLine& where, const std::string& message);
+};
+
+/// The surroundings failed (disk, MPI, memory). Exit code 3.
+class EnvironmentError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// An internal contract does not hold. Exit code 70.
+class InternalError : public std::logic_error {
+ public:
+  using std::logic_error::logic_error;
+};
+
+}  // namespace weft

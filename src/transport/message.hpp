@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Messages in flight: descriptors that travel with the last packet of each message.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+constexpr std::uint32_t no_slot = 0xffffffffU;
+
+/// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that the
+/// receiver needs no look-up at the sender.
+struct Message {
+  std::uint64_t id = 0;       ///< source << 32 | number at the source
+  std::int64_t bytes = 0;
+  std::int64_t issued = 0;    ///< ps
+  std::int64_t ideal = 0;     ///< ps, alone on an idle network
+  std::uint64_t packets = 0;
+  std::uint32_t source = 0;       ///< host node
+  std::uint32_t destination = 0;  ///< host node
+  std::uint32_t queue_pair = 0;   ///< at the source
+  std::uint32_t collective = 0;   ///< id of the collective call, or no_slot
+  std::uint32_t communicator = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t tag = 0;
+  std::uint32_t notify = 0;       ///< the sender waits for completion
+  std::uint32_t next = no_slot;   ///< next message of the same queue pair, or of the free list
+};
+
+/// Descriptors by slot, with a free list. Slots are names within one process and appear in no result.
+class MessagePool {
+ public:
+  std::uint32_t add(const Message& message) {
+    std::uint32_t slot = free_;
+    if (slot == no_slot) {
+      slot = static_cast<std::uint32_t>(slots_.size());
+      slots_.push_back(message);
+    } else {
+      free_ = slots_[slot].next;
+      slots_[slot] = message;
+    }
+    slots_[slot].next = no_slot;
+    ++live_;
+    return slot;
+  }
+  void release(std::uint32_t slot) {
+    slots_[slot].next = free_;
+    free_ = slot;
+    --live_;
+  }
+  Message& operator[](std::uint32_t slot) { return slots_[slot]; }
+  const Message& operator[](std::uint32_t slot) const { return slots_[slot]; }
+  std::uint64_t live() const { return live_; }
+
+ private:
+  std::vector<Message> slots_;
+  std::uint32_t free_ = no_slot;
+  std::uint64_t live_ = 0;
+};
+
+/// Number of packets of a message: ceil(bytes / mtu), and one for an empty message.
+constexpr std::uint64_t packet_count(std::int64_t bytes, std::int64_t mtu) {
+  return bytes == 0 ? 1 : static_cast<std::uint64_t>((bytes + mtu - 1) / mtu);
+}
+
+}  // namespace weft

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Streams of steps are lazy: their memory does not grow with ranks, bytes or steps.
+#include <cstdlib>
+#include <new>
+
+#include <gtest/gtest.h>
+#include <malloc.h>
+
+#include "schedule/collective.hpp"
+
+namespace {
+std::size_t live_bytes = 0;  ///< held through operator new
+}
+
+void* operator new(std::size_t size) {
+  void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory == nullptr) throw std::bad_alloc();
+  live_bytes += malloc_usable_size(memory);
+  return memory;
+}
+void operator delete(void* memory) noexcept {
+  if (memory != nullptr) live_bytes -= malloc_usable_size(memory);
+  std::free(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+
+namespace weft {
+namespace {
+
+TEST(CollectiveMemory, DoesNotGrow) {
+  constexpr std::size_t limit = 16 << 10;  // O(log P) of small things
+  constexpr std::uint32_t ranks = 16384;
+  const Communicator communicator(0, ranks);
+  for (const auto& [name, entry] : CollectiveRegistry::instance().entries()) {
+    const auto algorithm = entry.make();
+    for (const std::string& kind : collective_kind_names()) {
+      CollectiveCall call;
+      call.kind = parse_collective_kind(kind).value();
+      if (!algorithm->supports(call.kind)) continue;
+      call.communicator = &communicator;
+      call.size = Bytes(std::int64_t{1} << 40);
+      const std::size_t before = live_bytes;
+      const auto stream = algorithm->steps(call, ranks / 3, 0);
+      const std::size_t created = live_bytes;
+      EXPECT_GT(created, before);  // the counter counts
+      EXPECT_LE(created - before, limit) << name << " " << kind;
+      Step step;
+      for (int i = 0; i < 5000; ++i) ASSERT_TRUE(stream->next(step)) << name << " " << kind << " ends at step " << i;
+      EXPECT_LE(live_bytes, created) << name << " " << kind;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace weft

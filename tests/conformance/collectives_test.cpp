@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Every registered collective algorithm is held to the contract of CollectiveAlgorithm, by replay.
+#include <cctype>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "schedule/collective.hpp"
+#include "schedule/collective_check.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t rank_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 17};
+
+struct Case {
+  std::string algorithm;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::uint32_t ranks = 0;
+};
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  for (const auto& [name, entry] : CollectiveRegistry::instance().entries()) {
+    const auto algorithm = entry.make();
+    for (const std::string& kind_name : collective_kind_names()) {
+      const CollectiveKind kind = parse_collective_kind(kind_name).value();
+      if (!algorithm->supports(kind)) continue;
+      for (const std::uint32_t ranks : rank_counts) cases.push_back({name, kind, ranks});
+    }
+  }
+  return cases;
+}
+
+std::string case_name(const testing::TestParamInfo<Case>& tested) {
+  const Case& c = tested.param;
+  std::string name = fmt::format("{}_{}_{}", c.algorithm, to_text(c.kind), c.ranks);
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0) letter = '_';
+  return name;
+}
+
+bool has_root(CollectiveKind kind) { return kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce; }
+
+std::string describe(const CollectiveCall& call) {
+  return fmt::format("{} {} of {} B, {} ranks, root {}, channels {}, chunk {}, slices {}, credits {}", call.algorithm,
+                     to_text(call.kind), call.size.count(), call.communicator->size(), call.root, call.tuning.channels,
+                     call.tuning.chunk.count(), call.tuning.slices, call.tuning.credits);
+}
+
+class Conformance : public testing::TestWithParam<Case> {
+ protected:
+  void check(Bytes size, const CollectiveTuning& tuning) {
+    const Case& c = GetParam();
+    const Communicator communicator(0, c.ranks);
+    const auto algorithm = CollectiveRegistry::instance().find(c.algorithm)->make();
+    for (std::uint32_t root = 0; root < (has_root(c.kind) ? c.ranks : 1); ++root) {
+      CollectiveCall call;
+      call.kind = c.kind;
+      call.communicator = &communicator;
+      call.size = size;
+      call.root = root;
+      call.algorithm = c.algorithm;
+      call.tuning = tuning;
+      const CollectiveReplay result = replay(*algorithm, call);
+      ASSERT_TRUE(result.violations.empty()) << describe(call) << "\n"
+                                             << fmt::format("{}", fmt::join(result.violations, "\n"));
+      ASSERT_EQ(result.sent.size(), c.ranks);
+      ASSERT_GE(result.total_sent(), least_bytes_sent(call)) << describe(call);
+    }
+  }
+};
+
+TEST_P(Conformance, SmallChunks) {
+  const std::int64_t n = GetParam().ranks;
+  constexpr std::int64_t chunk = 64;
+  const std::vector<std::int64_t> sizes = {0,
+                                           1,
+                                           15,
+                                           16,
+                                           17,
+                                           16 * n - 1,
+                                           7 * n + 3,
+                                           n * chunk - 1,
+                                           n * chunk,
+                                           n * chunk + 1,
+                                           3 * n * chunk,
+                                           3 * n * chunk + 16,
+                                           2 * n * chunk + 17 * n + 5};
+  const std::vector<std::pair<std::uint32_t, std::uint32_t>> slices_and_credits = {{0, 0}, {1, 1}, {1, 2},
+                                                                                   {2, 1}, {2, 4}, {3, 2}};
+  for (const std::int64_t size : sizes) {
+    for (std::uint32_t channels = 1; channels <= 3; ++channels) {
+      for (const auto& [slices, credits] : slices_and_credits) {
+        CollectiveTuning tuning;
+        tuning.channels = channels;
+        tuning.chunk = Bytes(chunk);
+        tuning.slices = slices;
+        tuning.credits = credits;
+        ASSERT_NO_FATAL_FAILURE(check(Bytes(size), tuning));
+      }
+    }
+  }
+}
+
+TEST_P(Conformance, ChunksThatAreNoMultipleOfTheAlignment) {
+  const std::int64_t n = GetParam().ranks;
+  for (const std::int64_t chunk : {1, 7, 50}) {
+    for (const std::int64_t size : {n * chunk, 2 * n * chunk + 1, 100 + n}) {
+      CollectiveTuning tuning;
+      tuning.channels = 2;
+      tuning.chunk = Bytes(chunk);
+      tuning.slices = 2;
+      ASSERT_NO_FATAL_FAILURE(check(Bytes(size), tuning));
+    }
+  }
+}
+
+TEST_P(Conformance, ChunksOfTheAlgorithm) {
+  const std::int64_t n = GetParam().ranks;
+  const std::int64_t loop = n * Bytes::mib(2).count();
+  for (const std::int64_t size : {loop - 1, loop, loop + 1, 2 * loop + 12345}) {
+    for (std::uint32_t channels = 1; channels <= 3; ++channels) {
+      CollectiveTuning tuning;
+      tuning.channels = channels;
+      ASSERT_NO_FATAL_FAILURE(check(Bytes(size), tuning));
+    }
+  }
+}
+
+TEST_P(Conformance, EndedStreamsStayEnded) {
+  const Case& c = GetParam();
+  const Communicator communicator(0, c.ranks);
+  const auto algorithm = CollectiveRegistry::instance().find(c.algorithm)->make();
+  CollectiveCall call;
+  call.kind = c.kind;
+  call.communicator = &communicator;
+  call.size = Bytes(1000);
+  const auto stream = algorithm->steps(call, c.ranks - 1, 0);
+  Step step;
+  while (stream->next(step)) continue;
+  EXPECT_FALSE(stream->next(step));
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, Conformance, testing::ValuesIn(all_cases()), case_name);
+
+TEST(Conformance, SomethingIsRegistered) { EXPECT_FALSE(all_cases().empty()); }
+
+/// A registered algorithm with a fault: `change` may alter a step, and drops it by returning false.
+class Faulty final : public CollectiveAlgorithm {
+ public:
+  using Change = std::function<bool(std::uint32_t index, std::uint64_t number, Step& step)>;
+  Faulty(const std::string& name, Change change)
+      : original_(CollectiveRegistry::instance().find(name)->make()), change_(std::move(change)) {}
+
+  bool supports(CollectiveKind kind) const override { return original_->supports(kind); }
+  std::uint32_t credits(const CollectiveCall& call) const override { return original_->credits(call); }
+  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
+                                    std::uint32_t channel) const override {
+    return std::make_unique<Stream>(original_->steps(call, index, channel), change_, index);
+  }
+
+ private:
+  class Stream final : public StepStream {
+   public:
+    Stream(std::unique_ptr<StepStream> original, const Change& change, std::uint32_t index)
+        : original_(std::move(original)), change_(change), index_(index) {}
+    bool next(Step& step) override {
+      while (original_->next(step))
+        if (change_(index_, number_++, step)) return true;
+      return false;
+    }
+
+   private:
+    std::unique_ptr<StepStream> original_;
+    const Change& change_;
+    std::uint32_t index_;
+    std::uint64_t number_ = 0;
+  };
+
+  std::unique_ptr<CollectiveAlgorithm> original_;
+  Change change_;
+};
+
+/// Whatever single step of rank 1 is dropped or wrong, the replay of any registered algorithm must notice.
+class Faults : public testing::TestWithParam<Case> {
+ protected:
+  /// For each step of rank 1 on which `change` acts (returns true): replays with that step alone changed, or dropped.
+  void expect_all_caught(const std::function<bool(Step&)>& change, bool drop = false) {
+    const Case& c = GetParam();
+    const Communicator communicator(0, c.ranks);
+    CollectiveCall call;
+    call.kind = c.kind;
+    call.communicator = &communicator;
+    call.size = Bytes(64 * c.ranks * 2 + 32);
+    call.tuning.chunk = Bytes(64);
+    bool more = true;
+    for (std::uint64_t target = 0; more; ++target) {
+      more = false;
+      bool acted = false;
+      const Faulty faulty(c.algorithm, [&](std::uint32_t index, std::uint64_t number, Step& step) {
+        if (index != 1 || number != target) return true;
+        more = true;
+        acted = change(step);
+        return !(acted && drop);
+      });
+      const CollectiveReplay result = replay(faulty, call);
+      EXPECT_EQ(result.violations.empty(), !acted) << describe(call) << ", step " << target;
+    }
+  }
+};
+
+std::vector<Case> fault_cases() {
+  std::vector<Case> cases = all_cases();
+  std::erase_if(cases, [](const Case& c) { return c.ranks != 4; });
+  return cases;
+}
+
+TEST_P(Faults, MissingStep) {
+  expect_all_caught([](Step&) { return true; }, true);
+}
+
+TEST_P(Faults, WrongInput) {
+  expect_all_caught([](Step& step) {
+    step.input_offset += Bytes(step.input_offset.count() > 0 ? -1 : 1);
+    return reduces(step.primitive) || !receives(step.primitive);
+  });
+}
+
+TEST_P(Faults, WrongOutput) {
+  expect_all_caught([](Step& step) {
+    step.output_offset += Bytes(step.output_offset.count() > 0 ? -1 : 1);
+    return stores(step.primitive);
+  });
+}
+
+TEST_P(Faults, ShortChunk) {
+  expect_all_caught([](Step& step) {
+    step.bytes -= Bytes(1);
+    return true;
+  });
+}
+
+TEST_P(Faults, WrongSlicing) {
+  expect_all_caught([](Step& step) {
+    if (!sends(step.primitive) && !receives(step.primitive)) return false;
+    step.slice -= Bytes(1);
+    return true;
+  });
+}
+
+TEST_P(Faults, ReducedOnceTooOften) {
+  expect_all_caught([](Step& step) {
+    if (step.primitive == Primitive::recv_copy_send) {
+      step.primitive = Primitive::recv_reduce_copy_send;
+    } else if (step.primitive == Primitive::recv) {
+      step.primitive = Primitive::recv_reduce_copy;
+    } else {
+      return false;
+    }
+    return true;
+  });
+}
+
+TEST_P(Faults, NotReduced) {
+  expect_all_caught([](Step& step) {
+    if (step.primitive == Primitive::recv_reduce_copy_send) {
+      step.primitive = Primitive::recv_copy_send;
+    } else if (step.primitive == Primitive::recv_reduce_copy) {
+      step.primitive = Primitive::recv;
+    } else {
+      return false;
+    }
+    return true;
+  });
+}
+
+TEST_P(Faults, WrongPeer) {
+  expect_all_caught([](Step& step) {
+    step.send_peer = (step.send_peer + 1) % 4;
+    return sends(step.primitive);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Registered, Faults, testing::ValuesIn(fault_cases()), case_name);
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Agreement and exchange, for any number of MPI ranks (one without mpirun).
+#include "engine/process_group.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "engine/mpi_session.hpp"
+#include "support/error.hpp"
+
+namespace weft {
+namespace {
+
+ProcessGroup world(std::size_t largest_message = std::size_t{1} << 30) {
+  return ProcessGroup(MPI_COMM_WORLD, largest_message);
+}
+
+std::vector<int> all_others(const ProcessGroup& group) {
+  std::vector<int> others;
+  for (int rank = 0; rank < group.size(); ++rank) {
+    if (rank != group.rank()) others.push_back(rank);
+  }
+  return others;
+}
+
+/// What `from` sends to `to` in `round`: its length and content are functions of the three.
+std::vector<std::byte> batch(int from, int to, int round, std::size_t unit) {
+  const std::size_t size = static_cast<std::size_t>((3 * from + 5 * to + round) % 4) * unit;  // also empty ones
+  std::vector<std::byte> bytes(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    bytes[i] = static_cast<std::byte>(i + static_cast<std::size_t>(31 * from + 7 * to + round));
+  }
+  return bytes;
+}
+
+void exchange_rounds(ProcessGroup group, std::size_t unit, int rounds) {
+  const std::vector<int> neighbours = all_others(group);
+  std::vector<std::vector<std::byte>> outgoing(neighbours.size());
+  std::vector<std::vector<std::byte>> incoming(neighbours.size(), std::vector<std::byte>(17));
+  for (int round = 0; round < rounds; ++round) {
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+      outgoing[i] = batch(group.rank(), neighbours[i], round, unit);
+    }
+    group.exchange(neighbours, outgoing, incoming);
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+      EXPECT_EQ(incoming[i], batch(neighbours[i], group.rank(), round, unit)) << "round " << round;
+    }
+  }
+}
+
+TEST(ProcessGroup, AloneNeedsNoMpi) {
+  ProcessGroup group = ProcessGroup::alone();
+  EXPECT_EQ(group.rank(), 0);
+  EXPECT_EQ(group.size(), 1);
+  const auto agreement = group.agree(Time::from_ns(3), true);
+  EXPECT_EQ(agreement.next, Time::from_ns(3));
+  EXPECT_TRUE(agreement.stop);
+  EXPECT_FALSE(group.agree(Time::max(), false).stop);
+  EXPECT_EQ(group.sum(5), 5U);
+  EXPECT_EQ(group.maximum(-5), -5);
+  EXPECT_EQ(group.minimum(7), 7);
+  group.exchange({}, {}, {});
+  EXPECT_EQ(group.wait_seconds(), 0);
+}
+
+TEST(ProcessGroup, AgreesOnTheEarliestTime) {
+  ProcessGroup group = world();
+  // The rank in the middle has the earliest event; the others have later ones or none.
+  const int middle = group.size() / 2;
+  const Time mine = group.rank() == middle ? Time::from_ps(1'000) : Time::max();
+  EXPECT_EQ(group.agree(mine, false).next, Time::from_ps(1'000));
+  EXPECT_EQ(group.agree(Time::max(), false).next, Time::max());
+  EXPECT_EQ(group.agree(Time::from_ps(group.rank()), false).next, Time());
+}
+
+TEST(ProcessGroup, OneRankThatStopsIsEnough) {
+  ProcessGroup group = world();
+  EXPECT_FALSE(group.agree(Time::max(), false).stop);
+  for (int stopper = 0; stopper < group.size(); ++stopper) {
+    EXPECT_TRUE(group.agree(Time::max(), group.rank() == stopper).stop);
+  }
+  EXPECT_FALSE(group.agree(Time(), false).stop);
+}
+
+TEST(ProcessGroup, Reductions) {
+  const ProcessGroup group = world();
+  const std::uint64_t size = static_cast<std::uint64_t>(group.size());
+  EXPECT_EQ(group.sum(static_cast<std::uint64_t>(group.rank())), size * (size - 1) / 2);
+  EXPECT_EQ(group.sum(UINT64_MAX), 0 - size);  // modulo 2^64
+  EXPECT_EQ(group.maximum(-group.rank()), 0);
+  EXPECT_EQ(group.minimum(-group.rank()), 1 - group.size());
+}
+
+TEST(ProcessGroup, ExchangesBatchesOfAllSizes) { exchange_rounds(world(), 1'000, 20); }
+
+TEST(ProcessGroup, SplitsBatchesAboveTheLargestMessage) {
+  constexpr std::size_t largest = 64;
+  exchange_rounds(world(largest), largest, 8);      // exact multiples, and nothing
+  exchange_rounds(world(largest), largest - 1, 8);  // just below them
+  exchange_rounds(world(largest), largest + 1, 8);  // just above them
+}
+
+TEST(ProcessGroup, BatchesMayBeLarge) { exchange_rounds(world(), 3'000'000, 2); }
+
+TEST(ProcessGroup, RefusesItselfAsNeighbour) {
+  ProcessGroup group = world();
+  const std::vector<int> neighbours{group.rank()};
+  std::vector<std::vector<std::byte>> batches(1);
+  EXPECT_THROW(group.exchange(neighbours, batches, batches), InternalError);
+  std::vector<std::vector<std::byte>> two(2);
+  EXPECT_THROW(group.exchange(neighbours, two, batches), InternalError);
+}
+
+TEST(MpiSession, KnowsWhenRanksShareCores) {
+  EXPECT_FALSE(shares_cores(1));
+  EXPECT_TRUE(shares_cores(1 << 20) || std::getenv("OMPI_MCA_orte_bound_at_launch") != nullptr);
+}
+
+}  // namespace
+}  // namespace weft
+
+int main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  weft::MpiSession session(argc, argv);
+  return RUN_ALL_TESTS();
+}

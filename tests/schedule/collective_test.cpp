@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Names of collectives and primitives, and bus-bandwidth factors.
+#include "schedule/collective.hpp"
+
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+TEST(CollectiveKind, NamesRoundTrip) {
+  std::set<CollectiveKind> kinds;
+  for (const std::string& name : collective_kind_names()) {
+    const auto kind = parse_collective_kind(name);
+    ASSERT_TRUE(kind.has_value()) << name;
+    EXPECT_EQ(to_text(*kind), name);
+    kinds.insert(*kind);
+  }
+  EXPECT_EQ(kinds.size(), 6u);
+  EXPECT_EQ(to_text(CollectiveKind::reduce_scatter), "reduce_scatter");
+  EXPECT_FALSE(parse_collective_kind("allreduce").has_value());
+  EXPECT_FALSE(parse_collective_kind("").has_value());
+}
+
+TEST(BusBandwidthFactor, NcclTests) {
+  for (const std::uint32_t n : {1u, 2u, 3u, 8u, 16384u}) {
+    const double others = (n - 1.0) / n;
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_reduce, n), 2 * others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_gather, n), others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce_scatter, n), others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_to_all, n), others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::broadcast, n), 1);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce, n), 1);
+  }
+  EXPECT_THROW(bus_bandwidth_factor(CollectiveKind::all_reduce, 0), InternalError);
+}
+
+TEST(Primitive, NameSaysWhatItDoes) {
+  for (const Primitive p :
+       {Primitive::send, Primitive::recv, Primitive::copy, Primitive::recv_copy_send, Primitive::recv_reduce_send,
+        Primitive::recv_reduce_copy, Primitive::recv_reduce_copy_send}) {
+    const std::string name(to_text(p));
+    EXPECT_EQ(sends(p), name.ends_with("send")) << name;
+    EXPECT_EQ(receives(p), name.starts_with("recv")) << name;
+    EXPECT_EQ(reduces(p), name.find("reduce") != std::string::npos) << name;
+    EXPECT_EQ(stores(p), name.find("copy") != std::string::npos || name == "recv") << name;
+  }
+}
+
+}  // namespace
+}  // namespace weft

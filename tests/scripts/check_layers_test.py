@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""scripts/check_layers finds each kind of forbidden include, at its line, and lets the allowed ones pass."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE", pathlib.Path(__file__).resolve().parents[2]))
+
+
+def check(files):
+    """Runs the check on a tree of {path: [include, ...]}; returns (exit code, list of "file:line")."""
+    with tempfile.TemporaryDirectory() as top:
+        for path, includes in files.items():
+            file = pathlib.Path(top) / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text("".join(f"#include {name}\n" for name in includes))
+        done = subprocess.run(
+            [sys.executable, SOURCE / "scripts/check_layers", top], capture_output=True, text=True, check=False
+        )
+    return done.returncode, [":".join(line.split(":")[:2]) for line in done.stdout.splitlines()]
+
+
+class CheckLayers(unittest.TestCase):
+    def test_allowed(self):
+        files = {
+            "src/units/time.hpp": ["<cstdint>"],
+            "src/graph/graph.hpp": ['"units/time.hpp"', "<boost/graph/adjacency_list.hpp>", "<metis.h>"],
+            "src/routing/a.cpp": ['"graph/graph.hpp"'],
+            "src/app/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/b.hpp"'],
+            "src/routing/b.hpp": [],
+            "topologies/torus.cpp": ['"graph/graph.hpp"', '"units/time.hpp"'],
+        }
+        self.assertEqual(check(files), (0, []))
+
+    def test_each_kind_is_found(self):
+        forbidden = [
+            ("src/graph/a.cpp", '"routing/b.hpp"'),  # against the arrows
+            ("src/units/a.cpp", '"support/error.hpp"'),  # units is the lowest
+            ("src/app/a.cpp", '"topologies/torus.hpp"'),  # src does not know the open folders
+            ("topologies/a.cpp", '"schedule/program.hpp"'),
+            ("collectives/a.cpp", '"graph/graph.hpp"'),
+            ("src/engine/a.cpp", '"here.hpp"'),  # not named from the top
+            ("src/engine/a.cpp", '"../graph/graph.hpp"'),
+            ("src/support/a.cpp", '"support/missing.hpp"'),
+            ("src/cellar/a.cpp", "<vector>"),  # no such room
+            ("src/runtime/a.cpp", "<ns3/node.h>"),
+            ("src/engine/a.cpp", "<ns3/core-module.h>"),
+            ("src/fabric/a.cpp", "<mpi.h>"),
+            ("src/app/a.cpp", "<hdf5.h>"),
+            ("src/schedule/a.cpp", "<yaml-cpp/yaml.h>"),
+            ("src/support/a.cpp", "<nlohmann/json.hpp>"),
+            ("src/routing/a.cpp", "<metis.h>"),
+            ("src/fabric/a.cpp", "<boost/graph/dijkstra_shortest_paths.hpp>"),
+        ]
+        exists = {
+            path: []
+            for path in ["src/routing/b.hpp", "src/support/error.hpp", "src/schedule/program.hpp", "src/graph/graph.hpp"]
+        }
+        for path, include in forbidden:
+            with self.subTest(path=path, include=include):
+                line = 1 if "cellar" in path else 2
+                self.assertEqual(check({**exists, path: ["<string>", include]}), (1, [f"{path}:{line}"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Tests of "did you mean".
+#include <gtest/gtest.h>
+
+#include "support/spec.hpp"
+
+namespace weft {
+namespace {
+
+const std::vector<std::string> kinds{"dragonfly", "fat_tree", "ring", "torus"};
+
+TEST(DidYouMean, OneEditOfAnyKind) {
+  EXPECT_EQ(did_you_mean("rin", kinds), " (did you mean 'ring'?)");    // one missing
+  EXPECT_EQ(did_you_mean("riing", kinds), " (did you mean 'ring'?)");  // one too many
+  EXPECT_EQ(did_you_mean("rink", kinds), " (did you mean 'ring'?)");   // one other
+  EXPECT_EQ(did_you_mean("rnig", kinds), " (did you mean 'ring'?)");   // two neighbours swapped
+}
+
+TEST(DidYouMean, AsFarAsAThirdOfTheLength) {
+  EXPECT_EQ(did_you_mean("dragnfl", kinds), " (did you mean 'dragonfly'?)");  // 7 / 3 = 2 edits
+  EXPECT_EQ(did_you_mean("dragnf", kinds), "");                               // 6 / 3 < 3 edits
+  EXPECT_EQ(did_you_mean("fattree", kinds), " (did you mean 'fat_tree'?)");
+  EXPECT_EQ(did_you_mean("mesh", kinds), "");
+}
+
+TEST(DidYouMean, TheNearestThenTheFirst) {
+  EXPECT_EQ(did_you_mean("abcdef", {"abcdxy", "abcdex"}), " (did you mean 'abcdex'?)");
+  EXPECT_EQ(did_you_mean("abcdef", {"abcdey", "abcdex"}), " (did you mean 'abcdey'?)");
+}
+
+TEST(DidYouMean, NothingToCompare) {
+  EXPECT_EQ(did_you_mean("", kinds), "");
+  EXPECT_EQ(did_you_mean("ring", {}), "");
+  EXPECT_EQ(did_you_mean(std::string(100'000, 'x'), kinds), "");
+}
+
+}  // namespace
+}  // namespace weft

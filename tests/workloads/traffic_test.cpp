@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Workload kind `traffic`: patterns, starting times, splitting over queue pairs, complaints.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+#include "workloads/traffic_pattern.hpp"
+
+namespace weft::test {
+namespace {
+
+using Flow = std::pair<std::uint32_t, std::uint32_t>;
+
+/// (source, destination) of all messages.
+std::vector<Flow> flows_of(const Workload& workload) {
+  std::vector<Flow> flows;
+  for (std::uint32_t rank = 0; rank < workload.ranks(); ++rank)
+    for (const Operation& operation : operations_of(workload, rank)) {
+      EXPECT_EQ(operation.kind, Operation::Kind::send);
+      flows.emplace_back(rank, operation.peer.value());
+    }
+  return flows;
+}
+
+TEST(Permutation, IsABijectionWithoutFixedPoints) {
+  for (const std::uint32_t ranks : {2U, 3U, 4U, 5U, 7U, 16U, 128U, 1000U, 16384U})
+    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+      const auto order = random_derangement(ranks, seed);
+      ASSERT_EQ(order.size(), ranks);
+      EXPECT_EQ(std::set<std::uint32_t>(order.begin(), order.end()).size(), ranks);
+      EXPECT_LT(*std::max_element(order.begin(), order.end()), ranks);
+      for (std::uint32_t i = 0; i < ranks; ++i) EXPECT_NE(order[i], i);
+      EXPECT_EQ(order, random_derangement(ranks, seed));
+    }
+  EXPECT_NE(random_derangement(16, 1), random_derangement(16, 2));
+}
+
+TEST(Permutation, AllDerangementsAreEquallyLikely) {
+  // Four ranks have 9 derangements. With n draws each count has standard deviation sqrt(n p (1 - p)).
+  const int draws = 9000;
+  std::map<std::vector<std::uint32_t>, int> seen;
+  for (int seed = 0; seed < draws; ++seed) ++seen[random_derangement(4, static_cast<std::uint64_t>(seed))];
+  EXPECT_EQ(seen.size(), 9U);
+  const double p = 1.0 / 9;
+  for (const auto& [order, count] : seen) EXPECT_NEAR(count, draws * p, 4 * std::sqrt(draws * p * (1 - p)));
+}
+
+TEST(Traffic, PermutationCoversAllHosts) {
+  auto context = context_of(16);
+  const std::string text = "{kind: traffic, pattern: permutation, size: 1 MiB}";
+  const auto flows = flows_of(*read_workload(text, context));
+  ASSERT_EQ(flows.size(), 16U);
+  std::set<std::uint32_t> destinations;
+  for (const auto& [source, destination] : flows) {
+    EXPECT_NE(source, destination);
+    destinations.insert(destination);
+  }
+  EXPECT_EQ(destinations.size(), 16U);
+  context.seed = 2;
+  EXPECT_NE(flows, flows_of(*read_workload(text, context)));
+}
+
+TEST(Traffic, ShiftAllToAllIncastPairs) {
+  const auto context = context_of(4);
+  EXPECT_EQ(flows_of(*read_workload("{kind: traffic, pattern: permutation, shift: 6, size: 1 B}", context)),
+            (std::vector<Flow>{{0, 2}, {1, 3}, {2, 0}, {3, 1}}));
+  EXPECT_EQ(flows_of(*read_workload("{kind: traffic, pattern: permutation, shift: -1, size: 1 B}", context)),
+            (std::vector<Flow>{{0, 3}, {1, 0}, {2, 1}, {3, 2}}));
+  EXPECT_EQ(flows_of(*read_workload("{kind: traffic, pattern: all_to_all, ranks: 3, size: 1 B}", context)),
+            (std::vector<Flow>{{0, 1}, {0, 2}, {1, 2}, {1, 0}, {2, 0}, {2, 1}}));
+  EXPECT_EQ(flows_of(*read_workload("{kind: traffic, pattern: incast, size: 1 B}", context)),
+            (std::vector<Flow>{{1, 0}, {2, 0}, {3, 0}}));
+  EXPECT_EQ(
+      flows_of(*read_workload("{kind: traffic, pattern: incast, destination: 2, sources: 2, size: 1 B}", context)),
+      (std::vector<Flow>{{0, 2}, {3, 2}}));
+  EXPECT_EQ(flows_of(*read_workload(
+                "{kind: traffic, pattern: pairs, pairs: [[3, 0], [0, 2], [3, 1], [3, 0]], size: 1 B}", context)),
+            (std::vector<Flow>{{0, 2}, {3, 0}, {3, 1}, {3, 0}}));
+}
+
+TEST(Traffic, BytesAreSplitOverQueuePairs) {
+  const auto workload =
+      read_workload("{kind: traffic, pattern: pairs, pairs: [[0, 1]], size: 1003 B, queue_pairs: 4}", context_of(2));
+  const auto operations = operations_of(*workload, 0);
+  ASSERT_EQ(operations.size(), 4U);
+  std::int64_t total = 0;
+  for (std::uint32_t q = 0; q < 4; ++q) {
+    EXPECT_EQ(operations[q].queue_pair, q);
+    EXPECT_EQ(operations[q].bytes.count(), 1003 / 4 + (q < 1003 % 4 ? 1 : 0));
+    total += operations[q].bytes.count();
+  }
+  EXPECT_EQ(total, 1003);
+  EXPECT_EQ(workload->estimate().messages, 4U);
+  EXPECT_EQ(workload->estimate().bytes, Bytes(1003));
+  EXPECT_TRUE(workload->program(Rank(1))->accepts_unexpected());
+  EXPECT_TRUE(operations_of(*workload, 1).empty());
+}
+
+TEST(Traffic, EmptyFlowIsOneEmptyMessage) {
+  const auto workload = read_workload("{kind: traffic, pattern: incast, size: 0 B, queue_pairs: 4}", context_of(3));
+  const auto operations = operations_of(*workload, 1);
+  ASSERT_EQ(operations.size(), 1U);
+  EXPECT_EQ(operations[0].bytes, Bytes(0));
+  EXPECT_EQ(workload->estimate().messages, 2U);
+}
+
+TEST(Traffic, ListOfStartsRepeatsEveryFlowInOrderOfTime) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: all_to_all, ranks: 3, size: 1 B, start: [20 us, 0 ns, 10 us]}", context_of(4));
+  const auto operations = operations_of(*workload, 0);
+  ASSERT_EQ(operations.size(), 3U * 2U);
+  for (std::size_t i = 0; i < operations.size(); ++i)
+    EXPECT_EQ(operations[i].not_before, Time::from_us(10 * static_cast<std::int64_t>(i / 2)));
+}
+
+/// Wire bytes of one flow, by hand: payload, and 82 B for each packet of up to 4096 B.
+std::int64_t wire_bytes(std::int64_t size) { return size + (size + 4095) / 4096 * 82; }
+
+TEST(Traffic, PeriodicLoadIsAFractionOfThePort) {
+  // Two flows per start: interval = 2 * wire * 8 / (rate * load).
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: all_to_all, ranks: 3, size: 10000 B, start: {process: periodic, load: 0.5, count: 4}}",
+      context_of(4));
+  const auto interval = std::llround(2.0 * static_cast<double>(wire_bytes(10000)) * 8e12 / (400e9 * 0.5));
+  const auto operations = operations_of(*workload, 2);
+  ASSERT_EQ(operations.size(), 8U);
+  for (std::size_t i = 0; i < 8; ++i)
+    EXPECT_EQ(operations[i].not_before.ps(), static_cast<std::int64_t>(i / 2) * interval);
+}
+
+TEST(Traffic, PoissonGapsHaveTheMeanAndSpreadOfTheirLaw) {
+  const int count = 20000;
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, size: 4096 B, start: {process: poisson, load: 0.8, count: 20000}}",
+      context_of(3));
+  const double mean = static_cast<double>(wire_bytes(4096)) * 8e12 / (400e9 * 0.8);
+  std::vector<Operation> first;
+  for (const std::uint32_t source : {1U, 2U}) {
+    const auto operations = operations_of(*workload, source);
+    ASSERT_EQ(operations.size(), static_cast<std::size_t>(count));
+    double sum = 0, squares = 0;
+    Time previous;
+    for (const Operation& operation : operations) {
+      const auto gap = static_cast<double>((operation.not_before - previous).ps());
+      EXPECT_GE(gap, 0);
+      sum += gap;
+      squares += gap * gap;
+      previous = operation.not_before;
+    }
+    // Of n exponential gaps the mean has standard error m / sqrt(n), and the mean square, 2 m^2, m^2 sqrt(20 / n).
+    EXPECT_NEAR(sum / count, mean, 4 * mean / std::sqrt(count));
+    EXPECT_NEAR(squares / count, 2 * mean * mean, 4 * mean * mean * std::sqrt(20.0 / count));
+    if (!first.empty()) {
+      EXPECT_NE(first[0].not_before, operations[0].not_before);
+    }
+    first = operations;
+  }
+}
+
+TEST(Traffic, IntervalIsTaken) {
+  const auto workload =
+      read_workload("{kind: traffic, pattern: incast, size: 1 B, start: {process: periodic, interval: 3 us, count: 3}}",
+                    context_of(2));
+  const auto operations = operations_of(*workload, 1);
+  ASSERT_EQ(operations.size(), 3U);
+  EXPECT_EQ(operations[2].not_before, Time::from_us(6));
+  EXPECT_EQ(workload->estimate().bytes, Bytes(3));
+}
+
+TEST(Traffic, Complaints) {
+  const auto context = context_of(16);
+  const std::string start = "kind: traffic\npattern: permutation\nsize: 1 B\n";
+  expect_complaint(start + "ranks: 17\n", context, "x.yaml:4", {"17 ranks", "16 hosts"});
+  expect_complaint(start + "ranks: 1\n", context, "x.yaml:2", {"at least 2 ranks"});
+  expect_complaint(start + "shift: 32\n", context, "x.yaml:4", {"itself"});
+  expect_complaint(start + "start: 5\n", context, "x.yaml:4", {"unit"});
+  expect_complaint(start + "start: []\n", context, "x.yaml:4", {"at least one"});
+  expect_complaint(start + "start: {process: posson, load: 1, count: 1}\n", context, "x.yaml:4",
+                   {"did you mean 'poisson'"});
+  expect_complaint(start + "start:\n  process: poisson\n  load: 0.5\n  interval: 1 us\n  count: 1\n", context,
+                   "x.yaml:6", {"both"});
+  expect_complaint(start + "start: {process: poisson, count: 1}\n", context, "x.yaml:4", {"neither"});
+  expect_complaint(start + "start: {process: poisson, load: -1, count: 1}\n", context, "x.yaml:4", {"-1"});
+  expect_complaint(start + "start: {process: poisson, load: 1}\n", context, "x.yaml:4", {"count"});
+  expect_complaint(start + "start: {process: poisson, interval: 1 s, count: 100000000000}\n", context, "x.yaml:4",
+                   {"range"});
+  expect_complaint(start + "queue_pair: 2\n", context, "x.yaml:4", {"did you mean 'queue_pairs'"});
+  expect_complaint(start + "destination: 2\n", context, "x.yaml:4", {"destination"});
+  expect_complaint("kind: traffic\npattern: permuation\n", context, "x.yaml:2", {"did you mean 'permutation'"});
+  const std::string incast = "kind: traffic\npattern: incast\nsize: 1 B\n";
+  expect_complaint(incast + "destination: 16\n", context, "x.yaml:4", {"rank 16", "0 to 15"});
+  expect_complaint(incast + "sources: 16\n", context, "x.yaml:4", {"16"});
+  const std::string pairs = "kind: traffic\npattern: pairs\nsize: 1 B\npairs:\n- [0, 1]\n";
+  expect_complaint(pairs + "- [0, 16]\n", context, "x.yaml:6", {"rank 16", "0 to 15"});
+  expect_complaint(pairs + "- [-1, 1]\n", context, "x.yaml:6", {"rank -1"});
+  expect_complaint(pairs + "- [3, 3]\n", context, "x.yaml:6", {"itself"});
+  expect_complaint(pairs + "- [3]\n", context, "x.yaml:6", {"[source, destination]"});
+  expect_complaint(pairs + "- 3\n", context, "x.yaml:6", {"[source, destination]"});
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Workload kind `training`: the program of a step, volumes, complaints.
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+#include "workloads/gradient_buckets.hpp"
+#include "workloads/model_config.hpp"
+#include "workloads/model_cost.hpp"
+
+namespace weft::test {
+namespace {
+
+const std::string start =
+    "kind: training\nmodel: gpt2\ndevice: h100-sxm\nmicro_batch: 8\nsequence_length: 1024\nparallelism: {data: 16}\n";
+
+ModelConfig gpt2() { return read_model(JsonConfig::load(workloads_folder() + "/models/gpt2.json")); }
+
+TEST(Training, StepIsForwardBackwardReductionsOptimizer) {
+  const auto workload = read_workload(start, context_of(16));
+  const auto operations = operations_of(*workload, 5);
+  const auto buckets = gradient_buckets(gpt2(), 2, {});
+  const std::size_t parts = 12 + 2;
+  ASSERT_EQ(operations.size(), 2 * parts + buckets.size() + 1);
+  for (std::size_t part = 0; part < parts; ++part) {
+    EXPECT_EQ(operations[part].kind, Operation::Kind::compute);
+    EXPECT_EQ(operations[part].stream, Stream::compute);
+  }
+  EXPECT_EQ(operations[0].label, "forward embedding");
+  EXPECT_EQ(operations[1].label, "forward block 0");
+  EXPECT_EQ(operations[13].label, "forward head");
+  EXPECT_EQ(operations[14].label, "backward head");
+  EXPECT_EQ(operations[15].label, "backward block 11");
+
+  std::set<std::uint64_t> reductions;
+  std::size_t bucket = 0;
+  for (const Operation& operation : operations)
+    if (operation.kind == Operation::Kind::collective) {
+      EXPECT_EQ(operation.stream, Stream::communication);
+      EXPECT_EQ(operation.call->size, buckets[bucket].size);
+      ASSERT_EQ(operation.after.size(), 1U);
+      const std::uint32_t part = buckets[bucket].ready_after;
+      EXPECT_EQ(operations[operation.after[0]].label,
+                part == 0 ? "backward embedding" : "backward block " + std::to_string(part - 1));
+      reductions.insert(operation.id);
+      ++bucket;
+    }
+  EXPECT_EQ(bucket, buckets.size());
+  EXPECT_EQ(operations.back().label, "optimizer");
+  EXPECT_EQ(std::set<std::uint64_t>(operations.back().after.begin(), operations.back().after.end()), reductions);
+}
+
+TEST(Training, TimesAreTheRoofline) {
+  const auto workload = read_workload(start + "efficiency: 0.5\n", context_of(16));
+  const auto operations = operations_of(*workload, 0);
+  const double peak = 989.4e12 * 0.5, memory = 3.35e12;
+  const double b = 8, s = 1024, h = 768;
+  const auto block = std::llround((24 * b * s * h * h + 4 * b * s * s * h) / peak * 1e12);
+  EXPECT_EQ(operations[1].duration.ps(), block);
+  EXPECT_NEAR(static_cast<double>(operations[15].duration.ps()), 2.0 * static_cast<double>(block), 1);
+  EXPECT_EQ(operations[0].duration.ps(), std::llround(b * s * 3 * h * 2 / memory * 1e12));
+  EXPECT_NEAR(operations.back().duration.seconds(), 124'439'808.0 * (2 + 12 + 12 + 2) / memory, 1e-12);
+  Time sum;
+  for (const Operation& operation : operations) sum += operation.duration;
+  EXPECT_EQ(workload->estimate().compute, sum);
+}
+
+TEST(Training, AllRanksHaveTheSameProgram) {
+  const auto workload = read_workload(start, context_of(16));
+  const auto first = operations_of(*workload, 0);
+  const auto last = operations_of(*workload, 15);
+  ASSERT_EQ(first.size(), last.size());
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].duration, last[i].duration);
+    EXPECT_EQ(first[i].call, last[i].call);
+  }
+}
+
+TEST(Training, StepsFollowEachOther) {
+  const auto one = read_workload(start, context_of(16));
+  const auto three = read_workload(start + "steps: 3\n", context_of(16));
+  const auto operations = operations_of(*three, 0);
+  const std::size_t size = operations_of(*one, 0).size();
+  ASSERT_EQ(operations.size(), 3 * size);
+  EXPECT_EQ(three->calls().size(), 3 * one->calls().size());
+  EXPECT_EQ(three->estimate().bytes, one->estimate().bytes * 3);
+  std::set<std::uint32_t> calls;
+  for (const Operation& operation : operations) {
+    if (operation.call != nullptr) calls.insert(operation.call->id);
+    for (const auto earlier : operation.after) EXPECT_EQ(earlier / size, operation.id / size);
+  }
+  EXPECT_EQ(calls.size(), three->calls().size());
+}
+
+TEST(Training, EveryGradientByteIsReducedOnce) {
+  const std::int64_t parameters = 124'439'808;
+  for (const auto& [precision, bytes] : {std::pair<std::string, std::int64_t>{"bf16", 2}, {"fp32", 4}}) {
+    const auto workload = read_workload(start + "gradient_precision: " + precision + "\n", context_of(16));
+    std::int64_t sum = 0;
+    for (const CollectiveCall& call : workload->calls()) sum += call.size.count();
+    EXPECT_EQ(sum, parameters * bytes);
+    EXPECT_EQ(workload->estimate().bytes.count(), 2 * (16 - 1) * parameters * bytes);
+  }
+}
+
+TEST(Training, BucketSizesAreTaken) {
+  const auto workload = read_workload(start + "bucket_size: 1 GiB\nfirst_bucket_size: 1 GiB\n", context_of(16));
+  EXPECT_EQ(workload->calls().size(), 1U);
+  EXPECT_EQ(workload->calls()[0].size.count(), 2 * 124'439'808);
+}
+
+TEST(Training, LlamaOnOneGpuEightGpusAndManyIsRead) {
+  for (const std::uint32_t ranks : {1U, 8U, 128U}) {
+    const auto workload = read_workload(
+        "{kind: training, model: llama-3.1-8b, device: a100-sxm, micro_batch: 1, "
+        "sequence_length: 8192, parallelism: {data: " +
+            std::to_string(ranks) + "}}",
+        context_of(128));
+    EXPECT_EQ(workload->ranks(), ranks);
+    EXPECT_EQ(workload->estimate().bytes.count(), 2 * std::int64_t{ranks - 1} * 2 * 8'030'261'248);
+    const auto lines = workload->description();
+    EXPECT_NE(std::find(lines.begin(), lines.end(), std::pair<std::string, std::string>("parameters", "8,030,261,248")),
+              lines.end());
+    operations_of(*workload, ranks - 1);
+  }
+}
+
+TEST(Training, Complaints) {
+  const auto context = context_of(16);
+  const auto with = [](const std::string& from, const std::string& to) {
+    std::string text = start;
+    return text.replace(text.find(from), from.size(), to);
+  };
+  expect_complaint(with("gpt2", "gpt3"), context, "x.yaml:2", {"gpt3", "did you mean 'gpt2'", "llama-3.1-8b"});
+  expect_complaint(with("h100-sxm", "h100"), context, "x.yaml:3", {"h100", "a100-sxm, h100-sxm"});
+  expect_complaint(with("micro_batch: 8", "micro_batch: 0"), context, "x.yaml:4", {"0"});
+  expect_complaint(with("1024", "1025"), context, "x.yaml:5", {"1025 tokens", "1024 positions"});
+  expect_complaint(with("data: 16", "data: 17"), context, "x.yaml:6", {"17 ranks", "16 hosts"});
+  expect_complaint(with("data: 16", "data: 2, tensor: 8"), context, "x.yaml:6",
+                   {"tensor parallelism of 8", "only data parallelism"});
+  expect_complaint(with("data: 16", "data: 2, tensr: 8"), context, "x.yaml:6", {"did you mean 'tensor'"});
+  expect_complaint(with("data: 16", "tensor: 1"), context, "x.yaml:6", {"data"});
+  EXPECT_EQ(complaint_about(with("data: 16", "data: 16, tensor: 1, pipeline: 1"), context), "");
+  expect_complaint(start + "precision: bf61\n", context, "x.yaml:7", {"did you mean 'bf16'"});
+  expect_complaint(with("h100", "a100") + "precision: fp8\n", context, "x.yaml:7", {"no peak for 'fp8'", "bf16, fp16"});
+  expect_complaint(start + "gradient_precision: fp8\n", context, "x.yaml:7", {"fp8"});
+  expect_complaint(start + "bucket_size: 0 B\n", context, "x.yaml:7", {"0 B"});
+  expect_complaint(start + "bucket_size: 25\n", context, "x.yaml:7", {"unit"});
+  expect_complaint(start + "bucket_sizes: 25 MiB\n", context, "x.yaml:7", {"did you mean 'bucket_size'"});
+  expect_complaint(start + "efficiency: 2\n", context, "x.yaml:7", {"2"});
+  expect_complaint(start + "efficiency: 0.000001\nsteps: 1000000\n", context, "x.yaml", {"longer than"});
+  expect_complaint(start + "algorithm: rong\n", context, "x.yaml:7", {"did you mean 'ring'"});
+
+  const TemporaryFile broken("config.json", "{\n \"model_type\": \"gpt2\",\n \"n_layer\": 12,\n}\n");
+  expect_complaint(with("gpt2", broken.path()), context, broken.path() + ":4", {"not valid JSON"});
+  const TemporaryFile lacking("config.json", "{\n \"model_type\": \"gpt2\",\n \"n_layer\": 12\n}\n");
+  expect_complaint(with("gpt2", lacking.path()), context, lacking.path(), {"n_embd", "missing"});
+  const TemporaryFile device("device.yaml", "name: x\npeak: {bf16: 3}\n");
+  expect_complaint(with("h100-sxm", device.path()), context, device.path() + ":2", {"TFLOP/s"});
+}
+
+TEST(Training, ReadyMadeExperimentsAreRead) {
+  for (const std::string name :
+       {"quickstart", "llama31_8b_data_parallel", "ring_all_reduce", "permutation", "incast", "ddp_step"}) {
+    const Spec spec = Spec::load(workloads_folder() + "/" + name + ".yaml");
+    const Spec map = spec.at("workload");
+    const auto workload = WorkloadRegistry::instance().find(map.at("kind").text())->make()->read(map, context_of(128));
+    EXPECT_GE(workload->ranks(), 4U) << name;
+    EXPECT_GT(workload->estimate().messages, 0U) << name;
+    EXPECT_FALSE(workload->description().empty());
+  }
+}
+
+}  // namespace
+}  // namespace weft::test

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Workload kind `collective`: one collective operation over the first ranks, repeated.
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+#include "units/text.hpp"
+#include "workloads/reading.hpp"
+
+namespace weft {
+namespace {
+
+/// Iterations one after another on the communication stream, with a compute operation of length `gap` between them.
+class CollectiveProgram : public RankProgram {
+ public:
+  CollectiveProgram(const std::vector<CollectiveCall>& calls, Time gap) : calls_(calls), gap_(gap) {}
+
+  bool next(Operation& operation) override {
+    if (call_ == calls_.size()) return false;
+    operation = Operation{};
+    operation.id = id_;
+    if (id_ > 0) operation.after.push_back(id_ - 1);
+    ++id_;
+    if (gap_due_) {
+      gap_due_ = false;
+      operation.stream = Stream::compute;
+      operation.duration = gap_;
+      operation.label = "gap";
+      return true;
+    }
+    operation.kind = Operation::Kind::collective;
+    operation.stream = Stream::communication;
+    operation.call = &calls_[call_++];
+    operation.line = static_cast<std::uint32_t>(operation.call->where.line);
+    operation.label = operation.call->label;
+    gap_due_ = gap_ > Time() && call_ < calls_.size();
+    return true;
+  }
+
+ private:
+  const std::vector<CollectiveCall>& calls_;
+  Time gap_;
+  std::size_t call_ = 0;
+  std::uint64_t id_ = 0;
+  bool gap_due_ = false;
+};
+
+class CollectiveWorkload : public Workload {
+ public:
+  CollectiveWorkload(std::uint32_t ranks, CollectiveCall call, std::uint32_t iterations, Time gap)
+      : communicator_(0, ranks), gap_(gap) {
+    call.communicator = &communicator_;
+    for (call.id = 0; call.id < iterations; ++call.id) {
+      call.label = fmt::format("{} {}", to_text(call.kind), call.id);
+      calls_.push_back(call);
+    }
+  }
+
+  std::uint32_t ranks() const override { return communicator_.size(); }
+  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+
+  std::unique_ptr<RankProgram> program(Rank rank) const override {
+    WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
+    return std::make_unique<CollectiveProgram>(calls_, gap_);
+  }
+
+  WorkloadEstimate estimate() const override {
+    WorkloadEstimate estimate = estimate_call(calls_.front());
+    estimate.messages *= calls_.size();
+    estimate.bytes = saturated(static_cast<unsigned __int128>(estimate.bytes.count()) * calls_.size());
+    estimate.compute = gap_ * static_cast<std::int64_t>(calls_.size() - 1);
+    return estimate;
+  }
+
+  std::vector<std::pair<std::string, std::string>> description() const override {
+    const CollectiveCall& call = calls_.front();
+    return {{"collective", std::string(to_text(call.kind))},
+            {"algorithm", call.algorithm},
+            {"ranks", std::to_string(ranks())},
+            {"size", to_text(call.size)},
+            {"iterations", std::to_string(calls_.size())}};
+  }
+
+ private:
+  Communicator communicator_;
+  Time gap_;
+  std::vector<CollectiveCall> calls_;
+};
+
+class CollectiveReader : public WorkloadReader {
+ public:
+  std::unique_ptr<Workload> read(const Spec& spec, const WorkloadContext& context) const override {
+    static_cast<void>(spec.find("kind"));
+    CollectiveCall call;
+    const Spec kind = spec.at("collective");
+    call.kind = *parse_collective_kind(kind.one_of(collective_kind_names()));
+    call.where = kind.where();
+    const CollectiveOptions options = read_collective_options(spec);
+    require_support(kind, options.algorithm, call.kind);
+    call.algorithm = options.algorithm;
+    call.tuning = options.tuning;
+    const auto count = spec.find("ranks");
+    const std::uint32_t ranks = count ? require_ranks(*count, count->integer(), context) : context.hosts;
+    call.root = read_root(spec, call.kind, ranks);
+    call.size = spec.at("size").bytes();
+    const auto repeat = spec.find("iterations");
+    const auto iterations =
+        repeat ? static_cast<std::uint32_t>(repeat->integer(1, std::numeric_limits<std::int32_t>::max())) : 1U;
+    const auto gap = spec.find("gap");
+    const Time pause = gap ? gap->time() : Time();
+    spec.finish();
+    return std::make_unique<CollectiveWorkload>(ranks, std::move(call), iterations, pause);
+  }
+};
+
+const Registration<WorkloadReader, CollectiveReader> registration("collective", "one collective operation, repeated");
+
+}  // namespace
+}  // namespace weft

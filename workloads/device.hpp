@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// An accelerator: peak arithmetic, memory bandwidth, and the time that work takes on it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/spec.hpp"
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// What a device file says (workloads/devices/*.yaml).
+struct Device {
+  std::string name;
+  std::map<std::string, double> peak;  ///< precision -> dense FLOP/s
+  double efficiency = 1;               ///< fraction of the peak that large matrix products reach, (0, 1]
+  Bandwidth memory_bandwidth;
+  Bytes memory;
+};
+
+/// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8 1.
+std::int64_t element_bytes(const std::string& precision);
+std::vector<std::string> precision_names();
+
+/// Reads a whole device file. Throws InputError.
+Device read_device(const Spec& spec);
+
+/// "989.4 TFLOP/s" -> 9.894e14. Units: GFLOP/s, TFLOP/s, PFLOP/s. Throws InputError at `value`.
+double read_flops(const Spec& value);
+
+/// Roofline (Williams, Waterman, Patterson, doi:10.1145/1498765.1498785): the larger of flops / (peak * efficiency) and
+/// traffic / memory bandwidth, rounded to ps, at most 2^62 ps. `precision` is in device.peak.
+Time roofline_time(const Device& device, const std::string& precision, double flops, Bytes traffic);
+
+}  // namespace weft

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A trace of per-rank operations, as read from YAML (docs/program_format.md).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/workload.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// A set of ranks: all of the program, or a list in file order.
+struct RankSet {
+  bool all = false;
+  std::vector<std::uint32_t> ranks;
+};
+
+/// One item of `operations`. Its position is the id of the operation on every rank that has it.
+struct TraceOperation {
+  Operation operation;  ///< without id, after and call
+  RankSet ranks;
+  std::vector<std::uint32_t> after;  ///< names, as indices into Trace::names
+  std::uint32_t call = 0;            ///< index of the collective call
+};
+
+/// Which item a name means on each rank.
+struct TraceName {
+  std::string text;
+  std::int64_t of_all = -1;                                   ///< item that gives the name to all ranks
+  std::unordered_map<std::uint32_t, std::uint32_t> of_ranks;  ///< or rank -> item; looked up only, never walked
+  /// The item of this name on a rank, or -1.
+  std::int64_t item(std::uint32_t rank) const {
+    if (of_all >= 0) return of_all;
+    const auto at = of_ranks.find(rank);
+    return at == of_ranks.end() ? -1 : std::int64_t{at->second};
+  }
+};
+
+/// Everything that a program file says. Memory grows with the file, not with ranks times operations.
+struct Trace {
+  std::uint32_t ranks = 0;
+  std::deque<Communicator> communicators;  ///< addresses stay; [0] is all ranks
+  std::vector<CollectiveCall> calls;
+  std::vector<TraceOperation> operations;
+  std::vector<TraceName> names;
+  std::vector<std::uint32_t> items_of_all;                 ///< items for all ranks, ascending
+  std::vector<std::vector<std::uint32_t>> items_of_ranks;  ///< per rank: items that list it, ascending
+};
+
+/// Reads `ranks`, `communicators`, `operations` and the options of collectives from a map, and finishes it. Throws
+/// InputError for whatever is wrong, also for a send without its recv.
+Trace read_trace(const Spec& spec, const WorkloadContext& context);
+
+/// For each (source, destination, tag), sends and recvs must agree in number and, in order, in size. Throws InputError
+/// at the first operation in the file that has no partner.
+void require_matching(const Trace& trace, const std::vector<Spec>& items);
+
+}  // namespace weft

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What several workload readers share: ranks, options of collectives, files beside the experiment, volumes.
+#include "workloads/reading.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::int64_t most_of_32_bits = std::numeric_limits<std::int32_t>::max();
+
+std::uint32_t read_count(const Spec& spec, const std::string& key, std::uint32_t otherwise) {
+  const auto value = spec.find(key);
+  return value ? static_cast<std::uint32_t>(value->integer(1, most_of_32_bits)) : otherwise;
+}
+
+/// Names of the files with this extension in a folder, without it, sorted.
+std::vector<std::string> names_in(const fs::path& folder, const std::string& extension) {
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (entry.path().extension() == extension) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Messages that one member sends: its steps' slices, over all channels.
+std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
+  const auto algorithm = CollectiveRegistry::instance().find(call.algorithm)->make();
+  std::uint64_t messages = 0;
+  for (std::uint32_t channel = 0; channel < call.tuning.channels; ++channel) {
+    const auto steps = algorithm->steps(call, index, channel);
+    for (Step step; steps->next(step);)
+      if (sends(step.primitive))
+        messages += static_cast<std::uint64_t>((step.bytes + step.slice - Bytes(1)) / step.slice);
+  }
+  return messages;
+}
+
+}  // namespace
+
+std::string listed(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
+
+std::string read_algorithm(const Spec& value) {
+  const std::string name = value.text();
+  if (CollectiveRegistry::instance().find(name) == nullptr) {
+    const auto known = CollectiveRegistry::instance().names();
+    throw value.error(
+        fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), listed(known)));
+  }
+  return name;
+}
+
+CollectiveOptions read_collective_options(const Spec& spec) {
+  CollectiveOptions options;
+  if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm);
+  options.tuning.channels = read_count(spec, "channels", options.tuning.channels);
+  options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);
+  options.tuning.credits = read_count(spec, "credits", options.tuning.credits);
+  if (const auto chunk = spec.find("chunk_size")) {
+    options.tuning.chunk = chunk->bytes();
+    if (options.tuning.chunk == Bytes(0)) throw chunk->error("a chunk of 0 B never gets anywhere; give at least 1 B");
+  }
+  return options;
+}
+
+void require_support(const Spec& where, const std::string& algorithm, CollectiveKind kind) {
+  std::vector<std::string> capable;
+  for (const auto& [name, entry] : CollectiveRegistry::instance().entries()) {
+    if (!entry.make()->supports(kind)) continue;
+    if (name == algorithm) return;
+    capable.push_back(name);
+  }
+  throw where.error(fmt::format("the algorithm '{}' cannot do '{}'; {}", algorithm, to_text(kind),
+                                capable.empty() ? "nor can any other here" : "use one of: " + listed(capable)));
+}
+
+std::uint32_t require_ranks(const Spec& value, std::int64_t ranks, const WorkloadContext& context) {
+  if (ranks < 1) throw value.error(fmt::format("{} ranks; give at least 1", ranks));
+  if (ranks > context.hosts)
+    throw value.error(fmt::format("{} ranks, but the machine has {} hosts; use fewer ranks or a larger topology", ranks,
+                                  context.hosts));
+  return static_cast<std::uint32_t>(ranks);
+}
+
+std::uint32_t read_root(const Spec& spec, CollectiveKind kind, std::uint32_t size) {
+  const auto root = spec.find("root");
+  if (!root) return 0;
+  if (kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce)
+    throw root->error(fmt::format("'{}' has no root; only broadcast and reduce have one", to_text(kind)));
+  const std::int64_t index = root->integer();
+  if (index < 0 || index >= size)
+    throw root->error(
+        fmt::format("the root {} is out of range: the communicator has members 0 to {}", index, size - 1));
+  return static_cast<std::uint32_t>(index);
+}
+
+std::string resolve_file(const Spec& value, const std::string& directory, const std::string& folder,
+                         const std::string& extension) {
+  const std::string name = value.text();
+  const fs::path base(directory);
+  std::error_code ignored;
+  if (const fs::path path = base / name; fs::is_regular_file(path, ignored)) return path.string();
+  if (folder.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
+  std::vector<fs::path> folders{base / folder};
+#ifdef WEFT_WORKLOADS_DIRECTORY
+  folders.push_back(fs::path(WEFT_WORKLOADS_DIRECTORY) / folder);
+#endif
+  std::vector<std::string> known;
+  for (const auto& candidate : folders) {
+    if (const fs::path path = candidate / (name + extension); fs::is_regular_file(path, ignored)) return path.string();
+    for (const auto& found : names_in(candidate, extension)) known.push_back(found);
+  }
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  throw value.error(fmt::format("there is no file '{}', and no '{}{}' in '{}'{}; known here: {}",
+                                (base / name).string(), name, extension, folders.front().string(),
+                                did_you_mean(name, known), known.empty() ? "none" : listed(known)));
+}
+
+WorkloadEstimate estimate_call(const CollectiveCall& call) {
+  WorkloadEstimate estimate;
+  const std::uint32_t n = call.communicator->size();
+  if (n < 2 || call.size == Bytes(0)) return estimate;
+  const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
+  const unsigned __int128 once = static_cast<unsigned __int128>(call.size.count()) * (n - 1);
+  estimate.bytes = saturated(call.kind == CollectiveKind::all_reduce ? 2 * once : once);
+  // In a chain all but one member send: the root sends in a broadcast, and is the one that does not in a reduce.
+  const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;
+  estimate.messages = messages_of(call, sender) * (chain ? n - 1 : n);
+  return estimate;
+}
+
+Bytes saturated(unsigned __int128 bytes) {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  return Bytes(bytes > static_cast<unsigned __int128>(most) ? most : static_cast<std::int64_t>(bytes));
+}
+
+std::string grouped(std::int64_t value) {
+  std::string digits = std::to_string(value);
+  const std::size_t first = value < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+}  // namespace weft

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What several workload readers share: ranks, options of collectives, files beside the experiment, volumes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedule/collective.hpp"
+#include "schedule/workload.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// Algorithm and tuning of collectives, as the keys `algorithm`, `channels`, `chunk_size`, `slices_per_chunk` and
+/// `credits` give them.
+struct CollectiveOptions {
+  std::string algorithm = "ring";
+  CollectiveTuning tuning;
+};
+
+/// Reads those keys of a map; the caller finishes it. Throws InputError for an unknown algorithm.
+CollectiveOptions read_collective_options(const Spec& spec);
+
+/// The algorithm's name; throws InputError with the known names if nobody registered it.
+std::string read_algorithm(const Spec& value);
+
+/// Throws InputError at `where` if the algorithm cannot do this kind, and names those that can.
+void require_support(const Spec& where, const std::string& algorithm, CollectiveKind kind);
+
+/// Throws InputError at `value` if `ranks` is 0 or larger than the machine.
+std::uint32_t require_ranks(const Spec& value, std::int64_t ranks, const WorkloadContext& context);
+
+/// The `root` of a broadcast or reduce over `size` ranks (0 if absent); an InputError for other kinds.
+std::uint32_t read_root(const Spec& spec, CollectiveKind kind, std::uint32_t size);
+
+/// A file that an experiment names: a path relative to `directory`, or the name of a file `<folder>/<name><extension>`
+/// in `directory`. Throws InputError at `value` with the names that are there.
+std::string resolve_file(const Spec& value, const std::string& directory, const std::string& folder,
+                         const std::string& extension);
+
+/// What one call sends in all: volumes of bandwidth-optimal algorithms (Patarasuk, Yuan,
+/// doi:10.1016/j.jpdc.2008.09.002): all_reduce 2(n-1)S, every other kind (n-1)S. Messages are counted on the steps of
+/// one sending rank.
+WorkloadEstimate estimate_call(const CollectiveCall& call);
+
+/// The value, or the largest Bytes if it is larger.
+Bytes saturated(unsigned __int128 bytes);
+
+/// 124439808 -> "124,439,808".
+std::string grouped(std::int64_t value);
+
+/// "a, b, c".
+std::string listed(const std::vector<std::string>& words);
+
+}  // namespace weft

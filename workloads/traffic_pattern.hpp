@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Who sends to whom in synthetic traffic.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// The flows of each source rank, in the order in which it issues them.
+class TrafficPattern {
+ public:
+  virtual ~TrafficPattern() = default;
+  /// Flows that leave `source`.
+  virtual std::uint32_t flows(std::uint32_t source) const = 0;
+  /// Destination rank of flow `index` < flows(source); never the source itself.
+  virtual std::uint32_t destination(std::uint32_t source, std::uint32_t index) const = 0;
+  /// Flows of all sources.
+  virtual std::uint64_t all_flows() const = 0;
+};
+
+/// A permutation of 0..ranks-1 without fixed points, uniform among all of them: shuffles (Fisher, Yates; Knuth, TAOCP
+/// vol. 2, 3.4.2, algorithm P) are drawn until one has none, about e = 2.7 of them. A function of seed and ranks only.
+/// Memory and time are O(ranks). Requires ranks >= 2.
+std::vector<std::uint32_t> random_derangement(std::uint32_t ranks, std::uint64_t seed);
+
+/// Every rank sends to one rank and receives from one, by random_derangement().
+std::unique_ptr<TrafficPattern> permutation_pattern(std::uint32_t ranks, std::uint64_t seed);
+/// Rank i sends to i + shift modulo ranks. Requires 0 < shift < ranks.
+std::unique_ptr<TrafficPattern> shift_pattern(std::uint32_t ranks, std::uint32_t shift);
+/// The `sources` ranks that follow `destination` (modulo ranks) send to it. Requires sources < ranks.
+std::unique_ptr<TrafficPattern> incast_pattern(std::uint32_t ranks, std::uint32_t destination, std::uint32_t sources);
+/// Every rank sends to each other, to rank + 1, rank + 2, ... modulo ranks.
+std::unique_ptr<TrafficPattern> all_to_all_pattern(std::uint32_t ranks);
+/// Exactly these (source, destination), the flows of one source in the order of the list.
+std::unique_ptr<TrafficPattern> pairs_pattern(std::uint32_t ranks,
+                                              const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs);
+
+}  // namespace weft
