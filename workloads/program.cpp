@@ -46,6 +46,7 @@ class TraceWorkload : public Workload {
 
   std::uint32_t ranks() const override { return trace_.ranks; }
   const std::vector<CollectiveCall>& calls() const override { return trace_.calls; }
+  bool from_user() const override { return true; }
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < trace_.ranks, "rank {} of {}", rank.value(), trace_.ranks);

@@ -2,6 +2,9 @@
 // Baseline of the benchmark: ns-3's own devices, protocol stack and engine on the same fat-tree with the same traffic.
 #include "app/ns3_stack_bench.hpp"
 
+#include <algorithm>
+#include <chrono>
+
 #include <ns3/application.h>
 #include <ns3/data-rate.h>
 #include <ns3/inet-socket-address.h>
@@ -18,9 +21,6 @@
 #include <ns3/udp-socket-factory.h>
 #include <ns3/uinteger.h>
 
-#include <algorithm>
-#include <chrono>
-
 #include "engine/parallel_simulator_impl.hpp"
 #include "support/contract.hpp"
 #include "support/random.hpp"
@@ -36,7 +36,10 @@ constexpr std::uint32_t answer_bytes = 4;
 class WindowSender final : public ns3::Application {
  public:
   WindowSender(ns3::Ipv4Address destination, std::uint64_t bytes, std::uint32_t payload, std::uint64_t window)
-      : destination_(destination), bytes_left_(bytes), payload_(payload), packets_allowed_(std::max<std::uint64_t>(window / payload, 1)) {}
+      : destination_(destination),
+        bytes_left_(bytes),
+        payload_(payload),
+        packets_allowed_(std::max<std::uint64_t>(window / payload, 1)) {}
 
  private:
   void StartApplication() override {
@@ -93,8 +96,9 @@ class AnsweringReceiver final : public ns3::Application {
 
 void count_reception(std::uint64_t* count, ns3::Ptr<const ns3::Packet>) { ++*count; }
 
-/// The k-ary fat-tree of M. Al-Fares, A. Loukissas, A. Vahdat, "A scalable, commodity data center network architecture",
-/// SIGCOMM 2008, doi:10.1145/1402958.1402967, with addresses 10.pod.edge.host as there and prefix routes.
+/// The k-ary fat-tree of M. Al-Fares, A. Loukissas, A. Vahdat, "A scalable, commodity data center network
+/// architecture", SIGCOMM 2008, doi:10.1145/1402958.1402967, with addresses 10.pod.edge.host as there and prefix
+/// routes.
 class Ns3FatTree {
  public:
   Ns3FatTree(unsigned k, std::uint64_t bits_per_second, std::int64_t link_delay_ps, std::uint64_t& packet_hops)
@@ -135,7 +139,9 @@ class Ns3FatTree {
   }
   static void route(const Node& node, ns3::Ipv4Address prefix, unsigned bits, std::uint32_t interface) {
     const ns3::Ipv4Mask mask(bits == 0 ? 0U : ~0U << (32 - bits));
-    ns3::Ipv4StaticRoutingHelper().GetStaticRouting(node->GetObject<ns3::Ipv4>())->AddNetworkRouteTo(prefix, mask, interface);
+    ns3::Ipv4StaticRoutingHelper()
+        .GetStaticRouting(node->GetObject<ns3::Ipv4>())
+        ->AddNetworkRouteTo(prefix, mask, interface);
   }
   /// Which of its half_ up-ports a switch uses for a group of destinations.
   unsigned up_port(const Node& node, unsigned group) const {
@@ -228,8 +234,9 @@ double run_simulator() {
 }  // namespace
 
 Ns3StackResult run_ns3_stack_permutation(unsigned k, const std::vector<std::uint32_t>& destination_of_host,
-                                         std::uint64_t bytes_per_host, std::uint32_t payload, std::uint64_t window_bytes,
-                                         std::uint64_t bits_per_second, std::int64_t link_delay_ps) {
+                                         std::uint64_t bytes_per_host, std::uint32_t payload,
+                                         std::uint64_t window_bytes, std::uint64_t bits_per_second,
+                                         std::int64_t link_delay_ps) {
   WEFT_EXPECT(k >= 4 && k <= 128 && k % 2 == 0, "k = {}", k);
   WEFT_EXPECT(payload > 0 && payload <= 8'000, "payload = {} B", payload);
   const std::uint32_t hosts = k * k * k / 4;

@@ -25,8 +25,8 @@ struct EventKey {
   }
 };
 
-/// A 4-ary heap of events, each in a slot whose number is valid until the event leaves the queue: so "is it still pending?" and
-/// removal need no search. Does not own the events.
+/// A 4-ary heap of events, each in a slot whose number is valid until the event leaves the queue: so "is it still
+/// pending?" and removal need no search. Does not own the events.
 class EventQueue {
  public:
   struct Event {
@@ -43,8 +43,8 @@ class EventQueue {
   std::uint32_t insert(const EventKey& key, ns3::EventImpl* impl, std::uint32_t context);
   /// Take the first event out; the queue is not empty.
   Event pop();
-  /// Is `impl`, inserted for `time` in `slot`, still in the queue? Any arguments are allowed. A later event in the same slot
-  /// is told apart by its `impl`, as long as the caller keeps the earlier one alive (an ns3::EventId does).
+  /// Is `impl`, inserted for `time` in `slot`, still in the queue? Any arguments are allowed. A later event in the same
+  /// slot is told apart by its `impl`, as long as the caller keeps the earlier one alive (an ns3::EventId does).
   bool holds(std::uint32_t slot, const ns3::EventImpl* impl, std::int64_t time) const;
   /// Take out the event in `slot`, which is in the queue.
   void erase(std::uint32_t slot);

@@ -2,14 +2,14 @@
 // MPI from its initialisation to its end, as a scope.
 #include "engine/mpi_session.hpp"
 
-#include <mpi.h>
-#include <sched.h>
-
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <string>
+
+#include <mpi.h>
+#include <sched.h>
 
 namespace weft {
 namespace {

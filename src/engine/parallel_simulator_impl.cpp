@@ -2,14 +2,14 @@
 // The engine's events, windows and clock.
 #include "engine/parallel_simulator_impl.hpp"
 
+#include <algorithm>
+#include <limits>
+
 #include <ns3/default-simulator-impl.h>
 #include <ns3/global-value.h>
 #include <ns3/make-event.h>
 #include <ns3/simulator.h>
 #include <ns3/string.h>
-
-#include <algorithm>
-#include <limits>
 
 #include "support/contract.hpp"
 
@@ -27,9 +27,10 @@ constexpr std::uint32_t slot_of(std::uint32_t uid) { return uid - ns3::EventId::
 ns3::Ptr<ns3::SimulatorImpl> select_engine(const ns3::TypeId& type) {
   ns3::GlobalValue::Bind("SimulatorImplementationType", ns3::StringValue(type.GetName()));
   ns3::Ptr<ns3::SimulatorImpl> engine = ns3::Simulator::GetImplementation();
-  WEFT_EXPECT(engine->GetInstanceTypeId() == type,
-              "ns3::Simulator already uses {}: select {} before any other call of it, or after ns3::Simulator::Destroy()",
-              engine->GetInstanceTypeId().GetName(), type.GetName());
+  WEFT_EXPECT(
+      engine->GetInstanceTypeId() == type,
+      "ns3::Simulator already uses {}: select {} before any other call of it, or after ns3::Simulator::Destroy()",
+      engine->GetInstanceTypeId().GetName(), type.GetName());
   return engine;
 }
 
@@ -57,16 +58,18 @@ void ParallelSimulatorImpl::DoDispose() {
 // Scheduling ---------------------------------------------------------------------------------------------------------
 
 ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event) {
-  const ns3::Ptr<ns3::EventImpl> owner(event, false);  // the reference with which the event comes, also if a check throws
+  const ns3::Ptr<ns3::EventImpl> owner(event,
+                                       false);  // the reference with which the event comes, also if a check throws
   const std::int64_t steps = delay.GetTimeStep();
   WEFT_EXPECT(steps >= 0, "an event was scheduled {} steps in the past of {}", -steps, now_);
   WEFT_EXPECT(steps < never - now_, "an event at {} + {} lies beyond the largest time", now_, steps);
   const std::int64_t time = now_ + steps;
   const std::int64_t earliest = advancing_ ? window_end_ : horizon_;
-  WEFT_EXPECT(time >= earliest,
-              "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this window (from "
-              "within the data path the delay must be at least its lookahead)",
-              now_, time, earliest);
+  WEFT_EXPECT(
+      time >= earliest,
+      "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this window (from "
+      "within the data path the delay must be at least its lookahead)",
+      now_, time, earliest);
   const EventKey key{time, now_, scheduled_by_[context_]++, context_};
   const std::uint32_t uid = ns3::EventId::VALID + queue_.insert(key, ns3::GetPointer(owner), context);
   return ns3::EventId(owner, static_cast<std::uint64_t>(time), context, uid);
@@ -86,8 +89,8 @@ ns3::EventId ParallelSimulatorImpl::ScheduleNow(ns3::EventImpl* event) {
 
 ns3::EventId ParallelSimulatorImpl::ScheduleDestroy(ns3::EventImpl* event) {
   // The list takes over the reference with which the event comes.
-  return destroy_events_.emplace_back(ns3::Ptr<ns3::EventImpl>(event, false), static_cast<std::uint64_t>(now_), no_context,
-                                      ns3::EventId::DESTROY);
+  return destroy_events_.emplace_back(ns3::Ptr<ns3::EventImpl>(event, false), static_cast<std::uint64_t>(now_),
+                                      no_context, ns3::EventId::DESTROY);
 }
 
 void ParallelSimulatorImpl::Remove(const ns3::EventId& id) {
@@ -207,8 +210,8 @@ void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
   context_ = context;
 }
 
-/// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which this process
-/// has come, so that what is scheduled next is not in the data path's past.
+/// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which
+/// this process has come, so that what is scheduled next is not in the data path's past.
 void ParallelSimulatorImpl::settle_clock() {
   context_ = no_context;
   if (stop_) {

@@ -2,6 +2,11 @@
 // The engine: ns-3's events and the lean data path in one clock, over MPI processes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <unordered_map>
+
 #include <ns3/event-id.h>
 #include <ns3/event-impl.h>
 #include <ns3/nstime.h>
@@ -10,11 +15,6 @@
 #include <ns3/simulator-impl.h>
 #include <ns3/type-id.h>
 
-#include <cstdint>
-#include <functional>
-#include <list>
-#include <unordered_map>
-
 #include "engine/data_path.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/process_group.hpp"
@@ -22,19 +22,23 @@
 
 namespace weft {
 
-/// An ns3::SimulatorImpl without ns-3's MPI module: everything behind ns3::Simulator works as ns-3's manual states, on one
-/// process or on each of several. Three things are more exact than in ns3::DefaultSimulatorImpl:
-/// * Order: events run by (time, time at which they were scheduled, context that scheduled them, how many that context had
-///   scheduled before). Within one context this is ns-3's order of insertion; between contexts it does not depend on which
-///   other nodes live on this process. Outside of events the context is ns3::Simulator::NO_CONTEXT, which comes last.
-/// * Between windows all processes agree on the earliest next event; a window lasts for the data path's lookahead() and its
+/// An ns3::SimulatorImpl without ns-3's MPI module: everything behind ns3::Simulator works as ns-3's manual states, on
+/// one process or on each of several. Three things are more exact than in ns3::DefaultSimulatorImpl:
+/// * Order: events run by (time, time at which they were scheduled, context that scheduled them, how many that context
+/// had
+///   scheduled before). Within one context this is ns-3's order of insertion; between contexts it does not depend on
+///   which other nodes live on this process. Outside of events the context is ns3::Simulator::NO_CONTEXT, which comes
+///   last.
+/// * Between windows all processes agree on the earliest next event; a window lasts for the data path's lookahead() and
+/// its
 ///   end is exclusive. Without a data path nothing crosses between processes and a window is a fixed number of events.
-/// * After Run() the context is NO_CONTEXT, and if everything is finished Now() is the time of the last event or packet of
+/// * After Run() the context is NO_CONTEXT, and if everything is finished Now() is the time of the last event or packet
+/// of
 ///   any process.
 ///
-/// ns3::Simulator::Stop() ends this process's part after the current event, and all others' at the next agreement; the moment
-/// at which *they* stop depends on the windows. Whoever wants results that do not depend on the number of processes schedules
-/// the same Stop(delay) on all of them.
+/// ns3::Simulator::Stop() ends this process's part after the current event, and all others' at the next agreement; the
+/// moment at which *they* stop depends on the windows. Whoever wants results that do not depend on the number of
+/// processes schedules the same Stop(delay) on all of them.
 ///
 /// Not thread-safe (ns-3's packets and objects are not either): parallel work is in processes.
 class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
@@ -71,11 +75,11 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
   /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none.
   void attach(DataPath* data_path);
-  /// `look` is called before every window, with the beginning of the last one, the same on all processes: for progress and
-  /// interrupts. If it returns true on any process, all end their Run() before that window.
+  /// `look` is called before every window, with the beginning of the last one, the same on all processes: for progress
+  /// and interrupts. If it returns true on any process, all end their Run() before that window.
   void set_between_windows(std::function<bool(Time now)> look) { between_windows_ = std::move(look); }
-  /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from there sees
-  /// both in GetContext() and Now().
+  /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from
+  /// there sees both in GetContext() and Now().
   void enter(std::uint32_t context, Time time);
 
   /// The last Run() ended because of Stop() or the look between windows, not because everything was finished.
@@ -112,8 +116,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   std::uint64_t windows_ = 0;
 };
 
-/// Let ns3::Simulator use a ParallelSimulatorImpl of these processes. Before the first ns3::Simulator call (so also before the
-/// first ns3::Node), or after ns3::Simulator::Destroy(). Throws InternalError if ns3::Simulator already uses another engine.
+/// Let ns3::Simulator use a ParallelSimulatorImpl of these processes. Before the first ns3::Simulator call (so also
+/// before the first ns3::Node), or after ns3::Simulator::Destroy(). Throws InternalError if ns3::Simulator already uses
+/// another engine.
 ns3::Ptr<ParallelSimulatorImpl> use_parallel_simulator(ProcessGroup group = ProcessGroup::alone());
 
 /// Let ns3::Simulator use ns3::DefaultSimulatorImpl, ns-3's own engine. When and throws: as use_parallel_simulator().

@@ -60,7 +60,8 @@ ProcessGroup::Agreement ProcessGroup::agree(Time next, bool stop) {
 void ProcessGroup::exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
                             std::span<std::vector<std::byte>> incoming) {
   WEFT_EXPECT(neighbours.size() == outgoing.size() && neighbours.size() == incoming.size(),
-              "{} neighbours, {} outgoing and {} incoming batches", neighbours.size(), outgoing.size(), incoming.size());
+              "{} neighbours, {} outgoing and {} incoming batches", neighbours.size(), outgoing.size(),
+              incoming.size());
   if (neighbours.empty()) return;
   WaitTimer timer(wait_seconds_);
   requests_.clear();
@@ -68,7 +69,8 @@ void ProcessGroup::exchange(std::span<const int> neighbours, std::span<const std
     WEFT_EXPECT(neighbours[i] != rank_ && neighbours[i] >= 0 && neighbours[i] < size_, "neighbour {} of rank {} of {}",
                 neighbours[i], rank_, size_);
     const std::vector<std::byte>& batch = outgoing[i];
-    // A message of exactly the largest size says that another one follows; so the last one is shorter, and may be empty.
+    // A message of exactly the largest size says that another one follows; so the last one is shorter, and may be
+    // empty.
     for (std::size_t sent = 0;; sent += largest_message_) {
       const std::size_t count = std::min(batch.size() - sent, largest_message_);
       MPI_Isend(batch.data() + sent, static_cast<int>(count), MPI_BYTE, neighbours[i], batch_tag, communicator_,

@@ -2,24 +2,24 @@
 // The MPI processes that share one simulation.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
+#include <mpi.h>
+
 #include "units/time.hpp"
 
 namespace weft {
 
-/// A communicator of MPI ranks with the few exchanges that the engine needs. Does not own MPI_Init/Finalize (see MpiSession)
-/// nor the communicator.
+/// A communicator of MPI ranks with the few exchanges that the engine needs. Does not own MPI_Init/Finalize (see
+/// MpiSession) nor the communicator.
 class ProcessGroup {
  public:
-  /// `largest_message`: batches above this many bytes travel in several MPI messages, because MPI counts are 31 bit. The same
-  /// number on all ranks, in [1, 2^31).
+  /// `largest_message`: batches above this many bytes travel in several MPI messages, because MPI counts are 31 bit.
+  /// The same number on all ranks, in [1, 2^31).
   explicit ProcessGroup(MPI_Comm communicator, std::size_t largest_message = std::size_t{1} << 30);
   /// This process alone (no MPI call is made by any function).
   static ProcessGroup alone();
@@ -36,9 +36,9 @@ class ProcessGroup {
   /// Collective.
   Agreement agree(Time next, bool stop);
 
-  /// Send one batch of bytes to each neighbour rank and receive one from each (possibly empty). outgoing[i] goes to neighbours[i];
-  /// incoming[i] is resized and filled with what neighbours[i] sent. Both sides list each other as neighbours,
-  /// once, and never themselves.
+  /// Send one batch of bytes to each neighbour rank and receive one from each (possibly empty). outgoing[i] goes to
+  /// neighbours[i]; incoming[i] is resized and filled with what neighbours[i] sent. Both sides list each other as
+  /// neighbours, once, and never themselves.
   void exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
                 std::span<std::vector<std::byte>> incoming);
 

@@ -5,6 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +25,13 @@
 
 namespace weft {
 
+/// What one direction of a link does to a packet.
+struct LinkTimes {
+  Bandwidth rate;
+  Time delay;  ///< propagation
+  friend bool operator==(const LinkTimes&, const LinkTimes&) = default;
+};
+
 /// Counters of one direction of a link, read when the run has ended.
 struct LinkCounters {
   std::uint32_t directed_link = 0;
@@ -36,6 +45,9 @@ struct LinkCounters {
   std::int64_t busy_ps = 0;
   std::int64_t peak_queue_bytes = 0;
   double queue_byte_ps = 0;  ///< integral over time of the bytes that wait (not those in transmission)
+  LinkTimes times;           ///< as configured
+  std::uint64_t other_packets = 0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
+  std::int64_t other_bytes = 0;
 };
 
 /// What a port did within one sampling interval; intervals in which it was idle have none.
@@ -68,8 +80,41 @@ class Fabric final : public DataPath {
   void set_sampling(Time interval);
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
-  /// Change the rate of one direction of a link before the run.
+
+  // Links that differ from the topology (fabric_links.cpp). Before the run ----------------------------------------------
+  /// Change the rate of one direction of a link: that which leaves through `port` of `node`.
   void set_rate(NodeId node, std::uint32_t port, Bandwidth rate);
+  /// Change one direction of a link. Rate and delay above 0. Whoever changes a link on one process of several calls
+  /// settle_links() on all of them afterwards.
+  void set_link_times(std::uint32_t directed_link, const LinkTimes& times);
+  LinkTimes link_times(std::uint32_t directed_link) const;
+  /// Collective: every process learns the changes of all others since the last call. Throws InputError if two processes
+  /// have changed one direction of a link differently.
+  void settle_links(ProcessGroup& group);
+  /// From here on the links stay as they are.
+  void close_links() { links_closed_ = true; }
+  bool links_closed() const { return links_closed_ || events_ > 0; }
+
+  // For traffic and observers beside the lean packets (fabric_links.cpp) -------------------------------------------------
+  struct Departure {
+    Time first_bit;
+    Time last_bit;
+  };
+  /// Book the transmission of a frame of `wire` bytes that reaches the output of an owned port at `now`: first in, first out
+  /// with the packets that have been committed there. From ns-3 events only. Packets of the host's own queue pairs are
+  /// committed one at a time, when the port is free, so that a frame waits for one of them at most.
+  Departure reserve_port(NodeId node, std::uint32_t port, Time now, Bytes wire);
+  /// Time to put a packet on the wire of an owned port.
+  Time serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const;
+  /// Sees each packet that comes in through a port from another process, with the arrival of its last bit; in order. Packets
+  /// from this process are seen by a tap of the port that sends them.
+  using ArrivalObserver = std::function<void(Time last_bit, const Packet&)>;
+  void add_arrival_observer(NodeId node, std::uint32_t port, ArrivalObserver observer);
+  /// `action` is called at the end of each advance(end), while ParallelSimulatorImpl::enter() is allowed; nullptr: none.
+  void set_after_advance(std::function<void(Time end)> action) { after_advance_ = std::move(action); }
+  /// Packets are being processed right now.
+  bool advancing() const { return advancing_ || in_node_; }
+  Drive drive() const { return drive_; }
 
   // For the software of owned hosts -----------------------------------------------------------------------------------
   const std::vector<std::uint32_t>& hosts() const { return owned_hosts_; }
@@ -148,6 +193,13 @@ class Fabric final : public DataPath {
   void build_nodes(const Partition& partition, int process);
   void build_cut(const Partition& partition, int process);
   void set_port_times(OutputPort& port, Bandwidth rate) const;
+
+  // fabric_links.cpp
+  void apply_link_times(std::uint32_t directed_link, const LinkTimes& times);
+  std::uint32_t local_port(NodeId node, std::uint32_t port) const;
+  void observe_arrival(std::uint32_t port_index, const Packet& packet) const;
+  Bytes wire_bytes(const Packet& packet) const;
+
   std::uint32_t path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair);
 
   // fabric_switch.cpp
@@ -160,6 +212,9 @@ class Fabric final : public DataPath {
   void export_packet(OutputPort& port, const Packet& packet);
   std::int64_t node_next_time(const Node& node) const;
   void flush_samples(OutputPort& port, std::int64_t now);
+
+  // fabric_windows.cpp
+  void run_windows_until(std::int64_t end);
 
   // fabric_host.cpp
   void run_host(const Node& node, std::int64_t end);
@@ -219,6 +274,19 @@ class Fabric final : public DataPath {
   std::int64_t sampling_ = 0;
   std::vector<PortSample> samples_;
   std::vector<std::vector<std::shared_ptr<PortTap>>> taps_;  // [local ports], empty if no tap at all
+
+  std::vector<bool> cut_;                              // [links] -> the partition cuts it
+  std::map<std::uint32_t, LinkTimes> changed_links_;   // directed links that differ from the topology
+  std::map<std::uint32_t, LinkTimes> unsettled_links_; // those that the other processes do not know of
+  bool links_closed_ = false;
+  struct OtherTraffic {
+    std::uint64_t packets = 0;
+    std::int64_t bytes = 0;
+  };
+  std::vector<OtherTraffic> others_;                                       // [local ports], empty if there is none
+  std::map<std::uint32_t, std::vector<ArrivalObserver>> arrival_observers_;  // by local port
+  std::function<void(Time)> after_advance_;
+  bool advancing_ = false;
 
   struct ReferenceState {
     std::int64_t drain_at = -1;

@@ -88,9 +88,11 @@ void Fabric::build_cut(const Partition& partition, int process) {
   lookahead_ = partition.lookahead.ps();
   // A process alone looks up now and then, for interrupts and progress.
   if (partition.lookahead == Time::max()) lookahead_ = window_length_ * 256;
+  cut_.resize(graph.link_count());
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     const int owners[2] = {partition.owner[link.ends[0].value()], partition.owner[link.ends[1].value()]};
+    cut_[l] = owners[0] != owners[1];
     if (owners[0] == owners[1] || (owners[0] != process && owners[1] != process)) continue;
     const unsigned here = owners[0] == process ? 0 : 1;
     const int other = owners[1 - here];
@@ -131,11 +133,6 @@ void Fabric::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> t
   outputs_[index].tapped = true;
 }
 
-void Fabric::set_rate(NodeId node, std::uint32_t port, Bandwidth rate) {
-  const std::uint32_t local = local_of_[node.value()];
-  if (local != no_slot) set_port_times(outputs_[nodes_[local].first_port + port], rate);
-}
-
 std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {
   const ClusterGraph& graph = topology_.graph;
   const RouteRequest request{source, destination, queue_pair};
@@ -145,7 +142,7 @@ std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destinati
     std::uint16_t out = 0;
     routing_.route(at, {&request, 1}, &out);
     const PortEnd& end = graph.ports(at)[out];
-    const LinkProperties& link = graph.link(end.link);
+    const LinkTimes link = link_times(directed(end.link, end.direction));
     path.push_back({link.rate, link.delay + (graph.is_host(end.peer) ? Time() : parameters_.switch_latency)});
     at = end.peer;
     WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);

@@ -34,6 +34,11 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.peak_queue_bytes =
           static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
       counters.queue_byte_ps = static_cast<double>(port.waited);
+      counters.times = link_times(port.directed_link);
+      if (!others_.empty()) {
+        counters.other_packets = others_[node.first_port + p].packets;
+        counters.other_bytes = others_[node.first_port + p].bytes;
+      }
       result.push_back(counters);
     }
   }

@@ -47,8 +47,14 @@ Time Fabric::next_time() const {
 
 Time Fabric::lookahead() const { return Time::from_ps(lookahead_); }
 
-void Fabric::advance(Time end_time) {
-  const std::int64_t end = end_time.ps();
+void Fabric::advance(Time end) {
+  advancing_ = true;
+  run_windows_until(end.ps());
+  if (after_advance_) after_advance_(end);
+  advancing_ = false;
+}
+
+void Fabric::run_windows_until(std::int64_t end) {
   while (true) {
     const std::uint64_t window = calendar_.first();
     if (window == NodeCalendar::none) return;
@@ -84,6 +90,8 @@ void Fabric::exchange(ProcessGroup& group) {
       if (carries_descriptor(crossing.packet)) crossing.packet.message = messages_.add(take<Message>(batch, at));
       const std::uint32_t port = neighbours_[n].incoming_port[crossing.cut_link];
       const std::uint32_t local = local_of_port_[port];
+      if (!arrival_observers_.empty()) [[unlikely]]
+        observe_arrival(port, crossing.packet);
       push_local(port, crossing.packet, local);
     }
   }

@@ -6,8 +6,8 @@
 #include <limits>
 #include <map>
 
+#include <boost/algorithm/string/join.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "graph/metis_partition.hpp"
 #include "support/contract.hpp"
@@ -83,7 +83,7 @@ std::string resolve_method(const ClusterGraph& graph, std::uint32_t parts, const
   const std::vector<std::string> known = {"auto", "groups", "metis", "pods", "random"};
   if (std::find(known.begin(), known.end(), method) == known.end()) {
     throw InputError(SourceLine{}, fmt::format("unknown partition method '{}'{}; known: {}", method,
-                                               did_you_mean(method, known), fmt::join(known, ", ")));
+                                               did_you_mean(method, known), boost::algorithm::join(known, ", ")));
   }
   if (method == "pods") return "groups";
   if (method != "auto") return method;

@@ -4,7 +4,6 @@
 
 #include <boost/graph/connected_components.hpp>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "support/contract.hpp"
 
@@ -51,15 +50,9 @@ void check_connected(const ClusterGraph& graph, const Spec& spec) {
 }  // namespace
 
 Topology build_topology(const Spec& spec) {
-  const Spec kind = spec.at("kind");
-  const std::string name = kind.text();
   const auto& registry = TopologyRegistry::instance();
-  const auto* entry = registry.find(name);
-  if (entry == nullptr) {
-    throw kind.error(fmt::format("unknown topology '{}'{}; known: {}", name, did_you_mean(name, registry.names()),
-                                 fmt::join(registry.names(), ", ")));
-  }
-  Topology topology = entry->make()->build(spec);
+  const std::string name = spec.at("kind").one_of(registry.names());
+  Topology topology = registry.find(name)->make()->build(spec);
   topology.kind = name;
   check_size(topology.graph, spec);
   check_hosts(topology.graph, spec);

@@ -109,9 +109,10 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
   try {
     path_ = broadcast_text(comm_, std::move(path_));
     partial_path_ = path_ + ".partial";
-    collectively(comm_, [&] {
+    together([&] {
       if (process_ != 0) return;
-      if (const std::string reason = why_unwritable(path_, partial_path_); !reason.empty()) throw_unwritable(reason);
+      if (const std::string reason = why_unwritable(path_, partial_path_); !reason.empty())
+        throw EnvironmentError(reason);
     });
     create_file();
   } catch (...) {
@@ -135,13 +136,9 @@ Hdf5Recorder::~Hdf5Recorder() {
   }
 }
 
-void Hdf5Recorder::throw_unwritable(const std::string& reason) const {
-  throw EnvironmentError(fmt::format("cannot write '{}': {}", path_, reason));
-}
-
 void Hdf5Recorder::create_file() {
   hdf5::silence_error_stack();
-  collectively(comm_, [&] {
+  together([&] {
     const hdf5::Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose, "cannot make file access properties");
     hdf5::check(H5Pset_fapl_mpio(access.get(), comm_, MPI_INFO_NULL), "cannot choose MPI-IO");
     hdf5::check(H5Pset_fclose_degree(access.get(), H5F_CLOSE_STRONG), "cannot set how the file closes");
@@ -150,7 +147,7 @@ void Hdf5Recorder::create_file() {
     const hid_t file = H5Fcreate(partial_path_.c_str(), H5F_ACC_TRUNC, creation.get(), access.get());
     file_ = hdf5::Handle(file, H5Fclose, "cannot create the file");
   });
-  collectively(comm_, [&] {
+  together([&] {
     const hid_t root = file_.get();
     hdf5::write_attribute(root, "format", std::string("weft-results"));
     hdf5::write_attribute(root, "format_version", std::int64_t{1});
@@ -162,14 +159,14 @@ void Hdf5Recorder::create_file() {
 }
 
 void Hdf5Recorder::flush() {
-  collectively(comm_, [&] { hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "cannot write to the file"); });
+  together([&] { hdf5::check(H5Fflush(file_.get(), H5F_SCOPE_GLOBAL), "cannot write to the file"); });
 }
 
 void Hdf5Recorder::write_manifest(const Manifest& given) {
   const Manifest manifest = broadcast_manifest(comm_, given);
   hdf5::Handle group;
   hdf5::Handle run;
-  collectively(comm_, [&] {
+  together([&] {
     group = hdf5::create_group(file_.get(), "manifest");
     hdf5::write_attribute(group.get(), "version", manifest.version);
     hdf5::write_attribute(group.get(), "git_revision", manifest.git_revision);
@@ -186,14 +183,15 @@ void Hdf5Recorder::write_manifest(const Manifest& given) {
     for (const auto& [name, value] : manifest.partition) hdf5::write_attribute(partition.get(), name, value);
   });
   write_text(group.get(), "experiment_text", manifest.experiment_text, "experiment file, verbatim");
-  write_text(group.get(), "effective_experiment", manifest.effective_experiment, "experiment as it was run");
+  // Settings of the command line may be layout facts, such as the partition.
+  write_text(run.get(), "effective_experiment", manifest.effective_experiment, "experiment as it was run");
   write_text(run.get(), "command_line", manifest.command_line, "command line");
   flush();
 }
 
 void Hdf5Recorder::write_run_quantity(const std::string& name, double value, const std::string& unit) {
   MPI_Bcast(&value, 1, MPI_DOUBLE, 0, comm_);
-  collectively(comm_, [&] {
+  together([&] {
     const hdf5::Handle run(H5Gopen2(file_.get(), "manifest/run", H5P_DEFAULT), H5Gclose, "no manifest yet");
     hdf5::write_quantity(run.get(), name, value, unit);
   });
@@ -201,7 +199,7 @@ void Hdf5Recorder::write_run_quantity(const std::string& name, double value, con
 
 void Hdf5Recorder::write_run_fact(const std::string& name, const std::string& value) {
   const std::string text = broadcast_text(comm_, value);
-  collectively(comm_, [&] {
+  together([&] {
     const hdf5::Handle run(H5Gopen2(file_.get(), "manifest/run", H5P_DEFAULT), H5Gclose, "no manifest yet");
     hdf5::write_attribute(run.get(), name, text);
   });
@@ -209,7 +207,7 @@ void Hdf5Recorder::write_run_fact(const std::string& name, const std::string& va
 
 void Hdf5Recorder::write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint) {
   simulated_time_ = simulated_time;
-  collectively(comm_, [&] {
+  together([&] {
     hdf5::write_quantity(file_.get(), "simulated_time", simulated_time, "ps");
     hdf5::write_attribute(file_.get(), "fingerprint", fmt::format("0x{:016x}", fingerprint));
   });
@@ -219,8 +217,7 @@ void Hdf5Recorder::write_outcome(std::int64_t simulated_time, std::uint64_t fing
 void Hdf5Recorder::finish(bool complete) {
   WEFT_EXPECT(!finished_, "'{}' is finished already", path_);
   try {
-    collectively(comm_,
-                 [&] { hdf5::write_attribute(file_.get(), "complete", static_cast<std::uint8_t>(complete ? 1 : 0)); });
+    together([&] { hdf5::write_attribute(file_.get(), "complete", static_cast<std::uint8_t>(complete ? 1 : 0)); });
     flush();
     close_file();
     give_final_name();
@@ -235,15 +232,16 @@ void Hdf5Recorder::finish(bool complete) {
 }
 
 void Hdf5Recorder::close_file() {
-  collectively(comm_, [&] {
+  together([&] {
     const hid_t file = file_.release();
     hdf5::check(H5Fclose(file), "cannot close the file");
   });
 }
 
 void Hdf5Recorder::give_final_name() {
-  collectively(comm_, [&] {
-    if (process_ == 0 && std::rename(partial_path_.c_str(), path_.c_str()) != 0) throw_unwritable(std::strerror(errno));
+  together([&] {
+    if (process_ == 0 && std::rename(partial_path_.c_str(), path_.c_str()) != 0)
+      throw EnvironmentError(std::strerror(errno));
   });
 }
 

@@ -9,10 +9,12 @@
 #include <hdf5.h>
 #include <mpi.h>
 
+#include "results/agreement.hpp"
 #include "results/hdf5_support.hpp"
 #include "results/manifest.hpp"
 #include "results/records.hpp"
 #include "results/table.hpp"
+#include "support/error.hpp"
 
 namespace weft {
 
@@ -36,7 +38,7 @@ class Hdf5Recorder {
   void write_run_quantity(const std::string& name, double value, const std::string& unit);
   void write_run_fact(const std::string& name, const std::string& value);
   /// Simulated time in ps at the end of the run, and the run's fingerprint (summed over all processes). Before
-  /// write_links(), which divides by the former.
+  /// write_links() and write_link_series(), which need the former.
   void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
 
   // Each at most once. A table that is not written is absent from the file; one without rows has columns of length 0.
@@ -44,7 +46,7 @@ class Hdf5Recorder {
   /// `all` is the same on every process; `parts` are those of the process's own ranks.
   void write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all);
   void write_links(std::vector<LinkRecord> rows);
-  /// `interval` is the sampling interval in ps.
+  /// `interval` is the sampling interval in ps. An interval that lasts longer than the run is cut at its end.
   void write_link_series(std::vector<LinkSample> rows, std::int64_t interval);
   void write_ranks(std::vector<RankRecord> rows);
   void write_operations(std::vector<OperationRecord> rows);
@@ -67,7 +69,15 @@ class Hdf5Recorder {
   void give_final_name();
   void discard_file();
   void flush();
-  [[noreturn]] void throw_unwritable(const std::string& reason) const;
+  /// collectively() with the file's name in front of what failed.
+  template <class Step>
+  void together(Step&& step) {
+    try {
+      collectively(comm_, step);
+    } catch (const EnvironmentError& failure) {
+      throw EnvironmentError("cannot write '" + path_ + "': " + failure.what());
+    }
+  }
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int process_ = 0;

@@ -54,7 +54,7 @@ void Hdf5Recorder::write_table(const Table<Row>& table, std::vector<Row> rows) {
   MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
   const TableInfo info = describe(table, widths);
   PackedRows packed;
-  collectively(comm_, [&] { packed = pack(table, info, rows); });
+  together([&] { packed = pack(table, info, rows); });
   std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
   write_rows(info, std::move(packed));
 }
@@ -63,14 +63,14 @@ void Hdf5Recorder::write_rows(const TableInfo& table, PackedRows rows) {
   WEFT_EXPECT(!finished_, "table '{}' after the end of '{}'", table.name, path_);
   rows = exchange(comm_, rows);
   std::vector<std::uint64_t> order;
-  collectively(comm_, [&] { order = order_by_key(rows, table.name); });
+  together([&] { order = order_by_key(rows, table.name); });
   const std::uint64_t mine = rows.size();
   std::uint64_t all = 0;
   std::uint64_t first = 0;  // stays 0 on process 0, where MPI_Exscan leaves it alone
   MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm_);
   MPI_Exscan(&mine, &first, 1, MPI_UINT64_T, MPI_SUM, comm_);
   hdf5::Handle group;
-  collectively(comm_, [&] {
+  together([&] {
     group = hdf5::create_group(file_.get(), table.name);
     hdf5::write_attribute(group.get(), "description", table.description);
     hdf5::write_attribute(group.get(), "rows", all);
@@ -90,7 +90,7 @@ void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size
   hdf5::Handle in_file;
   hdf5::Handle in_memory;
   hdf5::Handle transfer;
-  collectively(comm_, [&] {
+  together([&] {
     const hdf5::Handle properties = hdf5::dataset_properties();
     const hdf5::Handle type = hdf5::file_type(column);
     in_file = simple_space(all_rows);
@@ -108,7 +108,7 @@ void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size
   MPI_Allreduce(MPI_IN_PLACE, &rounds, 1, MPI_UINT64_T, MPI_MAX, comm_);
   std::vector<std::byte> cells;
   for (std::uint64_t round = 0; round < rounds; ++round) {
-    collectively(comm_, [&] {
+    together([&] {
       const std::size_t begin = std::min(order.size(), round * rows_per_round);
       const std::size_t count = std::min(order.size() - begin, rows_per_round);
       gather_cells(rows, order, begin, count, offset, column.width, cells);
@@ -118,7 +118,7 @@ void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size
       cells.resize(std::max(cells.size(), column.width));  // HDF5 wants a buffer even for no rows
       hdf5::check(
           H5Dwrite(dataset.get(), in_memory.get(), memory_space.get(), in_file.get(), transfer.get(), cells.data()),
-          "cannot write rows");
+          "cannot write rows (is the disk full?)");
     });
   }
 }
@@ -127,7 +127,7 @@ void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::s
                               const std::string& description) {
   hdf5::Handle dataset;
   const hdf5::Handle type = hdf5::text_type(std::max<std::size_t>(text.size(), 1));
-  collectively(comm_, [&] {
+  together([&] {
     const hdf5::Handle properties = hdf5::dataset_properties();
     const hdf5::Handle space(H5Screate(H5S_SCALAR), H5Sclose, "cannot make a dataspace");
     dataset = hdf5::Handle(
@@ -136,7 +136,7 @@ void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::s
     hdf5::write_attribute(dataset.get(), "unit", std::string("text"));
     hdf5::write_attribute(dataset.get(), "description", description);
   });
-  collectively(comm_, [&] {
+  together([&] {
     if (process_ != 0) return;
     const std::string padded = text.empty() ? std::string(1, '\0') : text;
     hdf5::check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, padded.data()), "cannot write text");
@@ -156,8 +156,9 @@ void Hdf5Recorder::write_links(std::vector<LinkRecord> rows) {
 
 void Hdf5Recorder::write_link_series(std::vector<LinkSample> rows, std::int64_t interval) {
   WEFT_EXPECT(interval > 0, "sampling interval {} ps", interval);
-  write_table(link_series_table(interval), std::move(rows));
-  collectively(comm_, [&] {
+  WEFT_EXPECT(simulated_time_ >= 0, "write_outcome() must come before write_link_series() ({} rows)", rows.size());
+  write_table(link_series_table(interval, simulated_time_), std::move(rows));
+  together([&] {
     const hdf5::Handle group(H5Gopen2(file_.get(), "links_series", H5P_DEFAULT), H5Gclose, "no series");
     hdf5::write_quantity(group.get(), "interval", interval, "ps");
   });

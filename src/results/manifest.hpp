@@ -19,12 +19,12 @@ struct Manifest {
   std::string git_revision;
   std::string experiment_file;       ///< as named on the command line
   std::string experiment_text;       ///< verbatim
-  std::string effective_experiment;  ///< YAML after --set and the like
   std::uint64_t seed = 0;
   Facts model;  ///< what was simulated: topology, workload, ... (/manifest/model)
 
   // Facts of this very run, left out of comparisons: /manifest/run.
   std::string command_line;
+  std::string effective_experiment;  ///< YAML after --set and the like (the partition among them)
   std::string host;
   std::string date;
   std::string engine;

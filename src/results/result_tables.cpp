@@ -2,6 +2,8 @@
 // Columns of the result tables.
 #include "results/result_tables.hpp"
 
+#include <algorithm>
+
 namespace weft {
 
 namespace {
@@ -15,9 +17,9 @@ double ratio(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
 }
 
-/// Length of the interval that a sample closes: shorter than `interval` if the run ended within it.
-std::int64_t interval_length(const LinkSample& sample, std::int64_t interval) {
-  return sample.time - static_cast<std::int64_t>(sample.interval) * interval;
+/// The last interval ends with the run.
+std::int64_t end_of(const LinkSample& sample, std::int64_t simulated_time) {
+  return std::min(sample.time, simulated_time);
 }
 
 }  // namespace
@@ -105,7 +107,7 @@ Table<LinkRecord> link_table(std::int64_t simulated_time) {
           }};
 }
 
-Table<LinkSample> link_series_table(std::int64_t interval) {
+Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulated_time) {
   using Row = LinkSample;
   return {"links_series",
           "One row per direction of a link and sampling interval, in ascending order of (link, interval)",
@@ -115,9 +117,13 @@ Table<LinkSample> link_series_table(std::int64_t interval) {
           {
               column<Row>("link", "id", "/links/id", &Row::link),
               column<Row>("interval", "id", "0, 1, ...: number of the sampling interval", &Row::interval),
-              column<Row>("time", "ps", "end of the interval", &Row::time),
+              column<Row>("time", "ps", "end of the interval; the last one ends with the run",
+                          [simulated_time](const Row& row) { return end_of(row, simulated_time); }),
               column<Row>("utilization", "1", "share of the interval spent transmitting",
-                          [interval](const Row& row) { return ratio(row.busy, interval_length(row, interval)); }),
+                          [interval, simulated_time](const Row& row) {
+                            const std::int64_t start = static_cast<std::int64_t>(row.interval) * interval;
+                            return ratio(row.busy, end_of(row, simulated_time) - start);
+                          }),
               column<Row>("queue", "B", "bytes not yet transmitted at the end of the interval", &Row::queue),
           }};
 }

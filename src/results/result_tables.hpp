@@ -14,8 +14,8 @@ Table<MessageRecord> message_table();
 Table<CollectiveResult> collective_table();
 /// `simulated_time` in ps makes busy times utilizations.
 Table<LinkRecord> link_table(std::int64_t simulated_time);
-/// `interval` in ps, the sampling interval.
-Table<LinkSample> link_series_table(std::int64_t interval);
+/// `interval` in ps, the sampling interval; one that lasts longer than the run is cut at its end.
+Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulated_time);
 Table<RankRecord> rank_table();
 Table<OperationRecord> operation_table();
 

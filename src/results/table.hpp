@@ -80,7 +80,7 @@ Column<Row> column(std::string name, std::string unit, std::string description, 
     result.info = {std::move(name), std::move(unit), std::move(description), CellType::text, 1};
     result.text_length = [get](const Row& row) { return std::string_view(std::invoke(get, row)).size(); };
     result.put = [get](const Row& row, std::byte* cell, std::size_t width) {
-      const std::string_view text = std::invoke(get, row);
+      const std::string& text = std::invoke(get, row);  // keeps a temporary alive
       std::memset(cell, 0, width);
       std::memcpy(cell, text.data(), std::min(text.size(), width));
     };

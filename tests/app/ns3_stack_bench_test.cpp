@@ -2,12 +2,12 @@
 // The baseline carries what it is asked to carry, over the paths that a fat-tree has.
 #include "app/ns3_stack_bench.hpp"
 
-#include <gtest/gtest.h>
-#include <ns3/nstime.h>
-
 #include <cstdint>
 #include <numeric>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <ns3/nstime.h>
 
 #include "support/error.hpp"
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Windows, their splitting at ns-3 events, and the clock, seen from a data path on one process.
+#include <functional>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ns3/nstime.h>
 #include <ns3/simulator.h>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "engine/parallel_simulator_impl.hpp"
 #include "support/error.hpp"
@@ -69,7 +69,8 @@ class DataPathWindows : public testing::Test {
     Simulator::Destroy();
   }
   void event_at(std::int64_t time) {
-    Simulator::Schedule(ns3::Time(time), [this] { log_.push_back(fmt::format("event {}", Simulator::Now().GetTimeStep())); });
+    Simulator::Schedule(ns3::Time(time),
+                        [this] { log_.push_back(fmt::format("event {}", Simulator::Now().GetTimeStep())); });
   }
 
   ns3::Ptr<ParallelSimulatorImpl> engine_;
@@ -91,8 +92,8 @@ TEST_F(DataPathWindows, EventsSplitAWindowAndComeBeforeTheDataOfTheirTime) {
   engine_->attach(&game);
   for (const std::int64_t time : {100, 150, 150, 199}) event_at(time);
   Simulator::Run();
-  const Log expected{"hit 0",     "end 100",   "event 100", "hit 100", "end 150", "event 150",
-                     "event 150", "end 199",   "event 199", "end 200", "hit 200", "end 300"};
+  const Log expected{"hit 0",     "end 100", "event 100", "hit 100", "end 150", "event 150",
+                     "event 150", "end 199", "event 199", "end 200", "hit 200", "end 300"};
   EXPECT_EQ(log_, expected);
 }
 
@@ -145,7 +146,8 @@ TEST_F(DataPathWindows, TheDataPathLendsItsNodeAndTimeToNs3) {
   };
   Simulator::Run();
   EXPECT_EQ(contexts, (std::vector<std::uint32_t>{0, 1}));
-  const Log expected{"hit 0", "end 100", "hit 100", "end 107", "event 107", "end 200", "end 207", "event 207", "end 300"};
+  const Log expected{"hit 0",   "end 100", "hit 100",   "end 107", "event 107",
+                     "end 200", "end 207", "event 207", "end 300"};
   EXPECT_EQ(log_, expected);
   EXPECT_EQ(Simulator::GetContext(), static_cast<std::uint32_t>(Simulator::NO_CONTEXT));
 }

@@ -2,12 +2,12 @@
 // The queue of pending events against a sorted list.
 #include "engine/event_queue.hpp"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "support/random.hpp"
 
@@ -57,7 +57,8 @@ TEST(EventQueue, AgreesWithASortedMapUnderRandomInsertionPopAndErasure) {
       pending.erase(number);
       expected.erase(expected.begin());
     } else {
-      const auto chosen = std::next(pending.begin(), static_cast<std::ptrdiff_t>(random_below(pending.size(), 1, 4, step)));
+      const auto chosen =
+          std::next(pending.begin(), static_cast<std::ptrdiff_t>(random_below(pending.size(), 1, 4, step)));
       const auto [key, slot] = chosen->second;
       ASSERT_TRUE(queue.holds(slot, label(chosen->first), key.time));
       queue.erase(slot);

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ns-3's own applications over its own devices and protocol stack: the same times under our engine as under the default one.
+// ns-3's own applications over its own devices and protocol stack: the same times under our engine as under the default
+// one.
+#include <functional>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ns3/application-container.h>
@@ -17,10 +22,6 @@
 #include <ns3/string.h>
 #include <ns3/udp-echo-helper.h>
 #include <ns3/uinteger.h>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "engine/parallel_simulator_impl.hpp"
 
@@ -96,7 +97,8 @@ void tcp_bulk(Trace& trace) {
   const ns3::InetSocketAddress address(hosts.interfaces.GetAddress(1), 5000);
   ns3::PacketSinkHelper sink("ns3::TcpSocketFactory", address);
   const ns3::ApplicationContainer sinks = sink.Install(hosts.nodes.Get(1));
-  EXPECT_TRUE(sinks.Get(0)->TraceConnectWithoutContext("Rx", ns3::MakeBoundCallback(&note_received, &trace, std::string("sink"))));
+  EXPECT_TRUE(sinks.Get(0)->TraceConnectWithoutContext(
+      "Rx", ns3::MakeBoundCallback(&note_received, &trace, std::string("sink"))));
   // A few packets are lost, so that timers are set, cancelled and run out.
   const auto losses = ns3::CreateObject<ns3::ReceiveListErrorModel>();
   losses->SetList({3, 40, 41, 42, 90, 150});

@@ -2,16 +2,16 @@
 // ns-3's scheduling semantics: every body runs under ns-3's default engine and under ours.
 #include "engine/parallel_simulator_impl.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ns3/make-event.h>
 #include <ns3/simulator.h>
 #include <ns3/string.h>
-
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
 
 #include "support/error.hpp"
 
@@ -30,8 +30,9 @@ struct PicosecondResolution {
 class Recorder {
  public:
   void operator()(const std::string& name) {
-    lines_.push_back(fmt::format("{}@{}/{}", name, Simulator::Now().GetTimeStep(),
-                                 Simulator::GetContext() == Simulator::NO_CONTEXT ? -1 : static_cast<int>(Simulator::GetContext())));
+    lines_.push_back(
+        fmt::format("{}@{}/{}", name, Simulator::Now().GetTimeStep(),
+                    Simulator::GetContext() == Simulator::NO_CONTEXT ? -1 : static_cast<int>(Simulator::GetContext())));
   }
   void value(const std::string& name, std::int64_t number) { lines_.push_back(fmt::format("{}={}", name, number)); }
   const Log& lines() const { return lines_; }
@@ -182,8 +183,8 @@ TEST(ParallelSimulatorImpl, AnEventExpiresWhenItStartsToRun) {
     record.value("later", later.IsExpired());
     for (const ns3::EventId& id : ids) record.value("earlier", id.IsExpired());
   });
-  const Log expected{"unset=1",   "expired=1", "expired=0", "expired=0", "expired=1", "expired=1", "expired=0", "expired=1",
-                     "expired=1", "expired=1", "later=0",   "earlier=1", "earlier=1", "earlier=1"};
+  const Log expected{"unset=1",   "expired=1", "expired=0", "expired=0", "expired=1", "expired=1", "expired=0",
+                     "expired=1", "expired=1", "expired=1", "later=0",   "earlier=1", "earlier=1", "earlier=1"};
   EXPECT_EQ(log, expected);
 }
 
@@ -203,7 +204,8 @@ TEST(ParallelSimulatorImpl, StopEndsAfterTheCurrentEventAndRunContinues) {
     Simulator::Run();
     record.value("finished", Simulator::IsFinished());
   });
-  const Log expected{"stops@5/-1", "still runs@5/-1", "finished=1", "now=5", "same time@5/-1", "later@6/-1", "finished=1"};
+  const Log expected{"stops@5/-1",     "still runs@5/-1", "finished=1", "now=5",
+                     "same time@5/-1", "later@6/-1",      "finished=1"};
   EXPECT_EQ(log, expected);
 }
 
@@ -311,8 +313,8 @@ TEST(ParallelSimulatorImpl, TheLookBetweenWindowsCanStopTheRun) {
   Simulator::Destroy();
 }
 
-/// Order of the events that tie at 20: each context schedules two of them at 10; `insertion` is the order in which the contexts
-/// do so.
+/// Order of the events that tie at 20: each context schedules two of them at 10; `insertion` is the order in which the
+/// contexts do so.
 Log order_of_ties(const std::vector<std::uint32_t>& insertion) {
   use_parallel_simulator();
   Log order;
@@ -340,8 +342,10 @@ TEST(ParallelSimulatorImpl, EventsScheduledEarlierRunEarlierAmongTies) {
   use_parallel_simulator();
   Log order;
   // Context 9 schedules at 1, context 2 at 5, both for 20; and outside of events, at 0.
-  Simulator::ScheduleWithContext(2, ps(5), [&order] { Simulator::Schedule(ps(15), [&order] { order.emplace_back("at 5"); }); });
-  Simulator::ScheduleWithContext(9, ps(1), [&order] { Simulator::Schedule(ps(19), [&order] { order.emplace_back("at 1"); }); });
+  Simulator::ScheduleWithContext(2, ps(5),
+                                 [&order] { Simulator::Schedule(ps(15), [&order] { order.emplace_back("at 5"); }); });
+  Simulator::ScheduleWithContext(9, ps(1),
+                                 [&order] { Simulator::Schedule(ps(19), [&order] { order.emplace_back("at 1"); }); });
   Simulator::Schedule(ps(20), [&order] { order.emplace_back("at 0"); });
   Simulator::Run();
   Simulator::Destroy();
@@ -350,7 +354,9 @@ TEST(ParallelSimulatorImpl, EventsScheduledEarlierRunEarlierAmongTies) {
 
 TEST(ParallelSimulatorImpl, RefusesWhatWouldBreakTheClock) {
   use_parallel_simulator();
-  const auto schedule = [](std::int64_t delay) { Simulator::Schedule(ps(delay), ns3::Ptr<ns3::EventImpl>(ns3::MakeEvent([] {}), false)); };
+  const auto schedule = [](std::int64_t delay) {
+    Simulator::Schedule(ps(delay), ns3::Ptr<ns3::EventImpl>(ns3::MakeEvent([] {}), false));
+  };
   EXPECT_THROW(schedule(-1), InternalError);
   EXPECT_THROW(schedule(INT64_MAX), InternalError);
   EXPECT_NO_THROW(schedule(Simulator::GetMaximumSimulationTime().GetTimeStep()));

@@ -2,11 +2,12 @@
 // Agreement and exchange, for any number of MPI ranks (one without mpirun).
 #include "engine/process_group.hpp"
 
-#include <gtest/gtest.h>
-
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "engine/mpi_session.hpp"
 #include "support/error.hpp"

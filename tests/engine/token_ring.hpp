@@ -2,8 +2,6 @@
 // A small data path for tests: tokens that go round a ring of nodes, which may be spread over processes.
 #pragma once
 
-#include <ns3/simulator.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -13,14 +11,16 @@
 #include <utility>
 #include <vector>
 
+#include <ns3/simulator.h>
+
 #include "engine/data_path.hpp"
 #include "engine/parallel_simulator_impl.hpp"
 #include "support/random.hpp"
 
 namespace weft::testing {
 
-/// Each arrival of a token mixes time and token into the state of its node, so that any change of order or time shows. Every
-/// fifth arrival at a node schedules an ns-3 event of the node, which does the same and adds a token.
+/// Each arrival of a token mixes time and token into the state of its node, so that any change of order or time shows.
+/// Every fifth arrival at a node schedules an ns-3 event of the node, which does the same and adds a token.
 class TokenRing final : public DataPath {
  public:
   struct Token {
@@ -93,7 +93,8 @@ class TokenRing final : public DataPath {
     mix(token.node, static_cast<std::uint64_t>(token.time) ^ (token.name << 40));
     if (++arrivals_[token.node] % 5 == 0) {
       engine_.enter(token.node, now_);
-      ns3::Simulator::Schedule(ns3::Time(link_delay_), [this, node = token.node, name = token.name] { on_event(node, name); });
+      ns3::Simulator::Schedule(ns3::Time(link_delay_),
+                               [this, node = token.node, name = token.name] { on_event(node, name); });
     }
     if (token.hops_left > 0) send(token.node, token.time, token.name, token.hops_left - 1);
   }
@@ -105,8 +106,8 @@ class TokenRing final : public DataPath {
   }
 
   void send(std::uint32_t node, std::int64_t now, std::uint64_t name, std::uint32_t hops_left) {
-    const Token token{now + link_delay_ + static_cast<std::int64_t>(name % 3) * link_delay_ / 2, (node + 1) % nodes_, hops_left,
-                      name};
+    const Token token{now + link_delay_ + static_cast<std::int64_t>(name % 3) * link_delay_ / 2, (node + 1) % nodes_,
+                      hops_left, name};
     if (owns(token.node)) {
       pending_.insert(token);
       return;

@@ -54,8 +54,8 @@ TEST(BuildTopology, AcceptsASoundMachine) {
 }
 
 TEST(BuildTopology, UnknownKindNamesTheKnown) {
-  expect_error("# machine\nkind: fat_tre\n", 2, {"fat_tre", "did you mean 'fat_tree'?", "graph", "line", "star"});
-  expect_error("kind: qwertzuiop\n", 1, {"unknown topology 'qwertzuiop'; known: "});
+  expect_error("# machine\nkind: fat_tre\n", 2, {"fat_tre", "did you mean 'fat_tree'?"});
+  expect_error("kind: qwertzuiop\n", 1, {"one of: fat_tree, graph, line, star", "found 'qwertzuiop'"});
   expect_error("k: 4\n", 1, {"kind"});
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A ring of tokens over any number of MPI ranks gives what it gives on one: state, times, counts.
-#include <gtest/gtest.h>
-#include <ns3/nstime.h>
-#include <ns3/simulator.h>
-
 #include <cstdint>
 #include <functional>
 #include <vector>
+
+#include <gtest/gtest.h>
+#include <ns3/nstime.h>
+#include <ns3/simulator.h>
 
 #include "engine/mpi_session.hpp"
 #include "engine/parallel_simulator_impl.hpp"

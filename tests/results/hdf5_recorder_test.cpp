@@ -265,11 +265,12 @@ void expect_series_ranks_operations(const ReadFile& file) {
     for (std::uint32_t n = 0; n < sample::samples_per_link; ++n) {
       const LinkSample row = sample::sample(link, n);
       queue.push_back(row.queue);
-      utilization.push_back(static_cast<double>(row.busy) / static_cast<double>(row.time - n * sample::interval));
+      utilization.push_back(static_cast<double>(row.busy) / static_cast<double>(sample::interval_length(n)));
     }
   EXPECT_EQ(file.integers("links_series/queue"), queue);
   EXPECT_EQ(file.numbers("links_series/utilization"), utilization);
   EXPECT_EQ(file.integer_attribute("links_series", "interval"), sample::interval);
+  EXPECT_EQ(file.integers("links_series/time").back(), sample::simulated_time);
   std::vector<std::int64_t> received;
   std::vector<std::string> labels;
   for (std::uint32_t rank = 0; rank < sample::ranks; ++rank) {
@@ -283,7 +284,7 @@ void expect_series_ranks_operations(const ReadFile& file) {
 void expect_manifest(const ReadFile& file, int processes) {
   const Manifest manifest = sample_manifest();
   EXPECT_EQ(file.texts("manifest/experiment_text"), std::vector{manifest.experiment_text});
-  EXPECT_EQ(file.texts("manifest/effective_experiment"), std::vector{manifest.effective_experiment});
+  EXPECT_EQ(file.texts("manifest/run/effective_experiment"), std::vector{manifest.effective_experiment});
   EXPECT_EQ(file.text_attribute("manifest", "version"), manifest.version);
   EXPECT_EQ(file.integer_attribute("manifest", "seed"), 7);
   EXPECT_EQ(file.text_attribute("manifest/model", "topology"), "fat-tree, k = 4");

@@ -62,8 +62,13 @@ inline LinkRecord link(std::uint32_t id) {
 }
 
 inline LinkSample sample(std::uint32_t link, std::uint32_t number) {
-  const std::int64_t end = interval * (number + 1);
-  return {link, number, end < simulated_time ? end : simulated_time, 1000 * link + number, 64 * link * number};
+  return {link, number, interval * (number + 1), 1000 * link + number, 64 * link * number};
+}
+
+/// Length of the interval within the run.
+constexpr std::int64_t interval_length(std::uint32_t number) {
+  const std::int64_t rest = simulated_time - number * interval;
+  return rest < interval ? rest : interval;
 }
 
 inline RankRecord rank(std::uint32_t number) {

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests share that run the program as users do: start it, alone or under mpirun, and read what it leaves."""
+
+import atexit
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+
+SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE", pathlib.Path(__file__).resolve().parents[1]))
+WEFT = pathlib.Path(os.environ.get("WEFT", SOURCE / "build" / "weft"))
+
+EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG = 2, 3, 70
+
+# OpenMPI for any number of ranks on any machine, also as root and beside other tests. What is set already stays.
+MPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+    "OMPI_MCA_orte_execute_quiet": "1",
+}
+
+# A machine on which nothing queues up long, and a network as in workloads/*.yaml.
+STAR = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+FAT_TREE = {"kind": "fat_tree", "k": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+NETWORK = {
+    "mtu": "4096 B",
+    "header": "62 B",
+    "wire_overhead": "20 B",
+    "ack": "66 B",
+    "switch_latency": "0 ns",
+    "window": "256 KiB",
+}
+
+
+def environment(extra=None):
+    return {**MPI_SETTINGS, **os.environ, **(extra or {})}
+
+
+def command(words, ranks=None):
+    """The command line of `weft WORDS...`, under `mpirun -n ranks` unless `ranks` is None."""
+    launcher = [] if ranks is None else ["mpirun", "-n", str(ranks)]
+    return [*launcher, str(WEFT), *map(str, words)]
+
+
+running = set()
+
+
+def start(words, ranks=None, folder=None, extra=None):
+    """Starts the program. It cannot outlive the test, also if that fails; see stop()."""
+    process = subprocess.Popen(
+        command(words, ranks), cwd=folder, env=environment(extra), text=True, start_new_session=True,
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+    running.add(process)
+    return process
+
+
+def stop(process):
+    """Ends what still runs. mpirun gets the time to end its ranks, which are in groups of their own."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+    running.discard(process)
+
+
+@atexit.register
+def stop_all():
+    for process in list(running):
+        stop(process)
+
+
+class Done:
+    """A run that has ended: exit code, standard output and error, and the command line for messages."""
+
+    def __init__(self, line, code, out, err):
+        self.line, self.code, self.out, self.err = line, code, out, err
+
+    def __str__(self):
+        return f"$ {' '.join(self.line)}\nexit code {self.code}\n{self.out}{self.err}"
+
+    def messages(self):
+        """Lines of standard error that the program wrote as its messages."""
+        return [line for line in self.err.splitlines() if line.startswith("weft: ")]
+
+    def summary(self):
+        return json.loads(self.out)
+
+
+def weft(*words, ranks=None, folder=None, extra=None, seconds=120):
+    """Runs the program to its end. A run that takes longer than `seconds` hangs: AssertionError."""
+    process = start(words, ranks, folder, extra)
+    line = command(words, ranks)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise AssertionError(f"$ {' '.join(line)}\nstill runs after {seconds} s") from None
+    finally:
+        stop(process)
+    return Done(line, process.returncode, out, err)
+
+
+def experiment(**parts):
+    """An experiment as text. JSON is YAML; one part per line keeps it readable."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in parts.items())
+    return "{\n" + lines + "\n}\n"
+
+
+class ProgramTest(unittest.TestCase):
+    """A test case with a folder of its own, `self.folder`, which goes away with it."""
+
+    def setUp(self):
+        if not WEFT.exists():
+            self.fail(f"there is no program '{WEFT}'; build it, or name it in the environment variable WEFT")
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="weft-test-"))
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def write(self, text, name="experiment.yaml"):
+        """Writes a file (an experiment if `text` is a dictionary) into the folder and gives its path."""
+        path = self.folder / name
+        path.write_text(experiment(**text) if isinstance(text, dict) else text)
+        return path
+
+    def run_weft(self, *words, ranks=None, extra=None, seconds=120):
+        """Runs in the folder; expects success."""
+        done = weft(*words, ranks=ranks, folder=self.folder, extra=extra, seconds=seconds)
+        self.assertEqual(done.code, 0, done)
+        return done
+
+    def simulate(self, text, *words, output="out.h5", ranks=None, seconds=120):
+        """`weft run` of an experiment (path, text or dictionary); gives summary and path of the results."""
+        path = text if isinstance(text, pathlib.Path) else self.write(text)
+        done = self.run_weft("run", path, "-o", output, "--summary", "json", "--quiet", *words, ranks=ranks,
+                             seconds=seconds)
+        return done.summary(), self.folder / output
+
+    def assert_same_results(self, first, second, ignore=(), context=""):
+        words = [sys.executable, SOURCE / "scripts" / "same_results", first, second]
+        for path in ignore:
+            words += ["--ignore", path]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, f"{context}\nresults differ:\n{done.stdout}{done.stderr}")
+
+
+def table(path, name):
+    """All columns of a table of a results file."""
+    with h5py.File(path, "r") as file:
+        return {column: data.asstr()[:] if data.dtype.kind == "S" else data[:] for column, data in file[name].items()}
+
+
+def attributes(path, name="/"):
+    with h5py.File(path, "r") as file:
+        return dict(file[name].attrs)
+
+
+def picoseconds_to_send(size, rate):
+    """Serialisation time of `size` bytes at `rate` bit/s, rounded up to whole picoseconds."""
+    return -(-size * 8 * 10**12 // rate)
+
+
+def quantities(text, name):
+    """The number after a name in the lines of `weft describe`, without its thousands separators."""
+    found = re.search(rf"^ *{re.escape(name)} +([0-9,]+)", text, re.MULTILINE)
+    return int(found.group(1).replace(",", "")) if found else None
