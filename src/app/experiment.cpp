@@ -101,6 +101,8 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   spec.finish();
   read_simulation(simulation, experiment);
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
+  if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)
+    experiment.ns3_attributes = attributes->entries();
   experiment.network = read_network_parameters(network);
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   experiment.workload = read_workload(spec.at("workload"), experiment, directory);

@@ -43,6 +43,8 @@ struct Experiment {
   std::unique_ptr<RoutingAlgorithm> routing;
   std::unique_ptr<Workload> workload;
   OutputOptions output;
+  /// `network.ns3_attributes`: ns-3 config path -> value, in file order.
+  std::vector<std::pair<std::string, Spec>> ns3_attributes;
 };
 
 /// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Throws InputError.

@@ -12,6 +12,8 @@
 #include "app/prepare.hpp"
 #include "app/summary.hpp"
 #include "app/version.hpp"
+#include "fabric/ns3_attributes.hpp"
+#include "fabric/ns3_view.hpp"
 #include "fabric/pcap_tap.hpp"
 #include "results/fingerprint.hpp"
 #include "results/hdf5_recorder.hpp"
@@ -51,7 +53,7 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
                         {"method", partition.method},
                         {"cut_links", std::to_string(partition.cut_links)},
                         {"balance", fmt::format("{:.4f}", partition.balance)},
-                        {"lookahead", partition.cut_links > 0 ? to_text(partition.lookahead) : "none"}};
+                        {"lookahead", partition.cut_links > 0 ? to_text(simulation.fabric().lookahead()) : "none"}};
   return manifest;
 }
 
@@ -68,14 +70,13 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric&
   std::vector<LinkRecord> rows;
   for (const LinkCounters& counters : fabric.link_counters()) {
     const LinkId link(counters.directed_link / 2);
-    const LinkProperties& properties = topology.graph.link(link);
     LinkRecord row;
     row.id = counters.directed_link;
     row.from = counters.from.value();
     row.to = counters.to.value();
     row.from_port = counters.from_port;
-    row.rate = properties.rate.bps();
-    row.delay = properties.delay.ps();
+    row.rate = counters.times.rate.bps();
+    row.delay = counters.times.delay.ps();
     row.bytes = counters.bytes;
     row.payload_bytes = counters.payload_bytes;
     row.packets = counters.packets;
@@ -138,6 +139,27 @@ void add_pcap_taps(const Experiment& experiment, const std::string& output, Fabr
   }
 }
 
+// One after another and known to all processes before the next, so that the last one wins also where they overlap.
+void apply_ns3_attributes(const Experiment& experiment, Simulation& simulation) {
+  if (experiment.ns3_attributes.empty()) return;
+  ProcessGroup& group = simulation.group();
+  const Ns3View view(simulation.fabric(), *experiment.topology);
+  for (const auto& attribute : experiment.ns3_attributes) {
+    std::size_t objects = 0;
+    prepare(group, [&] { objects = set_ns3_attribute(attribute.first, attribute.second); });
+    const bool none = group.sum(objects) == 0;
+    prepare(group, [&] {
+      if (!none) return;
+      throw attribute.second.error(fmt::format(
+          "nothing has the ns-3 config path '{}'; this machine has {} hosts and {} switches, whose ports are such as "
+          "/Names/host0/DeviceList/0 and /Names/switch0/DeviceList/1, and its links such as "
+          "/Names/host0/DeviceList/0/Channel",
+          attribute.first, experiment.topology->graph.host_count(), experiment.topology->graph.switch_count()));
+    });
+    simulation.fabric().settle_links(group);
+  }
+}
+
 // Says which operations wait for what. Process by process, so that lines are in rank order and few.
 void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   constexpr std::size_t most = 12;
@@ -174,6 +196,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   });
   Hdf5Recorder recorder(group.communicator(), output);
   Simulation simulation(experiment, group, line.engine);
+  apply_ns3_attributes(experiment, simulation);
   recorder.write_manifest(make_manifest(line, experiment, simulation));
   add_pcap_taps(experiment, output, simulation.fabric());
 
@@ -211,6 +234,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   summary.complete = !facts.interrupted;
   summary.output = output;
   summary.partition = simulation.partition();
+  if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.fabric().lookahead();
   summary.inner_window = simulation.fabric().inner_window();
   summary.memory_bytes = group.sum(simulation.fabric().memory_bytes());
   if (group.rank() == 0) {

@@ -52,6 +52,8 @@ Simulation::~Simulation() { ns3::Simulator::Destroy(); }
 RunFacts Simulation::run(const std::function<bool(Time)>& look) {
   RunFacts facts;
   facts.build_seconds = build_seconds_;
+  fabric_->settle_links(group_);
+  fabric_->close_links();
   const auto start = Clock::now();
   if (engine_ == EngineChoice::weft)
     run_windows(look, facts);

@@ -175,10 +175,10 @@ class Fabric final : public DataPath {
     std::uint32_t host = no_slot;  // index into host_states_
   };
   struct Arrival {
-    std::uint64_t key;  // time within the window, then tie bits
+    std::int64_t time;
+    std::uint64_t sequence;  // on its link
     const Packet* packet;
     std::uint32_t port;
-    std::uint32_t offset;  // of its place in the port's queue beyond the head
   };
   struct Neighbour {
     int process = 0;
@@ -192,6 +192,7 @@ class Fabric final : public DataPath {
   // fabric_build.cpp
   void build_nodes(const Partition& partition, int process);
   void build_cut(const Partition& partition, int process);
+  void set_window(std::int64_t length);
   void set_port_times(OutputPort& port, Bandwidth rate) const;
 
   // fabric_links.cpp
@@ -208,8 +209,8 @@ class Fabric final : public DataPath {
   void gather(const Node& node, std::int64_t end);
   bool arrives_before(const Arrival& a, const Arrival& b) const;
   void transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet);
-  void push_local(std::uint32_t port_index, const Packet& packet, std::uint32_t node);
-  void export_packet(OutputPort& port, const Packet& packet);
+  void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
+  void export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival);
   std::int64_t node_next_time(const Node& node) const;
   void flush_samples(OutputPort& port, std::int64_t now);
 
@@ -223,6 +224,12 @@ class Fabric final : public DataPath {
   void wake_sender(const Node& node, Host& host, std::int64_t now);
   void wake_node(std::uint32_t local, std::int64_t time);
   void list_if_ready(Host& host, std::uint32_t queue_pair);
+  /// time / window_length_ without a division: the reciprocal is at most one too small.
+  std::uint64_t window_number(std::int64_t time) const {
+    const auto number = static_cast<std::int64_t>(
+        (static_cast<unsigned __int128>(static_cast<std::uint64_t>(time)) * window_reciprocal_) >> 64);
+    return static_cast<std::uint64_t>(number + (time - number * window_length_ >= window_length_ ? 1 : 0));
+  }
   const Node& node_of_host(std::uint32_t host) const { return nodes_[local_of_[host]]; }
 
   // fabric_reference.cpp
@@ -239,6 +246,8 @@ class Fabric final : public DataPath {
   HostClient* client_ = nullptr;
   std::int64_t mtu_ = 0;
   std::int64_t window_ = 0;
+  std::int64_t data_overhead_ = 0;
+  std::int64_t control_wire_ = 0;
 
   std::vector<std::uint32_t> local_of_;  // [nodes] -> local index or no_slot
   std::vector<Node> nodes_;
@@ -253,6 +262,7 @@ class Fabric final : public DataPath {
 
   NodeCalendar calendar_;
   std::int64_t window_length_ = 1;
+  std::uint64_t window_reciprocal_ = 0;  // floor((2^64 - 1) / window_length_)
   std::int64_t lookahead_ = 0;
   std::int64_t now_ = 0;
   bool in_node_ = false;

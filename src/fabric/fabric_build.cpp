@@ -15,7 +15,9 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
       seed_(seed),
       drive_(drive),
       mtu_(parameters.mtu.count()),
-      window_(parameters.acks ? parameters.window.count() : INT64_MAX) {
+      window_(parameters.acks ? parameters.window.count() : INT64_MAX),
+      data_overhead_(parameters.data_overhead().count()),
+      control_wire_(parameters.control_wire().count()) {
   build_nodes(partition, process);
   build_cut(partition, process);
 }
@@ -78,9 +80,13 @@ void Fabric::build_nodes(const Partition& partition, int process) {
     const LinkProperties& link = graph.link(LinkId(l));
     least = std::min(least, (link.delay + serialization_time(parameters_.least_wire(), link.rate)).ps());
   }
-  // Times within a window must fit the sort key.
-  constexpr std::int64_t longest_window = std::int64_t{1} << 40;
-  window_length_ = std::clamp<std::int64_t>(least, 1, longest_window);
+  // A second is long enough for any window.
+  set_window(std::clamp<std::int64_t>(least, 1, Time::from_s(1).ps()));
+}
+
+void Fabric::set_window(std::int64_t length) {
+  window_length_ = length;
+  window_reciprocal_ = ~std::uint64_t{0} / static_cast<std::uint64_t>(length);
 }
 
 void Fabric::build_cut(const Partition& partition, int process) {

@@ -49,7 +49,7 @@ void Fabric::wake_node(std::uint32_t local, std::int64_t time) {
   if (drive_ == Drive::ns3_events)
     schedule_wake(local);
   else
-    calendar_.schedule(local, static_cast<std::uint64_t>(time / window_length_));
+    calendar_.schedule(local, window_number(time));
 }
 
 void Fabric::list_if_ready(Host& host, std::uint32_t queue_pair) {

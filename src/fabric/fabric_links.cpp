@@ -64,7 +64,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
   // Windows and lookahead only shrink. A calendar entry made with longer windows is then a visit too early, which does
   // nothing.
   const std::int64_t least = (times.delay + serialization_time(parameters_.least_wire(), times.rate)).ps();
-  window_length_ = std::min(window_length_, std::max<std::int64_t>(least, 1));
+  set_window(std::min(window_length_, std::max<std::int64_t>(least, 1)));
   if (cut_[id.value()]) lookahead_ = std::min(lookahead_, least);
 }
 

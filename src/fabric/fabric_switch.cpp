@@ -15,8 +15,6 @@ inline std::uint64_t tie_of(const InputQueue& queue, std::uint64_t sequence) {
   return x ^ (x >> 29);
 }
 
-constexpr unsigned tie_bits = 23;  // of a sort key; the time within the window takes the 41 bits above
-
 }  // namespace
 
 void Fabric::run_node(std::uint32_t local, std::int64_t end) {
@@ -39,30 +37,29 @@ std::int64_t Fabric::node_next_time(const Node& node) const {
 }
 
 bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
-  if (a.key != b.key) return a.key < b.key;
-  // Equal times and tie bits: the rest of the tie hash, then the link itself. Links of one node differ, and packets of one
-  // link differ in time.
-  const std::uint64_t tie_a = tie_of(inputs_[a.port], inputs_[a.port].taken() + a.offset);
-  const std::uint64_t tie_b = tie_of(inputs_[b.port], inputs_[b.port].taken() + b.offset);
+  if (a.time != b.time) [[likely]]
+    return a.time < b.time;
+  // Links of one node differ, and packets of one link differ in time: the link decides if even the hashes are equal.
+  const std::uint64_t tie_a = tie_of(inputs_[a.port], a.sequence);
+  const std::uint64_t tie_b = tie_of(inputs_[b.port], b.sequence);
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 
+// Takes the packets that arrive before `end` out of the node's queues, in order. They stay valid in their rings until more
+// packets are pushed onto the node's own links, which only other nodes do.
 void Fabric::gather(const Node& node, std::int64_t end) {
   arrivals_.clear();
   runs_.clear();
-  const std::int64_t base = end - (std::int64_t{1} << 41);  // keys are positive: no window is longer
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (heads_[p] >= end) continue;
     runs_.push_back(static_cast<std::uint32_t>(arrivals_.size()));
-    const InputQueue& queue = inputs_[p];
-    const std::uint64_t count = queue.size();
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const Packet& packet = queue[i];
-      if (packet.time >= end) break;
-      const std::uint64_t tie = tie_of(queue, queue.taken() + i);
-      const auto within = static_cast<std::uint64_t>(packet.time - base);
-      arrivals_.push_back({within << tie_bits | tie >> (64 - tie_bits), &packet, p, static_cast<std::uint32_t>(i)});
-    }
+    InputQueue& queue = inputs_[p];
+    do {
+      const Packet& packet = queue.front();
+      arrivals_.push_back({packet.time, queue.taken(), &packet, p});
+      queue.pop(1);
+    } while (!queue.empty() && queue.front().time < end);
+    heads_[p] = queue.empty() ? never : queue.front().time;
   }
   // Each port's packets are in order: merge neighbouring runs until one is left.
   const auto before = [this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); };
@@ -94,28 +91,19 @@ void Fabric::run_switch(const Node& node, std::int64_t end) {
   routing_.route(NodeId(node.id), requests_, routes_.data());
   for (std::size_t i = 0; i < count; ++i) {
     const Packet& packet = *arrivals_[i].packet;
-    transmit(node.first_port + routes_[i], packet.time, packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].time, packet);
   }
-  now_ = std::max(now_, arrivals_[count - 1].packet->time);
+  now_ = std::max(now_, arrivals_[count - 1].time);
   events_ += count;
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
-    if (heads_[p] >= end) continue;
-    InputQueue& queue = inputs_[p];
-    std::uint64_t taken = 0;
-    const std::uint64_t size = queue.size();
-    while (taken < size && queue[taken].time < end) ++taken;
-    queue.pop(taken);
-    heads_[p] = queue.empty() ? never : queue.front().time;
-  }
 }
 
 void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet) {
   OutputPort& port = outputs_[port_index];
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now);
   std::int64_t serialization = port.control_packet;
-  std::int64_t wire = parameters_.control_wire().count();
+  std::int64_t wire = control_wire_;
   if (packet.kind == PacketKind::data) {
-    wire = packet.payload + parameters_.data_overhead().count();
+    wire = packet.payload + data_overhead_;
     serialization = packet.payload == mtu_
                         ? port.full_packet
                         : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
@@ -131,27 +119,22 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
   port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
   if (port.tapped) [[unlikely]]
     for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(start), packet);
-  Packet moved = packet;
-  moved.time = port.free_at + port.after;
+  const std::int64_t arrival = port.free_at + port.after;
   if ((port.peer_port & OutputPort::remote) == 0)
-    push_local(port.peer_port, moved, port.peer_node);
+    push_local(port.peer_port, packet, arrival, port.peer_node);
   else
-    export_packet(port, moved);
+    export_packet(port, packet, arrival);
 }
 
-void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::uint32_t node) {
+void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node) {
   InputQueue& queue = inputs_[port_index];
   const bool first = queue.empty();
-  queue.push(packet);
-  if (drive_ == Drive::ns3_events) [[unlikely]] {
-    if (first) heads_[port_index] = packet.time;
-    schedule_arrival(node, packet.time);
-    return;
-  }
-  // A later packet of a link does not change when its node acts next.
-  if (!first) return;
-  heads_[port_index] = packet.time;
-  calendar_.schedule(node, static_cast<std::uint64_t>(packet.time / window_length_));
+  queue.push(packet, arrival);
+  if (first) heads_[port_index] = arrival;
+  if (drive_ == Drive::ns3_events) [[unlikely]]
+    schedule_arrival(node, arrival);
+  else if (first)  // a later packet of a link does not change when its node acts next
+    calendar_.schedule(node, window_number(arrival));
 }
 
 void Fabric::flush_samples(OutputPort& port, std::int64_t now) {

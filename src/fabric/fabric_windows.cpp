@@ -66,15 +66,17 @@ void Fabric::run_windows_until(std::int64_t end) {
     for (const std::uint32_t local : current_nodes_) {
       run_node(local, window_end);
       const std::int64_t next = node_next_time(nodes_[local]);
-      if (next != never) calendar_.schedule(local, static_cast<std::uint64_t>(next / window_length_));
+      if (next != never) calendar_.schedule(local, window_number(next));
     }
     if (window_end == end) return;
   }
 }
 
-void Fabric::export_packet(OutputPort& port, const Packet& packet) {
+void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {
   std::vector<std::byte>& batch = outgoing_[port.peer_node];
-  append(batch, Crossing{port.peer_port & ~OutputPort::remote, 0, packet});
+  Crossing crossing{port.peer_port & ~OutputPort::remote, 0, packet};
+  crossing.packet.time = arrival;
+  append(batch, crossing);
   if (!carries_descriptor(packet)) return;
   append(batch, messages_[packet.message]);
   messages_.release(packet.message);
@@ -92,7 +94,7 @@ void Fabric::exchange(ProcessGroup& group) {
       const std::uint32_t local = local_of_port_[port];
       if (!arrival_observers_.empty()) [[unlikely]]
         observe_arrival(port, crossing.packet);
-      push_local(port, crossing.packet, local);
+      push_local(port, crossing.packet, crossing.packet.time, local);
     }
   }
 }

@@ -40,11 +40,12 @@ class InputQueue {
   bool empty() const { return head_ == tail_; }
   std::uint64_t size() const { return tail_ - head_; }
   const Packet& front() const { return ring_[head_ & mask_]; }
-  const Packet& operator[](std::uint64_t offset) const { return ring_[(head_ + offset) & mask_]; }
-  void push(const Packet& packet) {
+  void push(const Packet& packet, std::int64_t arrival) {
     if (tail_ - head_ == ring_.size()) [[unlikely]]
       grow();
-    ring_[tail_ & mask_] = packet;
+    Packet& place = ring_[tail_ & mask_];
+    place = packet;
+    place.time = arrival;
     ++tail_;
   }
   void pop(std::uint64_t count) { head_ += count; }

@@ -17,8 +17,8 @@ struct Manifest {
   // The same for any number of MPI ranks: attributes and data sets of /manifest.
   std::string version;
   std::string git_revision;
-  std::string experiment_file;       ///< as named on the command line
-  std::string experiment_text;       ///< verbatim
+  std::string experiment_file;  ///< as named on the command line
+  std::string experiment_text;  ///< verbatim
   std::uint64_t seed = 0;
   Facts model;  ///< what was simulated: topology, workload, ... (/manifest/model)
 

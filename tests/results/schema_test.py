@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Check a result file against docs/hdf5_schema.md, both ways: what is documented is there, what is there is documented.
 
-Use: schema_test.py FILE.h5 SCHEMA.md. Without arguments a small run of $WEFT makes the file, with every optional table."""
+Use: schema_test.py FILE.h5 SCHEMA.md. Without arguments a small run of $WEFT makes the file, with all of its tables."""
 
 import os
 import pathlib

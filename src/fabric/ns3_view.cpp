@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/ns3_view.hpp"
+
+#include <fmt/format.h>
+#include <ns3/names.h>
+#include <ns3/simulator.h>
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+Ns3View::Ns3View(Fabric& fabric, const Topology& topology)
+    : traces_(std::make_unique<Ns3TraceQueue>(fabric)), hosts_(topology.graph.host_count()) {
+  const ClusterGraph& graph = topology.graph;
+  nodes_.resize(graph.node_count());
+  first_device_.assign(graph.node_count(), 0);
+  for (std::uint32_t n = 0; n < graph.node_count(); ++n)
+    if (fabric.owns(NodeId(n))) add_node(fabric, topology, NodeId(n));
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) connect(fabric, topology, LinkId(l));
+}
+
+Ns3View::~Ns3View() {
+  for (const auto& device : devices_) device->detach();
+  for (const auto& channel : channels_) channel->detach();
+  // Names of one object cannot be taken back alone.
+  ns3::Names::Clear();
+}
+
+void Ns3View::add_node(Fabric& fabric, const Topology& topology, NodeId id) {
+  const ClusterGraph& graph = topology.graph;
+  const std::string name = graph.name(id);
+  WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(name), "an ns-3 object is named {} already", name);
+  const auto node = ns3::CreateObject<ns3::Node>(ns3::Simulator::GetSystemId());
+  ns3::Names::Add(name, node);
+  nodes_[id.value()] = node;
+  first_device_[id.value()] = static_cast<std::uint32_t>(devices_.size());
+  const auto ends = graph.ports(id);
+  for (std::uint32_t port = 0; port < ends.size(); ++port) {
+    PortPlace place{&fabric, id, port, graph.is_host(id), fmt::format("{}:{}", name, port),
+                    directed(ends[port].link, ends[port].direction)};
+    devices_.push_back(ns3::CreateObject<FabricPortDevice>(std::move(place), *traces_));
+    node->AddDevice(devices_.back());
+  }
+}
+
+void Ns3View::connect(Fabric& fabric, const Topology& topology, LinkId id) {
+  const LinkProperties& link = topology.graph.link(id);
+  ns3::Ptr<FabricPortDevice> ends[2];
+  for (unsigned i = 0; i < 2; ++i)
+    if (nodes_[link.ends[i].value()]) ends[i] = device(link.ends[i], link.ports[i]);
+  if (!ends[0] && !ends[1]) return;
+  const auto channel = ns3::CreateObject<FabricChannel>(fabric, id);
+  channels_.push_back(channel);
+  for (unsigned i = 0; i < 2; ++i) {
+    if (!ends[i]) continue;
+    ends[i]->set_channel(channel);
+    ends[i]->set_peer(ns3::PeekPointer(ends[1 - i]));
+    channel->attach(ends[i]);
+  }
+}
+
+ns3::Ptr<FabricPortDevice> Ns3View::device(NodeId node, std::uint32_t port) const {
+  if (!nodes_[node.value()]) return nullptr;
+  return devices_.at(first_device_[node.value()] + port);
+}
+
+ns3::NodeContainer Ns3View::between(std::uint32_t first, std::uint32_t end) const {
+  ns3::NodeContainer result;
+  for (std::uint32_t n = first; n < end; ++n)
+    if (nodes_[n]) result.Add(nodes_[n]);
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The machine as ns-3 objects: nodes, net devices and channels with names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include <ns3/node-container.h>
+#include <ns3/node.h>
+#include <ns3/ptr.h>
+
+#include "fabric/fabric.hpp"
+#include "fabric/ns3_channel.hpp"
+#include "fabric/ns3_port_device.hpp"
+#include "graph/topology_builder.hpp"
+
+namespace weft {
+
+/// Built on request only, since a large machine has many ports. One ns3::Node for each host and switch that this process owns,
+/// named "host3", "switch7" in ns3::Names; port p of a node is its device number p. ns-3's own node numbers depend on the
+/// partition: use the names.
+///
+/// One at a time, after the engine has been chosen and before the run; goes before the fabric. Then all ns3::Names are cleared,
+/// and objects that others still hold are dead ends. Its objects live until ns3::Simulator::Destroy().
+class Ns3View {
+ public:
+  Ns3View(Fabric& fabric, const Topology& topology);
+  ~Ns3View();
+  Ns3View(const Ns3View&) = delete;
+  Ns3View& operator=(const Ns3View&) = delete;
+
+  /// nullptr if another process owns it.
+  ns3::Ptr<ns3::Node> node(NodeId node) const { return nodes_[node.value()]; }
+  ns3::Ptr<FabricPortDevice> device(NodeId node, std::uint32_t port) const;
+  /// Owned ones, in the order of their numbers.
+  ns3::NodeContainer hosts() const { return between(0, hosts_); }
+  ns3::NodeContainer switches() const { return between(hosts_, static_cast<std::uint32_t>(nodes_.size())); }
+
+ private:
+  void add_node(Fabric& fabric, const Topology& topology, NodeId node);
+  void connect(Fabric& fabric, const Topology& topology, LinkId link);
+  ns3::NodeContainer between(std::uint32_t first, std::uint32_t end) const;
+
+  std::unique_ptr<Ns3TraceQueue> traces_;
+  std::uint32_t hosts_ = 0;
+  std::vector<ns3::Ptr<ns3::Node>> nodes_;                 // [nodes]
+  std::vector<std::uint32_t> first_device_;                // [nodes]
+  std::vector<ns3::Ptr<FabricPortDevice>> devices_;        // of owned nodes, by port
+  std::vector<ns3::Ptr<FabricChannel>> channels_;
+};
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""scripts/plot draws what a file of $WEFT has data for, and says in one line with exit code 2 what it cannot do."""
+
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from schema_test import make_file
+
+PLOT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "plot"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def plot(*words):
+    return subprocess.run([sys.executable, PLOT, *map(str, words)], capture_output=True, text=True, check=False)
+
+
+class Plot(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.temporary = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.temporary.name)
+        cls.results = make_file(cls.folder)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.temporary.cleanup()
+
+    def test_all_pictures(self):
+        pictures = self.folder / "new" / "pictures"
+        done = plot(self.results, "-o", pictures)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        expected = {f"schema.{kind}.png" for kind in ("links", "utilization", "queue", "timeline", "messages")}
+        self.assertEqual({path.name for path in pictures.iterdir()}, expected)
+        for path in pictures.iterdir():
+            self.assertTrue(path.read_bytes().startswith(PNG))
+
+    def assert_refused(self, done, text):
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        self.assertIn(text, done.stderr)
+
+    def test_refusals(self):
+        self.assert_refused(plot(self.folder / "absent.h5"), "no such file")
+        self.assert_refused(plot(self.folder / "schema.yaml"), "not a readable HDF5 file")
+        self.assert_refused(plot(self.results, "--kind", "circles"), "invalid choice: 'circles'")
+
+    def test_queue_needs_samples(self):
+        experiment = (self.folder / "schema.yaml").read_text(encoding="utf-8").replace("sampling: 1 us,", "")
+        (self.folder / "plain.yaml").write_text(experiment, encoding="utf-8")
+        subprocess.run([os.path.abspath(os.environ["WEFT"]), "run", "plain.yaml", "-o", "plain.h5", "--quiet"],
+                       cwd=self.folder, check=True, stdout=subprocess.DEVNULL)
+        self.assert_refused(plot(self.folder / "plain.h5", "--kind", "queue"), "set output.sampling")
+
+
+if __name__ == "__main__":
+    unittest.main()
