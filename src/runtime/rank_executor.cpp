@@ -65,6 +65,9 @@ void RankExecutor::admit(Time, Operation operation) {
   }
   if (operation.stream != Stream::none) streams_[static_cast<int>(operation.stream)].push_back(id);
   if (operation.kind == Operation::Kind::collective) communicators_[operation.call->communicator->id()].push_back(id);
+  const std::uint64_t lane = pair_key(operation.peer.value(), operation.tag);
+  if (operation.kind == Operation::Kind::send) live.sequence = sends_[lane]++;
+  if (operation.kind == Operation::Kind::recv) live.sequence = matching_[lane].recvs++;
   live.operation = std::move(operation);
   live_.emplace(id, std::move(live));
   candidates_.push_back(id);
@@ -119,6 +122,7 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.bytes = operation.bytes.count();
   message.collective = no_collective;
   message.tag = operation.tag;
+  message.sequence = live.sequence;
   message.notify = 1;
   ++record_.messages_sent;
   record_.bytes_sent += message.bytes;
@@ -128,17 +132,15 @@ void RankExecutor::start_send(Time now, Live& live) {
 void RankExecutor::start_recv(Time now, Live& live) {
   const Operation& operation = live.operation;
   Matching& matching = matching_[pair_key(operation.peer.value(), operation.tag)];
-  if (matching.arrived_head == matching.arrived.size()) {
-    matching.posted.push_back(operation.id);
+  const auto arrived = matching.arrived.find(live.sequence);
+  if (arrived == matching.arrived.end()) {
+    matching.posted.emplace(live.sequence, operation.id);
     return;
   }
-  const std::int64_t bytes = matching.arrived[matching.arrived_head++];
+  const std::int64_t bytes = arrived->second;
+  matching.arrived.erase(arrived);
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, operation.peer.value(), operation.tag, operation.bytes.count());
-  if (matching.arrived_head == matching.arrived.size()) {
-    matching.arrived.clear();
-    matching.arrived_head = 0;
-  }
   complete(now, operation.id);
 }
 
@@ -217,15 +219,13 @@ void RankExecutor::on_message(Time now, const Message& message) {
   }
   if (accepts_unexpected_) return;
   Matching& matching = matching_[pair_key(message.source, message.tag)];
-  if (matching.posted_head == matching.posted.size()) {
-    matching.arrived.push_back(message.bytes);
+  const auto posted = matching.posted.find(message.sequence);
+  if (posted == matching.posted.end()) {
+    matching.arrived.emplace(message.sequence, message.bytes);
     return;
   }
-  const std::uint64_t id = matching.posted[matching.posted_head++];
-  if (matching.posted_head == matching.posted.size()) {
-    matching.posted.clear();
-    matching.posted_head = 0;
-  }
+  const std::uint64_t id = posted->second;
+  matching.posted.erase(posted);
   const Operation& operation = live_.at(id).operation;
   WEFT_EXPECT(message.bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), message.bytes, message.source, message.tag, operation.bytes.count());
@@ -301,7 +301,7 @@ bool RankExecutor::finished() const {
   for (const auto& [key, connection] : receive_connections_)
     if (!connection.empty()) return false;
   for (const auto& [key, matching] : matching_)
-    if (matching.arrived_head != matching.arrived.size()) return false;
+    if (!matching.arrived.empty()) return false;
   return true;
 }
 

@@ -57,16 +57,18 @@ class RankExecutor {
   struct Live {
     Operation operation;
     std::uint32_t unfinished = 0;  // dependencies
+    std::uint32_t sequence = 0;    // send, recv: number within its lane
     bool started = false;
     Time start;
     std::vector<std::uint64_t> dependents;
     std::unique_ptr<CollectiveRun> collective;
   };
-  struct Matching {  // of one (source, tag)
-    std::vector<std::int64_t> arrived;      // bytes of messages without a recv
-    std::size_t arrived_head = 0;
-    std::vector<std::uint64_t> posted;      // recv operations without a message
-    std::size_t posted_head = 0;
+  // Of one (source, tag), a lane: the n-th recv takes the message of the n-th send, both in program order, however
+  // queue pairs and dependencies let them overtake each other.
+  struct Matching {
+    std::uint32_t recvs = 0;                         // admitted so far
+    std::map<std::uint32_t, std::int64_t> arrived;   // bytes of messages without a recv, by number
+    std::map<std::uint32_t, std::uint64_t> posted;   // recv operations without a message, by number
   };
   using Queue = std::deque<std::uint64_t>;
 
@@ -97,6 +99,7 @@ class RankExecutor {
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   std::unordered_map<std::uint64_t, Matching> matching_;             // (source, tag); looked up, never iterated in order
+  std::unordered_map<std::uint64_t, std::uint32_t> sends_;           // (peer, tag) -> sends admitted so far
   std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;     // (peer, number) -> queue pair of sends
   std::map<std::uint64_t, SendConnection> send_connections_;         // (communicator, channel, peer)
   std::map<std::uint64_t, ReceiveConnection> receive_connections_;

@@ -26,6 +26,7 @@ struct Message {
   std::uint32_t communicator = 0;
   std::uint32_t channel = 0;
   std::uint32_t tag = 0;
+  std::uint32_t sequence = 0;     ///< number among the sends of (source, destination, tag), in program order
   std::uint32_t notify = 0;       ///< the sender waits for completion
   std::uint32_t next = no_slot;   ///< next message of the same queue pair, or of the free list
 };

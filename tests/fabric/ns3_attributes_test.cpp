@@ -83,7 +83,9 @@ TEST(ns3_view, devices_are_net_devices) {
   EXPECT_EQ(attribute<ns3::UintegerValue>(device, "Mtu"), 1500U);
   device->SetAddress(ns3::Mac48Address("02:00:00:00:00:77"));
   EXPECT_EQ(attribute<ns3::Mac48AddressValue>(device, "Address"), ns3::Mac48Address("02:00:00:00:00:77"));
-  EXPECT_EQ(attribute<ns3::PointerValue>(device, "Channel"), device->GetChannel());
+  ns3::PointerValue channel;
+  device->GetAttribute("Channel", channel);
+  EXPECT_EQ(channel.GetObject(), device->GetChannel());
   // Ports of a switch have addresses of their own.
   const auto other = view.device(NodeId(2), 0)->GetAddress();
   EXPECT_NE(other, view.device(NodeId(2), 1)->GetAddress());

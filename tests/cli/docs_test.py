@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository."""
+
+# Time limit: 900 s
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import weft_testing
+
+# The test command runs this test: not again from within it.
+SKIPPED = {"scripts/test"}
+
+
+def pages():
+    yield weft_testing.SOURCE / "README.md"
+    yield from sorted((weft_testing.SOURCE / "docs").rglob("*.md"))
+
+
+def shell_blocks(page):
+    return re.findall(r"^```sh\n(.*?)^```", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def repository_in(folder):
+    """Links to everything of the repository but the build folder, which is that of the program under test."""
+    for entry in weft_testing.SOURCE.iterdir():
+        if entry.name not in ("out", ".git") and not entry.name.startswith("build"):
+            (folder / entry.name).symlink_to(entry)
+    (folder / "build").symlink_to(weft_testing.WEFT.parent)
+    (folder / "out").mkdir()
+
+
+class Docs(unittest.TestCase):
+    def test_blocks_run(self):
+        count = 0
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            repository_in(folder)
+            path = f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}"
+            for page in pages():
+                for block in shell_blocks(page):
+                    if block.strip() in SKIPPED:
+                        continue
+                    with self.subTest(page=page.name, block=block):
+                        done = subprocess.run(
+                            ["bash", "-euo", "pipefail", "-c", block], cwd=folder, text=True, stdin=subprocess.DEVNULL,
+                            env=weft_testing.environment({"PATH": path}), capture_output=True, timeout=600,
+                        )
+                        self.assertEqual(done.returncode, 0, f"{block}\n{done.stdout}\n{done.stderr}")
+                        count += 1
+        self.assertGreater(count, 3, "no blocks found: has their mark-up changed?")
+
+    def test_links_lead_somewhere(self):
+        for page in pages():
+            for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+                with self.subTest(page=page.name, target=target):
+                    self.assertTrue((page.parent / target).exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
