@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `weft bench`: packet-hops per second of weft, of the same fabric under ns-3's default engine, and of ns-3's own stack.
-#include <fmt/format.h>
-
+// `weft bench`: packet-hops per second of weft, of the same fabric under ns-3's default engine, and of ns-3's own
+// stack.
 #include <cstdio>
 #include <fstream>
 #include <iostream>
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "app/commands.hpp"
@@ -41,8 +42,12 @@ Case run_weft(const std::string& name, unsigned k, std::uint64_t bytes_per_host,
   Simulation simulation(experiment, group, engine);
   const RunFacts facts = simulation.run([](Time) { return false; });
   WEFT_EXPECT(simulation.unfinished_ranks() == 0, "benchmark {} is incomplete", name);
-  return {name, experiment.topology->graph.host_count(), group.size(),
-          engine == EngineChoice::weft ? "weft" : "ns3-default", facts.packet_hops, facts.wall_seconds};
+  return {name,
+          experiment.topology->graph.host_count(),
+          group.size(),
+          engine == EngineChoice::weft ? "weft" : "ns3-default",
+          facts.packet_hops,
+          facts.wall_seconds};
 }
 
 // The same permutation as the traffic workload's, read from its programs.
@@ -61,7 +66,7 @@ std::vector<std::uint32_t> permutation(unsigned k) {
 Case run_ns3_stack(unsigned k, std::uint64_t bytes_per_host) {
   const auto destinations = permutation(k);
   const Ns3StackResult result = run_ns3_stack_permutation(k, destinations, bytes_per_host);
-  return {"permutation", static_cast<std::uint32_t>(destinations.size()), 1, "ns3-stack", result.packet_hops,
+  return {"permutation",      static_cast<std::uint32_t>(destinations.size()), 1, "ns3-stack", result.packet_hops,
           result.wall_seconds};
 }
 

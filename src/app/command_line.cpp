@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/command_line.hpp"
 
-#include <boost/program_options.hpp>
-
 #include <algorithm>
 #include <sstream>
+
+#include <boost/program_options.hpp>
 
 #include "support/error.hpp"
 #include "support/spec.hpp"
@@ -24,9 +24,11 @@ const std::vector<std::string> lists = {"topologies", "collectives", "workloads"
 po::options_description run_options() {
   po::options_description options("weft run EXPERIMENT.yaml", 100);
   auto add = options.add_options();
-  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: replace or add a value of the experiment");
+  add("set", po::value<std::vector<std::string>>()->composing(),
+      "KEY.PATH=VALUE: replace or add a value of the experiment");
   add("output,o", po::value<std::string>(), "FILE.h5: results file (default: output.file of the experiment)");
-  add("engine", po::value<std::string>()->default_value("weft"), "weft, or ns3-default: the same model, one ns-3 event per packet");
+  add("engine", po::value<std::string>()->default_value("weft"),
+      "weft, or ns3-default: the same model, one ns-3 event per packet");
   add("seed", po::value<std::string>(), "N: replaces simulation.seed");
   add("summary", po::value<std::string>()->default_value("table"), "table or json");
   add("quiet", po::bool_switch(), "no progress, no table");
@@ -42,8 +44,8 @@ po::options_description describe_options() {
 
 po::options_description bench_options() {
   po::options_description options("weft bench", 100);
-  options.add_options()("json", po::value<std::string>(), "FILE: write cases and ratios")(
-      "quick", po::bool_switch(), "a tenth of the traffic");
+  options.add_options()("json", po::value<std::string>(), "FILE: write cases and ratios")("quick", po::bool_switch(),
+                                                                                          "a tenth of the traffic");
   return options;
 }
 
@@ -149,7 +151,8 @@ std::string help_text() {
        << run_options() << '\n'
        << describe_options() << '\n'
        << bench_options()
-       << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in weft.\n";
+       << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
+          "weft.\n";
   return text.str();
 }
 

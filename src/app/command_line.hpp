@@ -18,7 +18,7 @@ struct CommandLine {
   std::string text;     ///< as typed, for the manifest
   std::string experiment;
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
-  std::string output;   ///< -o, or empty
+  std::string output;                                         ///< -o, or empty
   EngineChoice engine = EngineChoice::weft;
   bool json_summary = false;
   bool quiet = false;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft describe`: what would run, without running it.
-#include <fmt/format.h>
-
 #include <iostream>
 #include <map>
+
+#include <fmt/format.h>
 
 #include "app/commands.hpp"
 #include "app/prepare.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/experiment.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
 #include <filesystem>
+
+#include <fmt/format.h>
 
 #include "graph/cluster_graph.hpp"
 
@@ -34,7 +34,8 @@ PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
     throw spec.error(fmt::format("there is no {}; this machine has {} {}", name, count, host ? "hosts" : "switches"));
   const NodeId node(host ? *number : graph.host_count() + *number);
   if (*port >= graph.ports(node).size())
-    throw spec.error(fmt::format("{} has no port {}; its ports are 0 to {}", name, *port, graph.ports(node).size() - 1));
+    throw spec.error(
+        fmt::format("{} has no port {}; its ports are 0 to {}", name, *port, graph.ports(node).size() - 1));
   return {node, *port, text};
 }
 
@@ -68,7 +69,8 @@ void read_routing(Experiment& experiment, const Spec& place) {
   try {
     experiment.routing->prepare(*experiment.topology, experiment.seed);
   } catch (const InputError& error) {
-    throw place.error(fmt::format("routing '{}' does not suit this machine: {}", experiment.routing_name, error.what()));
+    throw place.error(
+        fmt::format("routing '{}' does not suit this machine: {}", experiment.routing_name, error.what()));
   }
 }
 
@@ -92,7 +94,8 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.path = path;
   experiment.text = spec.verbatim();
   experiment.effective_text = spec.dump();
-  // All keys are looked at before the first is judged, so that a misspelt one is found by finish() and not as a missing one.
+  // All keys are looked at before the first is judged, so that a misspelt one is found by finish() and not as a missing
+  // one.
   const auto topology = spec.find("topology");
   const auto network = spec.find("network");
   const auto workload = spec.find("workload");

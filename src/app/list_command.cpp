@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft list`: what can be named in an experiment.
-#include <fmt/format.h>
-
 #include <iostream>
+
+#include <fmt/format.h>
 
 #include "app/commands.hpp"
 #include "graph/topology_builder.hpp"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The entry: MPI, the command, and the one place where failures end.
-#include <mpi.h>
-#include <ns3/nstime.h>
-
 #include <iostream>
 #include <memory>
+
+#include <mpi.h>
+#include <ns3/nstime.h>
 
 #include "app/commands.hpp"
 #include "app/prepare.hpp"

@@ -16,8 +16,8 @@ struct AgreedFailure {
   std::string message;  ///< empty on all processes but the one that prints
 };
 
-/// Collective: run `step` on every process. If it throws on any, all throw AgreedFailure, and the lowest failing process has
-/// the message, so that one message is printed and nobody waits for ever.
+/// Collective: run `step` on every process. If it throws on any, all throw AgreedFailure, and the lowest failing
+/// process has the message, so that one message is printed and nobody waits for ever.
 void prepare(ProcessGroup& group, const std::function<void()>& step);
 
 /// Collective: the texts of all processes, on process 0.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft run`: simulate, record, summarise.
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <ctime>
 #include <iostream>
 #include <span>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include "app/commands.hpp"
 #include "app/interrupt.hpp"

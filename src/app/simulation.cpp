@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/simulation.hpp"
 
-#include <ns3/simulator.h>
-
 #include <chrono>
+
+#include <ns3/simulator.h>
 
 #include "engine/parallel_simulator_impl.hpp"
 
@@ -12,9 +12,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others.
 void poll(const std::function<bool(Time)>* look, ns3::Time interval, bool* interrupted) {

@@ -21,15 +21,15 @@ enum class EngineChoice { weft, ns3_default };
 /// How a run went on this process.
 struct RunFacts {
   bool interrupted = false;
-  Time simulated;             ///< time of the last event of any process
-  double wall_seconds = 0;    ///< of the run itself, without building
+  Time simulated;           ///< time of the last event of any process
+  double wall_seconds = 0;  ///< of the run itself, without building
   double build_seconds = 0;
   std::uint64_t packet_hops = 0;  ///< of all processes
   std::uint64_t events = 0;       ///< of all processes: packet arrivals, timers and decisions of NICs
   std::uint64_t messages = 0;     ///< delivered, of all processes
   std::uint64_t bytes_delivered = 0;
   std::uint64_t windows = 0;
-  double wait_seconds = 0;        ///< of this process for others
+  double wait_seconds = 0;  ///< of this process for others
 };
 
 /// Builds this process's part and runs it. Collective over the group in every function.

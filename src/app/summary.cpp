@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/summary.hpp"
 
-#include <fmt/format.h>
-
 #include <map>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "units/text.hpp"
@@ -12,7 +12,8 @@ namespace weft {
 namespace {
 
 double hops_per_second(const Summary& summary) {
-  return summary.facts.wall_seconds > 0 ? static_cast<double>(summary.facts.packet_hops) / summary.facts.wall_seconds : 0;
+  return summary.facts.wall_seconds > 0 ? static_cast<double>(summary.facts.packet_hops) / summary.facts.wall_seconds
+                                        : 0;
 }
 
 nlohmann::ordered_json collective_json(const CollectiveResult& result) {
@@ -119,23 +120,24 @@ std::string summary_json(const Summary& summary) {
 }
 
 std::string summary_table(const Summary& summary) {
-  std::string text = fmt::format("\n  {}{}\n", summary.experiment, summary.complete ? "" : "  (interrupted: incomplete)");
+  std::string text =
+      fmt::format("\n  {}{}\n", summary.experiment, summary.complete ? "" : "  (interrupted: incomplete)");
   const auto line = [&text](const std::string& name, const std::string& value) {
     text += fmt::format("  {:<18} {}\n", name, value);
   };
   line("simulated time", readable(summary.facts.simulated));
-  line("wall time", fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
+  line("wall time",
+       fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
   line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
                                   in_unit(hops_per_second(summary), "/s")));
   line("messages", fmt::format("{} ({} delivered, 0 packets dropped)", summary.facts.messages,
                                in_unit(static_cast<double>(summary.facts.bytes_delivered), "B")));
   std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
   if (summary.mpi_ranks > 1)
-    processes += fmt::format(", {} partition, {} links cut, lookahead {}, {} windows, {:.0f} % waiting",
-                             summary.partition.method, summary.partition.cut_links,
-                             summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
-                             summary.facts.windows,
-                             100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
+    processes += fmt::format(
+        ", {} partition, {} links cut, lookahead {}, {} windows, {:.0f} % waiting", summary.partition.method,
+        summary.partition.cut_links, summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
+        summary.facts.windows, 100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
   line("MPI ranks", processes + ")");
   line("fingerprint", fmt::format("{:016x}", summary.fingerprint));
   line("results", summary.output);

@@ -21,7 +21,7 @@ struct Summary {
   bool complete = false;
   std::uint64_t fingerprint = 0;
   std::string output;
-  Partition partition;      ///< without owners
+  Partition partition;  ///< without owners
   Time inner_window;
   std::uint64_t memory_bytes = 0;  ///< of the fabric on all processes
   std::vector<CollectiveResult> collectives;

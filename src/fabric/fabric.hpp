@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The packet-level network: hosts with NICs, output-queued switches, links. One object per MPI process holds the nodes that
-// the process owns; links over the cut end in batches for the neighbour processes.
+// The packet-level network: hosts with NICs, output-queued switches, links. One object per MPI process holds the nodes
+// that the process owns; links over the cut end in batches for the neighbour processes.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +46,8 @@ struct LinkCounters {
   std::int64_t peak_queue_bytes = 0;
   double queue_byte_ps = 0;  ///< integral over time of the bytes that wait (not those in transmission)
   LinkTimes times;           ///< as configured
-  std::uint64_t other_packets = 0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
+  std::uint64_t other_packets =
+      0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
   std::int64_t other_bytes = 0;
 };
 
@@ -58,12 +59,12 @@ struct PortSample {
   std::int64_t queue_bytes = 0;
 };
 
-/// The model. Order of things at one node and time: packet arrivals by their tie key, then timers in the order in which they
-/// were set, then one decision of the NIC what to send. Nothing depends on the partition.
+/// The model. Order of things at one node and time: packet arrivals by their tie key, then timers in the order in which
+/// they were set, then one decision of the NIC what to send. Nothing depends on the partition.
 ///
-/// Queueing: switches are output-queued, first in first out, without a buffer limit, so that a packet that reaches its output at t
-/// leaves at max(t, port free) + serialisation, known at once: one visit per packet-hop. A NIC sends when its port is free:
-/// ACKs and credits first, then one packet of each ready queue pair in turn.
+/// Queueing: switches are output-queued, first in first out, without a buffer limit, so that a packet that reaches its
+/// output at t leaves at max(t, port free) + serialisation, known at once: one visit per packet-hop. A NIC sends when
+/// its port is free: ACKs and credits first, then one packet of each ready queue pair in turn.
 class Fabric final : public DataPath {
  public:
   /// How time advances: by windows of this class, or by one ns-3 event per packet arrival (the reference).
@@ -78,10 +79,12 @@ class Fabric final : public DataPath {
   void set_client(HostClient* client) { client_ = client; }
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
-  /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not owned here.
+  /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
+  /// owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
 
-  // Links that differ from the topology (fabric_links.cpp). Before the run ----------------------------------------------
+  // Links that differ from the topology (fabric_links.cpp). Before the run
+  // ----------------------------------------------
   /// Change the rate of one direction of a link: that which leaves through `port` of `node`.
   void set_rate(NodeId node, std::uint32_t port, Bandwidth rate);
   /// Change one direction of a link. Rate and delay above 0. Whoever changes a link on one process of several calls
@@ -95,22 +98,24 @@ class Fabric final : public DataPath {
   void close_links() { links_closed_ = true; }
   bool links_closed() const { return links_closed_ || events_ > 0; }
 
-  // For traffic and observers beside the lean packets (fabric_links.cpp) -------------------------------------------------
+  // For traffic and observers beside the lean packets (fabric_links.cpp)
+  // -------------------------------------------------
   struct Departure {
     Time first_bit;
     Time last_bit;
   };
-  /// Book the transmission of a frame of `wire` bytes that reaches the output of an owned port at `now`: first in, first out
-  /// with the packets that have been committed there. From ns-3 events only. Packets of the host's own queue pairs are
-  /// committed one at a time, when the port is free, so that a frame waits for one of them at most.
+  /// Book the transmission of a frame of `wire` bytes that reaches the output of an owned port at `now`: first in,
+  /// first out with the packets that have been committed there. From ns-3 events only. Packets of the host's own queue
+  /// pairs are committed one at a time, when the port is free, so that a frame waits for one of them at most.
   Departure reserve_port(NodeId node, std::uint32_t port, Time now, Bytes wire);
   /// Time to put a packet on the wire of an owned port.
   Time serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const;
-  /// Sees each packet that comes in through a port from another process, with the arrival of its last bit; in order. Packets
-  /// from this process are seen by a tap of the port that sends them.
+  /// Sees each packet that comes in through a port from another process, with the arrival of its last bit; in order.
+  /// Packets from this process are seen by a tap of the port that sends them.
   using ArrivalObserver = std::function<void(Time last_bit, const Packet&)>;
   void add_arrival_observer(NodeId node, std::uint32_t port, ArrivalObserver observer);
-  /// `action` is called at the end of each advance(end), while ParallelSimulatorImpl::enter() is allowed; nullptr: none.
+  /// `action` is called at the end of each advance(end), while ParallelSimulatorImpl::enter() is allowed; nullptr:
+  /// none.
   void set_after_advance(std::function<void(Time end)> action) { after_advance_ = std::move(action); }
   /// Packets are being processed right now.
   bool advancing() const { return advancing_ || in_node_; }
@@ -142,7 +147,8 @@ class Fabric final : public DataPath {
   /// Samples up to `end`, closing the last interval there. Moves them out.
   std::vector<PortSample> take_samples(Time end);
   std::uint64_t messages_in_flight() const { return messages_.live(); }
-  /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError otherwise. Collective.
+  /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError
+  /// otherwise. Collective.
   void check_conservation(ProcessGroup& group);
   /// Bytes of memory that this process's nodes, ports and queues hold.
   std::uint64_t memory_bytes() const;
@@ -152,18 +158,16 @@ class Fabric final : public DataPath {
     std::int64_t time;
     std::uint64_t number;  // order of setting at this host
     std::uint64_t token;
-    bool operator>(const Timer& other) const {
-      return time != other.time ? time > other.time : number > other.number;
-    }
+    bool operator>(const Timer& other) const { return time != other.time ? time > other.time : number > other.number; }
   };
   struct Host {
-    std::int64_t send_time = never;          // next decision of the NIC
-    std::uint64_t messages = 0;              // posted so far: message numbers
+    std::int64_t send_time = never;  // next decision of the NIC
+    std::uint64_t messages = 0;      // posted so far: message numbers
     std::uint64_t timers_set = 0;
-    std::vector<Timer> timers;               // binary heap, earliest first
-    std::vector<Packet> control;             // ACKs and credits to send, in order
+    std::vector<Timer> timers;    // binary heap, earliest first
+    std::vector<Packet> control;  // ACKs and credits to send, in order
     std::size_t control_head = 0;
-    std::vector<std::uint32_t> ready;        // ring of ready queue pairs
+    std::vector<std::uint32_t> ready;  // ring of ready queue pairs
     std::size_t ready_head = 0;
     std::vector<QueuePair> queue_pairs;
     ReceiverTable receivers;
@@ -254,9 +258,9 @@ class Fabric final : public DataPath {
   std::vector<std::uint32_t> owned_hosts_;
   std::vector<Host> host_states_;
   std::vector<std::uint32_t> local_of_port_;  // [local ports] -> local node
-  std::vector<OutputPort> outputs_;   // [local ports]
-  std::vector<InputQueue> inputs_;    // [local ports]: packets on their way to this node through that port
-  std::vector<std::int64_t> heads_;   // [local ports]: arrival time of the first of them, or never
+  std::vector<OutputPort> outputs_;           // [local ports]
+  std::vector<InputQueue> inputs_;            // [local ports]: packets on their way to this node through that port
+  std::vector<std::int64_t> heads_;           // [local ports]: arrival time of the first of them, or never
   std::vector<std::vector<PathLink>> profiles_;
   MessagePool messages_;
 
@@ -285,15 +289,15 @@ class Fabric final : public DataPath {
   std::vector<PortSample> samples_;
   std::vector<std::vector<std::shared_ptr<PortTap>>> taps_;  // [local ports], empty if no tap at all
 
-  std::vector<bool> cut_;                              // [links] -> the partition cuts it
-  std::map<std::uint32_t, LinkTimes> changed_links_;   // directed links that differ from the topology
-  std::map<std::uint32_t, LinkTimes> unsettled_links_; // those that the other processes do not know of
+  std::vector<bool> cut_;                               // [links] -> the partition cuts it
+  std::map<std::uint32_t, LinkTimes> changed_links_;    // directed links that differ from the topology
+  std::map<std::uint32_t, LinkTimes> unsettled_links_;  // those that the other processes do not know of
   bool links_closed_ = false;
   struct OtherTraffic {
     std::uint64_t packets = 0;
     std::int64_t bytes = 0;
   };
-  std::vector<OtherTraffic> others_;                                       // [local ports], empty if there is none
+  std::vector<OtherTraffic> others_;                                         // [local ports], empty if there is none
   std::map<std::uint32_t, std::vector<ArrivalObserver>> arrival_observers_;  // by local port
   std::function<void(Time)> after_advance_;
   bool advancing_ = false;

@@ -75,7 +75,8 @@ void Fabric::build_nodes(const Partition& partition, int process) {
       }
     }
   }
-  // The inner window is the same on every process: the least time from sending to arriving over any link of the machine.
+  // The inner window is the same on every process: the least time from sending to arriving over any link of the
+  // machine.
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     least = std::min(least, (link.delay + serialization_time(parameters_.least_wire(), link.rate)).ps());

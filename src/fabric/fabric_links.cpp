@@ -81,7 +81,8 @@ void Fabric::settle_links(ProcessGroup& group) {
     batch.insert(batch.end(), bytes, bytes + sizeof(change));
   }
   std::vector<int> processes(others);
-  for (std::size_t i = 0; i < others; ++i) processes[i] = static_cast<int>(i) + (static_cast<int>(i) >= group.rank() ? 1 : 0);
+  for (std::size_t i = 0; i < others; ++i)
+    processes[i] = static_cast<int>(i) + (static_cast<int>(i) >= group.rank() ? 1 : 0);
   std::vector<std::vector<std::byte>> incoming(others);
   group.exchange(processes, std::vector<std::vector<std::byte>>(others, batch), incoming);
   for (const auto& changes : incoming) {
@@ -93,11 +94,12 @@ void Fabric::settle_links(ProcessGroup& group) {
       if (fresh) {
         apply_link_times(change.directed_link, times);
       } else if (known->second != times) {
-        throw InputError(SourceLine{fmt::format("link {}", change.directed_link / 2), 0},
-                         fmt::format("two processes have changed direction {} of it differently: {} with {}, and {} with "
-                                     "{}; let one of them do it",
-                                     change.directed_link % 2, to_text(known->second.rate), to_text(known->second.delay),
-                                     to_text(times.rate), to_text(times.delay)));
+        throw InputError(
+            SourceLine{fmt::format("link {}", change.directed_link / 2), 0},
+            fmt::format("two processes have changed direction {} of it differently: {} with {}, and {} with "
+                        "{}; let one of them do it",
+                        change.directed_link % 2, to_text(known->second.rate), to_text(known->second.delay),
+                        to_text(times.rate), to_text(times.delay)));
       }
     }
   }
@@ -107,7 +109,8 @@ void Fabric::settle_links(ProcessGroup& group) {
 // Traffic and observers beside the lean packets ----------------------------------------------------------------------
 
 Bytes Fabric::wire_bytes(const Packet& packet) const {
-  return packet.kind == PacketKind::data ? Bytes(packet.payload) + parameters_.data_overhead() : parameters_.control_wire();
+  return packet.kind == PacketKind::data ? Bytes(packet.payload) + parameters_.data_overhead()
+                                         : parameters_.control_wire();
 }
 
 Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const {
@@ -115,8 +118,8 @@ Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& pac
 }
 
 Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, Time at, Bytes wire) {
-  WEFT_EXPECT(!advancing(), "node {} port {}: a frame at {} ps comes from within the data path", node.value(), port_number,
-              at.ps());
+  WEFT_EXPECT(!advancing(), "node {} port {}: a frame at {} ps comes from within the data path", node.value(),
+              port_number, at.ps());
   const std::int64_t now = at.ps();
   const std::uint32_t index = local_port(node, port_number);
   OutputPort& port = outputs_[index];

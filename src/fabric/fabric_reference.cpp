@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The same nodes under any ns-3 simulator: one ns-3 event per packet arrival, no windows. Arrivals of one node at one time are
-// handled together by a drain event, which ns-3 runs after all of them, because it is scheduled last.
+// The same nodes under any ns-3 simulator: one ns-3 event per packet arrival, no windows. Arrivals of one node at one
+// time are handled together by a drain event, which ns-3 runs after all of them, because it is scheduled last.
 #include <ns3/simulator.h>
 
 #include "fabric/fabric.hpp"

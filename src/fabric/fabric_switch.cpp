@@ -8,7 +8,8 @@
 namespace weft {
 namespace {
 
-// Ties between ports are broken by a hash of (seed, ingress link, link sequence), so that no port is favoured by its number.
+// Ties between ports are broken by a hash of (seed, ingress link, link sequence), so that no port is favoured by its
+// number.
 inline std::uint64_t tie_of(const InputQueue& queue, std::uint64_t sequence) {
   std::uint64_t x = queue.tie_salt + sequence * 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 32)) * 0xbf58476d1ce4e5b9U;
@@ -45,8 +46,8 @@ bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 
-// Takes the packets that arrive before `end` out of the node's queues, in order. They stay valid in their rings until more
-// packets are pushed onto the node's own links, which only other nodes do.
+// Takes the packets that arrive before `end` out of the node's queues, in order. They stay valid in their rings until
+// more packets are pushed onto the node's own links, which only other nodes do.
 void Fabric::gather(const Node& node, std::int64_t end) {
   arrivals_.clear();
   runs_.clear();
@@ -104,9 +105,8 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
   std::int64_t wire = control_wire_;
   if (packet.kind == PacketKind::data) {
     wire = packet.payload + data_overhead_;
-    serialization = packet.payload == mtu_
-                        ? port.full_packet
-                        : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+    serialization = packet.payload == mtu_ ? port.full_packet
+                                           : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
     ++port.data_packets;
     port.payload_bytes += packet.payload;
   }
@@ -116,7 +116,8 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
   port.bytes += wire;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
-  port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
+  port.waited +=
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
   if (port.tapped) [[unlikely]]
     for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(start), packet);
   const std::int64_t arrival = port.free_at + port.after;
@@ -145,8 +146,8 @@ void Fabric::flush_samples(OutputPort& port, std::int64_t now) {
     const std::int64_t busy = port.busy - backlog;
     if (busy > port.sampled_busy || backlog > 0) {
       const auto bytes = static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
-      samples_.push_back({port.directed_link, static_cast<std::uint32_t>(boundary / sampling_ - 1),
-                          busy - port.sampled_busy, bytes});
+      samples_.push_back(
+          {port.directed_link, static_cast<std::uint32_t>(boundary / sampling_ - 1), busy - port.sampled_busy, bytes});
     }
     port.sampled_busy = busy;
     port.next_sample += sampling_;

@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Callbacks in simulated time, on the MPI process that owns the host. They may post messages, credits and timers of the same
-/// host. Virtual calls are per message, not per packet.
+/// Callbacks in simulated time, on the MPI process that owns the host. They may post messages, credits and timers of
+/// the same host. Virtual calls are per message, not per packet.
 class HostClient {
  public:
   virtual ~HostClient() = default;

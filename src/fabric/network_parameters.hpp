@@ -13,14 +13,14 @@ namespace weft {
 
 /// Frame sizes and host limits. Defaults: RoCEv2 over Ethernet with a 4,096-byte path MTU.
 struct NetworkParameters {
-  Bytes mtu{4096};          ///< payload bytes per packet; 1 to 65,535
-  Bytes header{62};         ///< Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + ICRC 4 + FCS 4 (IBTA RoCEv2 annex A17; IEEE 802.3)
-  Bytes wire_overhead{20};  ///< preamble and start delimiter 8, inter-frame gap 12 (IEEE 802.3 clause 4)
-  Bytes ack{66};            ///< an ACK frame: header plus AETH 4
-  bool acks = true;         ///< false (`ack: none`): no ACK and credit traffic, unlimited window
-  Time switch_latency;      ///< from the last bit in to the output queue
+  Bytes mtu{4096};   ///< payload bytes per packet; 1 to 65,535
+  Bytes header{62};  ///< Ethernet 14 + IPv4 20 + UDP 8 + BTH 12 + ICRC 4 + FCS 4 (IBTA RoCEv2 annex A17; IEEE 802.3)
+  Bytes wire_overhead{20};        ///< preamble and start delimiter 8, inter-frame gap 12 (IEEE 802.3 clause 4)
+  Bytes ack{66};                  ///< an ACK frame: header plus AETH 4
+  bool acks = true;               ///< false (`ack: none`): no ACK and credit traffic, unlimited window
+  Time switch_latency;            ///< from the last bit in to the output queue
   Bytes window{Bytes::kib(256)};  ///< unacknowledged payload bytes per queue pair
-  std::string routing;      ///< name of a routing algorithm; empty: the topology's own
+  std::string routing;            ///< name of a routing algorithm; empty: the topology's own
   SourceLine routing_place;
 
   Bytes data_overhead() const { return header + wire_overhead; }

@@ -10,8 +10,8 @@
 
 namespace weft {
 
-/// Nodes by the number of the window in which they act next: a ring of the near windows and a heap for the far ones. A node
-/// that is moved to an earlier window leaves a stale entry behind, which is skipped.
+/// Nodes by the number of the window in which they act next: a ring of the near windows and a heap for the far ones. A
+/// node that is moved to an earlier window leaves a stale entry behind, which is skipped.
 class NodeCalendar {
  public:
   static constexpr std::uint64_t none = ~std::uint64_t{0};

@@ -38,7 +38,8 @@ ns3::TypeId::AttributeInformation find_attribute(ns3::TypeId type, const std::st
     }
     if (!at.HasParent()) break;
   }
-  throw value.error(fmt::format("{} has no attribute '{}'{}; it has {}", type.GetName(), name, did_you_mean(name, known),
+  throw value.error(fmt::format("{} has no attribute '{}'{}; it has {}", type.GetName(), name,
+                                did_you_mean(name, known),
                                 known.empty() ? "none" : fmt::to_string(fmt::join(known, ", "))));
 }
 
@@ -68,8 +69,8 @@ ns3::Ptr<ns3::AttributeValue> read_value(const ns3::AttributeChecker& checker, c
       throw value.error(fmt::format("found '{}'; a MAC address such as 02:00:00:00:00:01 is due here", text));
     address->Set(ns3::Mac48Address(text.c_str()));
   } else {
-    throw value.error(fmt::format("an experiment cannot set attributes of type {}; a program can",
-                                  checker.GetValueTypeName()));
+    throw value.error(
+        fmt::format("an experiment cannot set attributes of type {}; a program can", checker.GetValueTypeName()));
   }
   return result;
 }
@@ -93,7 +94,8 @@ std::size_t set_ns3_attribute(const std::string& path, const Spec& value) {
   const auto slash = path.rfind('/');
   if (path.empty() || path[0] != '/' || slash == 0 || slash + 1 == path.size())
     throw value.error(fmt::format(
-        "'{}' is no ns-3 config path to an attribute; one such as /Names/host0/DeviceList/0/DataRate is due here", path));
+        "'{}' is no ns-3 config path to an attribute; one such as /Names/host0/DeviceList/0/DataRate is due here",
+        path));
   const std::string objects = path.substr(0, slash);
   check_types(objects, value);
   const ns3::Config::MatchContainer matches = ns3::Config::LookupMatches(objects);

@@ -21,10 +21,9 @@ ns3::TypeId FabricChannel::GetTypeId() {
       ns3::TypeId("weft::FabricChannel")
           .SetParent<ns3::Channel>()
           .SetGroupName("weft")
-          .AddAttribute("DataRate", "Rate of both directions; set before the run", access,
-                        ns3::DataRateValue(ns3::DataRate()),
-                        ns3::MakeDataRateAccessor(&Channel::set_data_rate, &Channel::data_rate),
-                        ns3::MakeDataRateChecker())
+          .AddAttribute(
+              "DataRate", "Rate of both directions; set before the run", access, ns3::DataRateValue(ns3::DataRate()),
+              ns3::MakeDataRateAccessor(&Channel::set_data_rate, &Channel::data_rate), ns3::MakeDataRateChecker())
           .AddAttribute("Delay", "Propagation delay of both directions; set before the run", access,
                         ns3::TimeValue(ns3::Time()), ns3::MakeTimeAccessor(&Channel::set_delay, &Channel::delay),
                         ns3::MakeTimeChecker());

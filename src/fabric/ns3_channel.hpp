@@ -13,8 +13,9 @@
 
 namespace weft {
 
-/// TypeId "weft::FabricChannel". Attributes, set before the run and for both directions: DataRate (reads that of direction 0) and
-/// Delay (propagation). Devices: those of the link's ends that this process owns, so one if the partition cuts the link.
+/// TypeId "weft::FabricChannel". Attributes, set before the run and for both directions: DataRate (reads that of
+/// direction 0) and Delay (propagation). Devices: those of the link's ends that this process owns, so one if the
+/// partition cuts the link.
 class FabricChannel final : public ns3::Channel {
  public:
   static ns3::TypeId GetTypeId();

@@ -83,12 +83,13 @@ ns3::TypeId FabricPortDevice::GetTypeId() {
                           ns3::MakeTraceSourceAccessor(&Device::mac_tx_), signature)
           .AddTraceSource("MacTxDrop", "A packet of a protocol stack is longer than the MTU",
                           ns3::MakeTraceSourceAccessor(&Device::mac_tx_drop_), signature)
-          .AddTraceSource("MacRx", "A protocol stack is given a packet",
-                          ns3::MakeTraceSourceAccessor(&Device::mac_rx_), signature);
+          .AddTraceSource("MacRx", "A protocol stack is given a packet", ns3::MakeTraceSourceAccessor(&Device::mac_rx_),
+                          signature);
   return type;
 }
 
-FabricPortDevice::FabricPortDevice(PortPlace place, Ns3TraceQueue& traces) : place_(std::move(place)), traces_(&traces) {
+FabricPortDevice::FabricPortDevice(PortPlace place, Ns3TraceQueue& traces)
+    : place_(std::move(place)), traces_(&traces) {
   const NetworkParameters& network = place_.fabric->parameters();
   const std::int64_t fits = network.mtu.count() + network.header.count() - ethernet_header - frame_check;
   constexpr std::int64_t least_mtu = 68;  // RFC 791
@@ -174,7 +175,8 @@ void FabricPortDevice::watch_transmissions() {
   if (transmissions_watched_ || place_.fabric == nullptr) return;
   transmissions_watched_ = true;
   const ns3::Ptr<FabricPortDevice> self(this);
-  place_.fabric->add_tap(place_.node, place_.port, std::make_shared<FunctionTap>([self](Time start, const Packet& packet) {
+  place_.fabric->add_tap(place_.node, place_.port,
+                         std::make_shared<FunctionTap>([self](Time start, const Packet& packet) {
                            const PortPlace& place = self->place_;
                            if (place.fabric == nullptr) return;
                            const Time end = start + place.fabric->serialization_at(place.node, place.port, packet);
@@ -218,18 +220,18 @@ bool FabricPortDevice::Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& de
 void FabricPortDevice::check_sending() const {
   const SourceLine here{place_.name, 0};
   if (place_.fabric->advancing())
-    throw InputError(here,
-                     fmt::format("a packet of an ns-3 stack was sent from within a trace sink, at {} ps; schedule an ns-3 "
-                                 "event that sends it, {} ps later or more",
-                                 now().ps(), place_.fabric->lookahead().ps()));
+    throw InputError(
+        here, fmt::format("a packet of an ns-3 stack was sent from within a trace sink, at {} ps; schedule an ns-3 "
+                          "event that sends it, {} ps later or more",
+                          now().ps(), place_.fabric->lookahead().ps()));
   if (peer_ == nullptr)
     throw InputError(here,
                      "a packet of an ns-3 stack was sent over a link to another MPI process, found where only RoCEv2 "
                      "packets travel; use one MPI rank, or a partition that does not cut this link");
 }
 
-bool FabricPortDevice::SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address& source, const ns3::Address& destination,
-                                std::uint16_t protocol) {
+bool FabricPortDevice::SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address& source,
+                                const ns3::Address& destination, std::uint16_t protocol) {
   if (place_.fabric == nullptr) return false;
   check_sending();
   mac_tx_(packet);

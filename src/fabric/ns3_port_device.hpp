@@ -25,7 +25,9 @@ namespace weft {
 class PortTrace : public ns3::TracedCallback<ns3::Ptr<const ns3::Packet>> {
  public:
   using Base = ns3::TracedCallback<ns3::Ptr<const ns3::Packet>>;
-  void ConnectWithoutContext(const ns3::CallbackBase& sink) { connected([&] { Base::ConnectWithoutContext(sink); }); }
+  void ConnectWithoutContext(const ns3::CallbackBase& sink) {
+    connected([&] { Base::ConnectWithoutContext(sink); });
+  }
   void Connect(const ns3::CallbackBase& sink, std::string path) {
     connected([&] { Base::Connect(sink, std::move(path)); });
   }
@@ -47,18 +49,20 @@ struct PortPlace {
   NodeId node;
   std::uint32_t port = 0;
   bool host = false;
-  std::string name;  ///< "host3:0"
+  std::string name;                 ///< "host3:0"
   std::uint32_t directed_link = 0;  ///< the direction that leaves here
 };
 
-/// TypeId "weft::FabricPortDevice". Attributes: DataRate (of the direction that leaves here; set before the run), Mtu (of an ns-3
-/// stack on top; by default what fits the frames of the fabric), Address (02:00 and the host's number, as in the RoCE frames;
-/// 06:00 and the number of the directed link at a switch), Channel (read).
+/// TypeId "weft::FabricPortDevice". Attributes: DataRate (of the direction that leaves here; set before the run), Mtu
+/// (of an ns-3 stack on top; by default what fits the frames of the fabric), Address (02:00 and the host's number, as
+/// in the RoCE frames; 06:00 and the number of the directed link at a switch), Channel (read).
 ///
 /// Trace sources, all void(ns3::Ptr<const ns3::Packet>), with Simulator::Now() exact:
-/// * PhyTxBegin, PhyTxEnd, PhyRxEnd: first and last bit leave, last bit arrives. All packets: RoCEv2 frames as roce_frame()
+/// * PhyTxBegin, PhyTxEnd, PhyRxEnd: first and last bit leave, last bit arrives. All packets: RoCEv2 frames as
+/// roce_frame()
 ///   makes them, and Ethernet II frames of an ns-3 stack; both without preamble and frame check sequence.
-/// * MacTx, MacTxDrop, MacRx: packets that an ns-3 stack hands over, that are refused (longer than Mtu), that it is given.
+/// * MacTx, MacTxDrop, MacRx: packets that an ns-3 stack hands over, that are refused (longer than Mtu), that it is
+/// given.
 class FabricPortDevice final : public ns3::NetDevice {
  public:
   static ns3::TypeId GetTypeId();
@@ -71,8 +75,8 @@ class FabricPortDevice final : public ns3::NetDevice {
   /// The fabric goes: from here on nothing is sent, and attributes of the link keep silent.
   void detach();
   void trace(PortEvent event, const ns3::Ptr<const ns3::Packet>& frame);
-  /// Wire bytes of a frame that carries `packet_bytes` of an ns-3 stack: Ethernet header and frame check sequence, at least 64 B
-  /// (IEEE 802.3 clause 3.2.8), and the fabric's wire_overhead.
+  /// Wire bytes of a frame that carries `packet_bytes` of an ns-3 stack: Ethernet header and frame check sequence, at
+  /// least 64 B (IEEE 802.3 clause 3.2.8), and the fabric's wire_overhead.
   static Bytes wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead);
 
   // ns3::NetDevice ----------------------------------------------------------------------------------------------------
@@ -92,10 +96,10 @@ class FabricPortDevice final : public ns3::NetDevice {
   ns3::Address GetMulticast(ns3::Ipv6Address group) const override { return ns3::Mac48Address::GetMulticast(group); }
   bool IsBridge() const override { return false; }
   bool IsPointToPoint() const override { return true; }
-  /// Hand a packet to the port at Simulator::Now(): it leaves when all that was committed before has left, and the receive
-  /// callback of the device at the other end has it after serialisation, propagation and, at a switch, the switch latency.
-  /// False if it is longer than the MTU. Throws InputError if the other end is on another process, or if it is called by a
-  /// trace sink (which may schedule an event that calls it).
+  /// Hand a packet to the port at Simulator::Now(): it leaves when all that was committed before has left, and the
+  /// receive callback of the device at the other end has it after serialisation, propagation and, at a switch, the
+  /// switch latency. False if it is longer than the MTU. Throws InputError if the other end is on another process, or
+  /// if it is called by a trace sink (which may schedule an event that calls it).
   bool Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& destination, std::uint16_t protocol) override;
   bool SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address& source, const ns3::Address& destination,
                 std::uint16_t protocol) override;
@@ -120,7 +124,7 @@ class FabricPortDevice final : public ns3::NetDevice {
   ns3::Mac48Address mac() const { return address_; }
 
   PortPlace place_;
-  Ns3TraceQueue* traces_;  // not to be used when detached
+  Ns3TraceQueue* traces_;             // not to be used when detached
   FabricPortDevice* peer_ = nullptr;  // its view holds both
   ns3::Ptr<ns3::Channel> channel_;
   ns3::Ptr<ns3::Node> node_;
@@ -138,8 +142,8 @@ class FabricPortDevice final : public ns3::NetDevice {
   ns3::TracedCallback<ns3::Ptr<const ns3::Packet>> mac_rx_;
 };
 
-/// Set the rate or delay of one direction for an attribute of `name` ("host3:0"): throws InputError if the value is not above 0
-/// or the run has begun.
+/// Set the rate or delay of one direction for an attribute of `name` ("host3:0"): throws InputError if the value is not
+/// above 0 or the run has begun.
 void change_link_times(Fabric& fabric, std::uint32_t directed_link, const LinkTimes& times, const std::string& name);
 
 }  // namespace weft

@@ -10,13 +10,16 @@
 namespace weft {
 
 Ns3View::Ns3View(Fabric& fabric, const Topology& topology)
-    : traces_(std::make_unique<Ns3TraceQueue>(fabric)), hosts_(topology.graph.host_count()) {
-  const ClusterGraph& graph = topology.graph;
-  nodes_.resize(graph.node_count());
-  first_device_.assign(graph.node_count(), 0);
-  for (std::uint32_t n = 0; n < graph.node_count(); ++n)
-    if (fabric.owns(NodeId(n))) add_node(fabric, topology, NodeId(n));
-  for (std::uint32_t l = 0; l < graph.link_count(); ++l) connect(fabric, topology, LinkId(l));
+    : graph_(topology.graph), hosts_(topology.graph.host_count()) {
+  for (std::uint32_t n = 0; n < graph_.node_count(); ++n)
+    WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(graph_.name(NodeId(n))), "an ns-3 object is named {} already",
+                graph_.name(NodeId(n)));
+  traces_ = std::make_unique<Ns3TraceQueue>(fabric);
+  nodes_.resize(graph_.node_count());
+  first_device_.assign(graph_.node_count(), 0);
+  for (std::uint32_t n = 0; n < graph_.node_count(); ++n)
+    if (fabric.owns(NodeId(n))) add_node(fabric, NodeId(n));
+  for (std::uint32_t l = 0; l < graph_.link_count(); ++l) connect(fabric, LinkId(l));
 }
 
 Ns3View::~Ns3View() {
@@ -26,28 +29,27 @@ Ns3View::~Ns3View() {
   ns3::Names::Clear();
 }
 
-void Ns3View::add_node(Fabric& fabric, const Topology& topology, NodeId id) {
-  const ClusterGraph& graph = topology.graph;
-  const std::string name = graph.name(id);
-  WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(name), "an ns-3 object is named {} already", name);
+void Ns3View::add_node(Fabric& fabric, NodeId id) {
+  const std::string name = graph_.name(id);
   const auto node = ns3::CreateObject<ns3::Node>(ns3::Simulator::GetSystemId());
   ns3::Names::Add(name, node);
   nodes_[id.value()] = node;
   first_device_[id.value()] = static_cast<std::uint32_t>(devices_.size());
-  const auto ends = graph.ports(id);
+  const auto ends = graph_.ports(id);
   for (std::uint32_t port = 0; port < ends.size(); ++port) {
-    PortPlace place{&fabric, id, port, graph.is_host(id), fmt::format("{}:{}", name, port),
+    PortPlace place{&fabric,
+                    id,
+                    port,
+                    graph_.is_host(id),
+                    fmt::format("{}:{}", name, port),
                     directed(ends[port].link, ends[port].direction)};
     devices_.push_back(ns3::CreateObject<FabricPortDevice>(std::move(place), *traces_));
     node->AddDevice(devices_.back());
   }
 }
 
-void Ns3View::connect(Fabric& fabric, const Topology& topology, LinkId id) {
-  const LinkProperties& link = topology.graph.link(id);
-  ns3::Ptr<FabricPortDevice> ends[2];
-  for (unsigned i = 0; i < 2; ++i)
-    if (nodes_[link.ends[i].value()]) ends[i] = device(link.ends[i], link.ports[i]);
+void Ns3View::connect(Fabric& fabric, LinkId id) {
+  const ns3::Ptr<FabricPortDevice> ends[2] = {end_of(id, 0), end_of(id, 1)};
   if (!ends[0] && !ends[1]) return;
   const auto channel = ns3::CreateObject<FabricChannel>(fabric, id);
   channels_.push_back(channel);
@@ -57,6 +59,18 @@ void Ns3View::connect(Fabric& fabric, const Topology& topology, LinkId id) {
     ends[i]->set_peer(ns3::PeekPointer(ends[1 - i]));
     channel->attach(ends[i]);
   }
+}
+
+ns3::Ptr<FabricPortDevice> Ns3View::end_of(LinkId id, unsigned i) const {
+  const LinkProperties& link = graph_.link(id);
+  return device(link.ends[i], link.ports[i]);
+}
+
+ns3::NetDeviceContainer Ns3View::ends(LinkId link) const {
+  ns3::NetDeviceContainer result;
+  for (unsigned i = 0; i < 2; ++i)
+    if (const auto device = end_of(link, i)) result.Add(device);
+  return result;
 }
 
 ns3::Ptr<FabricPortDevice> Ns3View::device(NodeId node, std::uint32_t port) const {

@@ -24,7 +24,8 @@ enum Opcode : std::uint8_t {
 class Bytestream {
  public:
   void put(std::uint64_t value, int bytes) {
-    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8) bytes_.push_back(static_cast<std::uint8_t>(value >> shift));
+    for (int shift = 8 * (bytes - 1); shift >= 0; shift -= 8)
+      bytes_.push_back(static_cast<std::uint8_t>(value >> shift));
   }
   std::size_t size() const { return bytes_.size(); }
   std::vector<std::uint8_t>& bytes() { return bytes_; }

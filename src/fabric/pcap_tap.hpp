@@ -12,10 +12,11 @@
 
 namespace weft {
 
-/// The frame of a packet as it stands on the wire, without preamble and frame check sequence: Ethernet II, IPv4 (ECT(0)), UDP to
-/// port 4791, InfiniBand base transport header, AETH on ACKs, zero payload, ICRC (0: not computed). Layouts: IEEE 802.3, RFC 791,
-/// RFC 768, InfiniBand Architecture Specification vol. 1 release 1.4 sections 9.2, 9.3.5 and annex A17 (RoCEv2). Host n has
-/// the MAC address 02:00:nn:nn:nn:nn and the IPv4 address 10.n.n.n. A header configured beyond these 58 bytes is not shown.
+/// The frame of a packet as it stands on the wire, without preamble and frame check sequence: Ethernet II, IPv4
+/// (ECT(0)), UDP to port 4791, InfiniBand base transport header, AETH on ACKs, zero payload, ICRC (0: not computed).
+/// Layouts: IEEE 802.3, RFC 791, RFC 768, InfiniBand Architecture Specification vol. 1 release 1.4 sections 9.2, 9.3.5
+/// and annex A17 (RoCEv2). Host n has the MAC address 02:00:nn:nn:nn:nn and the IPv4 address 10.n.n.n. A header
+/// configured beyond these 58 bytes is not shown.
 std::vector<std::uint8_t> roce_frame(const Packet& packet);
 
 /// Nanosecond pcap (magic a1b23c4d, link type Ethernet), cut to the first 128 bytes of each frame.

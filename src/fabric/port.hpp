@@ -13,12 +13,12 @@ namespace weft {
 struct OutputPort {
   static constexpr std::uint32_t remote = 0x80000000U;
 
-  std::int64_t free_at = 0;        ///< its last committed bit leaves then
-  std::int64_t after = 0;          ///< propagation, plus the next node's latency if that is a switch
-  std::int64_t full_packet = 0;    ///< serialisation of a full-MTU data packet
-  std::int64_t control_packet = 0; ///< of an ACK or credit
-  std::uint32_t peer_port = 0;     ///< local port index at the peer, or remote | position among the neighbour's cut links
-  std::uint32_t peer_node = 0;     ///< local node index of the peer, or index of the neighbour process
+  std::int64_t free_at = 0;         ///< its last committed bit leaves then
+  std::int64_t after = 0;           ///< propagation, plus the next node's latency if that is a switch
+  std::int64_t full_packet = 0;     ///< serialisation of a full-MTU data packet
+  std::int64_t control_packet = 0;  ///< of an ACK or credit
+  std::uint32_t peer_port = 0;  ///< local port index at the peer, or remote | position among the neighbour's cut links
+  std::uint32_t peer_node = 0;  ///< local node index of the peer, or index of the neighbour process
   std::int64_t next_sample = 0;
   std::int64_t rate_bps = 0;
   std::uint32_t directed_link = 0;
@@ -29,12 +29,13 @@ struct OutputPort {
   std::int64_t payload_bytes = 0;
   std::int64_t bytes = 0;
   std::int64_t busy = 0;
-  std::int64_t peak_backlog = 0;   ///< ps of unsent work, including the packet that has just come
-  unsigned __int128 waited = 0;    ///< sum of bytes * waiting time, B ps
-  std::int64_t sampled_busy = 0;   ///< busy time up to the last sample
+  std::int64_t peak_backlog = 0;  ///< ps of unsent work, including the packet that has just come
+  unsigned __int128 waited = 0;   ///< sum of bytes * waiting time, B ps
+  std::int64_t sampled_busy = 0;  ///< busy time up to the last sample
 };
 
-/// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end: a growing ring.
+/// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end: a growing
+/// ring.
 class InputQueue {
  public:
   bool empty() const { return head_ == tail_; }

@@ -7,8 +7,8 @@
 
 namespace weft {
 
-/// Sees every packet whose transmission through a port is committed; `start` is when its first bit leaves. Called in the
-/// order of departure.
+/// Sees every packet whose transmission through a port is committed; `start` is when its first bit leaves. Called in
+/// the order of departure.
 class PortTap {
  public:
   virtual ~PortTap() = default;

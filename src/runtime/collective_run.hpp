@@ -14,8 +14,9 @@ namespace weft {
 
 class RankExecutor;
 
-/// NCCL's primitives (src/device/prims_simple.h): a step waits for its slice to arrive and for a free slot on the sending
-/// connection, then forwards the slice and frees the slot it came from. Reduction and copies take no time of their own.
+/// NCCL's primitives (src/device/prims_simple.h): a step waits for its slice to arrive and for a free slot on the
+/// sending connection, then forwards the slice and frees the slot it came from. Reduction and copies take no time of
+/// their own.
 class CollectiveRun {
  public:
   CollectiveRun(const CollectiveCall& call, std::uint32_t index, RankExecutor& executor);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "runtime/rank_executor.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+
+#include <fmt/format.h>
 
 #include "support/contract.hpp"
 #include "units/text.hpp"
@@ -166,7 +166,8 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     if (!queue.empty()) candidates_.push_back(queue.front());
   }
   if (records_.keep_operations)
-    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(), static_cast<std::uint8_t>(operation.kind),
+    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
+                                   static_cast<std::uint8_t>(operation.kind),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label});
   if (operation.stream != Stream::none) {
     Queue& queue = streams_[static_cast<int>(operation.stream)];
@@ -311,7 +312,9 @@ std::string RankExecutor::describe(const Live& live) const {
   if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label);
   if (operation.line != 0) text += fmt::format(" (line {})", operation.line);
   switch (operation.kind) {
-    case Operation::Kind::compute: text += ", compute of " + to_text(operation.duration); break;
+    case Operation::Kind::compute:
+      text += ", compute of " + to_text(operation.duration);
+      break;
     case Operation::Kind::send:
       text += fmt::format(", send of {} to rank {}, tag {}", to_text(operation.bytes), operation.peer.value(),
                           operation.tag);

@@ -29,7 +29,8 @@ struct RunRecords {
 /// One rank. All calls are made at non-decreasing times.
 class RankExecutor {
  public:
-  RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric, RunRecords& records);
+  RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric,
+               RunRecords& records);
 
   void start(Time now);
   void on_timer(Time now, std::uint64_t token);
@@ -39,8 +40,8 @@ class RankExecutor {
 
   /// Every operation was executed and nothing is left over.
   bool finished() const;
-  /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no such
-  /// message has come"), at most `most`.
+  /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no
+  /// such message has come"), at most `most`.
   std::vector<std::string> waiting(std::size_t most) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
@@ -66,9 +67,9 @@ class RankExecutor {
   // Of one (source, tag), a lane: the n-th recv takes the message of the n-th send, both in program order, however
   // queue pairs and dependencies let them overtake each other.
   struct Matching {
-    std::uint32_t recvs = 0;                         // admitted so far
-    std::map<std::uint32_t, std::int64_t> arrived;   // bytes of messages without a recv, by number
-    std::map<std::uint32_t, std::uint64_t> posted;   // recv operations without a message, by number
+    std::uint32_t recvs = 0;                        // admitted so far
+    std::map<std::uint32_t, std::int64_t> arrived;  // bytes of messages without a recv, by number
+    std::map<std::uint32_t, std::uint64_t> posted;  // recv operations without a message, by number
   };
   using Queue = std::deque<std::uint64_t>;
 
@@ -97,11 +98,11 @@ class RankExecutor {
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
   Queue streams_[3];
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
-  std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
-  std::unordered_map<std::uint64_t, Matching> matching_;             // (source, tag); looked up, never iterated in order
-  std::unordered_map<std::uint64_t, std::uint32_t> sends_;           // (peer, tag) -> sends admitted so far
-  std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;     // (peer, number) -> queue pair of sends
-  std::map<std::uint64_t, SendConnection> send_connections_;         // (communicator, channel, peer)
+  std::map<std::uint32_t, std::uint64_t> running_collective_;     // communicator -> operation
+  std::unordered_map<std::uint64_t, Matching> matching_;          // (source, tag); looked up, never iterated in order
+  std::unordered_map<std::uint64_t, std::uint32_t> sends_;        // (peer, tag) -> sends admitted so far
+  std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;  // (peer, number) -> queue pair of sends
+  std::map<std::uint64_t, SendConnection> send_connections_;      // (communicator, channel, peer)
   std::map<std::uint64_t, ReceiveConnection> receive_connections_;
   std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;
 

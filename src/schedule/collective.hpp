@@ -22,17 +22,17 @@ std::string_view to_text(CollectiveKind kind);
 std::optional<CollectiveKind> parse_collective_kind(std::string_view text);
 std::vector<std::string> collective_kind_names();
 
-/// Bus-bandwidth factor of nccl-tests (github.com/NVIDIA/nccl-tests doc/PERFORMANCE.md): busbw = algbw * factor, algbw = S / t.
-/// all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all (n-1)/n; broadcast and reduce 1.
+/// Bus-bandwidth factor of nccl-tests (github.com/NVIDIA/nccl-tests doc/PERFORMANCE.md): busbw = algbw * factor, algbw
+/// = S / t. all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all (n-1)/n; broadcast and reduce 1.
 double bus_bandwidth_factor(CollectiveKind kind, std::uint32_t ranks);
 
-/// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h (NCCL_STEPS 8,
-/// NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).
+/// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h
+/// (NCCL_STEPS 8, NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).
 struct CollectiveTuning {
   std::uint32_t channels = 1;  ///< independent streams over the same ranks, each with its share of the bytes
-  Bytes chunk{0};              ///< largest chunk of one step; 0: the algorithm's own (ring all-reduce: 4 steps of 512 KiB)
-  std::uint32_t slices = 0;    ///< slices per chunk, each its own message; 0: the algorithm's own (ring all-reduce: 2)
-  std::uint32_t credits = 0;   ///< slices in flight per connection; 0: the algorithm's own (8 steps / steps per slice)
+  Bytes chunk{0};  ///< largest chunk of one step; 0: the algorithm's own (ring all-reduce: 4 steps of 512 KiB)
+  std::uint32_t slices = 0;   ///< slices per chunk, each its own message; 0: the algorithm's own (ring all-reduce: 2)
+  std::uint32_t credits = 0;  ///< slices in flight per connection; 0: the algorithm's own (8 steps / steps per slice)
 };
 
 /// One collective operation of one communicator, the same on all its ranks.
@@ -40,9 +40,9 @@ struct CollectiveCall {
   std::uint32_t id = 0;  ///< index of the call in the workload: the collective id of messages and results
   CollectiveKind kind = CollectiveKind::all_reduce;
   const Communicator* communicator = nullptr;
-  /// S of nccl-tests: all_reduce, broadcast, reduce: the buffer of a rank; all_gather: the result (n blocks); reduce_scatter:
-  /// the input (n blocks); all_to_all: the input of a rank (n blocks). Blocks are equal but for a shorter tail:
-  /// block b is [b*ceil(S/n), min(S, (b+1)*ceil(S/n))).
+  /// S of nccl-tests: all_reduce, broadcast, reduce: the buffer of a rank; all_gather: the result (n blocks);
+  /// reduce_scatter: the input (n blocks); all_to_all: the input of a rank (n blocks). Blocks are equal but for a
+  /// shorter tail: block b is [b*ceil(S/n), min(S, (b+1)*ceil(S/n))).
   Bytes size{0};
   std::uint32_t root = 0;  ///< index in the communicator (broadcast, reduce)
   std::string algorithm = "ring";
@@ -51,16 +51,17 @@ struct CollectiveCall {
   std::string label;  ///< for people: "grad bucket 3"
 };
 
-/// The step vocabulary that NCCL (src/device/primitives.h) and MSCCL share. In the order of the words: what comes in from
-/// `receive_peer` is reduced with (or replaces) the local data, copied to the local output, and sent to `send_peer`.
+/// The step vocabulary that NCCL (src/device/primitives.h) and MSCCL share. In the order of the words: what comes in
+/// from `receive_peer` is reduced with (or replaces) the local data, copied to the local output, and sent to
+/// `send_peer`.
 enum class Primitive : std::uint8_t {
-  send,                      ///< out: local input
-  recv,                      ///< in -> local output
-  copy,                      ///< local input -> local output
-  recv_copy_send,            ///< in -> local output and out
-  recv_reduce_send,          ///< in + local input -> out (nothing is kept)
-  recv_reduce_copy,          ///< in + local input -> local output
-  recv_reduce_copy_send,     ///< in + local input -> local output and out
+  send,                   ///< out: local input
+  recv,                   ///< in -> local output
+  copy,                   ///< local input -> local output
+  recv_copy_send,         ///< in -> local output and out
+  recv_reduce_send,       ///< in + local input -> out (nothing is kept)
+  recv_reduce_copy,       ///< in + local input -> local output
+  recv_reduce_copy_send,  ///< in + local input -> local output and out
 };
 constexpr bool receives(Primitive p) { return p != Primitive::send && p != Primitive::copy; }
 constexpr bool sends(Primitive p) {
@@ -76,7 +77,8 @@ constexpr bool stores(Primitive p) {
 }
 std::string_view to_text(Primitive primitive);
 
-/// One step of one channel: a chunk, moved slice by slice. Sender and receiver of a chunk name the same bytes and slice.
+/// One step of one channel: a chunk, moved slice by slice. Sender and receiver of a chunk name the same bytes and
+/// slice.
 struct Step {
   Primitive primitive = Primitive::send;
   std::uint32_t send_peer = 0;     ///< communicator index, if sends(primitive)

@@ -16,8 +16,8 @@
 
 namespace weft {
 
-/// In-order execution resources of a rank: operations of one stream run one after another, as CUDA streams do. `none`: the
-/// operation waits for its dependencies only.
+/// In-order execution resources of a rank: operations of one stream run one after another, as CUDA streams do. `none`:
+/// the operation waits for its dependencies only.
 enum class Stream : std::uint8_t { none, compute, communication };
 
 /// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` names
@@ -27,20 +27,20 @@ struct Operation {
   std::uint64_t id = 0;
   Kind kind = Kind::compute;
   Stream stream = Stream::none;
-  std::vector<std::uint64_t> after;  ///< operations of this rank that must be complete
-  Time not_before;                   ///< simulated time before which it does not start
-  Time duration;                     ///< compute
+  std::vector<std::uint64_t> after;      ///< operations of this rank that must be complete
+  Time not_before;                       ///< simulated time before which it does not start
+  Time duration;                         ///< compute
   const CollectiveCall* call = nullptr;  ///< collective; owned by the workload
-  Rank peer;                         ///< send: destination; recv: source
-  std::uint32_t tag = 0;             ///< send, recv: matched with (peer, tag) in order
-  Bytes bytes;                       ///< send, recv
-  std::uint32_t queue_pair = 0;      ///< send: which of several queue pairs to the peer carries it
-  std::uint32_t line = 0;            ///< of the workload's file, 0 if generated
-  std::string label;                 ///< for people and timelines; may be empty
+  Rank peer;                             ///< send: destination; recv: source
+  std::uint32_t tag = 0;                 ///< send, recv: matched with (peer, tag) in order
+  Bytes bytes;                           ///< send, recv
+  std::uint32_t queue_pair = 0;          ///< send: which of several queue pairs to the peer carries it
+  std::uint32_t line = 0;                ///< of the workload's file, 0 if generated
+  std::string label;                     ///< for people and timelines; may be empty
 };
 
-/// The operations of one rank in program order, one at a time. While an operation with `not_before` in the future is the
-/// newest, no further one is asked for: a generator that gives times in order is read no further than its clock.
+/// The operations of one rank in program order, one at a time. While an operation with `not_before` in the future is
+/// the newest, no further one is asked for: a generator that gives times in order is read no further than its clock.
 class RankProgram {
  public:
   virtual ~RankProgram() = default;

@@ -16,19 +16,19 @@ namespace weft {
 
 /// What a reader may need to know of the machine and the run.
 struct WorkloadContext {
-  std::uint32_t hosts = 0;       ///< accelerators of the machine: ranks may not exceed it
+  std::uint32_t hosts = 0;  ///< accelerators of the machine: ranks may not exceed it
   std::uint64_t seed = 1;
-  Bandwidth host_rate;           ///< rate of a host's port
-  Bytes mtu;                     ///< payload bytes per packet
-  Bytes packet_overhead;         ///< wire bytes of a data packet beyond its payload
-  std::string directory;         ///< of the experiment file: relative paths start there
+  Bandwidth host_rate;    ///< rate of a host's port
+  Bytes mtu;              ///< payload bytes per packet
+  Bytes packet_overhead;  ///< wire bytes of a data packet beyond its payload
+  std::string directory;  ///< of the experiment file: relative paths start there
 };
 
 /// Expected volume, for `describe`, progress and partition weights.
 struct WorkloadEstimate {
-  std::uint64_t messages = 0;    ///< data messages of all ranks
-  Bytes bytes;                   ///< payload bytes sent over the network by all ranks
-  Time compute;                  ///< compute time of the busiest rank
+  std::uint64_t messages = 0;  ///< data messages of all ranks
+  Bytes bytes;                 ///< payload bytes sent over the network by all ranks
+  Time compute;                ///< compute time of the busiest rank
 };
 
 class Workload {

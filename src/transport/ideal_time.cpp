@@ -11,9 +11,9 @@ Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes 
   const auto packets = static_cast<std::int64_t>(packet_count(message.count(), mtu.count()));
   const Bytes last = message - (packets - 1) * mtu + overhead;
   const Bytes full = mtu + overhead;
-  Time first_full;         // first full packet at the output of link i
-  Time slowest;            // largest serialisation of a full packet so far
-  Time last_out;           // last packet at the output of link i
+  Time first_full;  // first full packet at the output of link i
+  Time slowest;     // largest serialisation of a full packet so far
+  Time last_out;    // last packet at the output of link i
   for (const PathLink& link : path) {
     const Time serialization = serialization_time(full, link.rate);
     slowest = std::max(slowest, serialization);

@@ -11,13 +11,13 @@ namespace weft {
 
 constexpr std::uint32_t no_slot = 0xffffffffU;
 
-/// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that the
-/// receiver needs no look-up at the sender.
+/// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that
+/// the receiver needs no look-up at the sender.
 struct Message {
-  std::uint64_t id = 0;       ///< source << 32 | number at the source
+  std::uint64_t id = 0;  ///< source << 32 | number at the source
   std::int64_t bytes = 0;
-  std::int64_t issued = 0;    ///< ps
-  std::int64_t ideal = 0;     ///< ps, alone on an idle network
+  std::int64_t issued = 0;  ///< ps
+  std::int64_t ideal = 0;   ///< ps, alone on an idle network
   std::uint64_t packets = 0;
   std::uint32_t source = 0;       ///< host node
   std::uint32_t destination = 0;  ///< host node
@@ -26,9 +26,9 @@ struct Message {
   std::uint32_t communicator = 0;
   std::uint32_t channel = 0;
   std::uint32_t tag = 0;
-  std::uint32_t sequence = 0;     ///< number among the sends of (source, destination, tag), in program order
-  std::uint32_t notify = 0;       ///< the sender waits for completion
-  std::uint32_t next = no_slot;   ///< next message of the same queue pair, or of the free list
+  std::uint32_t sequence = 0;    ///< number among the sends of (source, destination, tag), in program order
+  std::uint32_t notify = 0;      ///< the sender waits for completion
+  std::uint32_t next = no_slot;  ///< next message of the same queue pair, or of the free list
 };
 
 /// Descriptors by slot, with a free list. Slots are names within one process and appear in no result.

@@ -28,7 +28,7 @@ struct Packet {
   std::uint32_t psn = 0;          ///< packet sequence number of the queue pair, modulo 2^32
   /// data with packet_last: slot of the message descriptor in this process; ack: payload bytes acknowledged
   std::uint32_t message = 0;
-  std::uint16_t payload = 0;      ///< message bytes in this packet (0 for ack and credit)
+  std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit)
   PacketKind kind = PacketKind::data;
   std::uint8_t flags = 0;
 };

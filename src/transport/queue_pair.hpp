@@ -10,8 +10,8 @@
 
 namespace weft {
 
-/// Send state of one queue pair. Packets of one queue pair carry consecutive packet sequence numbers (InfiniBand Architecture
-/// Specification vol. 1, 9.2; 32 instead of 24 bits).
+/// Send state of one queue pair. Packets of one queue pair carry consecutive packet sequence numbers (InfiniBand
+/// Architecture Specification vol. 1, 9.2; 32 instead of 24 bits).
 class QueuePair {
  public:
   QueuePair(std::uint32_t destination, std::uint32_t number, std::uint32_t path_profile)
@@ -32,8 +32,8 @@ class QueuePair {
     tail_ = slot;
   }
 
-  /// A packet may leave now: there is data, and with it no more than `window` payload bytes are unacknowledged. One packet
-  /// is always allowed, so that a window below the MTU sends packet by packet.
+  /// A packet may leave now: there is data, and with it no more than `window` payload bytes are unacknowledged. One
+  /// packet is always allowed, so that a window below the MTU sends packet by packet.
   bool ready(std::int64_t window, std::int64_t mtu) const {
     if (head_ == no_slot) return false;
     const std::int64_t payload = remaining_ < mtu ? remaining_ : mtu;

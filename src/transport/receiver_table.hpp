@@ -11,7 +11,7 @@ namespace weft {
 
 /// Receive state of one connection.
 struct ReceiverState {
-  std::uint64_t key = 0;         ///< sender host << 32 | sender's queue pair
+  std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
   std::uint32_t expected_psn = 0;
   bool used = false;
   std::int64_t message_bytes = 0;  ///< of the message that is arriving

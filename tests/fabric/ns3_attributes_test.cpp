@@ -60,7 +60,8 @@ TEST(ns3_view, nodes_devices_and_channels_mirror_the_machine) {
     }
   }
   // Each directed link has one device.
-  EXPECT_EQ(ns3::Config::LookupMatches("/NodeList/*/DeviceList/*/$weft::FabricPortDevice").GetN(), 2 * graph.link_count());
+  EXPECT_EQ(ns3::Config::LookupMatches("/NodeList/*/DeviceList/*/$weft::FabricPortDevice").GetN(),
+            2 * graph.link_count());
   EXPECT_EQ(ns3::Config::LookupMatches("/ChannelList/*/$weft::FabricChannel").GetN(), graph.link_count());
 }
 
@@ -119,7 +120,7 @@ TEST(ns3_attributes, without_a_change_links_are_those_of_the_topology) {
 struct Change {
   const char* path;
   const char* value;
-  PathLink first;   // links of the path from rank 0 to rank 1 after it
+  PathLink first;  // links of the path from rank 0 to rank 1 after it
   PathLink second;
 };
 
@@ -144,14 +145,19 @@ TEST_P(ChangedLine, message_time_follows_the_formula) {
 constexpr PathLink unchanged{gbps(100), Time::from_ns(500)};
 const Change changes[] = {
     {"/Names/host0/DeviceList/0/DataRate", "50Gbps", {gbps(50), Time::from_ns(500)}, unchanged},
-    {"/Names/host0/DeviceList/0/$weft::FabricPortDevice/DataRate", "400Gbps", {gbps(400), Time::from_ns(500)}, unchanged},
+    {"/Names/host0/DeviceList/0/$weft::FabricPortDevice/DataRate",
+     "400Gbps",
+     {gbps(400), Time::from_ns(500)},
+     unchanged},
     {"/Names/switch0/DeviceList/1/DataRate", "800Gbps", unchanged, {gbps(800), Time::from_ns(500)}},
     // The other direction: only ACKs take it.
     {"/Names/switch0/DeviceList/0/DataRate", "10Gbps", unchanged, unchanged},
     {"/Names/host1/DeviceList/0/Channel/DataRate", "40Gbps", unchanged, {gbps(40), Time::from_ns(500)}},
     {"/Names/host0/DeviceList/0/Channel/Delay", "7ns", {gbps(100), Time::from_ns(7)}, unchanged},
     {"/Names/switch0/DeviceList/*/Channel/Delay", "3us", {gbps(100), Time::from_us(3)}, {gbps(100), Time::from_us(3)}},
-    {"/NodeList/*/DeviceList/*/$weft::FabricPortDevice/DataRate", "200Gbps", {gbps(200), Time::from_ns(500)},
+    {"/NodeList/*/DeviceList/*/$weft::FabricPortDevice/DataRate",
+     "200Gbps",
+     {gbps(200), Time::from_ns(500)},
      {gbps(200), Time::from_ns(500)}},
 };
 INSTANTIATE_TEST_SUITE_P(ns3_attributes, ChangedLine,
@@ -180,7 +186,8 @@ TEST(ns3_attributes, zero_is_no_rate_and_no_delay) {
 }
 
 TEST(ns3_attributes, an_experiment_names_them_in_its_network_map) {
-  Scenario scenario(line, R"({ns3_attributes: {"/Names/host0/DeviceList/0/DataRate": 50 Gb/s, "/b": 1}})", test::silence);
+  Scenario scenario(line, R"({ns3_attributes: {"/Names/host0/DeviceList/0/DataRate": 50 Gb/s, "/b": 1}})",
+                    test::silence);
   ASSERT_EQ(scenario.experiment.ns3_attributes.size(), 2U);
   const auto& [path, value] = scenario.experiment.ns3_attributes[0];
   EXPECT_EQ(path, "/Names/host0/DeviceList/0/DataRate");
@@ -224,19 +231,20 @@ TEST(ns3_attributes, what_is_wrong_is_said_with_its_line) {
   struct Wrong {
     std::string path, value, fragment;
   };
-  for (const Wrong& wrong : std::vector<Wrong>{{"DataRate", "1 Gb/s", "is no ns-3 config path"},
-                                               {"/DataRate", "1 Gb/s", "is no ns-3 config path"},
-                                               {port + "/", "1 Gb/s", "is no ns-3 config path"},
-                                               {port + "/DatRate", "1 Gb/s", "did you mean 'DataRate'"},
-                                               {port + "/DataRate", "50", "without a unit"},
-                                               {port + "/DataRate", "fast", "found 'fast'"},
-                                               {port + "/DataRate", "0 Gb/s", "'0 Gb/s'"},
-                                               {port + "/Channel/Delay", "0 ns", "above 0"},
-                                               {port + "/Mtu", "70000", "1:65535"},
-                                               {port + "/Mtu", "big", "found 'big'"},
-                                               {port + "/Address", "02:00", "02:00:00:00:00:01"},
-                                               {port + "/Channel", "1", "can only be read"},
-                                               {port + "/$weft::FabricPrtDevice/Mtu", "1", "'weft::FabricPortDevice'"}}) {
+  for (const Wrong& wrong :
+       std::vector<Wrong>{{"DataRate", "1 Gb/s", "is no ns-3 config path"},
+                          {"/DataRate", "1 Gb/s", "is no ns-3 config path"},
+                          {port + "/", "1 Gb/s", "is no ns-3 config path"},
+                          {port + "/DatRate", "1 Gb/s", "did you mean 'DataRate'"},
+                          {port + "/DataRate", "50", "without a unit"},
+                          {port + "/DataRate", "fast", "found 'fast'"},
+                          {port + "/DataRate", "0 Gb/s", "'0 Gb/s'"},
+                          {port + "/Channel/Delay", "0 ns", "above 0"},
+                          {port + "/Mtu", "70000", "1:65535"},
+                          {port + "/Mtu", "big", "found 'big'"},
+                          {port + "/Address", "02:00", "02:00:00:00:00:01"},
+                          {port + "/Channel", "1", "can only be read"},
+                          {port + "/$weft::FabricPrtDevice/Mtu", "1", "'weft::FabricPortDevice'"}}) {
     const std::string message = outcome(wrong.path, wrong.value);
     EXPECT_EQ(message.rfind("x.yaml:2:", 0), 0U) << wrong.path << ": " << message;
     EXPECT_NE(message.find(wrong.fragment), std::string::npos) << message;

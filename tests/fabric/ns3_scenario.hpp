@@ -62,8 +62,9 @@ struct Scenario {
 
 /// Rank 0 sends one message to rank 1.
 inline std::string one_message(Bytes size) {
-  return fmt::format("{{kind: program, ranks: 2, operations: [{{rank: 0, send: {0}, to: 1}}, {{rank: 1, recv: {0}, from: 0}}]}}",
-                     to_text(size));
+  return fmt::format(
+      "{{kind: program, ranks: 2, operations: [{{rank: 0, send: {0}, to: 1}}, {{rank: 1, recv: {0}, from: 0}}]}}",
+      to_text(size));
 }
 /// Nothing on the network.
 inline const std::string silence = "{kind: program, ranks: 1, operations: [{rank: 0, compute: 1 ns}]}";

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a case's check.py gets: its experiment, runs of it, and rows to fill."""
+
+import copy
+import dataclasses
+import json
+import os
+import pathlib
+import subprocess
+
+import h5py
+import yaml
+
+# OpenMPI for any number of ranks on any machine, also as root. What is set already stays.
+MPI_SETTINGS = {
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "OMPI_MCA_hwloc_base_binding_policy": "none",
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
+    "OMPI_MCA_btl_base_warn_component_unused": "0",
+}
+
+
+@dataclasses.dataclass
+class Row:
+    """One line of the table."""
+
+    case: str
+    source: str
+    quantity: str
+    expected: str
+    measured: str
+    error: str
+    passed: bool
+
+    def cells(self):
+        return [self.case, self.source, self.quantity, self.expected, self.measured, self.error, self.verdict()]
+
+    def verdict(self):
+        return "pass" if self.passed else "FAIL"
+
+
+class Run:
+    """Summary and result tables of one run."""
+
+    def __init__(self, summary, path):
+        self.summary = summary
+        self.tables = {}
+        with h5py.File(path, "r") as file:
+            for name in ("messages", "collectives", "links", "links_series", "ranks", "operations"):
+                if name in file:
+                    self.tables[name] = {
+                        column: data.asstr()[:] if h5py.check_string_dtype(data.dtype) else data[:]
+                        for column, data in file[name].items()
+                    }
+
+    def __getattr__(self, name):
+        try:
+            return self.tables[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def time(self):
+        return self.summary["simulated_time_ps"]
+
+
+class Case:
+    """One folder with README.md, experiment.yaml and check.py."""
+
+    def __init__(self, folder, root, weft, scratch):
+        self.folder = folder
+        self.name = folder.relative_to(root).as_posix()
+        self.weft = weft
+        self.scratch = pathlib.Path(scratch)
+        self.experiment = yaml.safe_load((folder / "experiment.yaml").read_text())
+        self.source = ""
+        self.mpi_ranks = 1
+        self.rows = []
+
+    def run(self, changes=None):
+        """Runs experiment.yaml with changes such as {"topology.links": 3}; gives the Run, and the experiment as run."""
+        experiment = copy.deepcopy(self.experiment)
+        for path, value in (changes or {}).items():
+            *parents, last = path.split(".")
+            place = experiment
+            for key in parents:
+                place = place[key]
+            place[last] = value
+        config = self.scratch / "experiment.yaml"
+        config.write_text(json.dumps(experiment))  # JSON is YAML
+        output = self.scratch / "results.h5"
+        words = [self.weft, "run", config, "-o", output, "--summary", "json", "--quiet"]
+        if self.mpi_ranks > 1:
+            words = ["mpirun", "-n", self.mpi_ranks, "--oversubscribe", *words]
+        done = subprocess.run(
+            [str(word) for word in words], env={**MPI_SETTINGS, **os.environ}, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")
+        return Run(json.loads(done.stdout), output), experiment
+
+    # Rows. Integers must be equal; numbers with a tolerance say how it comes about.
+
+    def exact(self, quantity, expected, measured, unit="ps"):
+        """Whole numbers that must be equal."""
+        self.exact_all(quantity, [(expected, measured)], unit)
+
+    def exact_all(self, quantity, pairs, unit="ps"):
+        """Many (expected, measured) pairs that must be equal; shows the worst pair, or the largest if all are equal."""
+        pairs = [(int(expected), int(measured)) for expected, measured in pairs]
+        if not pairs:
+            raise ValueError(f"{self.name}: {quantity}: nothing to compare")
+        expected, measured = max(pairs, key=lambda pair: (abs(pair[1] - pair[0]), pair[0]))
+        if len(pairs) > 1:
+            quantity += f" ({len(pairs)} values, the largest shown)"
+        self.add(quantity, f"{expected:,} {unit}", f"{measured:,} {unit}", f"{measured - expected:,} {unit}", expected == measured)
+
+    def within(self, quantity, expected, measured, tolerance, unit="", digits=4):
+        """Numbers that may differ by `tolerance`."""
+        unit = f" {unit}" if unit else ""
+        error = measured - expected
+        self.add(
+            quantity,
+            f"{expected:.{digits}f} ± {tolerance:.{digits}f}{unit}",
+            f"{measured:.{digits}f}{unit}",
+            f"{error:+.{digits}f}{unit}",
+            bool(abs(error) <= tolerance),
+        )
+
+    def add(self, quantity, expected, measured, error, passed):
+        self.rows.append(Row(self.name, self.source, quantity, expected, measured, error, passed))
