@@ -12,17 +12,18 @@ namespace {
 std::size_t live_bytes = 0;  ///< held through operator new
 }
 
-void* operator new(std::size_t size) {
+// Not inlined: the compiler would see a call of malloc() that belongs to an operator delete and warn.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) throw std::bad_alloc();
   live_bytes += malloc_usable_size(memory);
   return memory;
 }
-void operator delete(void* memory) noexcept {
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
   if (memory != nullptr) live_bytes -= malloc_usable_size(memory);
   std::free(memory);
 }
-void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
 namespace weft {
 namespace {
