@@ -71,11 +71,13 @@ RunFacts Simulation::run(const std::function<bool(Time)>& look) {
 void Simulation::run_windows(const std::function<bool(Time)>& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
   engine->attach(fabric_.get());
-  engine->set_between_windows(look);
+  engine->set_between_windows(
+      [&look](Time now) { return look(now) ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on; });
   ns3::Simulator::Run();
   facts.interrupted = engine->stopped();
   facts.windows = engine->windows();
   facts.wait_seconds = engine->wait_seconds();
+  facts.critical_events = engine->critical_events();
   engine->attach(nullptr);
 }
 

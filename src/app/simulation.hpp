@@ -29,7 +29,8 @@ struct RunFacts {
   std::uint64_t messages = 0;     ///< delivered, of all processes
   std::uint64_t bytes_delivered = 0;
   std::uint64_t windows = 0;
-  double wait_seconds = 0;  ///< of this process for others
+  std::uint64_t critical_events = 0;  ///< events / this: how many MPI ranks could work at the same time
+  double wait_seconds = 0;            ///< of this process for others
 };
 
 /// Builds this process's part and runs it. Collective over the group in every function.

@@ -2,7 +2,11 @@
 // The lean side of the engine: packets that move without ns-3 events.
 #pragma once
 
-#include "engine/process_group.hpp"
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "units/time.hpp"
 
 namespace weft {
@@ -16,7 +20,8 @@ namespace weft {
 class DataPath {
  public:
   virtual ~DataPath() = default;
-  /// Earliest time at which this MPI rank has something to do; Time::max() if nothing is pending.
+  /// Earliest time at which this MPI rank has something to do, or a neighbour with what is on its way to it;
+  /// Time::max() if nothing is pending.
   virtual Time next_time() const = 0;
   /// Process everything with time < end. Ends never decrease within one Run(); what is handed to the model afterwards
   /// is never before the last end. Between two exchanges the engine never passes an end beyond (agreed next time +
@@ -25,8 +30,17 @@ class DataPath {
   /// Nothing that this rank's part sends at t to another MPI rank arrives before t + lookahead(), the same number on
   /// all ranks; > 0. Also bounds how far a single process advances between two looks at interrupts.
   virtual Time lookahead() const = 0;
-  /// Hand over to and take from the neighbour ranks what crossed the cut since the last exchange. Collective.
-  virtual void exchange(ProcessGroup& group) = 0;
+  // What crosses the cut -----------------------------------------------------------------------------------------
+  /// The other MPI ranks to and from which something crosses; both sides list each other, once. Constant during a run.
+  virtual std::span<const int> neighbours() const { return {}; }
+  /// [neighbours] what has been sent there since the engine last took it away. next_time() counts it in.
+  virtual std::span<std::vector<std::byte>> outgoing() { return {}; }
+  /// What neighbours()[neighbour] has sent during the last window.
+  virtual void incoming(std::size_t /*neighbour*/, std::span<const std::byte> /*batch*/) {}
+
+  /// How many events the last windows would have taken with an MPI rank for each node: the sum over windows of the
+  /// events of the busiest node. Counted anew after each call.
+  virtual std::uint64_t take_critical_events() { return 0; }
   /// Time of the latest thing processed so far; Time() if nothing was.
   virtual Time now() const = 0;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include <ns3/default-simulator-impl.h>
 #include <ns3/global-value.h>
@@ -11,6 +12,7 @@
 #include <ns3/simulator.h>
 #include <ns3/string.h>
 
+#include "engine/window_exchange.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -147,12 +149,16 @@ void ParallelSimulatorImpl::Run() {
   WEFT_EXPECT(!running_, "ns3::Simulator::Run() was called within a run, at {}", now_);
   running_ = true;
   stop_ = false;
+  std::span<const int> neighbours;
+  if (data_path_ != nullptr) neighbours = data_path_->neighbours();
+  WindowExchange border(group_, neighbours);
   for (Time begin = Time::from_ps(now_);;) {
-    const bool ask = (between_windows_ && between_windows_(begin)) || stop_;
-    const ProcessGroup::Agreement agreement = group_.agree(local_next(), ask);
-    stop_ = agreement.stop;
-    if (agreement.stop || agreement.next == Time::max()) break;
-    begin = agreement.next;
+    const WindowVote agreed = meet(border, begin);
+    stop_ = agreed.stop;
+    critical_events_ += agreed.critical;
+    if (agreed.pause && on_pause_) on_pause_(agreed.next);
+    if (agreed.stop || agreed.next == Time::max()) break;
+    begin = agreed.next;
     Time end = Time::max();
     if (data_path_ != nullptr) {
       const Time lookahead = data_path_->lookahead();
@@ -160,12 +166,23 @@ void ParallelSimulatorImpl::Run() {
       if (lookahead < end - begin) end = begin + lookahead;
     }
     run_window(end);
-    // Also after a local Stop(): the neighbours wait for this process's batch, and learn of the stop afterwards.
-    if (data_path_ != nullptr) data_path_->exchange(group_);
     ++windows_;
   }
+  wait_seconds_ += border.wait_seconds();
   settle_clock();
   running_ = false;
+}
+
+/// Hands over what the last window has sent, and agrees on the next one. Also after a local Stop(): the neighbours wait
+/// for this process's batch, and learn of the stop with it.
+WindowVote ParallelSimulatorImpl::meet(WindowExchange& border, Time begin) {
+  const Look look = between_windows_ ? between_windows_(begin) : Look::go_on;
+  WindowVote vote{local_next(), stop_ || look == Look::stop, look == Look::pause, 0};
+  if (data_path_ == nullptr) return border.meet(vote, {}, {});
+  vote.critical = data_path_->take_critical_events();
+  return border.meet(vote, data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
+    data_path_->incoming(neighbour, batch);
+  });
 }
 
 void ParallelSimulatorImpl::run_window(Time end) {

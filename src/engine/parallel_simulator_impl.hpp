@@ -18,6 +18,7 @@
 #include "engine/data_path.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/process_group.hpp"
+#include "engine/window_exchange.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -75,9 +76,15 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
   /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none.
   void attach(DataPath* data_path);
+  /// What is to happen between two windows.
+  enum class Look { go_on, pause, stop };
   /// `look` is called before every window, with the beginning of the last one, the same on all processes: for progress
-  /// and interrupts. If it returns true on any process, all end their Run() before that window.
-  void set_between_windows(std::function<bool(Time now)> look) { between_windows_ = std::move(look); }
+  /// and interrupts. `stop` on any process ends the Run() of all before that window; `pause` on any has all call what
+  /// set_on_pause() has set.
+  void set_between_windows(std::function<Look(Time begin)> look) { between_windows_ = std::move(look); }
+  /// Called by all processes together, with the time before which everything has happened everywhere; Time::max() at
+  /// the end.
+  void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from
   /// there sees both in GetContext() and Now().
   void enter(std::uint32_t context, Time time);
@@ -86,12 +93,16 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   bool stopped() const { return stop_; }
   std::uint64_t windows() const { return windows_; }
   /// Wall-clock seconds that this process has waited for the others.
-  double wait_seconds() const { return group_.wait_seconds(); }
+  double wait_seconds() const { return wait_seconds_; }
+  /// Events of the data path that could not have happened at the same time as others, whatever the number of processes;
+  /// see DataPath::take_critical_events().
+  std::uint64_t critical_events() const { return critical_events_; }
 
  private:
   void DoDispose() override;
   ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
   Time local_next() const;
+  WindowVote meet(WindowExchange& border, Time begin);
   void run_window(Time end);
   void run_one_event();
   void advance_data_path(std::int64_t end);
@@ -99,7 +110,8 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
 
   ProcessGroup group_ = ProcessGroup::alone();
   DataPath* data_path_ = nullptr;
-  std::function<bool(Time)> between_windows_;
+  std::function<Look(Time)> between_windows_;
+  std::function<void(Time)> on_pause_;
 
   EventQueue queue_;
   std::unordered_map<std::uint32_t, std::uint64_t> scheduled_by_;  // context -> events that it has scheduled
@@ -114,6 +126,8 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   bool advancing_ = false;
   std::uint64_t event_count_ = 0;
   std::uint64_t windows_ = 0;
+  std::uint64_t critical_events_ = 0;
+  double wait_seconds_ = 0;
 };
 
 /// Let ns3::Simulator use a ParallelSimulatorImpl of these processes. Before the first ns3::Simulator call (so also

@@ -28,35 +28,31 @@ class ProcessGroup {
   int size() const { return size_; }
   MPI_Comm communicator() const { return communicator_; }
 
-  /// What all ranks agree on between two windows.
-  struct Agreement {
-    Time next;          ///< earliest next event of any rank; Time::max() if none
-    bool stop = false;  ///< some rank asked to stop (Simulator::Stop, interrupt)
-  };
-  /// Collective.
-  Agreement agree(Time next, bool stop);
-
   /// Send one batch of bytes to each neighbour rank and receive one from each (possibly empty). outgoing[i] goes to
   /// neighbours[i]; incoming[i] is resized and filled with what neighbours[i] sent. Both sides list each other as
   /// neighbours, once, and never themselves.
   void exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
                 std::span<std::vector<std::byte>> incoming);
 
+  // The pieces of exchange(), for those who have other things to do in between. Batches of one pair of ranks arrive in
+  // the order in which they were sent.
+  /// Begin to send; `batch` stays as it is until finish_sends().
+  void send_batch(int neighbour, std::span<const std::byte> batch);
+  /// Append the next batch of `neighbour` to `batch`.
+  void receive_batch(int neighbour, std::vector<std::byte>& batch) const;
+  void finish_sends();
+
   std::uint64_t sum(std::uint64_t value) const;  ///< over all ranks, modulo 2^64
   std::int64_t maximum(std::int64_t value) const;
   std::int64_t minimum(std::int64_t value) const;
-  /// Wall-clock seconds that this rank has spent waiting in agree() and exchange().
-  double wait_seconds() const { return wait_seconds_; }
 
  private:
   ProcessGroup() = default;
-  void receive_batch(int neighbour, std::vector<std::byte>& batch) const;
 
   MPI_Comm communicator_ = MPI_COMM_SELF;
   int rank_ = 0;
   int size_ = 1;
   std::size_t largest_message_ = 0;
-  double wait_seconds_ = 0;
   std::vector<MPI_Request> requests_;
 };
 

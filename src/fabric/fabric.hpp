@@ -8,13 +8,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/data_path.hpp"
+#include "engine/process_group.hpp"
 #include "fabric/host_client.hpp"
 #include "fabric/network_parameters.hpp"
 #include "fabric/node_calendar.hpp"
+#include "fabric/packet_queue.hpp"
 #include "fabric/port.hpp"
 #include "fabric/port_tap.hpp"
 #include "graph/partition.hpp"
@@ -135,7 +138,10 @@ class Fabric final : public DataPath {
   Time next_time() const override;
   void advance(Time end) override;
   Time lookahead() const override;
-  void exchange(ProcessGroup& group) override;
+  std::span<const int> neighbours() const override { return neighbour_processes_; }
+  std::span<std::vector<std::byte>> outgoing() override { return outgoing_; }
+  void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
+  std::uint64_t take_critical_events() override;
   Time now() const override { return Time::from_ps(now_); }
 
   // Results ----------------------------------------------------------------------------------------------------------
@@ -154,6 +160,7 @@ class Fabric final : public DataPath {
   std::uint64_t memory_bytes() const;
 
  private:
+  static constexpr std::int64_t never = INT64_MAX;
   struct Timer {
     std::int64_t time;
     std::uint64_t number;  // order of setting at this host
@@ -188,8 +195,8 @@ class Fabric final : public DataPath {
     int process = 0;
     std::vector<std::uint32_t> incoming_port;  // [cut links towards us] -> port index here
     std::vector<std::uint32_t> outgoing_port;  // [cut links towards it] -> port index here
+    std::int64_t first_arrival = never;        // beginning of the first window of what is on its way there
   };
-  static constexpr std::int64_t never = INT64_MAX;
   /// Marks a timer of the fabric itself (a message sent without ACKs has left); tokens of the client stay below it.
   static constexpr std::uint64_t sent_token = std::uint64_t{1} << 63;
 
@@ -259,7 +266,8 @@ class Fabric final : public DataPath {
   std::vector<Host> host_states_;
   std::vector<std::uint32_t> local_of_port_;  // [local ports] -> local node
   std::vector<OutputPort> outputs_;           // [local ports]
-  std::vector<InputQueue> inputs_;            // [local ports]: packets on their way to this node through that port
+  PacketBlocks blocks_;                       // of all inputs_
+  std::vector<PacketQueue> inputs_;           // [local ports]: packets on their way to this node through that port
   std::vector<std::int64_t> heads_;           // [local ports]: arrival time of the first of them, or never
   std::vector<std::vector<PathLink>> profiles_;
   MessagePool messages_;
@@ -272,6 +280,7 @@ class Fabric final : public DataPath {
   bool in_node_ = false;
   std::uint64_t events_ = 0;
   std::uint64_t inner_windows_ = 0;
+  std::uint64_t critical_events_ = 0;
 
   std::vector<Neighbour> neighbours_;
   std::vector<int> neighbour_processes_;

@@ -107,7 +107,7 @@ void Fabric::build_cut(const Partition& partition, int process) {
     const auto index = at - neighbour_processes_.begin();
     if (at == neighbour_processes_.end() || *at != other) {
       neighbour_processes_.insert(at, other);
-      neighbours_.insert(neighbours_.begin() + index, Neighbour{other, {}, {}});
+      neighbours_.insert(neighbours_.begin() + index, Neighbour{other, {}, {}, never});
     }
     Neighbour& neighbour = neighbours_[static_cast<std::size_t>(index)];
     const std::uint32_t port = nodes_[local_of_[link.ends[here].value()]].first_port + link.ports[here];
@@ -170,8 +170,8 @@ std::uint32_t Fabric::open_queue_pair(std::uint32_t host, std::uint32_t destinat
 
 std::uint64_t Fabric::memory_bytes() const {
   std::uint64_t bytes = nodes_.capacity() * sizeof(Node) + host_states_.capacity() * sizeof(Host) +
-                        outputs_.capacity() * (sizeof(OutputPort) + sizeof(InputQueue) + sizeof(std::int64_t));
-  for (const InputQueue& queue : inputs_) bytes += queue.memory();
+                        outputs_.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + sizeof(std::int64_t));
+  bytes += blocks_.memory();
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
   return bytes;
 }

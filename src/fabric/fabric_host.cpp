@@ -11,7 +11,7 @@ void Fabric::run_host(const Node& node, std::int64_t end) {
   Host& host = host_states_[node.host];
   // A host has one port (checked when the machine is built), so its arrivals are in order already.
   const std::uint32_t port = node.first_port;
-  InputQueue& queue = inputs_[port];
+  PacketQueue& queue = inputs_[port];
   while (true) {
     const std::int64_t arrival = heads_[port];
     const std::int64_t timer = host.timers.empty() ? never : host.timers.front().time;
@@ -21,7 +21,7 @@ void Fabric::run_host(const Node& node, std::int64_t end) {
     ++events_;
     if (arrival == next) {
       const Packet packet = queue.front();
-      queue.pop(1);
+      queue.pop(blocks_);
       heads_[port] = queue.empty() ? never : queue.front().time;
       host_receive(node, host, packet);
     } else if (timer == next) {

@@ -25,7 +25,8 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.from = NodeId(node.id);
       counters.to = ends[p].peer;
       counters.from_port = p;
-      counters.bytes = port.bytes;
+      counters.bytes = port.payload_bytes + static_cast<std::int64_t>(port.data_packets) * data_overhead_ +
+                       static_cast<std::int64_t>(port.packets - port.data_packets) * control_wire_;
       counters.payload_bytes = port.payload_bytes;
       counters.packets = port.packets;
       counters.data_packets = port.data_packets;

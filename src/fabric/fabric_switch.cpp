@@ -8,9 +8,11 @@
 namespace weft {
 namespace {
 
+constexpr std::size_t ahead = 4;  // packets; enough to hide a fetch from memory
+
 // Ties between ports are broken by a hash of (seed, ingress link, link sequence), so that no port is favoured by its
 // number.
-inline std::uint64_t tie_of(const InputQueue& queue, std::uint64_t sequence) {
+inline std::uint64_t tie_of(const PacketQueue& queue, std::uint64_t sequence) {
   std::uint64_t x = queue.tie_salt + sequence * 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 32)) * 0xbf58476d1ce4e5b9U;
   return x ^ (x >> 29);
@@ -25,6 +27,7 @@ void Fabric::run_node(std::uint32_t local, std::int64_t end) {
     run_switch(node, end);
   else
     run_host(node, end);
+  blocks_.reuse_retired();
   in_node_ = false;
 }
 
@@ -46,19 +49,19 @@ bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 
-// Takes the packets that arrive before `end` out of the node's queues, in order. They stay valid in their rings until
-// more packets are pushed onto the node's own links, which only other nodes do.
+// Takes the packets that arrive before `end` out of the node's queues, in order. They stay readable in their blocks
+// until the node is done.
 void Fabric::gather(const Node& node, std::int64_t end) {
   arrivals_.clear();
   runs_.clear();
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (heads_[p] >= end) continue;
     runs_.push_back(static_cast<std::uint32_t>(arrivals_.size()));
-    InputQueue& queue = inputs_[p];
+    PacketQueue& queue = inputs_[p];
     do {
       const Packet& packet = queue.front();
       arrivals_.push_back({packet.time, queue.taken(), &packet, p});
-      queue.pop(1);
+      queue.pop(blocks_);
     } while (!queue.empty() && queue.front().time < end);
     heads_[p] = queue.empty() ? never : queue.front().time;
   }
@@ -91,6 +94,11 @@ void Fabric::run_switch(const Node& node, std::int64_t end) {
   }
   routing_.route(NodeId(node.id), requests_, routes_.data());
   for (std::size_t i = 0; i < count; ++i) {
+    // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
+    if (i + ahead < count) {
+      const std::uint32_t peer = outputs_[node.first_port + routes_[i + ahead]].peer_port;
+      if ((peer & OutputPort::remote) == 0) __builtin_prefetch(&inputs_[peer]);
+    }
     const Packet& packet = *arrivals_[i].packet;
     transmit(node.first_port + routes_[i], arrivals_[i].time, packet);
   }
@@ -113,7 +121,6 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
   const std::int64_t start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   ++port.packets;
-  port.bytes += wire;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
   port.waited +=
@@ -128,9 +135,9 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
 }
 
 void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node) {
-  InputQueue& queue = inputs_[port_index];
+  PacketQueue& queue = inputs_[port_index];
   const bool first = queue.empty();
-  queue.push(packet, arrival);
+  queue.push(packet, arrival, blocks_);
   if (first) heads_[port_index] = arrival;
   if (drive_ == Drive::ns3_events) [[unlikely]]
     schedule_arrival(node, arrival);

@@ -2,6 +2,7 @@
 // Advancing by windows, and handing packets over to the neighbour processes.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
@@ -24,7 +25,7 @@ void append(std::vector<std::byte>& batch, const Value& value) {
 }
 
 template <class Value>
-Value take(const std::vector<std::byte>& batch, std::size_t& at) {
+Value take(std::span<const std::byte> batch, std::size_t& at) {
   Value value;
   WEFT_EXPECT(at + sizeof(Value) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
   std::memcpy(&value, batch.data() + at, sizeof(Value));
@@ -41,9 +42,13 @@ bool carries_descriptor(const Packet& packet) {
 Time Fabric::next_time() const {
   // The calendar cleans up stale entries while it looks, which changes no answer.
   const std::uint64_t window = const_cast<NodeCalendar&>(calendar_).first();
-  if (window == NodeCalendar::none) return Time::max();
-  return Time::from_ps(static_cast<std::int64_t>(window) * window_length_);
+  std::int64_t next = window == NodeCalendar::none ? never : static_cast<std::int64_t>(window) * window_length_;
+  for (std::size_t n = 0; n < neighbours_.size(); ++n)
+    if (!outgoing_[n].empty()) next = std::min(next, neighbours_[n].first_arrival);
+  return Time::from_ps(next);
 }
+
+std::uint64_t Fabric::take_critical_events() { return std::exchange(critical_events_, 0); }
 
 Time Fabric::lookahead() const { return Time::from_ps(lookahead_); }
 
@@ -63,17 +68,25 @@ void Fabric::run_windows_until(std::int64_t end) {
     const std::int64_t window_end = std::min(start + window_length_, end);
     calendar_.take(window, current_nodes_);
     ++inner_windows_;
+    std::uint64_t busiest = 0;
     for (const std::uint32_t local : current_nodes_) {
+      const std::uint64_t events = events_;
       run_node(local, window_end);
+      busiest = std::max(busiest, events_ - events);
       const std::int64_t next = node_next_time(nodes_[local]);
       if (next != never) calendar_.schedule(local, window_number(next));
     }
+    critical_events_ += busiest;
     if (window_end == end) return;
   }
 }
 
 void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {
   std::vector<std::byte>& batch = outgoing_[port.peer_node];
+  // In whole windows, as the receiver's calendar counts: the next windows of all processes stay aligned.
+  const std::int64_t window = static_cast<std::int64_t>(window_number(arrival)) * window_length_;
+  std::int64_t& first_arrival = neighbours_[port.peer_node].first_arrival;
+  first_arrival = batch.empty() ? window : std::min(first_arrival, window);
   Crossing crossing{port.peer_port & ~OutputPort::remote, 0, packet};
   crossing.packet.time = arrival;
   append(batch, crossing);
@@ -82,20 +95,15 @@ void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t 
   messages_.release(packet.message);
 }
 
-void Fabric::exchange(ProcessGroup& group) {
-  group.exchange(neighbour_processes_, outgoing_, incoming_);
-  for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-    outgoing_[n].clear();
-    const std::vector<std::byte>& batch = incoming_[n];
-    for (std::size_t at = 0; at < batch.size();) {
-      auto crossing = take<Crossing>(batch, at);
-      if (carries_descriptor(crossing.packet)) crossing.packet.message = messages_.add(take<Message>(batch, at));
-      const std::uint32_t port = neighbours_[n].incoming_port[crossing.cut_link];
-      const std::uint32_t local = local_of_port_[port];
-      if (!arrival_observers_.empty()) [[unlikely]]
-        observe_arrival(port, crossing.packet);
-      push_local(port, crossing.packet, crossing.packet.time, local);
-    }
+void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
+  for (std::size_t at = 0; at < batch.size();) {
+    auto crossing = take<Crossing>(batch, at);
+    if (carries_descriptor(crossing.packet)) crossing.packet.message = messages_.add(take<Message>(batch, at));
+    const std::uint32_t port = neighbours_[neighbour].incoming_port[crossing.cut_link];
+    const std::uint32_t local = local_of_port_[port];
+    if (!arrival_observers_.empty()) [[unlikely]]
+      observe_arrival(port, crossing.packet);
+    push_local(port, crossing.packet, crossing.packet.time, local);
   }
 }
 

@@ -37,7 +37,6 @@ class PingPong final : public DataPath {
   Time next_time() const override { return hits_left_ > 0 ? next_ : Time::max(); }
   Time lookahead() const override { return Time::from_ps(flight); }
   Time now() const override { return now_; }
-  void exchange(ProcessGroup& group) override { EXPECT_EQ(group.size(), 1); }
   void advance(Time end) override {
     EXPECT_GT(end, last_end_);
     last_end_ = end;
@@ -186,7 +185,7 @@ TEST_F(DataPathWindows, AStopBetweenWindowsLeavesNothingInThePast) {
   std::vector<std::int64_t> begins;
   engine_->set_between_windows([&begins](Time begin) {
     begins.push_back(begin.ps());
-    return begins.size() == 3;
+    return begins.size() == 3 ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on;
   });
   Simulator::Run();
   EXPECT_EQ(begins, (std::vector<std::int64_t>{0, 0, flight}));

@@ -303,7 +303,7 @@ TEST(ParallelSimulatorImpl, TheLookBetweenWindowsCanStopTheRun) {
   engine->set_between_windows([&looks, &last](Time now) {
     EXPECT_GE(now, last);
     last = now;
-    return ++looks == 5;
+    return ++looks == 5 ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on;
   });
   Simulator::Run();
   EXPECT_EQ(looks, 5);

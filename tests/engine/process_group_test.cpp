@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Agreement and exchange, for any number of MPI ranks (one without mpirun).
+// Exchange and reductions, for any number of MPI ranks (one without mpirun).
+// MPI ranks: 1 3
 #include "engine/process_group.hpp"
 
 #include <cstddef>
@@ -56,34 +57,10 @@ TEST(ProcessGroup, AloneNeedsNoMpi) {
   ProcessGroup group = ProcessGroup::alone();
   EXPECT_EQ(group.rank(), 0);
   EXPECT_EQ(group.size(), 1);
-  const auto agreement = group.agree(Time::from_ns(3), true);
-  EXPECT_EQ(agreement.next, Time::from_ns(3));
-  EXPECT_TRUE(agreement.stop);
-  EXPECT_FALSE(group.agree(Time::max(), false).stop);
   EXPECT_EQ(group.sum(5), 5U);
   EXPECT_EQ(group.maximum(-5), -5);
   EXPECT_EQ(group.minimum(7), 7);
   group.exchange({}, {}, {});
-  EXPECT_EQ(group.wait_seconds(), 0);
-}
-
-TEST(ProcessGroup, AgreesOnTheEarliestTime) {
-  ProcessGroup group = world();
-  // The rank in the middle has the earliest event; the others have later ones or none.
-  const int middle = group.size() / 2;
-  const Time mine = group.rank() == middle ? Time::from_ps(1'000) : Time::max();
-  EXPECT_EQ(group.agree(mine, false).next, Time::from_ps(1'000));
-  EXPECT_EQ(group.agree(Time::max(), false).next, Time::max());
-  EXPECT_EQ(group.agree(Time::from_ps(group.rank()), false).next, Time());
-}
-
-TEST(ProcessGroup, OneRankThatStopsIsEnough) {
-  ProcessGroup group = world();
-  EXPECT_FALSE(group.agree(Time::max(), false).stop);
-  for (int stopper = 0; stopper < group.size(); ++stopper) {
-    EXPECT_TRUE(group.agree(Time::max(), group.rank() == stopper).stop);
-  }
-  EXPECT_FALSE(group.agree(Time(), false).stop);
 }
 
 TEST(ProcessGroup, Reductions) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -47,7 +48,6 @@ class TokenRing final : public DataPath {
     others.erase(rank_);
     neighbours_.assign(others.begin(), others.end());
     outgoing_.resize(neighbours_.size());
-    incoming_.resize(neighbours_.size());
   }
 
   int owner(std::uint32_t node) const { return static_cast<int>(std::uint64_t{node} * ranks_ / nodes_); }
@@ -63,12 +63,22 @@ class TokenRing final : public DataPath {
     return sum;
   }
 
-  Time next_time() const override { return pending_.empty() ? Time::max() : Time::from_ps(pending_.begin()->time); }
+  Time next_time() const override {
+    Time next = pending_.empty() ? Time::max() : Time::from_ps(pending_.begin()->time);
+    for (const std::vector<std::byte>& batch : outgoing_) {
+      for (std::size_t offset = 0; offset < batch.size(); offset += sizeof(Token)) {
+        Token token;
+        std::memcpy(&token, batch.data() + offset, sizeof token);
+        next = std::min(next, Time::from_ps(token.time));
+      }
+    }
+    return next;
+  }
   Time lookahead() const override { return Time::from_ps(link_delay_); }
   Time now() const override { return now_; }
 
   void advance(Time end) override {
-    while (next_time() < end) {
+    while (!pending_.empty() && pending_.begin()->time < end.ps()) {
       const Token token = *pending_.begin();
       pending_.erase(pending_.begin());
       now_ = Time::from_ps(token.time);
@@ -76,15 +86,13 @@ class TokenRing final : public DataPath {
     }
   }
 
-  void exchange(ProcessGroup& group) override {
-    group.exchange(neighbours_, outgoing_, incoming_);
-    for (std::vector<std::byte>& batch : outgoing_) batch.clear();
-    for (const std::vector<std::byte>& batch : incoming_) {
-      for (std::size_t offset = 0; offset < batch.size(); offset += sizeof(Token)) {
-        Token token;
-        std::memcpy(&token, batch.data() + offset, sizeof token);
-        pending_.insert(token);
-      }
+  std::span<const int> neighbours() const override { return neighbours_; }
+  std::span<std::vector<std::byte>> outgoing() override { return outgoing_; }
+  void incoming(std::size_t /*neighbour*/, std::span<const std::byte> batch) override {
+    for (std::size_t offset = 0; offset < batch.size(); offset += sizeof(Token)) {
+      Token token;
+      std::memcpy(&token, batch.data() + offset, sizeof token);
+      pending_.insert(token);
     }
   }
 
@@ -129,7 +137,6 @@ class TokenRing final : public DataPath {
   std::vector<std::uint64_t> arrivals_;
   std::vector<int> neighbours_;
   std::vector<std::vector<std::byte>> outgoing_;
-  std::vector<std::vector<std::byte>> incoming_;
 };
 
 }  // namespace weft::testing

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The meeting of processes between two windows.
+#include "engine/window_exchange.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <exception>
+
+#include <sched.h>
+
+#include "engine/mpi_session.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t smallest_slot = 4096;
+constexpr std::size_t largest_slot = std::size_t{8} << 20;
+
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
+
+WindowVote together(const WindowVote& a, const WindowVote& b) {
+  return {std::min(a.next, b.next), a.stop || b.stop, a.pause || b.pause, std::max(a.critical, b.critical)};
+}
+
+}  // namespace
+
+// The head of a process's part of the shared memory. Two votes and two sets of slots: a process that is one meeting
+// ahead must not overwrite what a slower one still reads; it cannot be two ahead.
+struct WindowExchange::Board {
+  alignas(cache_line) std::uint64_t arrived = 0;  // meetings to which this process has come
+  alignas(cache_line) WindowVote votes[2];
+  alignas(cache_line) std::uint64_t decided = 0;  // of the host's first process: meetings that all hosts have agreed on
+  WindowVote decision[2];
+};
+
+// Segment of each process: its board; [processes of the host] where its slots for that process begin, 0 if there are
+// none; slots: for each parity of the meeting the size of the batch, and as much of it as fits.
+struct WindowExchange::SharedMemory {
+  MPI_Comm host = MPI_COMM_NULL;
+  int rank = 0;
+  int size = 1;
+  MPI_Win window = MPI_WIN_NULL;
+  std::size_t slot = 0;  // bytes of a batch that fit
+  std::vector<std::byte*> segments;
+  std::vector<int> place_of_neighbour;  // [neighbours] -> rank on this host, or -1
+
+  Board& board(int process) const { return *reinterpret_cast<Board*>(segments[static_cast<std::size_t>(process)]); }
+  std::uint64_t* offsets(int process) const {
+    return reinterpret_cast<std::uint64_t*>(segments[static_cast<std::size_t>(process)] + sizeof(Board));
+  }
+  std::size_t stride() const { return cache_line + slot; }
+  /// Where the batch from `from` to `to` of a meeting lies: eight bytes of size, and after a cache line the content.
+  std::byte* place(int from, int to, std::uint64_t meeting) const {
+    return segments[static_cast<std::size_t>(from)] + offsets(from)[to] + (meeting & 1) * stride();
+  }
+
+  ~SharedMemory() {
+    if (window != MPI_WIN_NULL) {
+      MPI_Win_unlock_all(window);
+      MPI_Win_free(&window);
+    }
+    MPI_Comm_free(&host);
+  }
+};
+
+WindowExchange::WindowExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options)
+    : group_(group), neighbours_(neighbours.begin(), neighbours.end()) {
+  for (const int neighbour : neighbours_)
+    WEFT_EXPECT(neighbour != group.rank() && neighbour >= 0 && neighbour < group.size(),
+                "neighbour {} of rank {} of {}", neighbour, group.rank(), group.size());
+  if (group_.size() > 1) join_hosts(options);
+}
+
+WindowExchange::~WindowExchange() {
+  // Alone in failing: the others may never come to free what is common.
+  if (std::uncaught_exceptions() > 0) {
+    static_cast<void>(shared_.release());
+    return;
+  }
+  if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
+}
+
+void WindowExchange::join_hosts(const Options& options) {
+  auto shared = std::make_unique<SharedMemory>();
+  MPI_Comm_split_type(group_.communicator(), MPI_COMM_TYPE_SHARED, group_.rank(), MPI_INFO_NULL, &shared->host);
+  if (options.processes_per_host > 0) {
+    MPI_Comm part = MPI_COMM_NULL;
+    MPI_Comm_rank(shared->host, &shared->rank);
+    MPI_Comm_split(shared->host, shared->rank / options.processes_per_host, shared->rank, &part);
+    MPI_Comm_free(&shared->host);
+    shared->host = part;
+  }
+  MPI_Comm_rank(shared->host, &shared->rank);
+  MPI_Comm_size(shared->host, &shared->size);
+  int smallest_host = shared->size;
+  MPI_Allreduce(MPI_IN_PLACE, &smallest_host, 1, MPI_INT, MPI_MIN, group_.communicator());
+  several_hosts_ = smallest_host < group_.size();
+  if (several_hosts_)
+    MPI_Comm_split(group_.communicator(), shared->rank == 0 ? 0 : MPI_UNDEFINED, group_.rank(), &leaders_);
+  // Processes that have a core of their own look again and again: waking up takes longer than most waits last.
+  patience_ = shares_cores(shared->size) ? 16 : 1 << 14;
+  shared_ = std::move(shared);
+  build_shared_memory(options.shared_bytes);
+}
+
+void WindowExchange::build_shared_memory(std::size_t bytes) {
+  SharedMemory& shared = *shared_;
+  MPI_Group all = MPI_GROUP_NULL;
+  MPI_Group here = MPI_GROUP_NULL;
+  MPI_Comm_group(group_.communicator(), &all);
+  MPI_Comm_group(shared.host, &here);
+  shared.place_of_neighbour.resize(neighbours_.size());
+  MPI_Group_translate_ranks(all, static_cast<int>(neighbours_.size()), neighbours_.data(), here,
+                            shared.place_of_neighbour.data());
+  MPI_Group_free(&all);
+  MPI_Group_free(&here);
+  std::uint64_t mine = 0;
+  for (int& place : shared.place_of_neighbour) {
+    if (place == MPI_UNDEFINED) place = -1;
+    if (place >= 0) mine += 2;
+  }
+  std::uint64_t slots = mine;
+  MPI_Allreduce(MPI_IN_PLACE, &slots, 1, MPI_UINT64_T, MPI_SUM, shared.host);
+  const std::size_t share = bytes / std::max<std::uint64_t>(slots, 1);
+  shared.slot = std::clamp(share / cache_line * cache_line, smallest_slot, largest_slot);
+
+  const std::size_t head = in_lines(sizeof(Board) + sizeof(std::uint64_t) * static_cast<std::size_t>(shared.size));
+  std::byte* segment = nullptr;
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(head + mine * shared.stride()), 1, MPI_INFO_NULL, shared.host, &segment,
+                          &shared.window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window);
+  shared.segments.resize(static_cast<std::size_t>(shared.size));
+  for (int process = 0; process < shared.size; ++process) {
+    MPI_Aint size = 0;
+    int unit = 0;
+    MPI_Win_shared_query(shared.window, process, &size, &unit, &shared.segments[static_cast<std::size_t>(process)]);
+  }
+  new (segment) Board();
+  std::uint64_t* offsets = shared.offsets(shared.rank);
+  std::fill(offsets, offsets + shared.size, 0);
+  std::size_t at = head;
+  for (const int place : shared.place_of_neighbour) {
+    if (place < 0) continue;
+    offsets[place] = at;
+    at += 2 * shared.stride();
+  }
+  MPI_Barrier(shared.host);
+}
+
+WindowVote WindowExchange::meet(const WindowVote& mine, std::span<std::vector<std::byte>> outgoing, const Take& take) {
+  WEFT_EXPECT(outgoing.size() == neighbours_.size(), "{} batches for {} neighbours", outgoing.size(),
+              neighbours_.size());
+  if (group_.size() == 1) return mine;
+  ++meetings_;
+  send(outgoing);
+  arrive(mine);
+  const WindowVote here = reduce_here();
+  const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
+  receive(take);
+  group_.finish_sends();
+  for (std::vector<std::byte>& batch : outgoing) batch.clear();
+  return all;
+}
+
+void WindowExchange::send(std::span<std::vector<std::byte>> outgoing) {
+  SharedMemory& shared = *shared_;
+  for (std::size_t i = 0; i < outgoing.size(); ++i) {
+    const std::vector<std::byte>& batch = outgoing[i];
+    const int place = shared.place_of_neighbour[i];
+    std::size_t here = 0;
+    if (place >= 0) {
+      std::byte* slot = shared.place(shared.rank, place, meetings_);
+      const std::uint64_t size = batch.size();
+      here = std::min(batch.size(), shared.slot);
+      std::memcpy(slot, &size, sizeof size);
+      if (here > 0) std::memcpy(slot + cache_line, batch.data(), here);
+      if (here == batch.size()) continue;
+    }
+    group_.send_batch(neighbours_[i], std::span(batch).subspan(here));
+    ++mpi_batches_;
+  }
+}
+
+// Comes to the meeting and waits until all of the host are there.
+void WindowExchange::arrive(const WindowVote& mine) {
+  SharedMemory& shared = *shared_;
+  Board& board = shared.board(shared.rank);
+  board.votes[meetings_ & 1] = mine;
+  std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
+  for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived);
+}
+
+void WindowExchange::wait_for(const std::uint64_t& counter) {
+  const std::atomic_ref reached(const_cast<std::uint64_t&>(counter));
+  if (reached.load(std::memory_order_acquire) >= meetings_) return;
+  const double start = seconds();
+  for (int look = 0; reached.load(std::memory_order_acquire) < meetings_; ++look) {
+    if (look < patience_)
+      relax();
+    else
+      sched_yield();
+  }
+  wait_seconds_ += seconds() - start;
+}
+
+WindowVote WindowExchange::reduce_here() const {
+  WindowVote all;
+  for (int process = 0; process < shared_->size; ++process)
+    all = together(all, shared_->board(process).votes[meetings_ & 1]);
+  return all;
+}
+
+WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
+  Board& first = shared_->board(0);
+  WindowVote& decision = first.decision[meetings_ & 1];
+  if (shared_->rank != 0) {
+    wait_for(first.decided);
+    return decision;
+  }
+  const double start = seconds();
+  // Wishes as negative numbers, so that one minimum does for all.
+  std::array<std::int64_t, 4> votes{here.next.ps(), here.stop ? -1 : 0, here.pause ? -1 : 0,
+                                    -static_cast<std::int64_t>(here.critical)};
+  MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_INT64_T, MPI_MIN, leaders_);
+  wait_seconds_ += seconds() - start;
+  decision = {Time::from_ps(votes[0]), votes[1] != 0, votes[2] != 0, static_cast<std::uint64_t>(-votes[3])};
+  std::atomic_ref(first.decided).store(meetings_, std::memory_order_release);
+  return decision;
+}
+
+void WindowExchange::receive(const Take& take) {
+  SharedMemory& shared = *shared_;
+  for (std::size_t i = 0; i < neighbours_.size(); ++i) {
+    const int place = shared.place_of_neighbour[i];
+    const double start = seconds();
+    if (place < 0) {
+      assembled_.clear();
+      group_.receive_batch(neighbours_[i], assembled_);
+      wait_seconds_ += seconds() - start;
+      if (!assembled_.empty()) take(i, assembled_);
+      continue;
+    }
+    const std::byte* slot = shared.place(place, shared.rank, meetings_);
+    std::uint64_t size = 0;
+    std::memcpy(&size, slot, sizeof size);
+    const std::byte* content = slot + cache_line;
+    if (size > shared.slot) {
+      assembled_.assign(content, content + shared.slot);
+      group_.receive_batch(neighbours_[i], assembled_);
+      wait_seconds_ += seconds() - start;
+      take(i, assembled_);
+    } else if (size > 0) {
+      take(i, {content, size});
+    }
+  }
+}
+
+}  // namespace weft

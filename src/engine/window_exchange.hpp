@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What processes do between two windows: hand packets over and agree on the next window, in one step.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/process_group.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// What a process says at the border between two windows; and, put together, what all of them have said.
+struct WindowVote {
+  Time next = Time::max();     ///< earliest thing to do, also of what is being handed over; min over processes
+  bool stop = false;           ///< end the run here; any
+  bool pause = false;          ///< do something together before the next window; any
+  std::uint64_t critical = 0;  ///< events on the longest chain of the last window; max
+};
+
+/// One meeting of all processes per window, which carries the batches for the neighbours too. Processes of one host
+/// meet in an MPI shared-memory window: each writes its vote and batches there and reads those of the others, twice the
+/// time of a cache miss per process. What does not fit there, and what goes to other hosts, travels as MPI messages;
+/// votes between hosts are reduced by one process per host.
+class WindowExchange {
+ public:
+  struct Options {
+    /// Memory of a host for batches, all of its processes together. OpenMPI keeps it in /dev/shm, of which containers
+    /// have 64 MiB by default.
+    std::size_t shared_bytes = std::size_t{32} << 20;
+    /// Act as if a host had no more processes than this (0: as many as there are): for tests of the other path.
+    int processes_per_host = 0;
+  };
+
+  /// Collective. `neighbours`: ranks with which batches are exchanged; both sides list each other, once.
+  WindowExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options);
+  WindowExchange(ProcessGroup& group, std::span<const int> neighbours) : WindowExchange(group, neighbours, Options()) {}
+  /// Collective, unless an exception is on its way.
+  ~WindowExchange();
+  WindowExchange(const WindowExchange&) = delete;
+  WindowExchange& operator=(const WindowExchange&) = delete;
+
+  /// Receives the batch of neighbours[i]; valid during the call.
+  using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
+  /// Collective. outgoing[i] goes to neighbours[i], and is empty afterwards. `take` is called for each batch that is
+  /// not empty, in the order of neighbours.
+  WindowVote meet(const WindowVote& mine, std::span<std::vector<std::byte>> outgoing, const Take& take);
+
+  /// Wall-clock seconds that this process has waited for others.
+  double wait_seconds() const { return wait_seconds_; }
+  /// Batches, or parts of them, that travelled as MPI messages.
+  std::uint64_t mpi_batches() const { return mpi_batches_; }
+
+ private:
+  struct SharedMemory;
+  struct Board;
+
+  void join_hosts(const Options& options);
+  void build_shared_memory(std::size_t bytes);
+  void send(std::span<std::vector<std::byte>> outgoing);
+  void arrive(const WindowVote& mine);
+  void wait_for(const std::uint64_t& counter);
+  WindowVote reduce_here() const;
+  WindowVote reduce_everywhere(const WindowVote& here);
+  void receive(const Take& take);
+
+  ProcessGroup& group_;
+  std::vector<int> neighbours_;
+  std::unique_ptr<SharedMemory> shared_;  // none if this process is alone on its host
+  MPI_Comm leaders_ = MPI_COMM_NULL;      // one process per host; null elsewhere
+  bool several_hosts_ = false;
+  int patience_ = 0;            // looks before the processor is yielded
+  std::uint64_t meetings_ = 0;  // so far, including the present one
+  std::vector<std::byte> assembled_;
+  std::uint64_t mpi_batches_ = 0;
+  double wait_seconds_ = 0;
+};
+
+}  // namespace weft
