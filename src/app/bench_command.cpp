@@ -40,7 +40,7 @@ Case run_weft(const std::string& name, unsigned k, std::uint64_t bytes_per_host,
               EngineChoice engine) {
   const Experiment experiment = read_experiment(Spec::parse(permutation_text(k, bytes_per_host), name), name, ".");
   Simulation simulation(experiment, group, engine);
-  const RunFacts facts = simulation.run([](Time) { return false; });
+  const RunFacts facts = simulation.run([](Time) { return Simulation::Look::go_on; });
   WEFT_EXPECT(simulation.unfinished_ranks() == 0, "benchmark {} is incomplete", name);
   return {name,
           experiment.topology->graph.host_count(),

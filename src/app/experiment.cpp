@@ -44,6 +44,19 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
   result.file = std::filesystem::path(path).stem().string() + ".h5";
   if (!spec) return result;
   if (const auto value = spec->find("file")) result.file = value->text();
+  const auto every = spec->find("message_sample");
+  if (every) result.messages.every = static_cast<std::uint64_t>(every->integer(1));
+  if (const auto value = spec->find("messages")) {
+    const std::string which = value->one_of({"all", "sampled", "none"});
+    if (every && which != "sampled")
+      throw every->error("found with messages: " + which + "; it belongs to messages: sampled");
+    if (which == "sampled" && !every) result.messages.every = 1000;
+    if (which == "none") result.messages.every = 0;
+  } else if (every) {
+    throw every->error("found without messages: sampled, to which it belongs");
+  }
+  if (const auto value = spec->find("rows_in_memory"))
+    result.rows_in_memory = static_cast<std::uint64_t>(value->integer(1));
   if (const auto value = spec->find("sampling")) {
     result.sampling = value->time();
     if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");

@@ -11,6 +11,7 @@
 #include "fabric/network_parameters.hpp"
 #include "graph/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
+#include "runtime/message_log.hpp"
 #include "schedule/workload.hpp"
 #include "support/spec.hpp"
 
@@ -26,8 +27,10 @@ struct PortName {
 /// The `output:` map.
 struct OutputOptions {
   std::string file;
-  Time sampling;            ///< interval of /links_series; 0: none
-  bool operations = false;  ///< write /operations
+  MessageSelection messages;               ///< which have a row in /messages
+  std::uint64_t rows_in_memory = 1 << 18;  ///< per MPI process; more are written to the file
+  Time sampling;                           ///< interval of /links_series; 0: none
+  bool operations = false;                 ///< write /operations
   std::vector<PortName> pcap;
 };
 

@@ -10,12 +10,12 @@
 #include "app/commands.hpp"
 #include "app/interrupt.hpp"
 #include "app/prepare.hpp"
+#include "app/recording.hpp"
 #include "app/summary.hpp"
 #include "app/version.hpp"
 #include "fabric/ns3_attributes.hpp"
 #include "fabric/ns3_view.hpp"
 #include "fabric/pcap_tap.hpp"
-#include "results/fingerprint.hpp"
 #include "results/hdf5_recorder.hpp"
 #include "support/progress.hpp"
 #include "units/text.hpp"
@@ -55,78 +55,6 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
                         {"balance", fmt::format("{:.4f}", partition.balance)},
                         {"lookahead", partition.cut_links > 0 ? to_text(simulation.fabric().lookahead()) : "none"}};
   return manifest;
-}
-
-std::vector<CollectiveInfo> collective_infos(const Workload& workload) {
-  std::vector<CollectiveInfo> infos;
-  for (const CollectiveCall& call : workload.calls())
-    infos.push_back({call.id, std::string(to_text(call.kind)), call.algorithm, call.label, call.communicator->size(),
-                     call.size.count(), bus_bandwidth_factor(call.kind, call.communicator->size())});
-  return infos;
-}
-
-std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric& fabric, Time simulated) {
-  const Topology& topology = *experiment.topology;
-  std::vector<LinkRecord> rows;
-  for (const LinkCounters& counters : fabric.link_counters()) {
-    const LinkId link(counters.directed_link / 2);
-    LinkRecord row;
-    row.id = counters.directed_link;
-    row.from = counters.from.value();
-    row.to = counters.to.value();
-    row.from_port = counters.from_port;
-    row.rate = counters.times.rate.bps();
-    row.delay = counters.times.delay.ps();
-    row.bytes = counters.bytes;
-    row.payload_bytes = counters.payload_bytes;
-    row.packets = counters.packets;
-    row.data_packets = counters.data_packets;
-    row.busy = counters.busy_ps;
-    row.peak_queue = counters.peak_queue_bytes;
-    row.mean_queue = simulated > Time() ? counters.queue_byte_ps / static_cast<double>(simulated.ps()) : 0;
-    row.from_name = topology.graph.name(counters.from);
-    row.to_name = topology.graph.name(counters.to);
-    row.link_class = topology.link_classes[topology.link_class[link.value()]];
-    rows.push_back(std::move(row));
-  }
-  return rows;
-}
-
-std::vector<LinkSample> link_samples(Fabric& fabric, Time end, Time interval) {
-  std::vector<LinkSample> rows;
-  for (const PortSample& sample : fabric.take_samples(end))
-    rows.push_back({sample.directed_link, sample.interval, (sample.interval + 1) * interval.ps(), sample.busy_ps,
-                    sample.queue_bytes});
-  return rows;
-}
-
-template <class Row>
-std::uint64_t sum_of(const std::vector<Row>& rows) {
-  return fingerprint_sum(std::span<const Row>(rows));
-}
-
-// Writes every table and gives the run's fingerprint.
-std::uint64_t record(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation,
-                     const RunFacts& facts) {
-  RunRecords& records = simulation.runtime().records();
-  auto links = link_records(experiment, simulation.fabric(), facts.simulated);
-  auto ranks = simulation.runtime().rank_records(facts.simulated);
-  const Time interval = experiment.output.sampling;
-  auto samples = link_samples(simulation.fabric(), facts.simulated, interval);
-  const std::uint64_t fingerprint =
-      simulation.group().sum(sum_of(records.messages) + sum_of(records.collectives) + sum_of(links) + sum_of(ranks));
-  recorder.write_outcome(facts.simulated.ps(), fingerprint);
-  recorder.write_messages(std::move(records.messages));
-  recorder.write_collectives(records.collectives, collective_infos(*experiment.workload));
-  recorder.write_links(std::move(links));
-  if (interval > Time()) recorder.write_link_series(std::move(samples), interval.ps());
-  recorder.write_ranks(std::move(ranks));
-  if (records.keep_operations) recorder.write_operations(std::move(records.operations));
-  recorder.write_run_quantity("wall_seconds", facts.wall_seconds, "s");
-  recorder.write_run_quantity("build_seconds", facts.build_seconds, "s");
-  recorder.write_run_quantity("events", static_cast<double>(facts.events), "1");
-  recorder.write_run_quantity("windows", static_cast<double>(facts.windows), "1");
-  return fingerprint;
 }
 
 void add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
@@ -203,6 +131,8 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   catch_interrupts();
   const WorkloadEstimate estimate = experiment.workload->estimate();
   Progress progress(group.rank() == 0 && !line.quiet);
+  Recording recording(recorder, experiment, simulation);
+  simulation.set_on_pause([&](Time now) { recording.write_portion(now); });
   const auto look = [&](Time now) {
     if (group.rank() == 0 && !line.quiet) {
       const double share = static_cast<double>(simulation.fabric().hosts().size()) /
@@ -211,7 +141,8 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
       progress.update(std::min(1.0, static_cast<double>(simulation.runtime().bytes_delivered()) / due),
                       fmt::format("{:.3f} ms simulated", now.seconds() * 1e3));
     }
-    return interrupted();
+    if (interrupted()) return Simulation::Look::stop;
+    return recording.portion_due() ? Simulation::Look::pause : Simulation::Look::go_on;
   };
   const RunFacts facts = simulation.run(look);
   if (!facts.interrupted && simulation.unfinished_ranks() > 0) {
@@ -224,7 +155,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   summary.collective_count = experiment.workload->calls().size();
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
                                            collective_infos(*experiment.workload));
-  summary.fingerprint = record(recorder, experiment, simulation, facts);
+  summary.fingerprint = recording.write_rest(facts);
   recorder.finish(!facts.interrupted);
   summary.experiment = experiment.path;
   summary.engine = line.engine == EngineChoice::weft ? "weft" : "ns3-default";

@@ -5,8 +5,6 @@
 
 #include <ns3/simulator.h>
 
-#include "engine/parallel_simulator_impl.hpp"
-
 namespace weft {
 namespace {
 
@@ -15,9 +13,9 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others.
-void poll(const std::function<bool(Time)>* look, ns3::Time interval, bool* interrupted) {
+void poll(const Simulation::Looker* look, ns3::Time interval, bool* interrupted) {
   if (ns3::Simulator::IsFinished()) return;
-  *interrupted = (*look)(Time::from_ps(ns3::Simulator::Now().GetTimeStep()));
+  *interrupted = (*look)(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
   if (*interrupted)
     ns3::Simulator::Stop();
   else
@@ -40,14 +38,15 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
                                      *experiment.routing, experiment.seed,
                                      engine == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events);
   if (experiment.output.sampling > Time()) fabric_->set_sampling(experiment.output.sampling);
-  runtime_ = std::make_unique<Runtime>(*experiment.workload, *fabric_, experiment.output.operations);
+  runtime_ = std::make_unique<Runtime>(*experiment.workload, *fabric_, experiment.output.messages,
+                                       experiment.output.operations);
   fabric_->set_client(runtime_.get());
   build_seconds_ = seconds_since(start);
 }
 
 Simulation::~Simulation() { ns3::Simulator::Destroy(); }
 
-RunFacts Simulation::run(const std::function<bool(Time)>& look) {
+RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;
   facts.build_seconds = build_seconds_;
   fabric_->settle_links(group_);
@@ -68,11 +67,11 @@ RunFacts Simulation::run(const std::function<bool(Time)>& look) {
   return facts;
 }
 
-void Simulation::run_windows(const std::function<bool(Time)>& look, RunFacts& facts) {
+void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
   engine->attach(fabric_.get());
-  engine->set_between_windows(
-      [&look](Time now) { return look(now) ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on; });
+  engine->set_between_windows(look);
+  engine->set_on_pause(on_pause_);
   ns3::Simulator::Run();
   facts.interrupted = engine->stopped();
   facts.windows = engine->windows();
@@ -81,7 +80,7 @@ void Simulation::run_windows(const std::function<bool(Time)>& look, RunFacts& fa
   engine->attach(nullptr);
 }
 
-void Simulation::run_reference(const std::function<bool(Time)>& look, RunFacts& facts) {
+void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(fabric_->lookahead().ps()));
   ns3::Simulator::Schedule(interval, &poll, &look, interval, &facts.interrupted);
   ns3::Simulator::Run();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/experiment.hpp"
+#include "engine/parallel_simulator_impl.hpp"
 #include "engine/process_group.hpp"
 #include "fabric/fabric.hpp"
 #include "graph/partition.hpp"
@@ -31,6 +32,15 @@ struct RunFacts {
   std::uint64_t windows = 0;
   std::uint64_t critical_events = 0;  ///< events / this: how many MPI ranks could work at the same time
   double wait_seconds = 0;            ///< of this process for others
+
+  double hops_per_window() const {
+    return windows == 0 ? 0 : static_cast<double>(packet_hops) / static_cast<double>(windows);
+  }
+  /// Events per event of the busiest node of each window: beyond that many MPI processes there is nothing to gain. 0 if
+  /// not known (ns-3's own engine).
+  double parallelism() const {
+    return critical_events == 0 ? 0 : static_cast<double>(events) / static_cast<double>(critical_events);
+  }
 };
 
 /// Builds this process's part and runs it. Collective over the group in every function.
@@ -44,21 +54,26 @@ class Simulation {
   const Partition& partition() const { return partition_; }
   ProcessGroup& group() { return group_; }
 
-  /// `look` is called now and then with the simulated time; if it returns true on any process, the run is interrupted.
-  /// Throws InternalError if conservation is broken. Call once.
-  RunFacts run(const std::function<bool(Time)>& look);
+  using Look = ParallelSimulatorImpl::Look;
+  using Looker = std::function<Look(Time)>;
+  /// `look` is called now and then with the simulated time: `stop` on any process interrupts the run, `pause` on any
+  /// has all call what set_on_pause() has set (not under ns-3's own engine, which does not know when everything before
+  /// a time has happened). Throws InternalError if conservation is broken. Call once.
+  RunFacts run(const Looker& look);
+  void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// Ranks of the job, on all processes, that have not done all they should. 0: complete.
   std::uint64_t unfinished_ranks() const;
 
  private:
-  void run_windows(const std::function<bool(Time)>& look, RunFacts& facts);
-  void run_reference(const std::function<bool(Time)>& look, RunFacts& facts);
+  void run_windows(const Looker& look, RunFacts& facts);
+  void run_reference(const Looker& look, RunFacts& facts);
 
   ProcessGroup group_;
   EngineChoice engine_;
   Partition partition_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<Runtime> runtime_;
+  std::function<void(Time)> on_pause_;
   double build_seconds_ = 0;
 };
 

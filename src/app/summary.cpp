@@ -111,7 +111,9 @@ std::string summary_json(const Summary& summary) {
                       {"balance", summary.partition.balance},
                       {"lookahead_ps", summary.partition.cut_links > 0 ? summary.partition.lookahead.ps() : 0},
                       {"windows", summary.facts.windows},
-                      {"wait_seconds", summary.facts.wait_seconds}};
+                      {"packet_hops_per_window", summary.facts.hops_per_window()},
+                      {"wait_seconds", summary.facts.wait_seconds},
+                      {"parallelism", summary.facts.parallelism()}};
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["collective_count"] = summary.collective_count;
   json["collectives"] = nlohmann::ordered_json::array();
@@ -134,11 +136,15 @@ std::string summary_table(const Summary& summary) {
                                in_unit(static_cast<double>(summary.facts.bytes_delivered), "B")));
   std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
   if (summary.mpi_ranks > 1)
-    processes += fmt::format(
-        ", {} partition, {} links cut, lookahead {}, {} windows, {:.0f} % waiting", summary.partition.method,
-        summary.partition.cut_links, summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
-        summary.facts.windows, 100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
+    processes += fmt::format(", {} partition, {} links cut, lookahead {}, {:.0f} % waiting", summary.partition.method,
+                             summary.partition.cut_links,
+                             summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
+                             100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
   line("MPI ranks", processes + ")");
+  if (summary.facts.critical_events > 0)
+    line("parallelism",
+         fmt::format("{:.3g} events per event of the busiest node; {:.3g} packet-hops in each of {} windows",
+                     summary.facts.parallelism(), summary.facts.hops_per_window(), summary.facts.windows));
   line("fingerprint", fmt::format("{:016x}", summary.fingerprint));
   line("results", summary.output);
   return text + collective_lines(summary);

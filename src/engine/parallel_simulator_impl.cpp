@@ -156,8 +156,8 @@ void ParallelSimulatorImpl::Run() {
     const WindowVote agreed = meet(border, begin);
     stop_ = agreed.stop;
     critical_events_ += agreed.critical;
-    if (agreed.pause && on_pause_) on_pause_(agreed.next);
     if (agreed.stop || agreed.next == Time::max()) break;
+    if (agreed.pause && on_pause_) on_pause_(agreed.next);
     begin = agreed.next;
     Time end = Time::max();
     if (data_path_ != nullptr) {

@@ -82,8 +82,7 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// and interrupts. `stop` on any process ends the Run() of all before that window; `pause` on any has all call what
   /// set_on_pause() has set.
   void set_between_windows(std::function<Look(Time begin)> look) { between_windows_ = std::move(look); }
-  /// Called by all processes together, with the time before which everything has happened everywhere; Time::max() at
-  /// the end.
+  /// Called by all processes together, with the time before which everything has happened everywhere. Not at the end.
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from
   /// there sees both in GetContext() and Now().

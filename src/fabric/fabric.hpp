@@ -152,6 +152,10 @@ class Fabric final : public DataPath {
   std::vector<LinkCounters> link_counters() const;
   /// Samples up to `end`, closing the last interval there. Moves them out.
   std::vector<PortSample> take_samples(Time end);
+  /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out.
+  std::vector<PortSample> take_closed_samples(Time now);
+  std::size_t samples_held() const { return samples_.size(); }
+  std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
   std::uint64_t messages_in_flight() const { return messages_.live(); }
   /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError
   /// otherwise. Collective.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What is read from the fabric when a run has ended.
 #include <cstring>
+#include <utility>
 
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
@@ -47,12 +48,15 @@ std::vector<LinkCounters> Fabric::link_counters() const {
 }
 
 std::vector<PortSample> Fabric::take_samples(Time end) {
-  if (sampling_ != 0) {
-    // One boundary at or after the end closes the last interval.
-    const std::int64_t last = (end.ps() + sampling_ - 1) / sampling_ * sampling_;
-    for (OutputPort& port : outputs_) flush_samples(port, last);
-  }
-  return std::move(samples_);
+  if (sampling_ == 0) return {};
+  // One boundary at or after the end closes the last interval.
+  return take_closed_samples(Time::from_ps((end.ps() + sampling_ - 1) / sampling_ * sampling_));
+}
+
+std::vector<PortSample> Fabric::take_closed_samples(Time now) {
+  for (OutputPort& port : outputs_)
+    if (now.ps() >= port.next_sample) flush_samples(port, now.ps());
+  return std::exchange(samples_, {});
 }
 
 void Fabric::check_conservation(ProcessGroup& group) {

@@ -29,18 +29,26 @@ void expect_countable(MPI_Comm comm, std::uint64_t rows) {
   });
 }
 
-/// Owner of a key's first word. `words` = largest word + 1.
+/// Owner of a key's first word: equal parts of the range from the least to the largest. `words` = their number.
 struct Blocks {
+  std::uint64_t least;
   unsigned __int128 words;
   unsigned __int128 processes;
-  std::size_t owner(std::uint64_t word) const { return static_cast<std::size_t>(word * processes / words); }
+  std::size_t owner(std::uint64_t word) const { return static_cast<std::size_t>((word - least) * processes / words); }
 };
 
 Blocks agree_on_blocks(MPI_Comm comm, const PackedRows& rows, int processes) {
+  std::uint64_t least = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t largest = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) largest = std::max(largest, key_of(rows.row(i)).first);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const std::uint64_t word = key_of(rows.row(i)).first;
+    least = std::min(least, word);
+    largest = std::max(largest, word);
+  }
+  MPI_Allreduce(MPI_IN_PLACE, &least, 1, MPI_UINT64_T, MPI_MIN, comm);
   MPI_Allreduce(MPI_IN_PLACE, &largest, 1, MPI_UINT64_T, MPI_MAX, comm);
-  return {static_cast<unsigned __int128>(largest) + 1, static_cast<unsigned __int128>(processes)};
+  const auto words = static_cast<unsigned __int128>(largest) + 1 - least;  // of no use if there are no rows
+  return {least, words, static_cast<unsigned __int128>(processes)};
 }
 
 }  // namespace

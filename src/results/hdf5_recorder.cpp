@@ -232,6 +232,7 @@ void Hdf5Recorder::finish(bool complete) {
 }
 
 void Hdf5Recorder::close_file() {
+  for (OpenTable* open : {&messages_, &series_}) *open = OpenTable();  // an interrupted run leaves them open
   together([&] {
     const hid_t file = file_.release();
     hdf5::check(H5Fclose(file), "cannot close the file");

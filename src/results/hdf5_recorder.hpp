@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <hdf5.h>
@@ -38,18 +39,27 @@ class Hdf5Recorder {
   void write_run_quantity(const std::string& name, double value, const std::string& unit);
   void write_run_fact(const std::string& name, const std::string& value);
   /// Simulated time in ps at the end of the run, and the run's fingerprint (summed over all processes). Before
-  /// write_links() and write_link_series(), which need the former.
+  /// write_links(), which needs the former.
   void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
 
-  // Each at most once. A table that is not written is absent from the file; one without rows has columns of length 0.
-  void write_messages(std::vector<MessageRecord> rows);
+  // A table that is not written is absent from the file; one without rows has columns of length 0.
+
+  // In portions, so that a run need not keep all rows: each holds what happened since the last one, so that no row of a
+  // portion comes before one of an earlier portion in the table's order of time. `last`: there will be no more.
+  void append_messages(std::vector<MessageRecord> rows, bool last);
+  /// `interval` is the sampling interval in ps. `end`: an interval that lasts longer is cut there; with the last
+  /// portion the simulated time of the run.
+  void append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end, bool last);
+
+  // Each at most once.
   /// `all` is the same on every process; `parts` are those of the process's own ranks.
   void write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all);
   void write_links(std::vector<LinkRecord> rows);
-  /// `interval` is the sampling interval in ps. An interval that lasts longer than the run is cut at its end.
-  void write_link_series(std::vector<LinkSample> rows, std::int64_t interval);
   void write_ranks(std::vector<RankRecord> rows);
   void write_operations(std::vector<OperationRecord> rows);
+  /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/run/parallel.
+  void write_processes(std::vector<ProcessRecord> rows,
+                       const std::vector<std::tuple<std::string, double, std::string>>& facts);
 
   /// Closes the file and gives it its final name, replacing an older file. `complete` false marks the results of an
   /// interrupted run.
@@ -58,11 +68,21 @@ class Hdf5Recorder {
   const std::string& path() const { return path_; }
 
  private:
+  /// A table in the making.
+  struct OpenTable {
+    TableInfo info;
+    hdf5::Handle group;
+    std::vector<hdf5::Handle> columns;
+    std::uint64_t rows = 0;
+  };
   template <class Row>
   void write_table(const Table<Row>& table, std::vector<Row> rows);
-  void write_rows(const TableInfo& table, PackedRows rows);
-  void write_column(hid_t group, const ColumnInfo& column, std::size_t offset, const PackedRows& rows,
-                    const std::vector<std::uint64_t>& order, std::uint64_t first_row, std::uint64_t all_rows);
+  template <class Row>
+  void append_table(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, bool last);
+  void append_rows(OpenTable& open, PackedRows rows, bool last);
+  void create_columns(OpenTable& open, std::uint64_t rows, bool final);
+  void write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
+                    const std::vector<std::uint64_t>& order, std::uint64_t first_row);
   void write_text(hid_t group, const std::string& name, const std::string& text, const std::string& description);
   void create_file();
   void close_file();
@@ -85,6 +105,8 @@ class Hdf5Recorder {
   std::string path_;
   std::string partial_path_;
   hdf5::Handle file_;
+  OpenTable messages_;
+  OpenTable series_;
   std::int64_t simulated_time_ = -1;
   bool finished_ = false;
 };

@@ -50,60 +50,95 @@ void gather_cells(const PackedRows& rows, const std::vector<std::uint64_t>& orde
 
 template <class Row>
 void Hdf5Recorder::write_table(const Table<Row>& table, std::vector<Row> rows) {
-  std::vector<std::uint64_t> widths = longest_texts(table, rows);
-  MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
-  const TableInfo info = describe(table, widths);
-  PackedRows packed;
-  together([&] { packed = pack(table, info, rows); });
-  std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
-  write_rows(info, std::move(packed));
+  OpenTable open;
+  append_table(open, table, std::move(rows), true);
 }
 
-void Hdf5Recorder::write_rows(const TableInfo& table, PackedRows rows) {
-  WEFT_EXPECT(!finished_, "table '{}' after the end of '{}'", table.name, path_);
+template <class Row>
+void Hdf5Recorder::append_table(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, bool last) {
+  if (!open.group) {
+    std::vector<std::uint64_t> widths = longest_texts(table, rows);
+    MPI_Allreduce(MPI_IN_PLACE, widths.data(), static_cast<int>(widths.size()), MPI_UINT64_T, MPI_MAX, comm_);
+    open.info = describe(table, widths);
+    // The texts of later portions are not known.
+    WEFT_EXPECT(last || *std::max_element(widths.begin(), widths.end()) == 0, "table '{}' has texts", table.name);
+  }
+  PackedRows packed;
+  together([&] { packed = pack(table, open.info, rows); });
+  std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
+  append_rows(open, std::move(packed), last);
+}
+
+void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last) {
+  WEFT_EXPECT(!finished_, "table '{}' after the end of '{}'", open.info.name, path_);
   rows = exchange(comm_, rows);
   std::vector<std::uint64_t> order;
-  together([&] { order = order_by_key(rows, table.name); });
+  together([&] { order = order_by_key(rows, open.info.name); });
   const std::uint64_t mine = rows.size();
   std::uint64_t all = 0;
   std::uint64_t first = 0;  // stays 0 on process 0, where MPI_Exscan leaves it alone
   MPI_Allreduce(&mine, &all, 1, MPI_UINT64_T, MPI_SUM, comm_);
   MPI_Exscan(&mine, &first, 1, MPI_UINT64_T, MPI_SUM, comm_);
-  hdf5::Handle group;
-  together([&] {
-    group = hdf5::create_group(file_.get(), table.name);
-    hdf5::write_attribute(group.get(), "description", table.description);
-    hdf5::write_attribute(group.get(), "rows", all);
-  });
+  if (!open.group)
+    create_columns(open, all, last);
+  else if (all > 0)
+    together([&] {
+      const hsize_t extent = open.rows + all;
+      for (const hdf5::Handle& column : open.columns)
+        hdf5::check(H5Dset_extent(column.get(), &extent), "cannot extend a data set");
+    });
   std::size_t offset = PackedRows::key_width;
-  for (const ColumnInfo& column : table.columns) {
-    write_column(group.get(), column, offset, rows, order, first, all);
-    offset += column.width;
+  for (std::size_t c = 0; c < open.columns.size() && all > 0; ++c) {
+    write_column(open, c, offset, rows, order, open.rows + first);
+    offset += open.info.columns[c].width;
   }
+  open.rows += all;
+  together([&] { hdf5::write_attribute(open.group.get(), "rows", open.rows); });
   flush();
+  if (last) {
+    open.columns.clear();
+    open.group.reset();
+  }
 }
 
-void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size_t offset, const PackedRows& rows,
-                                const std::vector<std::uint64_t>& order, std::uint64_t first_row,
-                                std::uint64_t all_rows) {
-  hdf5::Handle dataset;
+// A table that is written in one go lies in one piece; others grow by chunks.
+void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool final) {
+  constexpr hsize_t rows_per_chunk = 1 << 16;
+  together([&] {
+    open.group = hdf5::create_group(file_.get(), open.info.name);
+    hdf5::write_attribute(open.group.get(), "description", open.info.description);
+    const hdf5::Handle properties = hdf5::dataset_properties();
+    if (!final)
+      hdf5::check(H5Pset_chunk(properties.get(), 1, &rows_per_chunk), "cannot choose the layout of a data set");
+    const hsize_t extent = rows;
+    const hsize_t most = final ? rows : H5S_UNLIMITED;
+    const hdf5::Handle space(H5Screate_simple(1, &extent, &most), H5Sclose, "cannot make a dataspace");
+    for (const ColumnInfo& column : open.info.columns) {
+      const hdf5::Handle type = hdf5::file_type(column);
+      hdf5::Handle& dataset =
+          open.columns.emplace_back(H5Dcreate2(open.group.get(), column.name.c_str(), type.get(), space.get(),
+                                               H5P_DEFAULT, properties.get(), H5P_DEFAULT),
+                                    H5Dclose, "cannot make a data set");
+      hdf5::write_attribute(dataset.get(), "unit", column.unit);
+      hdf5::write_attribute(dataset.get(), "description", column.description);
+    }
+  });
+}
+
+void Hdf5Recorder::write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
+                                const std::vector<std::uint64_t>& order, std::uint64_t first_row) {
+  const ColumnInfo& info = open.info.columns[column];
+  const hid_t dataset = open.columns[column].get();
   hdf5::Handle in_file;
   hdf5::Handle in_memory;
   hdf5::Handle transfer;
   together([&] {
-    const hdf5::Handle properties = hdf5::dataset_properties();
-    const hdf5::Handle type = hdf5::file_type(column);
-    in_file = simple_space(all_rows);
-    in_memory = hdf5::memory_type(column);
+    in_file = hdf5::Handle(H5Dget_space(dataset), H5Sclose, "cannot look at a data set");
+    in_memory = hdf5::memory_type(info);
     transfer = collective_transfer();
-    dataset = hdf5::Handle(
-        H5Dcreate2(group, column.name.c_str(), type.get(), in_file.get(), H5P_DEFAULT, properties.get(), H5P_DEFAULT),
-        H5Dclose, "cannot make a data set");
-    hdf5::write_attribute(dataset.get(), "unit", column.unit);
-    hdf5::write_attribute(dataset.get(), "description", column.description);
   });
   // Every process takes part in every round, with no rows if it has none left.
-  const std::size_t rows_per_round = std::max<std::size_t>(write_limit / column.width, 1);
+  const std::size_t rows_per_round = std::max<std::size_t>(write_limit / info.width, 1);
   std::uint64_t rounds = (order.size() + rows_per_round - 1) / rows_per_round;
   MPI_Allreduce(MPI_IN_PLACE, &rounds, 1, MPI_UINT64_T, MPI_MAX, comm_);
   std::vector<std::byte> cells;
@@ -111,14 +146,13 @@ void Hdf5Recorder::write_column(hid_t group, const ColumnInfo& column, std::size
     together([&] {
       const std::size_t begin = std::min(order.size(), round * rows_per_round);
       const std::size_t count = std::min(order.size() - begin, rows_per_round);
-      gather_cells(rows, order, begin, count, offset, column.width, cells);
+      gather_cells(rows, order, begin, count, offset, info.width, cells);
       select_rows(in_file.get(), first_row + begin, count);
       const hdf5::Handle memory_space = simple_space(std::max<std::uint64_t>(count, 1));
       select_rows(memory_space.get(), 0, count);
-      cells.resize(std::max(cells.size(), column.width));  // HDF5 wants a buffer even for no rows
-      hdf5::check(
-          H5Dwrite(dataset.get(), in_memory.get(), memory_space.get(), in_file.get(), transfer.get(), cells.data()),
-          "cannot write rows (is the disk full?)");
+      cells.resize(std::max(cells.size(), info.width));  // HDF5 wants a buffer even for no rows
+      hdf5::check(H5Dwrite(dataset, in_memory.get(), memory_space.get(), in_file.get(), transfer.get(), cells.data()),
+                  "cannot write rows (is the disk full?)");
     });
   }
 }
@@ -143,7 +177,21 @@ void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::s
   });
 }
 
-void Hdf5Recorder::write_messages(std::vector<MessageRecord> rows) { write_table(message_table(), std::move(rows)); }
+void Hdf5Recorder::append_messages(std::vector<MessageRecord> rows, bool last) {
+  append_table(messages_, message_table(), std::move(rows), last);
+}
+
+void Hdf5Recorder::append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end,
+                                      bool last) {
+  WEFT_EXPECT(interval > 0, "sampling interval {} ps", interval);
+  const bool first = !series_.group;
+  append_table(series_, link_series_table(interval, end), std::move(rows), last);
+  if (!first) return;
+  together([&] {
+    const hdf5::Handle group(H5Gopen2(file_.get(), "links_series", H5P_DEFAULT), H5Gclose, "no series");
+    hdf5::write_quantity(group.get(), "interval", interval, "ps");
+  });
+}
 
 void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all) {
   write_table(collective_table(), reduce_owned_collectives(comm_, parts, all));
@@ -154,20 +202,23 @@ void Hdf5Recorder::write_links(std::vector<LinkRecord> rows) {
   write_table(link_table(simulated_time_), std::move(rows));
 }
 
-void Hdf5Recorder::write_link_series(std::vector<LinkSample> rows, std::int64_t interval) {
-  WEFT_EXPECT(interval > 0, "sampling interval {} ps", interval);
-  WEFT_EXPECT(simulated_time_ >= 0, "write_outcome() must come before write_link_series() ({} rows)", rows.size());
-  write_table(link_series_table(interval, simulated_time_), std::move(rows));
-  together([&] {
-    const hdf5::Handle group(H5Gopen2(file_.get(), "links_series", H5P_DEFAULT), H5Gclose, "no series");
-    hdf5::write_quantity(group.get(), "interval", interval, "ps");
-  });
-}
-
 void Hdf5Recorder::write_ranks(std::vector<RankRecord> rows) { write_table(rank_table(), std::move(rows)); }
 
 void Hdf5Recorder::write_operations(std::vector<OperationRecord> rows) {
   write_table(operation_table(), std::move(rows));
+}
+
+void Hdf5Recorder::write_processes(std::vector<ProcessRecord> rows,
+                                   const std::vector<std::tuple<std::string, double, std::string>>& facts) {
+  write_table(process_table(), std::move(rows));
+  std::vector<double> values;
+  for (const auto& [name, value, unit] : facts) values.push_back(value);
+  MPI_Bcast(values.data(), static_cast<int>(values.size()), MPI_DOUBLE, 0, comm_);
+  together([&] {
+    const hdf5::Handle group(H5Gopen2(file_.get(), process_table().name.c_str(), H5P_DEFAULT), H5Gclose, "no table");
+    for (std::size_t i = 0; i < facts.size(); ++i)
+      hdf5::write_quantity(group.get(), std::get<0>(facts[i]), values[i], std::get<2>(facts[i]));
+  });
 }
 
 }  // namespace weft

@@ -100,4 +100,17 @@ struct OperationRecord {
   std::string label;
 };
 
+/// One MPI process of the run.
+struct ProcessRecord {
+  std::uint32_t process = 0;
+  std::uint32_t nodes = 0;  ///< that it simulates
+  std::uint32_t hosts = 0;  ///< of them
+  std::uint64_t packet_hops = 0;
+  std::uint64_t events = 0;
+  double wait = 0;           ///< seconds that it waited for others
+  double wait_share = 0;     ///< of the wall time of the run
+  std::uint64_t memory = 0;  ///< bytes of nodes, ports, queues and packets
+  std::uint64_t peak = 0;    ///< bytes of the process, its largest resident set
+};
+
 }  // namespace weft

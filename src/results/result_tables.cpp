@@ -27,9 +27,9 @@ std::int64_t end_of(const LinkSample& sample, std::int64_t simulated_time) {
 Table<MessageRecord> message_table() {
   using Row = MessageRecord;
   return {"messages",
-          "One row per delivered message, in ascending order of id",
+          "One row per delivered message, in ascending order of (delivered, id)",
           [](const Row& row) {
-            return RowKey{row.id >> 32, row.id};
+            return RowKey{static_cast<std::uint64_t>(row.delivered), row.id};
           },
           {
               column<Row>("id", "id", "source << 32 | number of the message at its source", &Row::id),
@@ -110,9 +110,9 @@ Table<LinkRecord> link_table(std::int64_t simulated_time) {
 Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulated_time) {
   using Row = LinkSample;
   return {"links_series",
-          "One row per direction of a link and sampling interval, in ascending order of (link, interval)",
+          "One row per direction of a link and sampling interval, in ascending order of (interval, link)",
           [](const Row& row) {
-            return RowKey{row.link, row.interval};
+            return RowKey{row.interval, row.link};
           },
           {
               column<Row>("link", "id", "/links/id", &Row::link),
@@ -166,6 +166,26 @@ Table<OperationRecord> operation_table() {
               column<Row>("collective", "id", "collective it is a part of, -1 if none",
                           [](const Row& row) { return collective_or_none(row.collective); }),
               column<Row>("label", "text", "name in the workload", &Row::label),
+          }};
+}
+
+Table<ProcessRecord> process_table() {
+  using Row = ProcessRecord;
+  return {"manifest/run/parallel",
+          "One row per MPI process",
+          [](const Row& row) {
+            return RowKey{row.process, 0};
+          },
+          {
+              column<Row>("process", "id", "rank of the MPI process", &Row::process),
+              column<Row>("nodes", "1", "nodes that it simulates", &Row::nodes),
+              column<Row>("hosts", "1", "hosts among them", &Row::hosts),
+              column<Row>("packet_hops", "1", "packets sent by its nodes", &Row::packet_hops),
+              column<Row>("events", "1", "arrivals, timers and decisions of its nodes", &Row::events),
+              column<Row>("wait", "s", "time that it waited for other processes", &Row::wait),
+              column<Row>("wait_share", "1", "of the wall time of the run", &Row::wait_share),
+              column<Row>("memory", "B", "its nodes, ports, queues and packets", &Row::memory),
+              column<Row>("peak_memory", "B", "its largest resident set", &Row::peak),
           }};
 }
 

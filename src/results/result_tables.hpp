@@ -19,4 +19,6 @@ Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulate
 Table<RankRecord> rank_table();
 Table<OperationRecord> operation_table();
 
+Table<ProcessRecord> process_table();
+
 }  // namespace weft

@@ -211,7 +211,9 @@ void RankExecutor::on_message(Time now, const Message& message) {
   row.packets = message.packets;
   row.collective = message.collective;
   row.tag = message.tag;
-  records_.messages.push_back(row);
+  records_.messages.add(row);
+  ++records_.messages_delivered;
+  records_.bytes_delivered += message.bytes;
   if (message.collective != no_collective) {
     receive_connection(message.communicator, message.channel, message.source)
         .arrived.push_back({message.bytes, message.collective, message.queue_pair});

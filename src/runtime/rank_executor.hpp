@@ -14,13 +14,16 @@
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
+#include "runtime/message_log.hpp"
 #include "schedule/program.hpp"
 
 namespace weft {
 
 /// What the executors of a process write down.
 struct RunRecords {
-  std::vector<MessageRecord> messages;
+  MessageLog messages;
+  std::uint64_t messages_delivered = 0;
+  std::int64_t bytes_delivered = 0;
   std::vector<CollectivePart> collectives;
   std::vector<OperationRecord> operations;
   bool keep_operations = false;

@@ -8,8 +8,8 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 
 }  // namespace
 
-Runtime::Runtime(const Workload& workload, Fabric& fabric, bool keep_operations) {
-  records_.keep_operations = keep_operations;
+Runtime::Runtime(const Workload& workload, Fabric& fabric, MessageSelection messages, bool keep_operations)
+    : records_{MessageLog(messages), 0, 0, {}, {}, keep_operations} {
   for (const std::uint32_t host : fabric.hosts()) {
     if (host >= workload.ranks()) continue;
     if (executor_of_host_.size() <= host) executor_of_host_.resize(host + 1, no_slot);
@@ -61,18 +61,6 @@ std::vector<std::string> Runtime::waiting(std::size_t most) const {
 std::uint64_t Runtime::operations_done() const {
   std::uint64_t total = 0;
   for (const auto& executor : executors_) total += executor->operations_done();
-  return total;
-}
-
-std::int64_t Runtime::bytes_delivered() const {
-  std::int64_t total = 0;
-  for (const auto& row : rank_records(Time())) total += row.bytes_received;
-  return total;
-}
-
-std::uint64_t Runtime::messages_delivered() const {
-  std::uint64_t total = 0;
-  for (const auto& row : rank_records(Time())) total += row.messages_received;
   return total;
 }
 

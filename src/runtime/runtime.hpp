@@ -18,7 +18,7 @@ namespace weft {
 class Runtime final : public HostClient {
  public:
   /// Takes the programs of the ranks whose hosts `fabric` owns, and sets a timer that starts each at time 0.
-  Runtime(const Workload& workload, Fabric& fabric, bool keep_operations);
+  Runtime(const Workload& workload, Fabric& fabric, MessageSelection messages, bool keep_operations);
 
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
   void on_message(std::uint32_t host, Time now, const Message& message) override;
@@ -32,8 +32,8 @@ class Runtime final : public HostClient {
   /// What they wait for, at most `most` lines, in rank order.
   std::vector<std::string> waiting(std::size_t most) const;
   std::uint64_t operations_done() const;
-  std::int64_t bytes_delivered() const;
-  std::uint64_t messages_delivered() const;
+  std::int64_t bytes_delivered() const { return records_.bytes_delivered; }
+  std::uint64_t messages_delivered() const { return records_.messages_delivered; }
 
  private:
   RankExecutor& executor(std::uint32_t host) { return *executors_[executor_of_host_[host]]; }

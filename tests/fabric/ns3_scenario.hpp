@@ -48,10 +48,10 @@ struct Scenario {
   const ClusterGraph& graph() const { return experiment.topology->graph; }
   const NetworkParameters& network() const { return experiment.network; }
   void run() {
-    facts = simulation.run([](Time) { return false; });
+    facts = simulation.run([](Time) { return Simulation::Look::go_on; });
     EXPECT_EQ(simulation.unfinished_ranks(), 0U);
   }
-  std::vector<MessageRecord>& messages() { return simulation.runtime().records().messages; }
+  const std::vector<MessageRecord>& messages() { return simulation.runtime().records().messages.rows(); }
   LinkCounters counters(NodeId node, std::uint32_t port) {
     for (const LinkCounters& counters : fabric().link_counters())
       if (counters.from == node && counters.from_port == port) return counters;

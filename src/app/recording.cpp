@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/recording.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <tuple>
+
+#include <sys/resource.h>
+
+#include "results/fingerprint.hpp"
+
+namespace weft {
+namespace {
+
+std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric& fabric, Time simulated) {
+  const Topology& topology = *experiment.topology;
+  std::vector<LinkRecord> rows;
+  for (const LinkCounters& counters : fabric.link_counters()) {
+    const LinkId link(counters.directed_link / 2);
+    LinkRecord row;
+    row.id = counters.directed_link;
+    row.from = counters.from.value();
+    row.to = counters.to.value();
+    row.from_port = counters.from_port;
+    row.rate = counters.times.rate.bps();
+    row.delay = counters.times.delay.ps();
+    row.bytes = counters.bytes;
+    row.payload_bytes = counters.payload_bytes;
+    row.packets = counters.packets;
+    row.data_packets = counters.data_packets;
+    row.busy = counters.busy_ps;
+    row.peak_queue = counters.peak_queue_bytes;
+    row.mean_queue = simulated > Time() ? counters.queue_byte_ps / static_cast<double>(simulated.ps()) : 0;
+    row.from_name = topology.graph.name(counters.from);
+    row.to_name = topology.graph.name(counters.to);
+    row.link_class = topology.link_classes[topology.link_class[link.value()]];
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+template <class Row>
+std::uint64_t sum_of(const std::vector<Row>& rows) {
+  return fingerprint_sum(std::span<const Row>(rows));
+}
+
+std::uint64_t largest_resident_set() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+std::vector<CollectiveInfo> collective_infos(const Workload& workload) {
+  std::vector<CollectiveInfo> infos;
+  for (const CollectiveCall& call : workload.calls())
+    infos.push_back({call.id, std::string(to_text(call.kind)), call.algorithm, call.label, call.communicator->size(),
+                     call.size.count(), bus_bandwidth_factor(call.kind, call.communicator->size())});
+  return infos;
+}
+
+Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
+    : recorder_(recorder), experiment_(experiment), simulation_(simulation) {}
+
+bool Recording::portion_due() const {
+  return simulation_.runtime().records().messages.rows().size() + simulation_.fabric().samples_held() >=
+         experiment_.output.rows_in_memory;
+}
+
+std::vector<LinkSample> Recording::samples(std::vector<PortSample> taken) const {
+  std::vector<LinkSample> rows;
+  rows.reserve(taken.size());
+  for (const PortSample& sample : taken)
+    rows.push_back({sample.directed_link, sample.interval, (sample.interval + 1) * experiment_.output.sampling.ps(),
+                    sample.busy_ps, sample.queue_bytes});
+  return rows;
+}
+
+void Recording::write_portion(Time now) {
+  if (experiment_.output.messages.every > 0)
+    recorder_.append_messages(simulation_.runtime().records().messages.take(), false);
+  if (experiment_.output.sampling > Time())
+    recorder_.append_link_series(samples(simulation_.fabric().take_closed_samples(now)),
+                                 experiment_.output.sampling.ps(), std::numeric_limits<std::int64_t>::max(), false);
+}
+
+std::uint64_t Recording::write_rest(const RunFacts& facts) {
+  RunRecords& records = simulation_.runtime().records();
+  const Time end = facts.simulated;
+  auto links = link_records(experiment_, simulation_.fabric(), end);
+  auto ranks = simulation_.runtime().rank_records(end);
+  const std::uint64_t fingerprint = simulation_.group().sum(
+      records.messages.fingerprint() + sum_of(records.collectives) + sum_of(links) + sum_of(ranks));
+  recorder_.write_outcome(end.ps(), fingerprint);
+  if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
+  recorder_.write_collectives(records.collectives, collective_infos(*experiment_.workload));
+  recorder_.write_links(std::move(links));
+  if (experiment_.output.sampling > Time())
+    recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
+                                 end.ps(), true);
+  recorder_.write_ranks(std::move(ranks));
+  if (records.keep_operations) recorder_.write_operations(std::move(records.operations));
+  write_parallel(facts);
+  return fingerprint;
+}
+
+void Recording::write_parallel(const RunFacts& facts) {
+  const Fabric& fabric = simulation_.fabric();
+  ProcessRecord row;
+  row.process = static_cast<std::uint32_t>(simulation_.group().rank());
+  row.nodes = fabric.node_count();
+  row.hosts = static_cast<std::uint32_t>(fabric.hosts().size());
+  row.packet_hops = fabric.packet_hops();
+  row.events = fabric.events();
+  row.wait = facts.wait_seconds;
+  row.wait_share = facts.wall_seconds > 0 ? facts.wait_seconds / facts.wall_seconds : 0;
+  row.memory = fabric.memory_bytes();
+  row.peak = largest_resident_set();
+  const Partition& partition = simulation_.partition();
+  const Time lookahead = partition.cut_links > 0 ? fabric.lookahead() : Time();  // none if nothing is cut
+  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
+  recorder_.write_processes({row}, {{"wall_seconds", facts.wall_seconds, "s"},
+                                    {"build_seconds", facts.build_seconds, "s"},
+                                    {"windows", number(facts.windows), "1"},
+                                    {"packet_hops_per_window", facts.hops_per_window(), "1"},
+                                    {"cut_links", number(partition.cut_links), "1"},
+                                    {"lookahead", static_cast<double>(lookahead.ps()), "ps"},
+                                    {"events", number(facts.events), "1"},
+                                    {"critical_events", number(facts.critical_events), "1"},
+                                    {"parallelism", facts.parallelism(), "1"}});
+}
+
+}  // namespace weft

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From what a simulation has counted to the tables of its file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "app/experiment.hpp"
+#include "app/simulation.hpp"
+#include "results/hdf5_recorder.hpp"
+
+namespace weft {
+
+/// Collectives of the workload, as results name them.
+std::vector<CollectiveInfo> collective_infos(const Workload& workload);
+
+/// Writes messages and link samples in portions while the run goes on, so that memory does not grow with its length,
+/// and the other tables at its end.
+class Recording {
+ public:
+  Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation);
+  /// This process holds so many rows that they should be written.
+  bool portion_due() const;
+  /// Collective, between two windows: everything before `now` has happened, nothing after.
+  void write_portion(Time now);
+  /// Collective: the rest. Gives the run's fingerprint.
+  std::uint64_t write_rest(const RunFacts& facts);
+
+ private:
+  std::vector<LinkSample> samples(std::vector<PortSample> taken) const;
+  void write_parallel(const RunFacts& facts);
+
+  Hdf5Recorder& recorder_;
+  const Experiment& experiment_;
+  Simulation& simulation_;
+};
+
+}  // namespace weft

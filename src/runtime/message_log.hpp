@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What is kept of delivered messages: all rows, a sample, or none; and always their fingerprint.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "results/fingerprint.hpp"
+#include "results/records.hpp"
+#include "support/random.hpp"
+
+namespace weft {
+
+/// Which messages get a row. A sample is one in `every` by a hash of the message's id, so that it is the same for every
+/// number of MPI ranks and periods in the traffic do not show.
+struct MessageSelection {
+  std::uint64_t every = 1;  ///< 1: all, 0: none
+  bool takes(std::uint64_t id) const { return every == 1 || (every != 0 && mix64(id) % every == 0); }
+};
+
+class MessageLog {
+ public:
+  explicit MessageLog(MessageSelection selection) : selection_(selection) {}
+  void add(const MessageRecord& row) {
+    fingerprint_ += weft::fingerprint(row);
+    if (selection_.takes(row.id)) rows_.push_back(row);
+  }
+  /// Of all messages, also of those without a row.
+  std::uint64_t fingerprint() const { return fingerprint_; }
+  /// Those since the last take().
+  const std::vector<MessageRecord>& rows() const { return rows_; }
+  std::vector<MessageRecord> take() { return std::exchange(rows_, {}); }
+
+ private:
+  MessageSelection selection_;
+  std::uint64_t fingerprint_ = 0;
+  std::vector<MessageRecord> rows_;
+};
+
+}  // namespace weft
