@@ -20,6 +20,7 @@ MPI_SETTINGS = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMPI_MCA_btl_base_warn_component_unused": "0",
+    "OMPI_MCA_ess_singleton_isolated": "1",  # a program alone needs no daemon: half of a second saved per run
 }
 
 
@@ -68,16 +69,18 @@ class Run:
 
 
 class Case:
-    """One folder with README.md, experiment.yaml and check.py."""
+    """One folder with README.md, check.py and experiment.yaml, unless check.py names another experiment."""
 
-    def __init__(self, folder, root, weft, scratch):
+    def __init__(self, folder, root, weft, scratch, module):
         self.folder = folder
         self.name = folder.relative_to(root).as_posix()
         self.weft = weft
         self.scratch = pathlib.Path(scratch)
-        self.experiment = yaml.safe_load((folder / "experiment.yaml").read_text())
-        self.source = ""
-        self.mpi_ranks = 1
+        self.root = root.parent
+        experiment = self.root / module.EXPERIMENT if hasattr(module, "EXPERIMENT") else folder / "experiment.yaml"
+        self.experiment = yaml.safe_load(experiment.read_text())
+        self.source = module.SOURCE
+        self.mpi_ranks = getattr(module, "MPI_RANKS", 1)
         self.rows = []
 
     def run(self, changes=None):
@@ -115,20 +118,28 @@ class Case:
             raise ValueError(f"{self.name}: {quantity}: nothing to compare")
         expected, measured = max(pairs, key=lambda pair: (abs(pair[1] - pair[0]), pair[0]))
         if len(pairs) > 1:
-            quantity += f" ({len(pairs)} values, the largest shown)"
-        self.add(quantity, f"{expected:,} {unit}", f"{measured:,} {unit}", f"{measured - expected:,} {unit}", expected == measured)
+            quantity += f" ({len(pairs):,} values)"
+        cells = (f"{value:,} {unit}" for value in (expected, measured, measured - expected))
+        self.add(quantity, *cells, expected == measured)
 
-    def within(self, quantity, expected, measured, tolerance, unit="", digits=4):
-        """Numbers that may differ by `tolerance`."""
+    def within(self, quantity, triples, unit="", digits=3):
+        """Numbers side by side in one row: (expected, tolerance, measured) each."""
         unit = f" {unit}" if unit else ""
-        error = measured - expected
-        self.add(
-            quantity,
-            f"{expected:.{digits}f} ± {tolerance:.{digits}f}{unit}",
-            f"{measured:.{digits}f}{unit}",
-            f"{error:+.{digits}f}{unit}",
-            bool(abs(error) <= tolerance),
-        )
+        cells = []
+        for expected, tolerance, measured in triples:
+            error = round(float(measured - expected), digits) + 0.0  # no -0.000
+            allowed = f"{expected:.{digits}f} ± {tolerance:.{digits}f}"
+            cells.append((allowed, f"{measured:.{digits}f}", f"{error:+.{digits}f}"))
+        good = all(bool(abs(measured - expected) <= tolerance) for expected, tolerance, measured in triples)
+        self.add(quantity, *(", ".join(column) + unit for column in zip(*cells, strict=True)), good)
+
+    def at_least(self, quantity, pairs, unit="ps"):
+        """(bound, measured) pairs of which none may be below its bound; shows the one nearest to it."""
+        bound, measured = min(pairs, key=lambda pair: pair[1] / pair[0])
+        if len(pairs) > 1:
+            quantity += f" ({len(pairs):,} values)"
+        excess = f"{100 * (measured / bound - 1):+.2f} %"
+        self.add(quantity, f"≥ {bound:,} {unit}", f"{measured:,} {unit}", excess, bool(measured >= bound))
 
     def add(self, quantity, expected, measured, error, passed):
         self.rows.append(Row(self.name, self.source, quantity, expected, measured, error, passed))

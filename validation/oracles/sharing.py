@@ -50,6 +50,21 @@ class FatTree:
         down.insert(0, ("aggregation down", other_pod * self.half + position, port))
         return up + down
 
+    def link(self, node, port, peer):
+        """The name that path() gives to the link at a port of a node. Ports of a switch: down first, then up."""
+        if node < self.hosts:
+            return ("host up", node)
+        if node < self.hosts + self.edges:
+            edge = node - self.hosts
+            return ("host down", peer) if port < self.half else ("edge up", edge, port - self.half)
+        if node < self.hosts + 2 * self.edges:
+            aggregation = node - self.hosts - self.edges
+            if port < self.half:
+                return ("edge down", peer - self.hosts, aggregation % self.half)
+            return ("aggregation up", aggregation, port - self.half)
+        core = node - self.hosts - 2 * self.edges
+        return ("aggregation down", peer - self.hosts - self.edges, core % self.half)
+
     def hashed_path(self, source, destination, queue_pair, seed):
         return self.path(
             source, destination, lambda node: ecmp_choice(source, destination, queue_pair, node, seed, self.half)
@@ -90,34 +105,40 @@ def max_min_rates(paths):
     return rate
 
 
-def share_of_sources(wanted, sources):
-    """A NIC serves its queue pairs one packet each in turn: what each wants, or the equal share of those that want more."""
-    wanted = wanted.reshape(sources, -1)
+def share_of_sources(wanted, room):
+    """A NIC serves its queue pairs one packet each in turn: what each wants, or the equal share of those that want more.
+
+    `room`: for each source, the part of its link that is left for data.
+    """
+    wanted = wanted.reshape(len(room), -1)
     ascending = numpy.sort(wanted, axis=1)
     below = numpy.cumsum(ascending, axis=1) - ascending
-    level = (1 - below) / (wanted.shape[1] - numpy.arange(wanted.shape[1]))
+    level = (room[:, None] - below) / (wanted.shape[1] - numpy.arange(wanted.shape[1]))
     first = numpy.argmax(level <= ascending, axis=1)
-    rows = numpy.arange(sources)
-    limit = numpy.where(wanted.sum(axis=1) > 1, level[rows, first], numpy.inf)
+    limit = numpy.where(wanted.sum(axis=1) > room, level[numpy.arange(len(room)), first], numpy.inf)
     return numpy.minimum(wanted, limit[:, None]).reshape(-1)
 
 
-def window_rates(forward, backward, sources, window_time, base_time, tolerance=1e-4):
+def window_rates(forward, backward, receivers, window_time, base_time, ack_share, tolerance=2e-4):
     """Equilibrium of fixed windows on first-in-first-out links (Mo, Walrand 2000, doi:10.1109/90.879343, section 2):
     rate = window / (base + waiting on the way), where a link makes wait just so long that it carries no more than its
     rate. Waiting counts on the way of the data and on that of the ACKs, which share the queues of the other direction.
 
-    `forward`, `backward`: paths without the host's own link, where queue pairs take turns instead of queueing;
-    `window_time`: of the window at full rate; `base_time`: round trip of each flow without waiting.
+    `forward`, `backward`: paths of data and ACKs, flows of a source one after another. The first link is the host's own,
+    where queue pairs take turns instead of queueing and ACKs go first. `receivers`: host of each flow; `window_time`: of
+    the window at full rate; `base_time`: round trip of each flow without waiting; `ack_share`: ACK bytes per data byte.
     """
     numbers = {}
-    data = Incidence(forward, numbers)
-    acks = Incidence(backward, numbers)
+    data = Incidence([path[1:] for path in forward], numbers)
+    acks = Incidence([path[1:] for path in backward], numbers)
+    sources = max(receivers) + 1
     waiting = numpy.zeros(len(numbers))
+    rate = numpy.zeros(len(forward))
     for _ in range(20000):
         round_trip = base_time + data.per_flow(waiting) + acks.per_flow(waiting)
-        rate = share_of_sources(window_time / round_trip, sources)
-        excess = data.per_link(rate) - 1
+        room = 1 - ack_share * numpy.bincount(receivers, rate, sources)
+        rate = share_of_sources(window_time / round_trip, room)
+        excess = data.per_link(rate) + ack_share * acks.per_link(rate) - 1
         wrong = numpy.where(waiting > 0, numpy.abs(excess), numpy.maximum(excess, 0))
         if wrong.max() < tolerance:
             return rate

@@ -25,4 +25,4 @@ def check(case):
         for program, messages in zip(programs, run.ranks["messages_sent"], strict=True):
             sent.append((sum(sends for _, _, sends in program), messages))
     case.exact_all("end of each rank, n = 2 to 16, 6 tunings", ends)
-    case.exact_all("messages (slices) of each rank", sent, "messages")
+    case.exact_all("slices sent by each rank", sent, "messages")

@@ -5,7 +5,7 @@ SOURCE = "Kermani, Kleinrock 1979"
 
 
 def check(case):
-    delivery, ideal = [], []
+    pairs = []
     every_rate, every_delay = case.experiment["topology"]["link_rate"], case.experiment["topology"]["link_delay"]
     for links in range(1, len(every_rate) + 1):
         changes = {
@@ -22,7 +22,6 @@ def check(case):
         for i, send in enumerate(sends):
             frames = network.frames(quantity(send["send"]))
             expected = train([0] * len(frames), frames, rates, delays)[-1]
-            delivery.append((expected, run.messages["delivered"][i] - run.messages["issued"][i]))
-            ideal.append((expected, run.messages["ideal"][i]))
-    case.exact_all("delivery time over 1 to 6 links, 0 B to 2 MB", delivery)
-    case.exact_all("/messages/ideal of the same", ideal)
+            pairs.append((expected, run.messages["delivered"][i] - run.messages["issued"][i]))
+            pairs.append((expected, run.messages["ideal"][i]))
+    case.exact_all("delivery time and column `ideal`, 1 to 6 links, 0 B to 2 MB", pairs)
