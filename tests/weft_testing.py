@@ -163,9 +163,13 @@ class ProgramTest(unittest.TestCase):
 
 
 def table(path, name):
-    """All columns of a table of a results file."""
+    """All columns of a table of a results file; messages in the order of their ids."""
     with h5py.File(path, "r") as file:
-        return {column: data.asstr()[:] if data.dtype.kind == "S" else data[:] for column, data in file[name].items()}
+        rows = file["messages/id"][:].argsort() if name == "messages" else slice(None)
+        return {
+            column: (data.asstr()[:] if data.dtype.kind == "S" else data[:])[rows]
+            for column, data in file[name].items()
+        }
 
 
 def attributes(path, name="/"):

@@ -56,6 +56,9 @@ class Run:
                         column: data.asstr()[:] if h5py.check_string_dtype(data.dtype) else data[:]
                         for column, data in file[name].items()
                     }
+        if "messages" in self.tables:  # in the file by time, here by id
+            order = self.tables["messages"]["id"].argsort()
+            self.tables["messages"] = {name: data[order] for name, data in self.tables["messages"].items()}
 
     def __getattr__(self, name):
         try:

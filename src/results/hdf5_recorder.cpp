@@ -189,22 +189,6 @@ void Hdf5Recorder::write_manifest(const Manifest& given) {
   flush();
 }
 
-void Hdf5Recorder::write_run_quantity(const std::string& name, double value, const std::string& unit) {
-  MPI_Bcast(&value, 1, MPI_DOUBLE, 0, comm_);
-  together([&] {
-    const hdf5::Handle run(H5Gopen2(file_.get(), "manifest/run", H5P_DEFAULT), H5Gclose, "no manifest yet");
-    hdf5::write_quantity(run.get(), name, value, unit);
-  });
-}
-
-void Hdf5Recorder::write_run_fact(const std::string& name, const std::string& value) {
-  const std::string text = broadcast_text(comm_, value);
-  together([&] {
-    const hdf5::Handle run(H5Gopen2(file_.get(), "manifest/run", H5P_DEFAULT), H5Gclose, "no manifest yet");
-    hdf5::write_attribute(run.get(), name, text);
-  });
-}
-
 void Hdf5Recorder::write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint) {
   simulated_time_ = simulated_time;
   together([&] {

@@ -35,9 +35,6 @@ class Hdf5Recorder {
 
   /// Once, early: a process that dies later leaves this readable in the partial file.
   void write_manifest(const Manifest& manifest);
-  /// Further facts of this very run (wall seconds, ...) into /manifest/run, with their unit. After write_manifest().
-  void write_run_quantity(const std::string& name, double value, const std::string& unit);
-  void write_run_fact(const std::string& name, const std::string& value);
   /// Simulated time in ps at the end of the run, and the run's fingerprint (summed over all processes). Before
   /// write_links(), which needs the former.
   void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
@@ -57,7 +54,7 @@ class Hdf5Recorder {
   void write_links(std::vector<LinkRecord> rows);
   void write_ranks(std::vector<RankRecord> rows);
   void write_operations(std::vector<OperationRecord> rows);
-  /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/run/parallel.
+  /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,
                        const std::vector<std::tuple<std::string, double, std::string>>& facts);
 

@@ -171,7 +171,7 @@ Table<OperationRecord> operation_table() {
 
 Table<ProcessRecord> process_table() {
   using Row = ProcessRecord;
-  return {"manifest/run/parallel",
+  return {"manifest/parallel",
           "One row per MPI process",
           [](const Row& row) {
             return RowKey{row.process, 0};

@@ -149,7 +149,8 @@ Manifest sample_manifest() {
   return manifest;
 }
 
-void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bool complete = true) {
+void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bool complete = true,
+                  bool portions = false) {
   int process = 0;
   int processes = 0;
   MPI_Comm_rank(comm, &process);
@@ -158,20 +159,41 @@ void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bo
   Hdf5Recorder recorder(comm, path);
   recorder.write_manifest(sample_manifest());
   recorder.write_outcome(sample::simulated_time, 0x1234);
-  recorder.write_messages(sample::messages(deal));
+  // In portions, as a long run writes them: by time, and one that is empty.
+  std::vector<MessageRecord> late = sample::messages(deal);
+  std::vector<MessageRecord> early;
+  std::erase_if(late, [&early](const MessageRecord& row) {
+    const bool is_early = row.delivered < 2500;
+    if (is_early) early.push_back(row);
+    return is_early;
+  });
+  if (portions) {
+    recorder.append_messages(std::move(early), false);
+    recorder.append_messages({}, false);
+    early.clear();
+  }
+  late.insert(late.end(), early.begin(), early.end());
+  recorder.append_messages(std::move(late), true);
   std::vector<CollectiveInfo> all;
   for (std::uint32_t c = sample::collectives; c-- > 0;) all.push_back(sample::collective(c));
   recorder.write_collectives(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks),
                              all);
   recorder.write_links(sample::dealt<LinkRecord>(
       deal, sample::links, [](std::uint32_t id, std::uint32_t) { return sample::link(id); }, 1));
-  recorder.write_link_series(sample::dealt<LinkSample>(deal, sample::links, sample::sample, sample::samples_per_link),
-                             sample::interval);
+  const auto series = sample::dealt<LinkSample>(deal, sample::links, sample::sample, sample::samples_per_link);
+  std::vector<LinkSample> closed;
+  std::vector<LinkSample> rest;
+  for (const LinkSample& row : series) (portions && row.interval < 2 ? closed : rest).push_back(row);
+  if (portions) recorder.append_link_series(closed, sample::interval, INT64_MAX, false);
+  recorder.append_link_series(rest, sample::interval, sample::simulated_time, true);
   recorder.write_ranks(sample::dealt<RankRecord>(
       deal, sample::ranks, [](std::uint32_t id, std::uint32_t) { return sample::rank(id); }, 1));
   recorder.write_operations(
       sample::dealt<OperationRecord>(deal, sample::ranks, sample::operation, sample::operations_per_rank));
-  recorder.write_run_quantity("wall_seconds", 1.0 + process, "s");
+  ProcessRecord own;
+  own.process = static_cast<std::uint32_t>(process);
+  own.packet_hops = 100 + own.process;
+  recorder.write_processes({own}, {{"wall_seconds", 1.0 + process, "s"}});
   recorder.finish(complete);
 }
 
@@ -179,6 +201,9 @@ void expect_messages(const ReadFile& file) {
   std::vector<MessageRecord> expected;
   for (std::uint32_t source = 0; source < sample::ranks; ++source)
     for (std::uint32_t n = 0; n < sample::messages_of(source); ++n) expected.push_back(sample::message(source, n));
+  std::sort(expected.begin(), expected.end(), [](const MessageRecord& a, const MessageRecord& b) {
+    return std::pair(a.delivered, a.id) < std::pair(b.delivered, b.id);
+  });
   const auto expect_column = [&](const std::string& name, auto get) {
     std::vector<std::int64_t> values;
     for (const MessageRecord& row : expected) values.push_back(static_cast<std::int64_t>(get(row)));
@@ -261,8 +286,8 @@ void expect_links(const ReadFile& file) {
 void expect_series_ranks_operations(const ReadFile& file) {
   std::vector<std::int64_t> queue;
   std::vector<double> utilization;
-  for (std::uint32_t link = 0; link < sample::links; ++link)
-    for (std::uint32_t n = 0; n < sample::samples_per_link; ++n) {
+  for (std::uint32_t n = 0; n < sample::samples_per_link; ++n)
+    for (std::uint32_t link = 0; link < sample::links; ++link) {
       const LinkSample row = sample::sample(link, n);
       queue.push_back(row.queue);
       utilization.push_back(static_cast<double>(row.busy) / static_cast<double>(sample::interval_length(n)));
@@ -305,7 +330,7 @@ TEST_F(Recorder, ContentIsThatOfTheRowsForAnyNumberAndDealOfProcesses) {
     for (std::uint64_t salt = 0; salt < 3; ++salt) {
       const std::string name = path(fmt::format("content{}.{}.h5", size, salt));
       if (MPI_Comm comm = first_processes(size); comm != MPI_COMM_NULL) {
-        write_sample(comm, name, salt);
+        write_sample(comm, name, salt, true, salt == 2);
         MPI_Comm_free(&comm);
       }
       if (world_rank() != 0) continue;
@@ -370,7 +395,7 @@ TEST_F(Recorder, SameResultsTellsEqualFilesFromOthers) {
 TEST_F(Recorder, TablesWithoutRowsAreThereAndEmpty) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("empty.h5"));
   recorder.write_outcome(0, 0);
-  recorder.write_messages({});
+  recorder.append_messages({}, true);
   recorder.write_collectives({}, {});
   recorder.write_links({});
   recorder.finish(true);
