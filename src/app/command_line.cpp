@@ -152,7 +152,7 @@ std::string help_text() {
        << describe_options() << '\n'
        << bench_options()
        << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
-          "weft.\n";
+          "weft,\n130 interrupted (SIGINT, SIGTERM): the results file is marked incomplete.\n";
   return text.str();
 }
 

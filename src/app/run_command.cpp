@@ -129,14 +129,20 @@ std::uint64_t record(Hdf5Recorder& recorder, const Experiment& experiment, Simul
   return fingerprint;
 }
 
-void add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
+using PcapTaps = std::vector<std::shared_ptr<PcapTap>>;
+
+// Of the ports that this process owns.
+PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
+  PcapTaps taps;
   for (const PortName& name : experiment.output.pcap) {
     if (!fabric.owns(name.node)) continue;
     std::string file = output.ends_with(".h5") ? output.substr(0, output.size() - 3) : output;
     std::string port = name.text;
     port[port.find(':')] = '-';
-    fabric.add_tap(name.node, name.port, std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric.parameters()));
+    taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric.parameters()));
+    fabric.add_tap(name.node, name.port, taps.back());
   }
+  return taps;
 }
 
 // One after another and known to all processes before the next, so that the last one wins also where they overlap.
@@ -194,13 +200,14 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                                           "mpirun out or use --engine weft",
                                                           group.size()));
   });
+  catch_interrupts();  // before there is a file that would be left behind
   Hdf5Recorder recorder(group.communicator(), output);
   Simulation simulation(experiment, group, line.engine);
   apply_ns3_attributes(experiment, simulation);
   recorder.write_manifest(make_manifest(line, experiment, simulation));
-  add_pcap_taps(experiment, output, simulation.fabric());
+  PcapTaps taps;
+  prepare(group, [&] { taps = add_pcap_taps(experiment, output, simulation.fabric()); });
 
-  catch_interrupts();
   const WorkloadEstimate estimate = experiment.workload->estimate();
   Progress progress(group.rank() == 0 && !line.quiet);
   const auto look = [&](Time now) {
@@ -226,6 +233,9 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                            collective_infos(*experiment.workload));
   summary.fingerprint = record(recorder, experiment, simulation, facts);
   recorder.finish(!facts.interrupted);
+  prepare(group, [&] {
+    for (const auto& tap : taps) tap->close();
+  });
   summary.experiment = experiment.path;
   summary.engine = line.engine == EngineChoice::weft ? "weft" : "ns3-default";
   summary.seed = experiment.seed;
