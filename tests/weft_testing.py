@@ -12,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import h5py
 
@@ -22,7 +24,7 @@ WEFT = pathlib.Path(os.environ.get("WEFT", SOURCE / "build" / "weft"))
 sys.dont_write_bytecode = True
 same_results = importlib.machinery.SourceFileLoader("same_results", str(SOURCE / "scripts" / "same_results")).load_module()
 
-EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG = 2, 3, 70
+EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_BUG, EXIT_INTERRUPTED = 2, 3, 70, 130
 
 # OpenMPI for any number of ranks on any machine, also as root and beside other tests. What is set already stays.
 MPI_SETTINGS = {
@@ -34,7 +36,12 @@ MPI_SETTINGS = {
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMPI_MCA_btl_base_warn_component_unused": "0",
     "OMPI_MCA_orte_execute_quiet": "1",
+    "OMPI_MCA_pml": "ob1",  # no search for network cards
 }
+
+# Without mpirun, Open MPI starts a daemon beside the program: most of the time of a short run. Without that daemon, all
+# such programs share a folder for temporary files, and remove it: see start().
+ALONE_SETTINGS = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self"}
 
 # A machine on which nothing queues up long, and a network as in workloads/*.yaml.
 STAR = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
@@ -62,12 +69,15 @@ def command(words, ranks=None):
 running = set()
 
 
-def start(words, ranks=None, folder=None, extra=None):
+def start(words, ranks=None, folder=None, extra=None, **streams):
     """Starts the program. It cannot outlive the test, also if that fails; see stop()."""
+    scratch = tempfile.mkdtemp(prefix="weft-mpi-")
+    alone = {} if ranks else {**ALONE_SETTINGS, "OMPI_MCA_orte_tmpdir_base": scratch}
     process = subprocess.Popen(
-        command(words, ranks), cwd=folder, env=environment(extra), text=True, start_new_session=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        command(words, ranks), cwd=folder, env=environment({**alone, **(extra or {})}), text=True, start_new_session=True,
+        **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )
+    process.scratch = scratch
     running.add(process)
     return process
 
@@ -81,6 +91,7 @@ def stop(process):
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
+    shutil.rmtree(process.scratch, ignore_errors=True)
     running.discard(process)
 
 
@@ -118,6 +129,40 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120):
     finally:
         stop(process)
     return Done(line, process.returncode, out, err)
+
+
+def two_at_a_time(calls):
+    """What the functions `calls` return, in their order. As launches mostly wait, two of them take little longer than one."""
+    with ThreadPoolExecutor(2) as pool:
+        return [future.result() for future in [pool.submit(call) for call in calls]]
+
+
+def wait_until(condition, what, process=None, seconds=60):
+    """Polls until `condition()` is true, and gives its value. AssertionError if it takes too long, or `process` ends."""
+    deadline = time.monotonic() + seconds
+    while True:
+        ended = process is not None and process.poll() is not None
+        if value := condition():
+            return value
+        if ended:
+            raise AssertionError(f"it ended with exit code {process.returncode} before {what}\n{process.communicate()}")
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {seconds} s there is still no sign of {what}")
+        time.sleep(0.02)
+
+
+def processes_in(folder):
+    """Process ids of the programs that run in `folder`."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if os.path.samefile(entry / "cwd", folder) and os.path.samefile(entry / "exe", WEFT):
+                found.append(int(entry.name))
+        except OSError:  # it has ended, or is not ours to look at
+            continue
+    return sorted(found)
 
 
 def experiment(**parts):

@@ -64,6 +64,7 @@ class TrafficProgram : public RankProgram {
     return true;
   }
   bool accepts_unexpected() const override { return true; }
+  bool in_order_of_time() const override { return true; }
 
  private:
   void advance() {

@@ -32,6 +32,7 @@ po::options_description run_options() {
   add("seed", po::value<std::string>(), "N: replaces simulation.seed");
   add("summary", po::value<std::string>()->default_value("table"), "table or json");
   add("quiet", po::bool_switch(), "no progress, no table");
+  add("verify", po::bool_switch(), "also simulate with ns3-default on process 0 and compare every row (much slower)");
   return options;
 }
 
@@ -121,6 +122,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_experiment_name(positional, line);
     if (values.count("output") != 0) line.output = values["output"].as<std::string>();
     line.quiet = values["quiet"].as<bool>();
+    line.verify = values["verify"].as<bool>();
     line.json_summary = one_of("--summary", values["summary"].as<std::string>(), {"table", "json"}) == "json";
     if (one_of("--engine", values["engine"].as<std::string>(), {"weft", "ns3-default"}) == "ns3-default")
       line.engine = EngineChoice::ns3_default;
@@ -152,7 +154,7 @@ std::string help_text() {
        << describe_options() << '\n'
        << bench_options()
        << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
-          "weft.\n";
+          "weft,\n130 interrupted (SIGINT, SIGTERM): the results file is marked incomplete.\n";
   return text.str();
 }
 

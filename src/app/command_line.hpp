@@ -22,6 +22,7 @@ struct CommandLine {
   EngineChoice engine = EngineChoice::weft;
   bool json_summary = false;
   bool quiet = false;
+  bool verify = false;    ///< run --verify
   std::string list_what;  ///< topologies, collectives, ... or empty for all
   std::string json_file;  ///< bench --json
   bool quick = false;     ///< bench --quick

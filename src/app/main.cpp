@@ -35,7 +35,12 @@ int guarded(int argc, char** argv, ProcessGroup& group) {
   try {
     CommandLine line;
     prepare(group, [&] { line = parse_command_line(argc, argv); });
-    return dispatch(line, group);
+    const int code = dispatch(line, group);
+    // A script must not take half an answer for a whole one.
+    prepare(group, [] {
+      if (!std::cout.flush()) throw EnvironmentError("cannot write to standard output");
+    });
+    return code;
   } catch (const AgreedFailure& failure) {
     if (!failure.message.empty()) std::cerr << "weft: " << failure.message << std::endl;
     return failure.exit_code;

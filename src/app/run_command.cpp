@@ -2,19 +2,19 @@
 // `weft run`: simulate, record, summarise.
 #include <ctime>
 #include <iostream>
-#include <span>
+#include <optional>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "app/commands.hpp"
 #include "app/interrupt.hpp"
+#include "app/ns3_settings.hpp"
 #include "app/prepare.hpp"
 #include "app/recording.hpp"
 #include "app/summary.hpp"
+#include "app/verify.hpp"
 #include "app/version.hpp"
-#include "fabric/ns3_attributes.hpp"
-#include "fabric/ns3_view.hpp"
 #include "fabric/pcap_tap.hpp"
 #include "results/hdf5_recorder.hpp"
 #include "support/progress.hpp"
@@ -57,35 +57,20 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
   return manifest;
 }
 
-void add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
+using PcapTaps = std::vector<std::shared_ptr<PcapTap>>;
+
+// Of the ports that this process owns.
+PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, Fabric& fabric) {
+  PcapTaps taps;
   for (const PortName& name : experiment.output.pcap) {
     if (!fabric.owns(name.node)) continue;
     std::string file = output.ends_with(".h5") ? output.substr(0, output.size() - 3) : output;
     std::string port = name.text;
     port[port.find(':')] = '-';
-    fabric.add_tap(name.node, name.port, std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric.parameters()));
+    taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric.parameters()));
+    fabric.add_tap(name.node, name.port, taps.back());
   }
-}
-
-// One after another and known to all processes before the next, so that the last one wins also where they overlap.
-void apply_ns3_attributes(const Experiment& experiment, Simulation& simulation) {
-  if (experiment.ns3_attributes.empty()) return;
-  ProcessGroup& group = simulation.group();
-  const Ns3View view(simulation.fabric(), *experiment.topology);
-  for (const auto& attribute : experiment.ns3_attributes) {
-    std::size_t objects = 0;
-    prepare(group, [&] { objects = set_ns3_attribute(attribute.first, attribute.second); });
-    const bool none = group.sum(objects) == 0;
-    prepare(group, [&] {
-      if (!none) return;
-      throw attribute.second.error(fmt::format(
-          "nothing has the ns-3 config path '{}'; this machine has {} hosts and {} switches, whose ports are such as "
-          "/Names/host0/DeviceList/0 and /Names/switch0/DeviceList/1, and its links such as "
-          "/Names/host0/DeviceList/0/Channel",
-          attribute.first, experiment.topology->graph.host_count(), experiment.topology->graph.switch_count()));
-    });
-    simulation.fabric().settle_links(group);
-  }
+  return taps;
 }
 
 // Says which operations wait for what. Process by process, so that lines are in rank order and few.
@@ -109,26 +94,16 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   }
 }
 
-}  // namespace
-
-int run_command(const CommandLine& line, ProcessGroup& group) {
-  Experiment experiment;
-  std::string output;
-  prepare(group, [&] {
-    experiment = load_experiment(line.experiment, line.settings);
-    output = line.output.empty() ? experiment.output.file : line.output;
-    if (line.engine == EngineChoice::ns3_default && group.size() > 1)
-      throw InputError(SourceLine{"weft", 0}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
-                                                          "mpirun out or use --engine weft",
-                                                          group.size()));
-  });
+// Runs, records and sums up; nothing if operations were left undone, which it has reported.
+std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, const Experiment& experiment,
+                                const std::string& output) {
   Hdf5Recorder recorder(group.communicator(), output);
   Simulation simulation(experiment, group, line.engine);
   apply_ns3_attributes(experiment, simulation);
   recorder.write_manifest(make_manifest(line, experiment, simulation));
-  add_pcap_taps(experiment, output, simulation.fabric());
+  PcapTaps taps;
+  prepare(group, [&] { taps = add_pcap_taps(experiment, output, simulation.fabric()); });
 
-  catch_interrupts();
   const WorkloadEstimate estimate = experiment.workload->estimate();
   Progress progress(group.rank() == 0 && !line.quiet);
   Recording recording(recorder, experiment, simulation);
@@ -147,7 +122,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   const RunFacts facts = simulation.run(look);
   if (!facts.interrupted && simulation.unfinished_ranks() > 0) {
     report_unfinished(simulation, experiment);
-    return experiment.workload->from_user() ? exit_input : exit_bug;
+    return std::nullopt;
   }
   if (!facts.interrupted) progress.finish();
 
@@ -157,6 +132,9 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                            collective_infos(*experiment.workload));
   summary.fingerprint = recording.write_rest(facts);
   recorder.finish(!facts.interrupted);
+  prepare(group, [&] {
+    for (const auto& tap : taps) tap->close();
+  });
   summary.experiment = experiment.path;
   summary.engine = line.engine == EngineChoice::weft ? "weft" : "ns3-default";
   summary.seed = experiment.seed;
@@ -168,14 +146,37 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.fabric().lookahead();
   summary.inner_window = simulation.fabric().inner_window();
   summary.memory_bytes = group.sum(simulation.fabric().memory_bytes());
+  return summary;
+}
+
+}  // namespace
+
+int run_command(const CommandLine& line, ProcessGroup& group) {
+  Experiment experiment;
+  std::string output;
+  prepare(group, [&] {
+    experiment = load_experiment(line.experiment, line.settings);
+    output = line.output.empty() ? experiment.output.file : line.output;
+    if (line.engine == EngineChoice::ns3_default && group.size() > 1)
+      throw InputError(SourceLine{"weft", 0}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
+                                                          "mpirun out or use --engine weft",
+                                                          group.size()));
+  });
+  catch_interrupts();  // before there is a file that would be left behind
+  auto summary = simulate(line, group, experiment, output);
+  if (!summary) return experiment.workload->from_user() ? exit_input : exit_bug;
+  if (line.verify && summary->complete) {
+    verify_against_reference(experiment, output, summary->fingerprint, group);
+    summary->verified = true;
+  }
   if (group.rank() == 0) {
     if (line.json_summary)
-      std::cout << summary_json(summary) << std::endl;
+      std::cout << summary_json(*summary) << std::endl;
     else if (!line.quiet)
-      std::cout << summary_table(summary) << std::flush;
+      std::cout << summary_table(*summary) << std::flush;
   }
   // As a shell reports a process that a signal has ended.
-  return facts.interrupted ? 130 : exit_done;
+  return summary->complete ? exit_done : 130;
 }
 
 }  // namespace weft

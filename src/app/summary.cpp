@@ -105,6 +105,7 @@ std::string summary_json(const Summary& summary) {
   json["messages"] = summary.facts.messages;
   json["bytes_delivered"] = summary.facts.bytes_delivered;
   json["packets_dropped"] = 0;  // output queues have no limit: nothing can be dropped
+  json["verified"] = summary.verified;
   json["output"] = summary.output;
   json["parallel"] = {{"partition", summary.partition.method},
                       {"cut_links", summary.partition.cut_links},
@@ -145,7 +146,8 @@ std::string summary_table(const Summary& summary) {
     line("parallelism",
          fmt::format("{:.3g} events per event of the busiest node; {:.3g} packet-hops in each of {} windows",
                      summary.facts.parallelism(), summary.facts.hops_per_window(), summary.facts.windows));
-  line("fingerprint", fmt::format("{:016x}", summary.fingerprint));
+  line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
+                                  summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
   return text + collective_lines(summary);
 }

@@ -19,6 +19,7 @@ struct Summary {
   int mpi_ranks = 1;
   RunFacts facts;
   bool complete = false;
+  bool verified = false;  ///< every row equals that of the reference
   std::uint64_t fingerprint = 0;
   std::string output;
   Partition partition;  ///< without owners

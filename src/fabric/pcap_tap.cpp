@@ -2,6 +2,10 @@
 #include "fabric/pcap_tap.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include <fmt/format.h>
 
 #include "support/error.hpp"
 #include "support/random.hpp"
@@ -9,7 +13,12 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t snap_length = 128;
+// Frames are kept whole, though their payload is nothing but zeros: Wireshark calls shorter ones malformed.
+constexpr std::size_t snap_length = 262'144;
+
+// Queue pairs 0 and 1 of a port are management's: of subnets, and of general services (InfiniBand Architecture
+// Specification vol. 1).
+constexpr std::uint32_t first_queue_pair = 2;
 
 // Opcodes of the reliable connection service, table 38 of the specification.
 enum Opcode : std::uint8_t {
@@ -87,7 +96,7 @@ std::vector<std::uint8_t> roce_frame(const Packet& packet) {
   out.put(opcode_of(packet), 1);
   out.put(static_cast<std::uint64_t>(pad) << 4 | (notify ? 0x80 : 0), 1);
   out.put(0xffff, 2);  // default partition
-  out.put(packet.queue_pair & 0xff'ffffU, 4);
+  out.put((packet.queue_pair + first_queue_pair) & 0xff'ffffU, 4);
   out.put((packet.kind == PacketKind::data ? 0x8000'0000U : 0U) | (packet.psn & 0xff'ffffU), 4);
   if (ack) out.put(0x1f00'0000U | (packet.psn & 0xff'ffffU), 4);  // positive, credits unlimited
   if (credit) out.put(1, 4);
@@ -95,7 +104,8 @@ std::vector<std::uint8_t> roce_frame(const Packet& packet) {
   return std::move(out.bytes());
 }
 
-PcapTap::PcapTap(const std::string& path, const NetworkParameters&) : file_(path, std::ios::binary) {
+PcapTap::PcapTap(const std::string& path, const NetworkParameters&) : path_(path), file_(path, std::ios::binary) {
+  check();
   const auto put = [this](std::uint32_t value, std::streamsize bytes) {
     file_.write(reinterpret_cast<const char*>(&value), bytes);
   };
@@ -106,7 +116,15 @@ PcapTap::PcapTap(const std::string& path, const NetworkParameters&) : file_(path
   put(0, 4);
   put(snap_length, 4);
   put(1, 4);
-  if (!file_) throw EnvironmentError("cannot write '" + path + "'");
+}
+
+void PcapTap::check() const {
+  if (!file_) throw EnvironmentError(fmt::format("cannot write '{}': {}", path_, std::strerror(errno)));
+}
+
+void PcapTap::close() {
+  file_.close();
+  check();
 }
 
 void PcapTap::transmitted(Time start, const Packet& packet) {

@@ -2,6 +2,7 @@
 // The two ends of a collective's connections, with NCCL's credits.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -9,7 +10,15 @@
 
 namespace weft {
 
-/// Sending end: (communicator, channel, peer). Lives across collectives, as NCCL's connections do.
+/// Names a connection at one of its ends.
+struct ConnectionKey {
+  std::uint32_t communicator = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t peer = 0;  ///< rank at the other end
+  friend auto operator<=>(const ConnectionKey&, const ConnectionKey&) = default;
+};
+
+/// Sending end. Lives across collectives, as NCCL's connections do.
 struct SendConnection {
   std::uint32_t queue_pair = no_slot;
   std::uint32_t in_flight = 0;  ///< slices sent whose slot the receiver has not freed

@@ -16,10 +16,6 @@ constexpr std::uint64_t resume_token = (std::uint64_t{1} << 62);  // operation i
 constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
 }
-// Communicators and channels share the upper word: 2^20 communicators of 2^12 channels.
-constexpr std::uint64_t connection_key(std::uint32_t communicator, std::uint32_t channel, std::uint32_t peer) {
-  return pair_key(communicator << 12 | channel, peer);
-}
 
 }  // namespace
 
@@ -27,6 +23,7 @@ RankExecutor::RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankPr
                            RunRecords& records)
     : rank_(rank), host_(host), program_(std::move(program)), fabric_(fabric), records_(records) {
   accepts_unexpected_ = program_->accepts_unexpected();
+  in_order_of_time_ = program_->in_order_of_time();
   record_.rank = rank.value();
   record_.node = host;
 }
@@ -37,7 +34,7 @@ void RankExecutor::start(Time now) {
   make_progress(now);
 }
 
-// Admit operations until the program ends or its newest operation lies in the future.
+// Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now) {
     Operation operation;
@@ -46,14 +43,15 @@ void RankExecutor::pull(Time now) {
       return;
     }
     if (operation.not_before > now) {
-      resume_at_ = operation.not_before;
-      fabric_.set_timer(host_, resume_at_, resume_token);
+      if (in_order_of_time_) resume_at_ = operation.not_before;
+      delayed_.emplace(operation.not_before, operation.id);
+      fabric_.set_timer(host_, operation.not_before, resume_token);
     }
-    admit(now, std::move(operation));
+    admit(std::move(operation));
   }
 }
 
-void RankExecutor::admit(Time, Operation operation) {
+void RankExecutor::admit(Operation operation) {
   const std::uint64_t id = operation.id;
   WEFT_EXPECT(id < resume_token, "operation id {}", id);
   Live live;
@@ -185,8 +183,9 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
   if (token != resume_token) {
     complete(now, token);
   } else {
-    // The newest operation may start now.
-    candidates_.push_back(live_.empty() ? 0 : live_.rbegin()->first);
+    const auto due_end = delayed_.upper_bound(now);
+    for (auto due = delayed_.begin(); due != due_end; ++due) candidates_.push_back(due->second);
+    delayed_.erase(delayed_.begin(), due_end);
     pull(now);
   }
   make_progress(now);
@@ -255,7 +254,7 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
 
 SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer) {
   const std::uint32_t host = call.communicator->rank(peer).value();
-  const auto [at, fresh] = send_connections_.try_emplace(connection_key(call.communicator->id(), channel, host));
+  const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, host});
   if (fresh) {
     at->second.queue_pair = fabric_.open_queue_pair(host_, host);
     at->second.communicator = call.communicator->id();
@@ -266,7 +265,7 @@ SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::u
 
 ReceiveConnection& RankExecutor::receive_connection(std::uint32_t communicator, std::uint32_t channel,
                                                     std::uint32_t source) {
-  return receive_connections_[connection_key(communicator, channel, source)];
+  return receive_connections_[{communicator, channel, source}];
 }
 
 void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
@@ -329,7 +328,8 @@ std::string RankExecutor::describe(const Live& live) const {
       text += fmt::format(", {} number {}", to_text(operation.call->kind), operation.call->id);
       break;
   }
-  if (live.unfinished > 0) return text + fmt::format(": waits for {} operations before it", live.unfinished);
+  if (live.unfinished > 0)
+    return text + fmt::format(": waits for {} operation{} before it", live.unfinished, live.unfinished == 1 ? "" : "s");
   if (!live.started) return text + ": waits for its stream or communicator";
   if (live.collective) return text + ": " + live.collective->waiting();
   return text + (operation.kind == Operation::Kind::recv ? ": no such message has come" : ": has not completed");

@@ -77,7 +77,7 @@ class RankExecutor {
   using Queue = std::deque<std::uint64_t>;
 
   void pull(Time now);
-  void admit(Time now, Operation operation);
+  void admit(Operation operation);
   void make_progress(Time now);
   bool may_start(const Live& live, Time now) const;
   void start_operation(Time now, Live& live);
@@ -96,7 +96,9 @@ class RankExecutor {
 
   bool exhausted_ = false;
   bool accepts_unexpected_ = false;
-  Time resume_at_;  // the newest operation starts then; nothing is asked for before
+  bool in_order_of_time_ = false;
+  Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
+  std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
   std::map<std::uint64_t, Live> live_;
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
   Queue streams_[3];
@@ -105,8 +107,8 @@ class RankExecutor {
   std::unordered_map<std::uint64_t, Matching> matching_;          // (source, tag); looked up, never iterated in order
   std::unordered_map<std::uint64_t, std::uint32_t> sends_;        // (peer, tag) -> sends admitted so far
   std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;  // (peer, number) -> queue pair of sends
-  std::map<std::uint64_t, SendConnection> send_connections_;      // (communicator, channel, peer)
-  std::map<std::uint64_t, ReceiveConnection> receive_connections_;
+  std::map<ConnectionKey, SendConnection> send_connections_;
+  std::map<ConnectionKey, ReceiveConnection> receive_connections_;
   std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;
 
   // Books

@@ -39,8 +39,7 @@ struct Operation {
   std::string label;                     ///< for people and timelines; may be empty
 };
 
-/// The operations of one rank in program order, one at a time. While an operation with `not_before` in the future is
-/// the newest, no further one is asked for: a generator that gives times in order is read no further than its clock.
+/// The operations of one rank in program order, one at a time.
 class RankProgram {
  public:
   virtual ~RankProgram() = default;
@@ -48,6 +47,9 @@ class RankProgram {
   /// True if a receiver need not post a recv: messages to this rank complete on arrival (one-sided writes, as traffic
   /// generators use).
   virtual bool accepts_unexpected() const { return false; }
+  /// True if `not_before` never decreases. Then no further operation is asked for while the newest lies in the future:
+  /// a generator is read no further than its clock. Otherwise operations behind a delayed one need not wait for it.
+  virtual bool in_order_of_time() const { return false; }
 };
 
 }  // namespace weft
