@@ -74,7 +74,8 @@ def start(words, ranks=None, folder=None, extra=None, **streams):
     scratch = tempfile.mkdtemp(prefix="weft-mpi-")
     alone = {} if ranks else {**ALONE_SETTINGS, "OMPI_MCA_orte_tmpdir_base": scratch}
     process = subprocess.Popen(
-        command(words, ranks), cwd=folder, env=environment({**alone, **(extra or {})}), text=True, start_new_session=True,
+        command(words, ranks), cwd=folder, env=environment({**alone, **(extra or {})}), text=True,
+        start_new_session=True,
         **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )
     process.scratch = scratch
@@ -132,13 +133,13 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120):
 
 
 def two_at_a_time(calls):
-    """What the functions `calls` return, in their order. As launches mostly wait, two of them take little longer than one."""
+    """What the functions `calls` return, in their order. Launches mostly wait: two take little longer than one."""
     with ThreadPoolExecutor(2) as pool:
         return [future.result() for future in [pool.submit(call) for call in calls]]
 
 
 def wait_until(condition, what, process=None, seconds=60):
-    """Polls until `condition()` is true, and gives its value. AssertionError if it takes too long, or `process` ends."""
+    """Polls until `condition()` is true; gives its value. AssertionError if it takes too long, or `process` ends."""
     deadline = time.monotonic() + seconds
     while True:
         ended = process is not None and process.poll() is not None
