@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository."""
+"""Every shell block of README.md and docs/ runs, in order, in a folder that looks like the repository; code that is
+quoted from a file stands there."""
 
 # Time limit: 900 s
 
@@ -55,6 +56,17 @@ class Docs(unittest.TestCase):
                         self.assertEqual(done.returncode, 0, f"{block}\n{done.stdout}\n{done.stderr}")
                         count += 1
         self.assertGreater(count, 3, "no blocks found: has their mark-up changed?")
+
+    def test_quoted_code_is_in_its_file(self):
+        """A C++ block that begins with the name of a file as a comment is an excerpt of that file."""
+        count = 0
+        for page in pages():
+            quoted = r"^```cpp\n// (\S+/\S+)\n(.*?)^```"
+            for name, code in re.findall(quoted, page.read_text(), flags=re.MULTILINE | re.DOTALL):
+                with self.subTest(page=page.name, file=name):
+                    self.assertIn(code, (weft_testing.SOURCE / name).read_text())
+                    count += 1
+        self.assertGreater(count, 0, "no quotations found: has their mark-up changed?")
 
     def test_links_lead_somewhere(self):
         for page in pages():

@@ -6,6 +6,7 @@ WEFT_TEST_SEED=N in the environment has the random experiments drawn from other 
 """
 # Time limit: 900 s
 
+import functools
 import os
 import pathlib
 import random
@@ -13,11 +14,12 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import FAT_TREE, NETWORK, SOURCE, ProgramTest, table
+from weft_testing import FAT_TREE, NETWORK, SOURCE, ProgramTest, table, two_at_a_time
 
 WORKLOADS = SOURCE / "workloads"
 PARTITIONS = ["metis", "pods", "random"]
-RANKS = [2, 3, 4, 8]
+# Numbers of MPI ranks. Eight take long on a small machine, so that only some tests have them.
+FEW, MANY = (2, 3, 4), (2, 3, 4, 8)
 
 # Of the experiment as it was run, only the partition may differ.
 IGNORE = ["/manifest/effective_experiment"]
@@ -98,28 +100,29 @@ class IdentityTest(ProgramTest):
 
     def check(self, path, words, variants):
         """One run on one rank, and the same on every (ranks, partition) of `variants` and under ns-3's own engine."""
-        one = self.simulate(path, *words, output="one.h5")
+        one, reference, *others = two_at_a_time(
+            [functools.partial(self.simulate, path, *words, output="one.h5"),
+             functools.partial(self.simulate, path, *words, "--engine", "ns3-default", output="reference.h5")]
+            + [functools.partial(self.simulate, path, *words, "--set", f"simulation.partition={partition}",
+                                 output=f"{ranks}.{partition}.h5", ranks=ranks) for ranks, partition in variants])
         self.assertTrue(one[0]["complete"])
         self.assertGreater(one[0]["messages"], 0)
         for name in ["messages", "links", "ranks", "links_series", "operations"]:
             self.assertGreater(len(next(iter(table(one[1], name).values()))), 0, f"{name} is empty")
-        reference = self.simulate(path, *words, "--engine", "ns3-default", output="reference.h5")
         self.assert_identical(one, reference, "ns3-default")
-        for ranks, partition in variants:
+        for (ranks, partition), many in zip(variants, others):
             with self.subTest(ranks=ranks, partition=partition):
-                many = self.simulate(path, *words, "--set", f"simulation.partition={partition}", output="many.h5",
-                                     ranks=ranks)
                 self.assertEqual(many[0]["mpi_ranks"], ranks)
                 self.assert_identical(one, many, f"{ranks} ranks, partition {partition}")
 
     @staticmethod
-    def some(first):
+    def some(first, counts=FEW):
         """Every number of ranks, with one partition each; `first` chooses which, so that tests differ."""
-        return [(ranks, PARTITIONS[(first + i) % len(PARTITIONS)]) for i, ranks in enumerate(RANKS)]
+        return [(ranks, PARTITIONS[(first + i) % len(PARTITIONS)]) for i, ranks in enumerate(counts)]
 
     @staticmethod
     def all():
-        return [(ranks, partition) for ranks in RANKS for partition in PARTITIONS]
+        return [(ranks, partition) for ranks in FEW for partition in PARTITIONS] + [(8, "metis"), (8, "pods")]
 
 
 class Experiments(IdentityTest):
@@ -127,12 +130,12 @@ class Experiments(IdentityTest):
         model = self.write(MODEL, "model.json")
         self.check(WORKLOADS / "quickstart.yaml",
                    settings(f"workload.model={model}", "workload.bucket_size=1 MiB", "workload.sequence_length=128"),
-                   self.some(0))
+                   self.some(0, MANY))
 
     def test_quickstart(self):
         """As shipped, once."""
-        one = self.simulate(WORKLOADS / "quickstart.yaml", output="one.h5")
-        four = self.simulate(WORKLOADS / "quickstart.yaml", output="four.h5", ranks=4)
+        one, four = two_at_a_time([functools.partial(self.simulate, WORKLOADS / "quickstart.yaml", output=f"{ranks}.h5",
+                                                     ranks=ranks) for ranks in (None, 4)])
         self.assertEqual(one[0]["fingerprint"], four[0]["fingerprint"])
         self.assert_same_results(one[1], four[1])
 
@@ -168,7 +171,7 @@ class Experiments(IdentityTest):
     def test_graph(self):
         experiment = traffic(pattern="all_to_all", size="15 kB", queue_pairs=3)
         experiment["topology"] = GRAPH
-        self.check(self.write(experiment), [], self.some(2))
+        self.check(self.write(experiment), [], self.some(2, MANY))
 
     def test_without_acks_and_with_switch_latency(self):
         experiment = traffic(pattern="all_to_all", size="8 KiB")
