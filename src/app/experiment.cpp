@@ -71,6 +71,10 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
 void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
   if (!spec) return;
   if (const auto value = spec->find("seed")) experiment.seed = static_cast<std::uint64_t>(value->integer(0));
+  if (const auto value = spec->find("until")) {
+    experiment.until = value->time();
+    if (experiment.until <= Time()) throw value->error("found 0; a time above 0 is due here");
+  }
   if (const auto value = spec->find("partition")) experiment.partition = value->one_of(partition_methods);
   spec->finish();
 }

@@ -40,6 +40,7 @@ struct Experiment {
   std::string effective_text;  ///< after --set and --seed
   std::uint64_t seed = 1;
   std::string partition = "auto";
+  Time until = Time::max();  ///< the run ends here, whatever is still to do
   std::unique_ptr<Topology> topology;
   NetworkParameters network;
   std::string routing_name;

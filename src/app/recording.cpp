@@ -61,6 +61,13 @@ std::vector<CollectiveInfo> collective_infos(const Workload& workload) {
   return infos;
 }
 
+std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
+  const RunRecords& records = simulation.runtime().records();
+  return simulation.group().sum(records.messages.fingerprint() + sum_of(records.collectives) +
+                                sum_of(link_records(experiment, simulation.fabric(), facts.simulated)) +
+                                sum_of(simulation.runtime().rank_records(facts.simulated)));
+}
+
 Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
     : recorder_(recorder), experiment_(experiment), simulation_(simulation) {}
 
@@ -89,18 +96,15 @@ void Recording::write_portion(Time now) {
 std::uint64_t Recording::write_rest(const RunFacts& facts) {
   RunRecords& records = simulation_.runtime().records();
   const Time end = facts.simulated;
-  auto links = link_records(experiment_, simulation_.fabric(), end);
-  auto ranks = simulation_.runtime().rank_records(end);
-  const std::uint64_t fingerprint = simulation_.group().sum(
-      records.messages.fingerprint() + sum_of(records.collectives) + sum_of(links) + sum_of(ranks));
+  const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
   recorder_.write_outcome(end.ps(), fingerprint);
   if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
   recorder_.write_collectives(records.collectives, collective_infos(*experiment_.workload));
-  recorder_.write_links(std::move(links));
+  recorder_.write_links(link_records(experiment_, simulation_.fabric(), end));
   if (experiment_.output.sampling > Time())
     recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
                                  end.ps(), true);
-  recorder_.write_ranks(std::move(ranks));
+  recorder_.write_ranks(simulation_.runtime().rank_records(end));
   if (records.keep_operations) recorder_.write_operations(std::move(records.operations));
   write_parallel(facts);
   return fingerprint;

@@ -14,6 +14,9 @@ namespace weft {
 /// Collectives of the workload, as results name them.
 std::vector<CollectiveInfo> collective_infos(const Workload& workload);
 
+/// Collective: the fingerprint of a run, a sum over the rows of messages, collectives, links and ranks.
+std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts);
+
 /// Writes messages and link samples in portions while the run goes on, so that memory does not grow with its length,
 /// and the other tables at its end.
 class Recording {

@@ -120,7 +120,8 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
     return recording.portion_due() ? Simulation::Look::pause : Simulation::Look::go_on;
   };
   const RunFacts facts = simulation.run(look);
-  if (!facts.interrupted && simulation.unfinished_ranks() > 0) {
+  const bool ended = !facts.interrupted && !facts.cut_short;  // there was nothing more to do
+  if (ended && simulation.unfinished_ranks() > 0) {
     report_unfinished(simulation, experiment);
     return std::nullopt;
   }
@@ -131,7 +132,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
                                            collective_infos(*experiment.workload));
   summary.fingerprint = recording.write_rest(facts);
-  recorder.finish(!facts.interrupted);
+  recorder.finish(ended);
   prepare(group, [&] {
     for (const auto& tap : taps) tap->close();
   });
@@ -140,7 +141,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.seed = experiment.seed;
   summary.mpi_ranks = group.size();
   summary.facts = facts;
-  summary.complete = !facts.interrupted;
+  summary.complete = ended;
   summary.output = output;
   summary.partition = simulation.partition();
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.fabric().lookahead();
@@ -165,7 +166,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
   catch_interrupts();  // before there is a file that would be left behind
   auto summary = simulate(line, group, experiment, output);
   if (!summary) return experiment.workload->from_user() ? exit_input : exit_bug;
-  if (line.verify && summary->complete) {
+  if (line.verify && !summary->facts.interrupted) {
     verify_against_reference(experiment, output, summary->fingerprint, group);
     summary->verified = true;
   }
@@ -176,7 +177,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
       std::cout << summary_table(*summary) << std::flush;
   }
   // As a shell reports a process that a signal has ended.
-  return summary->complete ? exit_done : 130;
+  return summary->facts.interrupted ? 130 : exit_done;
 }
 
 }  // namespace weft

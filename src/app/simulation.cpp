@@ -5,6 +5,8 @@
 
 #include <ns3/simulator.h>
 
+#include "support/contract.hpp"
+
 namespace weft {
 namespace {
 
@@ -25,7 +27,7 @@ void poll(const Simulation::Looker* look, ns3::Time interval, bool* interrupted)
 }  // namespace
 
 Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine)
-    : group_(std::move(group)), engine_(engine) {
+    : group_(std::move(group)), engine_(engine), until_(experiment.until) {
   const auto start = Clock::now();
   partition_ = make_partition(*experiment.topology, static_cast<std::uint32_t>(group_.size()), experiment.partition,
                               experiment.network.least_wire(), experiment.seed);
@@ -52,28 +54,36 @@ RunFacts Simulation::run(const Looker& look) {
   fabric_->settle_links(group_);
   fabric_->close_links();
   const auto start = Clock::now();
+  // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
+  if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
   if (engine_ == EngineChoice::weft)
     run_windows(look, facts);
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
-  facts.simulated = Time::from_ps(group_.maximum(fabric_->now().ps()));
+  facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
+  const bool idle = group_.sum(fabric_->idle() ? 0 : 1) == 0;
+  facts.cut_short = !facts.interrupted && !idle;
+  WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
+  facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(fabric_->now().ps()));
   facts.packet_hops = group_.sum(fabric_->packet_hops());
   facts.events = group_.sum(fabric_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
   facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
-  facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
-  if (!facts.interrupted) fabric_->check_conservation(group_);
+  if (idle) fabric_->check_conservation(group_);
   return facts;
 }
 
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
   engine->attach(fabric_.get());
-  engine->set_between_windows(look);
+  engine->set_between_windows([&look, &facts](Time now) {
+    const Look wish = look(now);
+    facts.interrupted = wish == Look::stop;
+    return wish;
+  });
   engine->set_on_pause(on_pause_);
   ns3::Simulator::Run();
-  facts.interrupted = engine->stopped();
   facts.windows = engine->windows();
   facts.wait_seconds = engine->wait_seconds();
   facts.critical_events = engine->critical_events();

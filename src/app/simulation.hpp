@@ -22,7 +22,8 @@ enum class EngineChoice { weft, ns3_default };
 /// How a run went on this process.
 struct RunFacts {
   bool interrupted = false;
-  Time simulated;           ///< time of the last event of any process
+  bool cut_short = false;   ///< by simulation.until, with packets or operations under way
+  Time simulated;           ///< time of the last event of any process; simulation.until if that cut the run short
   double wall_seconds = 0;  ///< of the run itself, without building
   double build_seconds = 0;
   std::uint64_t packet_hops = 0;  ///< of all processes
@@ -70,6 +71,7 @@ class Simulation {
 
   ProcessGroup group_;
   EngineChoice engine_;
+  Time until_;
   Partition partition_;
   std::unique_ptr<Fabric> fabric_;
   std::unique_ptr<Runtime> runtime_;

@@ -123,8 +123,10 @@ std::string summary_json(const Summary& summary) {
 }
 
 std::string summary_table(const Summary& summary) {
-  std::string text =
-      fmt::format("\n  {}{}\n", summary.experiment, summary.complete ? "" : "  (interrupted: incomplete)");
+  std::string text = fmt::format("\n  {}{}\n", summary.experiment,
+                                 summary.complete          ? ""
+                                 : summary.facts.cut_short ? "  (cut short by simulation.until)"
+                                                           : "  (interrupted: incomplete)");
   const auto line = [&text](const std::string& name, const std::string& value) {
     text += fmt::format("  {:<18} {}\n", name, value);
   };

@@ -156,6 +156,8 @@ class Fabric final : public DataPath {
   std::vector<PortSample> take_closed_samples(Time now);
   std::size_t samples_held() const { return samples_.size(); }
   std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  /// Nothing is on its way to or due at any owned node. O(ports).
+  bool idle() const;
   std::uint64_t messages_in_flight() const { return messages_.live(); }
   /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError
   /// otherwise. Collective.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What is read from the fabric when a run has ended.
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -57,6 +58,10 @@ std::vector<PortSample> Fabric::take_closed_samples(Time now) {
   for (OutputPort& port : outputs_)
     if (now.ps() >= port.next_sample) flush_samples(port, now.ps());
   return std::exchange(samples_, {});
+}
+
+bool Fabric::idle() const {
+  return std::all_of(nodes_.begin(), nodes_.end(), [this](const Node& node) { return node_next_time(node) == never; });
 }
 
 void Fabric::check_conservation(ProcessGroup& group) {

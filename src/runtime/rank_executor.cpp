@@ -294,6 +294,10 @@ void RankExecutor::account(Time now) {
 
 RankRecord RankExecutor::record(Time end) const {
   RankRecord result = record_;
+  const std::int64_t open = (end - last_change_).ps();  // what is still under way counts until the end
+  if (computing_ > 0) result.compute += open;
+  if (communicating_ > 0) result.communication += open;
+  if (communicating_ > 0 && computing_ == 0) result.exposed += open;
   result.idle = end.ps() - result.compute - result.exposed;
   return result;
 }
