@@ -119,9 +119,9 @@ class Done:
         return json.loads(self.out)
 
 
-def weft(*words, ranks=None, folder=None, extra=None, seconds=120):
+def weft(*words, ranks=None, folder=None, extra=None, seconds=120, preexec_fn=None):
     """Runs the program to its end. A run that takes longer than `seconds` hangs: AssertionError."""
-    process = start(words, ranks, folder, extra)
+    process = start(words, ranks, folder, extra, preexec_fn=preexec_fn)
     line = command(words, ranks)
     try:
         out, err = process.communicate(timeout=seconds)

@@ -17,7 +17,7 @@ template <class Interface>
 void print(const std::string& title) {
   std::cout << title << '\n';
   for (const auto& [name, entry] : Registry<Interface>::instance().entries())
-    std::cout << fmt::format("  {:<16} {}\n", name, entry.summary);
+    std::cout << fmt::format("  {:<18} {}\n", name, entry.summary);
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ int list_command(const CommandLine& line, ProcessGroup& group) {
   if (wanted("collectives")) print<CollectiveAlgorithm>("collectives (workload.algorithm)");
   if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
   if (wanted("congestion-controls"))
-    std::cout << fmt::format("congestion-controls\n  {:<16} {}\n", "window",
+    std::cout << fmt::format("congestion-controls\n  {:<18} {}\n", "window",
                              "a fixed window of unacknowledged bytes per queue pair (network.window)");
   if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");
   return exit_done;

@@ -44,6 +44,10 @@ int guarded(int argc, char** argv, ProcessGroup& group) {
   } catch (const AgreedFailure& failure) {
     if (!failure.message.empty()) std::cerr << "weft: " << failure.message << std::endl;
     return failure.exit_code;
+  } catch (const FatalEnvironmentError& error) {
+    // On all processes alike, too: the first one speaks, and ends the others, which wait for that.
+    if (group.rank() != 0) MPI_Barrier(group.communicator());
+    abort_all(error.what(), exit_environment);
   } catch (const EnvironmentError& error) {
     // Thrown on all processes alike (results/agreement.hpp).
     if (group.rank() == 0) std::cerr << "weft: " << error.what() << std::endl;

@@ -70,12 +70,12 @@ std::string collective_lines(const Summary& summary) {
     group.busbw += result.bus_bandwidth();
   }
   if (groups.empty()) return "";
-  std::string text = fmt::format("\n  {:<16} {:<12} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>10}\n", "collective",
+  std::string text = fmt::format("\n  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>10}\n", "collective",
                                  "algorithm", "ranks", "count", "size", "min time", "mean time", "max time", "busbw");
   for (const auto& [key, group] : groups) {
     const auto& [kind, algorithm, bytes] = key;
     const auto count = static_cast<double>(group.count);
-    text += fmt::format("  {:<16} {:<12} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", kind, algorithm,
+    text += fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", kind, algorithm,
                         group.ranks, group.count, to_text(Bytes(bytes)), readable(Time::from_ps(group.least)),
                         readable(Time::from_ps(static_cast<std::int64_t>(group.total / count))),
                         readable(Time::from_ps(group.most)), group.busbw / count);

@@ -230,6 +230,15 @@ void Hdf5Recorder::give_final_name() {
   });
 }
 
+// Forgets all that is open, without closing it.
+void Hdf5Recorder::abandon_file() {
+  file_.release();
+  for (OpenTable* open : {&messages_, &series_}) {
+    open->group.release();
+    for (hdf5::Handle& column : open->columns) column.release();
+  }
+}
+
 void Hdf5Recorder::discard_file() {
   file_.reset();
   MPI_Barrier(comm_);

@@ -22,7 +22,8 @@ namespace weft {
 /// Writes one HDF5 file through MPI-IO (schema: docs/hdf5_schema.md). Every member function is collective over the
 /// communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to the process
 /// that owns their id block, so that none ever holds the whole table, and stand in the file in ascending order of id.
-/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes.
+/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes;
+/// FatalEnvironmentError once the file is open.
 class Hdf5Recorder {
  public:
   /// Opens the file and marks it incomplete. Throws EnvironmentError on all processes, and leaves no file behind, if
@@ -85,6 +86,7 @@ class Hdf5Recorder {
   void close_file();
   void give_final_name();
   void discard_file();
+  void abandon_file();
   void flush();
   /// collectively() with the file's name in front of what failed.
   template <class Step>
@@ -92,7 +94,11 @@ class Hdf5Recorder {
     try {
       collectively(comm_, step);
     } catch (const EnvironmentError& failure) {
-      throw EnvironmentError("cannot write '" + path_ + "': " + failure.what());
+      const std::string message = "cannot write '" + path_ + "': " + failure.what();
+      if (!file_) throw EnvironmentError(message);
+      // HDF5 can neither write what it holds nor close the file, and crashes when it is asked to once more.
+      abandon_file();
+      throw FatalEnvironmentError(message);
     }
   }
 

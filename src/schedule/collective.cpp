@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names of collective kinds and primitives, and nccl-tests' bus-bandwidth factors.
+// Names of collective kinds, primitives and buffers, and nccl-tests' bus-bandwidth factors.
 #include "schedule/collective.hpp"
 
 #include <array>
@@ -76,6 +76,19 @@ std::string_view to_text(Primitive primitive) {
       return "recv_reduce_copy_send";
   }
   WEFT_EXPECT(false, "primitive {}", static_cast<int>(primitive));
+  return {};
+}
+
+std::string_view to_text(Buffer buffer) {
+  switch (buffer) {
+    case Buffer::input:
+      return "input";
+    case Buffer::output:
+      return "output";
+    case Buffer::scratch:
+      return "scratch";
+  }
+  WEFT_EXPECT(false, "buffer {}", static_cast<int>(buffer));
   return {};
 }
 

@@ -77,14 +77,22 @@ constexpr bool stores(Primitive p) {
 }
 std::string_view to_text(Primitive primitive);
 
+/// Where the local data of a step lie (MSCCL's i, o, s). Scratch is working memory of one rank and channel, as long as
+/// the algorithm wants it: partial results stand there, because a result byte is stored in the output only once.
+enum class Buffer : std::uint8_t { input, output, scratch };
+std::string_view to_text(Buffer buffer);
+
 /// One step of one channel: a chunk, moved slice by slice. Sender and receiver of a chunk name the same bytes and
-/// slice.
+/// slice. "Local input" and "local output" of the primitives are `source` and `target`. A channel may read from output
+/// and scratch what it has stored there itself.
 struct Step {
   Primitive primitive = Primitive::send;
+  Buffer source = Buffer::input;
+  Buffer target = Buffer::output;  ///< or scratch, which may be overwritten
   std::uint32_t send_peer = 0;     ///< communicator index, if sends(primitive)
   std::uint32_t receive_peer = 0;  ///< communicator index, if receives(primitive)
-  Bytes input_offset{0};           ///< of the local input buffer (sends without receive, copies, reductions)
-  Bytes output_offset{0};          ///< of the local output buffer, if stores(primitive)
+  Bytes input_offset{0};           ///< in `source` (sends without receive, copies, reductions)
+  Bytes output_offset{0};          ///< in `target`, if stores(primitive)
   Bytes bytes{0};                  ///< > 0: empty chunks are not steps
   Bytes slice{0};                  ///< bytes of each slice but a shorter last one; > 0
 };

@@ -8,6 +8,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -159,8 +160,8 @@ class Buffers {
   std::int64_t block_;
 };
 
-/// The output of one rank: pieces by their first byte, which never overlap.
-class Output {
+/// What has been stored in a buffer of one rank: pieces by their first byte, which never overlap.
+class Storage {
  public:
   /// False if some byte has been written before (the first writing stays).
   bool write(std::int64_t begin, const Content& content) {
@@ -179,6 +180,27 @@ class Output {
       begin += piece.bytes;
     }
     return fresh;
+  }
+
+  void overwrite(std::int64_t begin, const Content& content) {
+    for (const Piece& piece : content) {
+      pieces_.erase(split(begin), split(begin + piece.bytes));
+      pieces_.emplace(begin, piece);
+      begin += piece.bytes;
+    }
+  }
+
+  /// Nothing if not all of these bytes have been written.
+  std::optional<Content> read(std::int64_t begin, std::int64_t bytes) {
+    const std::int64_t end = begin + bytes;
+    split(end);
+    Content content;
+    for (auto piece = split(begin); begin < end; ++piece) {
+      if (piece == pieces_.end() || piece->first != begin) return std::nullopt;
+      content.push_back(piece->second);
+      begin += piece->second.bytes;
+    }
+    return content;
   }
 
   std::int64_t written() const { return written_; }
@@ -203,6 +225,18 @@ class Output {
   }
 
  private:
+  /// The first piece at or after `at`, to which no piece from before reaches any more.
+  std::map<std::int64_t, Piece>::iterator split(std::int64_t at) {
+    const auto after = pieces_.lower_bound(at);
+    if (after == pieces_.begin()) return after;
+    const auto before = std::prev(after);
+    const std::int64_t reach = before->first + before->second.bytes;
+    if (reach <= at) return after;
+    Piece tail = before->second;
+    before->second = take(tail, at - before->first);
+    return pieces_.emplace_hint(after, at, std::move(tail));
+  }
+
   std::map<std::int64_t, Piece> pieces_;
   std::int64_t written_ = 0;
 };
@@ -221,6 +255,8 @@ struct Worker {
   std::uint32_t channel = 0;
   std::unique_ptr<StepStream> stream;
   Step step;
+  Storage output;   ///< what this channel has stored, and may read
+  Storage scratch;  ///< the same
   std::uint64_t steps = 0;
   std::int64_t done = 0;  ///< bytes of the step
   bool active = false;    ///< there is a step
@@ -285,10 +321,7 @@ class Replayer {
     }
     const std::int64_t bytes = std::min(step.slice.count(), step.bytes.count() - worker.done);
     Content content = bring_in(worker, incoming == flights_.end() ? nullptr : &incoming->second, bytes);
-    if (stores(step.primitive) && !outputs_[worker.index].write(step.output_offset.count() + worker.done, content))
-      violation(worker,
-                fmt::format("some byte of output [{}, {}) is written twice", step.output_offset.count() + worker.done,
-                            step.output_offset.count() + worker.done + bytes));
+    if (stores(step.primitive)) store(worker, content, bytes);
     if (outgoing != flights_.end()) {
       outgoing->second.push_back({std::move(content), worker.done, step.bytes.count(), step.slice.count()});
       result_.sent[worker.index] += Bytes(bytes);
@@ -300,10 +333,9 @@ class Replayer {
   }
 
   /// What a slice of the current step consists of before it is stored or sent.
-  Content bring_in(const Worker& worker, std::deque<Slice>* incoming, std::int64_t bytes) {
+  Content bring_in(Worker& worker, std::deque<Slice>* incoming, std::int64_t bytes) {
     const Step& step = worker.step;
-    const Content local{{bytes, {{worker.index, step.input_offset.count() + worker.done}}}};
-    if (incoming == nullptr) return local;
+    if (incoming == nullptr) return local(worker, bytes);
     const Slice slice = std::move(incoming->front());
     incoming->pop_front();
     if (slice.chunk != step.bytes.count() || slice.slice != step.slice.count() ||
@@ -312,9 +344,30 @@ class Replayer {
                 fmt::format("expects byte {} of {} in slices of {}, but rank {} sent byte {} of {} in slices of {}",
                             worker.done, step.bytes.count(), step.slice.count(), step.receive_peer,
                             slice.offset_in_chunk, slice.chunk, slice.slice));
-      return local;
+      return {{bytes, {}}};
     }
-    return reduces(step.primitive) ? reduced(slice.content, local) : slice.content;
+    return reduces(step.primitive) ? reduced(slice.content, local(worker, bytes)) : slice.content;
+  }
+
+  /// The local data of a slice of the current step.
+  Content local(Worker& worker, std::int64_t bytes) {
+    const Step& step = worker.step;
+    const std::int64_t begin = step.input_offset.count() + worker.done;
+    if (step.source == Buffer::input) return {{bytes, {{worker.index, begin}}}};
+    std::optional<Content> content =
+        (step.source == Buffer::output ? worker.output : worker.scratch).read(begin, bytes);
+    if (content) return *std::move(content);
+    violation(worker, fmt::format("reads [{}, {}) of its {}, where it has not stored all of that", begin, begin + bytes,
+                                  to_text(step.source)));
+    return {{bytes, {}}};
+  }
+
+  void store(Worker& worker, const Content& content, std::int64_t bytes) {
+    const std::int64_t begin = worker.step.output_offset.count() + worker.done;
+    if (worker.step.target == Buffer::scratch) return worker.scratch.overwrite(begin, content);
+    worker.output.overwrite(begin, content);
+    if (!outputs_[worker.index].write(begin, content))
+      violation(worker, fmt::format("some byte of output [{}, {}) is written twice", begin, begin + bytes));
   }
 
   bool fetch(Worker& worker) {
@@ -351,12 +404,14 @@ class Replayer {
       text = fmt::format("sends to {}", step.send_peer);
     else if (receives(step.primitive) && peer_is_wrong(step.receive_peer))
       text = fmt::format("receives from {}", step.receive_peer);
-    else if ((reduces(step.primitive) || !receives(step.primitive)) &&
+    else if ((reduces(step.primitive) || !receives(step.primitive)) && step.source == Buffer::input &&
              outside(step.input_offset.count(), buffers_.input_bytes(worker.index)))
       text =
           fmt::format("reads at {} of an input of {} B", step.input_offset.count(), buffers_.input_bytes(worker.index));
     else if (stores(step.primitive) && step.output_offset.count() < 0)
       text = fmt::format("writes at {}", step.output_offset.count());
+    else if (stores(step.primitive) && step.target == Buffer::input)
+      text = "writes to its input";
     if (!text.empty()) violation(worker, text);
     return text.empty();
   }
@@ -381,7 +436,7 @@ class Replayer {
 
   void check_results() {
     for (std::uint32_t index = 0; index < ranks_; ++index) {
-      const Output& output = outputs_[index];
+      const Storage& output = outputs_[index];
       if (output.written() == 0 && buffers_.may_be_untouched()) continue;
       std::int64_t wanted = 0;
       bool right = true;
@@ -402,7 +457,7 @@ class Replayer {
   std::uint32_t credits_;
   std::uint64_t step_limit_;
   std::vector<Worker> workers_;
-  std::vector<Output> outputs_;
+  std::vector<Storage> outputs_;
   std::map<Connection, std::deque<Slice>> flights_;
   CollectiveReplay result_;
 };

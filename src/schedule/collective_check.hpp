@@ -28,11 +28,11 @@ struct CollectiveReplay {
 /// of execution.
 ///
 /// Checked: every stream ends (none has more than `step_limit` steps); steps name other ranks of the communicator and
-/// lie within their buffers; every slice that is received was sent with the same bytes and slicing; nothing is left in
-/// flight; no output byte is written twice; every result byte has the contribution of the right byte of every rank that
-/// it needs exactly once. One rank alone may leave the output of all_reduce, broadcast and reduce untouched.
-/// all_to_all: block i of rank b's input, len bytes, goes to [b*B, b*B + len) of rank i's output (B as in
-/// CollectiveCall).
+/// lie within their buffers; a channel reads from output and scratch only what it has stored there; every slice that is
+/// received was sent with the same bytes and slicing; nothing is left in flight; no output byte is written twice; every
+/// result byte has the contribution of the right byte of every rank that it needs exactly once. One rank alone may
+/// leave the output of all_reduce, broadcast and reduce untouched. all_to_all: block i of rank b's input, len bytes,
+/// goes to [b*B, b*B + len) of rank i's output (B as in CollectiveCall).
 CollectiveReplay replay(const CollectiveAlgorithm& algorithm, const CollectiveCall& call,
                         std::uint64_t step_limit = 10'000'000);
 

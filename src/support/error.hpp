@@ -29,6 +29,12 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// The same, and a library is left in a state in which it cannot be shut down in order: the process has to be aborted.
+class FatalEnvironmentError : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
+};
+
 /// An internal contract does not hold. Exit code 70.
 class InternalError : public std::logic_error {
  public:
