@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft describe`: what would run, without running it.
+#include <algorithm>
 #include <iostream>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
@@ -8,6 +10,8 @@
 #include "app/commands.hpp"
 #include "app/prepare.hpp"
 #include "app/volume.hpp"
+#include "fabric/fabric.hpp"
+#include "runtime/rank_executor.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -57,6 +61,25 @@ void print_workload(const Experiment& experiment) {
   for (const auto& [name, value] : experiment.workload->description()) line(name, value);
 }
 
+// What a process needs whatever it simulates, and what is shared out among processes. Constants are from measured runs
+// (docs/performance.md, "Memory").
+void print_memory(const Experiment& experiment, const Volume& volume) {
+  const ClusterGraph& graph = experiment.topology->graph;
+  constexpr double libraries = 40e6;        // MPI, HDF5, ns-3
+  constexpr double node_or_link = 135;      // of the machine's graph
+  constexpr double host_with_rank = 9'400;  // state of a host, of its rank, of a flow, and rows of its links at the end
+  constexpr double row = 250;               // of /messages, while it is written
+  const double port = sizeof(OutputPort) + sizeof(PacketQueue) + sizeof(std::int64_t) + sizeof(std::uint32_t);
+  const double machine = node_or_link * (static_cast<double>(graph.node_count()) + graph.link_count());
+  const auto rows = static_cast<double>(
+      experiment.output.messages.every == 0 ? 0 : std::min(volume.messages, experiment.output.rows_in_memory));
+  line("memory of a process", fmt::format("{}, and {} shared out among all", binary(libraries + machine + row * rows),
+                                          binary(host_with_rank * graph.host_count() + 2 * port * graph.link_count())));
+  line("bytes each", fmt::format("port {:.0f}, rank {}, queue pair {}, message in flight {}, packet under way {:.0f}",
+                                 port, sizeof(RankExecutor), sizeof(QueuePair), sizeof(Message),
+                                 static_cast<double>(sizeof(PacketBlock)) / std::size(PacketBlock().packets)));
+}
+
 void print_volume(const Experiment& experiment) {
   const Topology& topology = *experiment.topology;
   const Volume volume = expected_volume(experiment);
@@ -71,10 +94,7 @@ void print_volume(const Experiment& experiment) {
   line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops),
                                   static_cast<double>(volume.packet_hops) / 1e7));
   line("compute of the busiest", fmt::format("{:.3f} ms", volume.busiest_compute.seconds() * 1e3));
-  // Nodes and ports of the fabric, and one record per message.
-  const auto& graph = topology.graph;
-  const double fabric = 900.0 * graph.link_count() + 700.0 * graph.node_count();
-  line("memory, about", binary(fabric + 88.0 * static_cast<double>(volume.messages)));
+  print_memory(experiment, volume);
   line("results", experiment.output.file);
 }
 

@@ -130,7 +130,7 @@ class Describe(ProgramTest):
         self.assertEqual([line for line in text.splitlines()[1:] if not line.startswith(" ")],
                          ["machine", "workload", "expected"])
         for name in ["topology", "hosts", "switches", "routing", "packets", "ranks", "operations",
-                     "compute of the busiest", "memory, about", "results"]:
+                     "compute of the busiest", "memory of a process", "bytes each", "results"]:
             self.assertRegex(text, rf"(?m)^  {name}  +\S")
         if not run:
             return text
