@@ -150,6 +150,48 @@ TEST_F(Replay, FindsDoubleAndSuperfluousWriting) {
                    "rank 0: 3 bytes are written, but its result has 0");
 }
 
+Step with_buffers(Step step, Buffer source, Buffer target) {
+  step.source = source;
+  step.target = target;
+  return step;
+}
+
+TEST_F(Replay, ScratchMayBeOverwrittenAndOutputReadAgain) {
+  // Rank 0 collects three contributions in two pieces of scratch that meet, of which the second covers a part of the
+  // first one anew, and passes the result on.
+  constexpr Buffer in = Buffer::input;
+  constexpr Buffer mid = Buffer::scratch;
+  constexpr Buffer out = Buffer::output;
+  const auto run_with = [&](std::int64_t read_from) {
+    return run(
+        CollectiveKind::all_reduce, 8,
+        {{with_buffers(step_of(P::recv_reduce_copy, 1, 0, 0, 6), in, mid),
+          with_buffers(step_of(P::recv_reduce_copy, 1, 3, 3, 5), in, mid),
+          with_buffers(step_of(P::recv_reduce_copy, 2, read_from, 0, 8), mid, out),
+          with_buffers(step_of(P::send, 1, 0, 0, 8), out, out), with_buffers(step_of(P::send, 2, 0, 0, 8), out, out)},
+         {step_of(P::send, 0, 0, 0, 6), step_of(P::send, 0, 3, 0, 5), step_of(P::recv, 0, 0, 0, 8)},
+         {step_of(P::send, 0, 0, 0, 8), step_of(P::recv, 0, 0, 0, 8)}});
+  };
+  EXPECT_EQ(run_with(0).violations, std::vector<std::string>{});
+  expect_violation(run_with(1), "reads [1, 9) of its scratch, where it has not stored all of that");
+  expect_violation(run_with(-1), "reads [-1, 7) of its scratch, where it has not stored all of that");
+}
+
+TEST_F(Replay, FindsReadingOfWhatIsNotThere) {
+  expect_violation(run(CollectiveKind::broadcast, 8,
+                       {{with_buffers(step_of(P::send, 1, 0, 0, 8), Buffer::output, Buffer::output)},
+                        {step_of(P::recv, 0, 0, 0, 8)}}),
+                   "reads [0, 8) of its output, where it has not stored all of that");
+  expect_violation(run(CollectiveKind::broadcast, 8,
+                       {{step_of(P::send, 1, 0, 0, 8)},
+                        {with_buffers(step_of(P::recv, 0, 0, 0, 8), Buffer::input, Buffer::scratch)}}),
+                   "rank 1: output byte 0 is never written");
+  expect_violation(
+      run(CollectiveKind::broadcast, 8,
+          {{step_of(P::send, 1, 0, 0, 8)}, {with_buffers(step_of(P::recv, 0, 0, 0, 8), Buffer::input, Buffer::input)}}),
+      "writes to its input");
+}
+
 TEST_F(Replay, FindsDeadlocks) {
   expect_violation(run(CollectiveKind::broadcast, 8, {{}, {step_of(P::recv, 0, 0, 0, 8)}}),
                    "waits for ever for byte 0 from rank 0");
