@@ -36,9 +36,19 @@ std::string permutation_text(unsigned k, std::uint64_t bytes_per_host) {
       k, bytes_per_host);
 }
 
-Case run_weft(const std::string& name, unsigned k, std::uint64_t bytes_per_host, ProcessGroup group,
-              EngineChoice engine) {
-  const Experiment experiment = read_experiment(Spec::parse(permutation_text(k, bytes_per_host), name), name, ".");
+// 1,024 ranks in a ring that visits the hosts in order; `bytes` per rank.
+std::string all_reduce_text(std::uint64_t bytes) {
+  return fmt::format(
+      "topology: {{kind: fat_tree, k: 16, link_rate: 400 Gb/s, link_delay: 500 ns}}\n"
+      "network: {{mtu: 4096 B, window: 256 KiB}}\n"
+      "workload: {{kind: collective, collective: all_reduce, algorithm: ring, size: {} B}}\n"
+      "simulation: {{seed: 1}}\n"
+      "output: {{messages: none}}\n",
+      bytes);
+}
+
+Case run_weft(const std::string& name, const std::string& text, ProcessGroup group, EngineChoice engine) {
+  const Experiment experiment = read_experiment(Spec::parse(text, name), name, ".");
   Simulation simulation(experiment, group, engine);
   const RunFacts facts = simulation.run([](Time) { return Simulation::Look::go_on; });
   WEFT_EXPECT(simulation.unfinished_ranks() == 0, "benchmark {} is incomplete", name);
@@ -70,25 +80,43 @@ Case run_ns3_stack(unsigned k, std::uint64_t bytes_per_host) {
           result.wall_seconds};
 }
 
-const Case& find(const std::vector<Case>& cases, const std::string& engine) {
+const Case& find(const std::vector<Case>& cases, const std::string& name, std::uint32_t hosts,
+                 const std::string& engine, int mpi_ranks = 1) {
   for (const Case& one : cases)
-    if (one.hosts == 128 && one.engine == engine && one.mpi_ranks == 1) return one;
-  throw InternalError("benchmark without a case for " + engine);
+    if (one.name == name && one.hosts == hosts && one.engine == engine && one.mpi_ranks == mpi_ranks) return one;
+  throw InternalError(fmt::format("benchmark without a case of {} on {} hosts for {}", name, hosts, engine));
 }
 
-void print(const std::vector<Case>& cases, double over_engine, double over_stack) {
+/// Quotients of times per packet-hop, by name.
+using Ratios = std::vector<std::pair<std::string, double>>;
+
+Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
+  const auto cost = [&cases](const std::string& name, std::uint32_t hosts, const std::string& engine, int ranks = 1) {
+    return find(cases, name, hosts, engine, ranks).ns_per_packet_hop();
+  };
+  const double weft = cost("permutation", 128, "weft");
+  Ratios ratios = {{"weft_over_ns3_engine", cost("permutation", 128, "ns3-default") / weft},
+                   {"weft_over_ns3_stack", cost("permutation", 128, "ns3-stack") / weft},
+                   {"cost_1024_hosts_over_128", cost("permutation", 1024, "weft") / weft},
+                   {"cost_8192_hosts_over_128", cost("permutation", 8192, "weft") / weft}};
+  if (mpi_ranks > 1)
+    for (const char* name : {"permutation", "all_reduce"})
+      ratios.emplace_back(fmt::format("speedup_{}_1024_hosts", name),
+                          cost(name, 1024, "weft") / cost(name, 1024, "weft", mpi_ranks));
+  return ratios;
+}
+
+void print(const std::vector<Case>& cases, const Ratios& ratios) {
   std::cout << fmt::format("{:<14} {:>7} {:>10} {:<12} {:>13} {:>9} {:>13} {:>15}\n", "case", "hosts", "MPI ranks",
                            "engine", "packet-hops", "wall s", "ns per hop", "packet-hops/s");
   for (const Case& one : cases)
     std::cout << fmt::format("{:<14} {:>7} {:>10} {:<12} {:>13} {:>9.3f} {:>13.1f} {:>15.3e}\n", one.name, one.hosts,
                              one.mpi_ranks, one.engine, one.packet_hops, one.wall_seconds, one.ns_per_packet_hop(),
                              static_cast<double>(one.packet_hops) / one.wall_seconds);
-  std::cout << fmt::format(
-      "at 128 hosts, per packet-hop on one core: {:.1f} x the same fabric under ns-3's engine, {:.1f} x ns-3's stack\n",
-      over_engine, over_stack);
+  for (const auto& [name, value] : ratios) std::cout << fmt::format("{:<32} {:>8.2f}\n", name, value);
 }
 
-void write_json(const std::string& path, const std::vector<Case>& cases, double over_engine, double over_stack) {
+void write_json(const std::string& path, const std::vector<Case>& cases, const Ratios& ratios) {
   nlohmann::ordered_json json;
   json["cases"] = nlohmann::ordered_json::array();
   for (const Case& one : cases)
@@ -99,7 +127,7 @@ void write_json(const std::string& path, const std::vector<Case>& cases, double 
                              {"packet_hops", one.packet_hops},
                              {"wall_seconds", one.wall_seconds},
                              {"ns_per_packet_hop", one.ns_per_packet_hop()}});
-  json["ratios"] = {{"weft_over_ns3_engine", over_engine}, {"weft_over_ns3_stack", over_stack}};
+  for (const auto& [name, value] : ratios) json["ratios"][name] = value;
   const std::string partial = path + ".partial";
   std::ofstream file(partial);
   file << json.dump(2) << '\n';
@@ -120,25 +148,28 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
   // Cases of one process run on the first; the others wait in the next collective call.
   if (group.rank() == 0) {
     // Once in small, so that no case pays for page faults and lazy binding of the others.
-    run_weft("warm-up", 8, 256 << 10, ProcessGroup::alone(), EngineChoice::weft);
-    cases.push_back(run_weft("permutation", 8, unit * (1 << 20), ProcessGroup::alone(), EngineChoice::weft));
-    cases.push_back(run_weft("permutation", 8, unit * (512 << 10), ProcessGroup::alone(), EngineChoice::ns3_default));
+    const ProcessGroup alone = ProcessGroup::alone();
+    run_weft("warm-up", permutation_text(8, 256 << 10), alone, EngineChoice::weft);
+    cases.push_back(run_weft("permutation", permutation_text(8, unit * (1 << 20)), alone, EngineChoice::weft));
+    cases.push_back(run_weft("permutation", permutation_text(8, unit * (512 << 10)), alone, EngineChoice::ns3_default));
     cases.push_back(run_ns3_stack(8, unit * (32 << 10)));
-    cases.push_back(run_weft("permutation", 16, unit * (256 << 10), ProcessGroup::alone(), EngineChoice::weft));
+    cases.push_back(run_weft("permutation", permutation_text(16, unit * (256 << 10)), alone, EngineChoice::weft));
+    cases.push_back(run_weft("permutation", permutation_text(32, unit * (64 << 10)), alone, EngineChoice::weft));
+    if (group.size() > 1)
+      cases.push_back(run_weft("all_reduce", all_reduce_text(unit * (1 << 20)), alone, EngineChoice::weft));
   }
   if (group.size() > 1) {
     group.minimum(0);
     for (const unsigned k : {8U, 16U}) {
-      const Case one = run_weft("permutation", k, unit * (k == 8 ? 1 << 20 : 256 << 10), group, EngineChoice::weft);
-      cases.push_back(one);
+      const std::string text = permutation_text(k, unit * (k == 8 ? 1 << 20 : 256 << 10));
+      cases.push_back(run_weft("permutation", text, group, EngineChoice::weft));
     }
+    cases.push_back(run_weft("all_reduce", all_reduce_text(unit * (1 << 20)), group, EngineChoice::weft));
   }
   if (group.rank() != 0) return exit_done;
-  const double weft = find(cases, "weft").ns_per_packet_hop();
-  const double over_engine = find(cases, "ns3-default").ns_per_packet_hop() / weft;
-  const double over_stack = find(cases, "ns3-stack").ns_per_packet_hop() / weft;
-  print(cases, over_engine, over_stack);
-  if (!line.json_file.empty()) write_json(line.json_file, cases, over_engine, over_stack);
+  const Ratios ratios = ratios_of(cases, group.size());
+  print(cases, ratios);
+  if (!line.json_file.empty()) write_json(line.json_file, cases, ratios);
   return exit_done;
 }
 

@@ -208,13 +208,16 @@ TEST(collective_run, channels_and_communicators_have_connections_of_their_own) {
   auto list = std::make_unique<ListWorkload>(2);
   list->define(one, CollectiveKind::broadcast, Bytes(100), "test_pipe", tuning(1, channels));
   list->define(two, CollectiveKind::broadcast, Bytes(200), "test_pipe", tuning(1, channels));
-  for (const std::uint32_t rank : {0U, 1U}) {
-    list->call(rank, 0);
-    list->call(rank, 1);
-  }
+  list->call(0, 0);
+  list->call(0, 1, {list->compute(0, us(2000))});
+  list->call(1, 0, {list->compute(1, us(10'000))});
+  list->call(1, 1);
   Job job(2, std::move(list));
-  job.complete();
+  // The slices of the one lie at the receiver while those of the other come and are taken.
+  job.run_until(us(10'000));
   EXPECT_EQ(job.messages().size(), 2U * channels);
+  EXPECT_LT(job.end(1, 2), us(10'000));
+  job.complete();
   EXPECT_EQ(job.machine.fabric->open_queue_pair(0, 1), 2 * channels);
 }
 
