@@ -13,7 +13,7 @@ namespace weft {
 
 RowKey key_of(const std::byte* row);
 
-/// Collective: send each row to the owner of the first word of its key. The words 0 .. largest are cut into as many
+/// Collective: send each row to the owner of the first word of its key. The words least .. largest are cut into as many
 /// equal blocks as there are processes, so that owners in ascending order hold ascending keys. Throws EnvironmentError
 /// on all processes if one of them had to hold 2^31 rows or more (MPI's limit on counts).
 PackedRows exchange(MPI_Comm comm, const PackedRows& rows);

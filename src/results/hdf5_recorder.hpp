@@ -21,7 +21,7 @@ namespace weft {
 
 /// Writes one HDF5 file through MPI-IO (schema: docs/hdf5_schema.md). Every member function is collective over the
 /// communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to the process
-/// that owns their id block, so that none ever holds the whole table, and stand in the file in ascending order of id.
+/// that owns their block of keys, so that none ever holds the whole table, and stand in the file in the table's order.
 /// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes;
 /// FatalEnvironmentError once the file is open.
 class Hdf5Recorder {

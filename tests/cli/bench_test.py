@@ -24,8 +24,8 @@ class Bench(ProgramTest):
             self.assertAlmostEqual(case["ns_per_packet_hop"], case["wall_seconds"] * 1e9 / case["packet_hops"])
         for name in result["ratios"]:
             self.assertIn(name, text)
-        self.assertEqual({(case["hosts"], case["engine"]) for case in result["cases"] if case["mpi_ranks"] == 1} -
-                         {(128, "weft"), (128, "ns3-default"), (128, "ns3-stack"), (1024, "weft"), (8192, "weft")}, set())
+        self.assertEqual({(case["hosts"], case["engine"]) for case in result["cases"] if case["mpi_ranks"] == 1},
+                         {(128, "weft"), (128, "ns3-default"), (128, "ns3-stack"), (1024, "weft"), (8192, "weft")})
         self.assertGreater(result["ratios"]["weft_over_ns3_engine"], 2)
         self.assertGreater(result["ratios"]["weft_over_ns3_stack"], 20)
 
