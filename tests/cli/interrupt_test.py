@@ -70,7 +70,7 @@ class InterruptTest(ProgramTest):
         about = attributes(results)
         self.assertEqual(about["complete"], 0)
         self.assertGreater(about["simulated_time"], 0)
-        self.assertGreater(table(results, "links")["data_packets"].sum(), SHORT // 4096)
+        self.assertGreater(table(results, "links")["data_packets"].sum(), 0)
         messages = table(results, "messages")
         self.assertTrue(set(messages["bytes"]) <= {SHORT})  # delivered or not, but no other
         self.assertEqual(len(table(results, "ranks")["rank"]), 16)
