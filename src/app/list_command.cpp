@@ -9,6 +9,7 @@
 #include "routing/routing_algorithm.hpp"
 #include "schedule/collective.hpp"
 #include "schedule/workload.hpp"
+#include "transport/congestion_control.hpp"
 
 namespace weft {
 namespace {
@@ -28,9 +29,7 @@ int list_command(const CommandLine& line, ProcessGroup& group) {
   if (wanted("topologies")) print<TopologyBuilder>("topologies (topology.kind)");
   if (wanted("collectives")) print<CollectiveAlgorithm>("collectives (workload.algorithm)");
   if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
-  if (wanted("congestion-controls"))
-    std::cout << fmt::format("congestion-controls\n  {:<18} {}\n", "window",
-                             "a fixed window of unacknowledged bytes per queue pair (network.window)");
+  if (wanted("congestion-controls")) print<CongestionControlKind>("congestion-controls (network.congestion_control)");
   if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");
   return exit_done;
 }
