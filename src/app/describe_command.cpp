@@ -77,7 +77,7 @@ void print_memory(const Experiment& experiment, const Volume& volume) {
                                           binary(host_with_rank * graph.host_count() + 2 * port * graph.link_count())));
   line("bytes each", fmt::format("port {:.0f}, rank {}, queue pair {}, message in flight {}, packet under way {:.0f}",
                                  port, sizeof(RankExecutor), sizeof(QueuePair), sizeof(Message),
-                                 static_cast<double>(sizeof(PacketBlock)) / std::size(PacketBlock().packets)));
+                                 static_cast<double>(PacketBlock::size) / PacketBlock::capacity));
 }
 
 void print_volume(const Experiment& experiment) {

@@ -71,8 +71,7 @@ void Fabric::host_receive(const Node& node, Host& host, const Packet& packet) {
     ++state.message_packets;
     if (parameters_.acks) {
       Packet ack;
-      ack.source = node.id;
-      ack.destination = packet.source;
+      ack.set_ends(node.id, packet.source);
       ack.queue_pair = packet.queue_pair;
       ack.psn = packet.psn;
       ack.message = packet.payload;
@@ -151,8 +150,7 @@ void Fabric::send_credit(std::uint32_t host_id, Time now, std::uint32_t to, std:
   const Node& node = node_of_host(host_id);
   Host& host = host_states_[node.host];
   Packet credit;
-  credit.source = host_id;
-  credit.destination = to;
+  credit.set_ends(host_id, to);
   credit.queue_pair = queue_pair;
   credit.kind = PacketKind::credit;
   host.control.push_back(credit);

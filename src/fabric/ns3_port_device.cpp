@@ -249,7 +249,7 @@ bool FabricPortDevice::SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address
   frame->AddHeader(header);
 
   const Fabric::Departure departure = place_.fabric->reserve_port(place_.node, place_.port, now(), wire);
-  note_transmission(departure.first_bit, departure.last_bit, {}, frame);
+  note_transmission(departure.first_bit, departure.last_bit, Packet(), frame);
   const Time arrival = departure.last_bit + place_.fabric->link_times(place_.directed_link).delay;
   ns3::Simulator::ScheduleWithContext(peer_->node_->GetId(), to_ns3(arrival - now()), &FabricPortDevice::arrive,
                                       ns3::Ptr<FabricPortDevice>(peer_), frame);

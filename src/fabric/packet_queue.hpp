@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Packets on links: queues of small blocks from one pool, so that memory follows the packets that are under way.
+// Queues of packets in small blocks from one pool, so that memory follows the packets that are under way.
 #pragma once
 
 #include <cstddef>
@@ -15,34 +15,42 @@
 
 namespace weft {
 
-/// Seven packets and the block after it. Its address is a multiple of its size, so that a pointer to a packet tells the
-/// block, and whether it is the last of the block.
-struct alignas(256) PacketBlock {
-  static constexpr std::size_t size = 256;
-  PacketBlock* next = nullptr;
-  alignas(sizeof(Packet)) Packet packets[7];
+/// As many entries as fit and the block after it. Its address is a multiple of its size, and its last entry ends where
+/// it ends, so that a pointer to an entry tells the block, and whether it is the last of the block.
+template <class Entry, std::size_t Size>
+struct alignas(Size) Block {
+  static constexpr std::size_t size = Size;
+  static constexpr std::size_t capacity = (Size - sizeof(void*)) / sizeof(Entry);
+  static constexpr std::size_t first_entry = Size - capacity * sizeof(Entry);
 
-  /// The block of the packet before `end`.
-  static PacketBlock* before(Packet* end) {
-    return reinterpret_cast<PacketBlock*>((reinterpret_cast<std::uintptr_t>(end) - 1) & ~(size - 1));
+  Block* next = nullptr;
+  std::byte storage[Size - sizeof(void*)];
+
+  Entry* entries() { return reinterpret_cast<Entry*>(reinterpret_cast<std::byte*>(this) + first_entry); }
+  /// The block of the entry before `end`.
+  static Block* before(Entry* end) {
+    return reinterpret_cast<Block*>((reinterpret_cast<std::uintptr_t>(end) - 1) & ~(size - 1));
   }
-  static bool is_end(const Packet* packet) { return (reinterpret_cast<std::uintptr_t>(packet) & (size - 1)) == 0; }
+  static bool is_end(const Entry* entry) { return (reinterpret_cast<std::uintptr_t>(entry) & (size - 1)) == 0; }
 };
-static_assert(sizeof(PacketBlock) == PacketBlock::size);
 
 /// Blocks for all queues of a process. What was freed last is used first: it is still in the processor's cache, which
 /// a ring per queue would walk through from end to end.
-class PacketBlocks {
+template <class Entry, std::size_t Size>
+class Blocks {
  public:
-  PacketBlock* take() {
-    PacketBlock* block = free_;
+  using BlockType = Block<Entry, Size>;
+  static_assert(sizeof(BlockType) == Size && BlockType::first_entry % alignof(Entry) == 0);
+
+  BlockType* take() {
+    BlockType* block = free_;
     if (block == nullptr) [[unlikely]]
       return fresh();
     free_ = block->next;
     return block;
   }
-  /// The block's packets stay readable until reuse_retired().
-  void retire(PacketBlock* block) {
+  /// The block's entries stay readable until reuse_retired().
+  void retire(BlockType* block) {
     block->next = retired_;
     if (retired_ == nullptr) oldest_retired_ = block;
     retired_ = block;
@@ -62,7 +70,7 @@ class PacketBlocks {
     void operator()(std::byte* chunk) const { std::free(chunk); }
   };
 
-  PacketBlock* fresh() {
+  BlockType* fresh() {
     if (used_ == chunk_bytes || chunks_.empty()) {
       auto* chunk = static_cast<std::byte*>(std::aligned_alloc(chunk_bytes, chunk_bytes));
       if (chunk == nullptr) throw std::bad_alloc();
@@ -70,50 +78,76 @@ class PacketBlocks {
       chunks_.emplace_back(chunk);
       used_ = 0;
     }
-    auto* block = new (chunks_.back().get() + used_) PacketBlock;
-    used_ += sizeof(PacketBlock);
+    auto* block = new (chunks_.back().get() + used_) BlockType;
+    used_ += Size;
     return block;
   }
 
-  PacketBlock* free_ = nullptr;
-  PacketBlock* retired_ = nullptr;
-  PacketBlock* oldest_retired_ = nullptr;
+  BlockType* free_ = nullptr;
+  BlockType* retired_ = nullptr;
+  BlockType* oldest_retired_ = nullptr;
   std::vector<std::unique_ptr<std::byte, Free>> chunks_;
   std::size_t used_ = 0;  // bytes of the last chunk
 };
+
+/// First in, first out.
+template <class Entry, std::size_t Size>
+class BlockQueue {
+ public:
+  using Pool = Blocks<Entry, Size>;
+
+  bool empty() const { return head_ == tail_; }
+  const Entry& front() const { return *head_; }
+  /// The new last entry.
+  Entry& push(const Entry& entry, Pool& blocks) {
+    if (BlockType::is_end(tail_)) {
+      BlockType* block = blocks.take();
+      if (tail_ == nullptr)
+        head_ = block->entries();
+      else
+        BlockType::before(tail_)->next = block;
+      tail_ = block->entries();
+    }
+    *tail_ = entry;
+    return *tail_++;
+  }
+  /// The entry stays where it is until blocks.reuse_retired().
+  void pop(Pool& blocks) {
+    ++head_;
+    if (head_ == tail_) {
+      blocks.retire(BlockType::before(head_));
+      head_ = tail_ = nullptr;
+    } else if (BlockType::is_end(head_)) {
+      BlockType* drained = BlockType::before(head_);
+      head_ = drained->next->entries();
+      blocks.retire(drained);
+    }
+  }
+
+ private:
+  using BlockType = Block<Entry, Size>;
+  Entry* head_ = nullptr;  // first entry; both are null in an empty queue
+  Entry* tail_ = nullptr;  // where the next one goes, or the end of the last block
+};
+
+constexpr std::size_t link_block = 256;  ///< bytes: seven packets
+using PacketBlocks = Blocks<Packet, link_block>;
+using PacketBlock = PacketBlocks::BlockType;
 
 /// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end.
 class PacketQueue {
  public:
   bool empty() const { return pushed_ == taken_; }
   std::uint64_t size() const { return pushed_ - taken_; }
-  const Packet& front() const { return *head_; }
+  const Packet& front() const { return queue_.front(); }
   void push(const Packet& packet, std::int64_t arrival, PacketBlocks& blocks) {
-    if (PacketBlock::is_end(tail_)) {
-      PacketBlock* block = blocks.take();
-      if (tail_ == nullptr)
-        head_ = block->packets;
-      else
-        PacketBlock::before(tail_)->next = block;
-      tail_ = block->packets;
-    }
-    *tail_ = packet;
-    tail_->time = arrival;
-    ++tail_;
+    queue_.push(packet, blocks).time = arrival;
     ++pushed_;
   }
   /// The packet stays where it is until blocks.reuse_retired().
   void pop(PacketBlocks& blocks) {
-    ++head_;
+    queue_.pop(blocks);
     ++taken_;
-    if (pushed_ == taken_) {
-      blocks.retire(PacketBlock::before(head_));
-      head_ = tail_ = nullptr;
-    } else if (PacketBlock::is_end(head_)) {
-      PacketBlock* drained = PacketBlock::before(head_);
-      head_ = drained->next->packets;
-      blocks.retire(drained);
-    }
   }
   /// Number of packets taken so far: the link sequence of the first one in the queue.
   std::uint64_t taken() const { return taken_; }
@@ -122,8 +156,7 @@ class PacketQueue {
   std::uint64_t tie_salt = 0;  ///< from the seed and the directed link
 
  private:
-  Packet* head_ = nullptr;  // first packet; both are null in an empty queue
-  Packet* tail_ = nullptr;  // where the next one goes, or the end of the last block
+  BlockQueue<Packet, link_block> queue_;
   std::uint64_t taken_ = 0;
   std::uint64_t pushed_ = 0;
 };

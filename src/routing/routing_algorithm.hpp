@@ -20,6 +20,24 @@ struct RouteRequest {
   std::uint32_t queue_pair = 0;   ///< of the source: the entropy that RoCEv2 puts into the UDP source port
 };
 
+/// The same for decisions that depend on more than the flow: on what routing has decided before (virtual lanes, phases
+/// of a detour) and on the queues of the node.
+struct AdaptiveRequest {
+  RouteRequest flow;
+  std::uint32_t psn = 0;            ///< packet sequence number: entropy of the single packet
+  std::uint16_t in_port = no_port;  ///< of this node; no_port at the host that sends
+  std::uint8_t lane = 0;            ///< virtual lane in which it has come, counted from the first lane of its traffic
+  std::uint8_t state = 0;           ///< what the choice before has left; 0 at the source
+  static constexpr std::uint16_t no_port = 0xffff;
+};
+
+/// Where the packet goes on.
+struct RouteChoice {
+  std::uint16_t port = 0;
+  std::uint8_t lane = 0;   ///< virtual lane on the link behind that port, below lanes()
+  std::uint8_t state = 0;  ///< given back at the next node
+};
+
 /// ECMP hash of a flow at a node: the flow key, the node (so that tiers do not choose alike) and the seed (mixed, or
 /// the next seed would give each node the choices of its neighbour in number).
 constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint32_t node, std::uint64_t seed) {
@@ -41,6 +59,21 @@ class RoutingAlgorithm {
   virtual void prepare(const Topology& topology, std::uint64_t seed) = 0;
   /// ports[i] = port of `at` by which requests[i] leaves; `at` is not its destination. Pure: same answer always.
   virtual void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const = 0;
+
+  /// Virtual lanes that it needs to be free of deadlock on lossless links.
+  virtual unsigned lanes() const { return 1; }
+  /// choose() has to be asked for each packet: route() does not say all. Switches then keep queues lane by lane.
+  virtual bool per_packet() const { return false; }
+  /// The way of one packet. `queued`: [ports of `at`] bytes that wait there. Pure. Called once per packet and switch,
+  /// and only if per_packet(): a decision on the queues of the moment cannot be shared by a batch.
+  virtual RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const {
+    (void)queued;
+    RouteChoice choice;
+    route(at, {&request.flow, 1}, &choice.port);
+    choice.lane = request.lane;
+    choice.state = request.state;
+    return choice;
+  }
   /// All equal-cost ports towards `destination` in ascending order; route() picks number
   /// ecmp_choice(ecmp_hash(request, at, seed), candidates.size()) of them.
   virtual std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const = 0;

@@ -8,29 +8,47 @@ namespace weft {
 
 enum class PacketKind : std::uint8_t {
   data,    ///< part of a message: RoCEv2 SEND/WRITE
-  ack,     ///< acknowledges one data packet: AETH
+  ack,     ///< acknowledges data packets: AETH
   credit,  ///< a receiver's buffer slot is free again (NCCL's step credit); same size as an ACK, not acknowledged
+  nack,    ///< a packet is missing: AETH with a NAK syndrome
+  cnp,     ///< congestion notification packet: the receiver of marked packets tells their sender
+  frame,   ///< an Ethernet frame of other software (ns-3's IP stack), carried whole
+  pause,   ///< priority flow control frame, from one end of a link to the other (IEEE 802.1Q clause 36)
+  grant,   ///< flow-control credits of one virtual lane, from one end of a link to the other
 };
 
 /// Flags of a packet.
 enum : std::uint8_t {
-  packet_first = 1,   ///< first packet of its message
-  packet_last = 2,    ///< last packet of its message: `message` names its descriptor
-  packet_notify = 4,  ///< last packet of a message whose sender waits for completion; echoed in the ACK
+  packet_first = 1,     ///< first packet of its message
+  packet_last = 2,      ///< last packet of its message: `message` names its descriptor
+  packet_notify = 4,    ///< last packet of a message whose sender waits for completion; echoed in the ACK
+  packet_ecn = 8,       ///< congestion experienced (RFC 3168); echoed in the ACK
+  packet_trimmed = 16,  ///< a switch has cut off the payload
+  packet_again = 32,    ///< sent before
 };
 
-/// 32 bytes: two share a cache line.
+/// 32 bytes: two share a cache line. Host numbers have 24 bits.
 struct Packet {
-  std::int64_t time = 0;          ///< arrival of the last bit at the next node, ps
-  std::uint32_t source = 0;       ///< host node that made the packet
-  std::uint32_t destination = 0;  ///< host node
-  std::uint32_t queue_pair = 0;   ///< of the data's sender, in both directions
-  std::uint32_t psn = 0;          ///< packet sequence number of the queue pair, modulo 2^32
+  static constexpr std::uint32_t most_hosts = 1U << 24;
+
+  std::int64_t time = 0;               ///< arrival of the last bit at the next node, ps
+  std::uint32_t source : 24 = 0;       ///< host node that made the packet
+  std::uint32_t route : 8 = 0;         ///< what routing remembers from hop to hop
+  std::uint32_t destination : 24 = 0;  ///< host node
+  std::uint32_t entropy : 8 = 0;       ///< which of the paths it takes, if the sender decides that; echoed in the ACK
+  std::uint32_t queue_pair = 0;        ///< of the data's sender, in both directions
+  std::uint32_t psn = 0;               ///< packet sequence number of the queue pair, modulo 2^32
   /// data with packet_last: slot of the message descriptor in this process; ack: payload bytes acknowledged
   std::uint32_t message = 0;
   std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit)
-  PacketKind kind = PacketKind::data;
+  PacketKind kind : 4 = PacketKind::data;
+  std::uint8_t lane : 4 = 0;  ///< priority (IEEE 802.1Q) or virtual lane, while queues are told apart
   std::uint8_t flags = 0;
+
+  constexpr void set_ends(std::uint32_t from, std::uint32_t to) {
+    source = from & (most_hosts - 1);
+    destination = to & (most_hosts - 1);
+  }
 };
 static_assert(sizeof(Packet) == 32);
 

@@ -43,8 +43,7 @@ class QueuePair {
   /// The next packet. Requires ready(). `counted`: it will be acknowledged.
   Packet next_packet(std::uint32_t source, std::int64_t mtu, bool counted, MessagePool& pool) {
     Packet packet;
-    packet.source = source;
-    packet.destination = destination_;
+    packet.set_ends(source, destination_);
     packet.queue_pair = number_;
     packet.psn = next_psn_++;
     const std::int64_t payload = remaining_ < mtu ? remaining_ : mtu;
