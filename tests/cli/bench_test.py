@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below what docs/performance.md tells, because
-other programs may run beside; what the hot path costs exactly is counted by tests/performance/instructions_test.py."""
+other programs may run beside; what the hot path costs exactly is counted by tests/performance/instructions_test.py.
+scripts/measure_scaling, which `scripts/bench --scaling` runs: its table and pictures."""
 
+import csv
 import json
+import os
 import pathlib
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import ProgramTest  # noqa: E402
+from weft_testing import SOURCE, WEFT, ProgramTest, environment  # noqa: E402
 
 
 class Bench(ProgramTest):
@@ -48,6 +52,42 @@ class Bench(ProgramTest):
                              if c["name"] == case and c["hosts"] == 1024 and c["engine"] == "weft" and c["mpi_ranks"] == n)
                         for n in (1, 2))
             self.assertAlmostEqual(result["ratios"][name], one / two, msg=name)
+
+
+class Scaling(ProgramTest):
+    def measure(self, *words):
+        return subprocess.run([SOURCE / "scripts" / "measure_scaling", *words], cwd=self.folder, capture_output=True,
+                              text=True, check=False, env={**environment(), "WEFT": os.path.abspath(WEFT)})
+
+    def test_table_and_pictures(self):
+        done = self.measure("--quick", "-o", "new/folder", "--processes", "3", "--runs", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        folder = self.folder / "new" / "folder"
+        with open(folder / "scaling.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        # One process is the measure of the others, so it is always there. A fat-tree of k ports has k^3 / 4 hosts.
+        self.assertEqual([(row["experiment"], int(row["hosts"]), int(row["processes"]), int(row["run"])) for row in rows],
+                         [(name, hosts, processes, run) for run in (0, 1)
+                          for name, hosts in [("permutation", 16), ("permutation", 54), ("ring all-reduce", 16)]
+                          for processes in (1, 3)])
+        for row in rows:
+            hops, wall, cost, waiting = (float(row[name]) for name in
+                                         ("packet_hops", "wall_seconds", "ns_per_packet_hop", "waiting"))
+            self.assertAlmostEqual(cost, wall * 1e9 / hops)
+            self.assertTrue(0 <= waiting < 1 if row["processes"] == "3" else waiting == 0, row)
+        hops = {(row["experiment"], row["hosts"]): row["packet_hops"] for row in rows}
+        for row in rows:
+            self.assertEqual(row["packet_hops"], hops[row["experiment"], row["hosts"]])
+        self.assertEqual({path.name for path in folder.iterdir()},
+                         {"scaling.csv", "scaling_cost.png", "scaling_speedup.png", "scaling_waiting.png"})
+        for picture in folder.glob("*.png"):
+            self.assertTrue(picture.read_bytes().startswith(b"\x89PNG\r\n\x1a\n"))
+
+    def test_refusals(self):
+        for words, text in [(["--k", "5"], "even"), (["--processes", "0"], "at least 1"), (["--runs", "-1"], "at least 1")]:
+            done = self.measure("--quick", *words)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(text, done.stderr)
 
 
 if __name__ == "__main__":
