@@ -9,8 +9,7 @@
 #include <cstring>
 #include <exception>
 
-#include <sched.h>
-
+#include "engine/gate.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/contract.hpp"
 
@@ -42,7 +41,11 @@ WindowVote together(const WindowVote& a, const WindowVote& b) {
 struct WindowExchange::Board {
   alignas(cache_line) std::uint64_t arrived = 0;  // meetings to which this process has come
   alignas(cache_line) WindowVote votes[2];
-  alignas(cache_line) std::uint64_t decided = 0;  // of the host's first process: meetings that all hosts have agreed on
+  // Of the host's first process:
+  alignas(cache_line) std::uint64_t arrivals = 0;  // of all processes of the host, at all meetings
+  alignas(cache_line) Gate all_here;
+  alignas(cache_line) std::uint64_t decided = 0;  // meetings that all hosts have agreed on
+  Gate all_agreed;
   WindowVote decision[2];
 };
 
@@ -111,7 +114,7 @@ void WindowExchange::join_hosts(const Options& options) {
   if (several_hosts_)
     MPI_Comm_split(group_.communicator(), shared->rank == 0 ? 0 : MPI_UNDEFINED, group_.rank(), &leaders_);
   // Processes that have a core of their own look again and again: waking up takes longer than most waits last.
-  patience_ = shares_cores(shared->size) ? 16 : 1 << 14;
+  patience_ = shares_cores(shared->size) ? 0 : 1 << 14;
   shared_ = std::move(shared);
   build_shared_memory(options.shared_bytes);
 }
@@ -194,25 +197,26 @@ void WindowExchange::send(std::span<std::vector<std::byte>> outgoing) {
   }
 }
 
-// Comes to the meeting and waits until all of the host are there.
+// Comes to the meeting and waits until all of the host are there. Who comes last wakes those that sleep.
 void WindowExchange::arrive(const WindowVote& mine) {
   SharedMemory& shared = *shared_;
   Board& board = shared.board(shared.rank);
+  Board& first = shared.board(0);
   board.votes[meetings_ & 1] = mine;
   std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
-  for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived);
+  if (++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size))
+    first.all_here.open(static_cast<std::uint32_t>(meetings_));
+  else
+    for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived, first.all_here);
 }
 
-void WindowExchange::wait_for(const std::uint64_t& counter) {
+// Until `counter` has come to this meeting; asleep until the gate opens if that takes long.
+void WindowExchange::wait_for(const std::uint64_t& counter, Gate& gate) {
   const std::atomic_ref reached(const_cast<std::uint64_t&>(counter));
   if (reached.load(std::memory_order_acquire) >= meetings_) return;
   const double start = seconds();
-  for (int look = 0; reached.load(std::memory_order_acquire) < meetings_; ++look) {
-    if (look < patience_)
-      relax();
-    else
-      sched_yield();
-  }
+  for (int look = 0; look < patience_ && reached.load(std::memory_order_acquire) < meetings_; ++look) relax();
+  if (reached.load(std::memory_order_acquire) < meetings_) gate.wait(static_cast<std::uint32_t>(meetings_));
   wait_seconds_ += seconds() - start;
 }
 
@@ -227,7 +231,7 @@ WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
   Board& first = shared_->board(0);
   WindowVote& decision = first.decision[meetings_ & 1];
   if (shared_->rank != 0) {
-    wait_for(first.decided);
+    wait_for(first.decided, first.all_agreed);
     return decision;
   }
   const double start = seconds();
@@ -238,6 +242,7 @@ WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
   wait_seconds_ += seconds() - start;
   decision = {Time::from_ps(votes[0]), votes[1] != 0, votes[2] != 0, static_cast<std::uint64_t>(-votes[3])};
   std::atomic_ref(first.decided).store(meetings_, std::memory_order_release);
+  first.all_agreed.open(static_cast<std::uint32_t>(meetings_));
   return decision;
 }
 

@@ -14,6 +14,8 @@
 
 namespace weft {
 
+class Gate;
+
 /// What a process says at the border between two windows; and, put together, what all of them have said.
 struct WindowVote {
   Time next = Time::max();     ///< earliest thing to do, also of what is being handed over; min over processes
@@ -63,7 +65,7 @@ class WindowExchange {
   void build_shared_memory(std::size_t bytes);
   void send(std::span<std::vector<std::byte>> outgoing);
   void arrive(const WindowVote& mine);
-  void wait_for(const std::uint64_t& counter);
+  void wait_for(const std::uint64_t& counter, Gate& gate);
   WindowVote reduce_here() const;
   WindowVote reduce_everywhere(const WindowVote& here);
   void receive(const Take& take);
@@ -73,7 +75,7 @@ class WindowExchange {
   std::unique_ptr<SharedMemory> shared_;  // none if this process is alone on its host
   MPI_Comm leaders_ = MPI_COMM_NULL;      // one process per host; null elsewhere
   bool several_hosts_ = false;
-  int patience_ = 0;            // looks before the processor is yielded
+  int patience_ = 0;            // looks before going to sleep
   std::uint64_t meetings_ = 0;  // so far, including the present one
   std::vector<std::byte> assembled_;
   std::uint64_t mpi_batches_ = 0;
