@@ -90,7 +90,8 @@ struct Allowance {
 ///
 /// A NIC may put off on_timer() while the queue pair has nothing to send, so that idle queue pairs cost nothing and do
 /// not keep a run alive: `now` may be long after Allowance::next_timer, and any other event may come first. Every event
-/// brings the state up to its time, with the same result as if all timers had been on time.
+/// brings the state up to its time, with the same result as if all timers had been on time. A timer that is overdue
+/// when the queue pair sends again comes before the first packet, whose rate it may change.
 class CongestionControl {
  public:
   virtual ~CongestionControl() = default;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the interface promises, for every registered congestion control: possible allowances, timers in the future, the
+// same state for timers on time and put off, no stalling, parameters checked.
+#include <gtest/gtest.h>
+
+#include "support/random.hpp"
+#include "tests/transport/bottleneck_loop.hpp"
+
+namespace weft {
+namespace {
+
+const FlowPath paths[] = {
+    {Bandwidth::from_gbps(1), Time::from_us(100), Bytes(1500), Bytes(82), 2},
+    {Bandwidth::from_gbps(100), Time::from_us(4), Bytes(1000), Bytes(48), 2},
+    {Bandwidth::from_gbps(400), Time::from_us(12), Bytes(4096), Bytes(82), 6},
+    {Bandwidth::from_gbps(1'600), Time::from_us(2), Bytes(9000), Bytes(82), 4},
+};
+
+const std::vector<std::string>& variants(const std::string& name) {
+  static const std::vector<std::string> plain{""};
+  static const std::map<std::string, std::vector<std::string>> more{
+      {"dcqcn", {"", "preset: connectx"}}, {"timely", {"", "variant: patched"}}, {"nscc", {"", "trimming: true"}}};
+  const auto at = more.find(name);
+  return at == more.end() ? plain : at->second;
+}
+
+void every_kind(const std::function<void(const std::string&, const CongestionControlKind&, const FlowPath&)>& check) {
+  for (const std::string& name : CongestionControlRegistry::instance().names())
+    for (const std::string& variant : variants(name))
+      for (const FlowPath& path : paths) {
+        SCOPED_TRACE(name + " " + variant + " at " + std::to_string(path.nic_rate.bps()));
+        check(name, *congestion_control(name, variant), path);
+      }
+}
+
+/// A queue pair whose events are a function of a seed: what the network might answer, plausible or not.
+class RandomLife {
+ public:
+  RandomLife(const CongestionControlKind& kind, const FlowPath& path, std::uint64_t seed)
+      : path_(path), services_(kind.services()), control_(kind.make(path)), seed_(seed) {
+    obey(control_->start(0));
+  }
+  /// All timers up to `now`, each at its time.
+  void run_timers(std::int64_t now) {
+    while (allowance_.next_timer <= now) {
+      at_.now = allowance_.next_timer;
+      obey(control_->on_timer(at_));
+    }
+  }
+  /// Event number i: `now` is a function of i alone.
+  const Allowance& event(std::uint64_t i, std::int64_t now) {
+    at_.now = now;
+    switch (random_below(8, seed_, 1, i)) {
+      case 0:
+        if (services_.cnp_interval > Time()) obey(control_->on_cnp(at_));
+        break;
+      case 1:
+        lose(i);
+        break;
+      case 2:
+        send(i);
+        break;
+      default:
+        acknowledge(i);
+    }
+    return allowance_;
+  }
+  const Allowance& allowance() const { return allowance_; }
+
+ private:
+  void obey(const Allowance& allowance) {
+    ASSERT_GE(allowance.window, 1);
+    ASSERT_GE(allowance.rate_bps, 0);
+    ASSERT_LE(allowance.rate_bps, path_.nic_rate.bps());
+    ASSERT_GT(allowance.next_timer, at_.now);
+    ASSERT_GT(allowance.next_bytes, at_.sent_bytes);
+    ASSERT_TRUE(allowance.window != Allowance::never || allowance.rate_bps > 0 || !services_.acks)
+        << "nothing limits it";
+    allowance_ = allowance;
+  }
+  void send(std::uint64_t i) {
+    if (allowance_.next_timer <= at_.now) obey(control_->on_timer(at_));  // before the first packet
+    at_.sent_bytes += static_cast<std::int64_t>(random_below(20'000'000, seed_, 2, i));
+    if (at_.sent_bytes >= allowance_.next_bytes) obey(control_->on_bytes_sent(at_));
+  }
+  void lose(std::uint64_t i) {
+    LossEvent loss;
+    loss.at = at_;
+    loss.lost_bytes = path_.mtu.count();
+    loss.acked_psn = acked_;
+    loss.next_psn = acked_ + 20;
+    loss.in_flight = 20 * path_.mtu.count();
+    loss.timeout = random_below(4, seed_, 3, i) == 0;
+    obey(control_->on_loss(loss));
+  }
+  void acknowledge(std::uint64_t i) {
+    AckEvent ack;
+    ack.at = at_;
+    ack.acked_bytes = static_cast<std::int64_t>(random_below(3, seed_, 4, i)) * path_.mtu.count();
+    ack.acked_psn = acked_ += random_below(3, seed_, 4, i);
+    ack.next_psn = acked_ + 20;
+    ack.ecn = services_.ecn && random_below(2, seed_, 5, i) == 0;
+    if (random_below(5, seed_, 6, i) != 0)
+      ack.rtt = path_.base_rtt.ps() +
+                static_cast<std::int64_t>(random_below(1'000'000'000, seed_, 7, i) >> random_below(20, seed_, 8, i));
+    ack.in_flight = static_cast<std::int64_t>(random_below(1'000'000, seed_, 9, i));
+    if (services_.telemetry) {
+      hops_.resize(path_.hops);
+      for (HopTelemetry& hop : hops_) {
+        hop.time_ps = at_.now - static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i));
+        hop.transmitted_bytes += static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i));
+        hop.queue_bytes = static_cast<std::int64_t>(random_below(1'000'000, seed_, 12, i));
+        hop.rate_bps = path_.nic_rate.bps();
+      }
+      ack.hops = hops_;
+    }
+    obey(control_->on_ack(ack));
+  }
+
+  const FlowPath path_;
+  const Services services_;
+  std::unique_ptr<CongestionControl> control_;
+  const std::uint64_t seed_;
+  Moment at_;
+  Allowance allowance_;
+  std::uint64_t acked_ = 0;
+  std::vector<HopTelemetry> hops_;
+};
+
+std::int64_t pause(std::uint64_t seed, std::uint64_t i) {
+  return static_cast<std::int64_t>(random_below(10'000'000'000, seed, 20, i) >> random_below(16, seed, 21, i));
+}
+
+TEST(congestion_control, allowances_are_possible_whatever_comes) {
+  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      RandomLife life(kind, path, seed);
+      std::int64_t now = 0;
+      for (std::uint64_t i = 0; i < 500 && !testing::Test::HasFatalFailure(); ++i) {
+        now += pause(seed, i);
+        life.run_timers(now);
+        life.event(i, now);
+      }
+    }
+  });
+}
+
+TEST(congestion_control, timers_that_are_put_off_change_nothing) {
+  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+    for (std::uint64_t seed = 0; seed < 10; ++seed) {
+      RandomLife on_time(kind, path, seed);
+      RandomLife late(kind, path, seed);
+      std::int64_t now = 0;
+      for (std::uint64_t i = 0; i < 500 && !testing::Test::HasFatalFailure(); ++i) {
+        now += pause(seed, i);
+        on_time.run_timers(now);
+        ASSERT_EQ(on_time.event(i, now), late.event(i, now)) << "event " << i << " of life " << seed;
+      }
+    }
+  });
+}
+
+TEST(congestion_control, an_idle_queue_pair_falls_asleep_or_recovers) {
+  // Timers alone, after a burst of everything bad, come to an end within a second of simulated time or in the end let a
+  // packet through at least every 10 s: nothing waits for ever.
+  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+    RandomLife life(kind, path, 1);
+    for (std::uint64_t i = 0; i < 200; ++i) life.event(i, static_cast<std::int64_t>(i) * 1'000'000);
+    life.run_timers(20'000'000'000'000);
+    EXPECT_EQ(life.allowance().next_timer, Allowance::never);
+    const std::int64_t rate = life.allowance().rate_bps;
+    if (rate > 0) {
+      EXPECT_LT(serialization_time(path.wire_packet(), Bandwidth::from_bps(rate)), Time::from_s(10));
+    }
+  });
+}
+
+TEST(congestion_control, a_new_queue_pair_may_fill_its_path) {
+  // RDMA senders start at line rate, and do not probe for it: the window holds the bandwidth-delay product.
+  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+    const auto control = kind.make(path);
+    const Allowance allowance = control->start(5);
+    const double product = static_cast<double>(path.nic_rate.bps()) * path.base_rtt.seconds() / 8 *
+                           static_cast<double>(path.mtu.count()) / static_cast<double>(path.wire_packet().count());
+    EXPECT_GE(static_cast<double>(allowance.window), product - 1);
+    EXPECT_TRUE(allowance.rate_bps == 0 || allowance.rate_bps == path.nic_rate.bps());
+  });
+}
+
+TEST(congestion_control, defaults_suit_every_path_and_marking_is_possible) {
+  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+    EXPECT_NO_THROW(kind.check(path));
+    const EcnMarking marking = kind.default_marking(path.nic_rate, path.base_rtt);
+    EXPECT_LE(marking.least, marking.most);
+    EXPECT_GE(marking.probability, 0);
+    EXPECT_LE(marking.probability, 1);
+    EXPECT_TRUE(!kind.services().ecn || marking.most > Bytes(0));
+    EXPECT_TRUE(kind.services().ecn || kind.services().cnp_interval == Time()) << "CNPs come from marks";
+  });
+}
+
+TEST(congestion_control, unknown_parameters_are_refused_with_their_place) {
+  for (const std::string& name : CongestionControlRegistry::instance().names()) {
+    try {
+      congestion_control(name, "# a comment\nzzzzzzzz: 1");
+      ADD_FAILURE() << name << " accepts any key";
+    } catch (const InputError& error) {
+      EXPECT_EQ(std::string(error.what()).rfind(name + ".yaml:2: ", 0), 0) << error.what();
+    }
+    EXPECT_THROW(congestion_control(name, "[1, 2]"), InputError) << name;
+    EXPECT_NO_THROW(congestion_control(name, "{}")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace weft
