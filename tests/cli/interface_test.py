@@ -105,7 +105,8 @@ class Lists(ProgramTest):
                     self.assertGreater(len(summary), 10)
         for what, names in [("topologies", {"fat_tree", "star", "line", "graph"}), ("collectives", {"ring"}),
                             ("workloads", {"training", "collective", "traffic", "program"}),
-                            ("congestion-controls", {"none"}), ("routing", {"fat_tree", "shortest_path"})]:
+                            ("congestion-controls",
+                             {"none", "dcqcn", "dctcp", "timely", "hpcc", "swift", "nscc"}), ("routing", {"fat_tree", "shortest_path"})]:
             self.assertLessEqual(names, set(everything[what]))
 
     def test_experiments_know_the_same_names(self):
