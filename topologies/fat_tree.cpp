@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Three-level k-ary fat-tree of k-port switches (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008,
 // doi:10.1145/1402958.1402967).
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "graph/link_spec.hpp"
@@ -47,6 +49,8 @@ class FatTreeAssembler {
         add(aggregation_core_link, aggregation(i), core(i % half_ * half_ + j), switch_link_);
     topology_.routing = "fat_tree";
     topology_.radix = pods_;
+    topology_.bisection_bps =
+        std::int64_t{hosts() / 2} * std::min(host_link_.rate, switch_link_.rate).bps();  // half of k^3/4 links
     topology_.link_classes = {"host", "edge-aggregation", "aggregation-core"};
     return std::move(topology_);
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Two hosts at the ends of a chain of switches.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "graph/link_spec.hpp"
@@ -47,6 +49,7 @@ class Line final : public TopologyBuilder {
     }
     topology.routing = "shortest_path";
     topology.link_classes = {"host", "switch"};
+    topology.bisection_bps = std::min_element(rates.begin(), rates.end())->bps();
     return topology;
   }
 };

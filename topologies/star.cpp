@@ -20,6 +20,7 @@ class Star final : public TopologyBuilder {
     topology.routing = "shortest_path";
     topology.link_class.assign(topology.graph.link_count(), 0);
     topology.link_classes = {"host"};
+    topology.bisection_bps = hosts / 2 * link.rate.bps();
     return topology;
   }
 };

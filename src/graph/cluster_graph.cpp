@@ -24,19 +24,27 @@ NodeId ClusterGraph::add_node(const NodeProperties& properties) {
 }
 
 LinkId ClusterGraph::add_link(NodeId a, NodeId b, Bandwidth rate, Time delay) {
+  const auto next_port = [this](NodeId node) { return static_cast<std::uint32_t>(ports(node).size()); };
+  return connect(a, next_port(a), b, next_port(b), rate, delay);
+}
+
+LinkId ClusterGraph::connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b, Bandwidth rate,
+                             Time delay) {
   WEFT_EXPECT(a != b, "node {} linked to itself", a.value());
-  for (const NodeId end : {a, b}) {
-    WEFT_EXPECT(end.value() < node_count(), "node {} of {}", end.value(), node_count());
-    WEFT_EXPECT(ports_[end.value()].size() < most_ports, "{} has {} ports already", name(end), most_ports);
-  }
-  auto& ports_of_a = ports_[a.value()];
-  auto& ports_of_b = ports_[b.value()];
   const LinkId link(link_count());
-  const auto port_a = static_cast<std::uint16_t>(ports_of_a.size());
-  const auto port_b = static_cast<std::uint16_t>(ports_of_b.size());
-  links_.push_back({rate, delay, {a, b}, {port_a, port_b}});
-  ports_of_a.push_back({link, 0, b, port_b});
-  ports_of_b.push_back({link, 1, a, port_a});
+  const auto take = [&](NodeId node, std::uint32_t port, const PortEnd& end) {
+    WEFT_EXPECT(node.value() < node_count(), "node {} of {}", node.value(), node_count());
+    WEFT_EXPECT(port < most_ports, "{} has {} ports already", name(node), most_ports);
+    auto& ports_of_node = ports_[node.value()];
+    if (port >= ports_of_node.size()) ports_of_node.resize(port + 1);
+    WEFT_EXPECT(!ports_of_node[port].link.valid(), "port {} of {} is taken", port, name(node));
+    ports_of_node[port] = end;
+  };
+  const auto small_a = static_cast<std::uint16_t>(port_a);
+  const auto small_b = static_cast<std::uint16_t>(port_b);
+  take(a, port_a, {link, 0, b, small_b});
+  take(b, port_b, {link, 1, a, small_a});
+  links_.push_back({rate, delay, {a, b}, {small_a, small_b}});
   boost::add_edge(a.value(), b.value(), link, graph_);
   return link;
 }

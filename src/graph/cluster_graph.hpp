@@ -42,7 +42,8 @@ struct PortEnd {
 };
 
 /// Undirected multigraph. Nodes 0..host_count()-1 are the hosts, then the switches; ports of a node are numbered from 0
-/// in the order in which its links were added. The directed link 2 * link + direction is `directed(link, direction)`.
+/// in the order in which its links were added, unless connect() names them. The directed link 2 * link + direction is
+/// `directed(link, direction)`.
 class ClusterGraph {
  public:
   /// Edges carry their LinkId and not the properties: Boost's edge descriptors point into their graph, so that keeping
@@ -56,6 +57,9 @@ class ClusterGraph {
   NodeId add_switch(std::uint8_t tier, std::uint32_t group = no_group);
   /// Two different nodes with a free port each. Parallel links are allowed.
   LinkId add_link(NodeId a, NodeId b, Bandwidth rate, Time delay);
+  /// The same between given ports, which must be free. In the end the ports of a node are to be 0, 1, ... without gaps
+  /// (build_topology() checks that).
+  LinkId connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b, Bandwidth rate, Time delay);
 
   std::uint32_t node_count() const;
   std::uint32_t host_count() const { return hosts_; }

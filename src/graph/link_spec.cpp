@@ -2,6 +2,10 @@
 // How topologies read the rates and delays of their links.
 #include "graph/link_spec.hpp"
 
+#include <fmt/format.h>
+
+#include "graph/topology_builder.hpp"
+
 namespace weft {
 
 Time read_link_delay(const Spec& value) {
@@ -21,6 +25,55 @@ LinkSpec read_link(const Spec& map, const std::string& prefix, const LinkSpec& o
   if (const auto rate = map.find(prefix + "_rate")) link.rate = rate->bandwidth();
   if (const auto delay = map.find(prefix + "_delay")) link.delay = read_link_delay(*delay);
   return link;
+}
+
+std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t least, std::size_t most, std::uint32_t smallest,
+                                        std::uint32_t largest) {
+  const auto items = value.items();
+  if (items.size() < least || items.size() > most) {
+    const std::string due = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+    throw value.error(fmt::format("found {} values; a list of {} whole numbers is due here", items.size(), due));
+  }
+  std::vector<std::uint32_t> result;
+  for (const Spec& item : items) result.push_back(static_cast<std::uint32_t>(item.integer(smallest, largest)));
+  return result;
+}
+
+namespace {
+
+/// Calls `take(i, spec)` with what is said of the i-th of `count`: one value for all, or a list.
+template <class Take>
+void each_of(const Spec& value, std::size_t count, const Take& take) {
+  if (value.is_sequence() && value.size() != count)
+    throw value.error(fmt::format("found {} values; write one, or one for each of {}", value.size(), count));
+  for (std::size_t i = 0; i < count; ++i) take(i, value.is_sequence() ? value[i] : value);
+}
+
+}  // namespace
+
+std::vector<LinkSpec> read_links(const Spec& map, const std::string& prefix, std::size_t count,
+                                 const std::optional<LinkSpec>& otherwise) {
+  std::vector<LinkSpec> links(count, otherwise.value_or(LinkSpec{}));
+  if (!otherwise || map.has(prefix + "_rate"))
+    each_of(map.at(prefix + "_rate"), count,
+            [&](std::size_t i, const Spec& value) { links[i].rate = value.bandwidth(); });
+  if (!otherwise || map.has(prefix + "_delay"))
+    each_of(map.at(prefix + "_delay"), count,
+            [&](std::size_t i, const Spec& value) { links[i].delay = read_link_delay(value); });
+  return links;
+}
+
+std::uint32_t require_nodes(const Spec& spec, std::uint64_t nodes) {
+  if (nodes > most_nodes)
+    throw spec.error(fmt::format("the machine would have {} nodes; at most {} can be simulated",
+                                 nodes == UINT64_MAX ? "far too many" : std::to_string(nodes), most_nodes));
+  return static_cast<std::uint32_t>(nodes);
+}
+
+void require_ports(const Spec& spec, std::uint64_t ports) {
+  if (ports > ClusterGraph::most_ports)
+    throw spec.error(
+        fmt::format("a switch would need {} ports; at most {} are possible", ports, ClusterGraph::most_ports));
 }
 
 }  // namespace weft

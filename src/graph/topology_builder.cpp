@@ -37,6 +37,15 @@ void check_links(const ClusterGraph& graph, const Spec& spec) {
   }
 }
 
+void check_ports(const ClusterGraph& graph) {
+  for (std::uint32_t i = 0; i < graph.node_count(); ++i) {
+    const auto ports = graph.ports(NodeId(i));
+    for (std::size_t port = 0; port < ports.size(); ++port)
+      WEFT_EXPECT(ports[port].link.valid(), "{} has {} ports, but nothing at port {}", graph.name(NodeId(i)),
+                  ports.size(), port);
+  }
+}
+
 void check_connected(const ClusterGraph& graph, const Spec& spec) {
   std::vector<std::uint32_t> component(graph.node_count());
   if (boost::connected_components(graph.boost_graph(), component.data()) == 1) return;
@@ -49,6 +58,23 @@ void check_connected(const ClusterGraph& graph, const Spec& spec) {
 
 }  // namespace
 
+std::uint8_t Topology::add_class(const std::string& name) {
+  WEFT_EXPECT(link_classes.size() < 255, "{} classes of links", link_classes.size());
+  link_classes.push_back(name);
+  return static_cast<std::uint8_t>(link_classes.size() - 1);
+}
+
+LinkId Topology::add(std::uint8_t of_class, NodeId a, NodeId b, Bandwidth rate, Time delay) {
+  link_class.push_back(of_class);
+  return graph.add_link(a, b, rate, delay);
+}
+
+LinkId Topology::connect(std::uint8_t of_class, NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b,
+                         Bandwidth rate, Time delay) {
+  link_class.push_back(of_class);
+  return graph.connect(a, port_a, b, port_b, rate, delay);
+}
+
 Topology build_topology(const Spec& spec) {
   const auto& registry = TopologyRegistry::instance();
   const std::string name = spec.at("kind").one_of(registry.names());
@@ -56,6 +82,7 @@ Topology build_topology(const Spec& spec) {
   topology.kind = name;
   check_size(topology.graph, spec);
   check_hosts(topology.graph, spec);
+  check_ports(topology.graph);
   check_links(topology.graph, spec);
   check_connected(topology.graph, spec);
   WEFT_EXPECT(topology.link_class.size() == topology.graph.link_count(), "topology '{}': {} link classes for {} links",

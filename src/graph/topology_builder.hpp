@@ -14,6 +14,13 @@
 
 namespace weft {
 
+/// What routing by formula and pictures know of a family beyond its graph: coordinates, groups, levels. Each family has
+/// a class of its own, which algorithms for it look for: `shape_of<TorusShape>(topology)`.
+class Shape {
+ public:
+  virtual ~Shape() = default;
+};
+
 /// A built machine.
 struct Topology {
   ClusterGraph graph;
@@ -24,7 +31,23 @@ struct Topology {
   /// Class of each link ("host", "edge-aggregation", "aggregation-core", "switch"), as index into link_classes.
   std::vector<std::uint8_t> link_class;
   std::vector<std::string> link_classes;
+  std::shared_ptr<const Shape> shape;  ///< nothing if the family has none
+  /// Bandwidth across the narrowest cut into two halves, one direction, in bit/s, by the family's formula; 0 if there
+  /// is none.
+  std::int64_t bisection_bps = 0;
+
+  /// Adds a class of links; add() refers to it.
+  std::uint8_t add_class(const std::string& name);
+  LinkId add(std::uint8_t link_class, NodeId a, NodeId b, Bandwidth rate, Time delay);
+  LinkId connect(std::uint8_t link_class, NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b,
+                 Bandwidth rate, Time delay);
 };
+
+/// The machine's shape if it is of this family, else nullptr.
+template <class Family>
+const Family* shape_of(const Topology& topology) {
+  return dynamic_cast<const Family*>(topology.shape.get());
+}
 
 /// Registered under the value of `topology.kind`.
 class TopologyBuilder {
