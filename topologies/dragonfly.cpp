@@ -87,7 +87,7 @@ class Dragonfly final : public TopologyBuilder {
     const std::uint64_t ports = std::uint64_t{shape.a} * shape.h;
     shape.wiring = read_group_wiring(spec, ports, fmt::format("a h + 1 = {}", ports + 1));
     shape.g = shape.wiring.groups();
-    require_nodes(spec, saturated_product(std::uint64_t{shape.p + 1} * shape.a, shape.g));
+    require_nodes(spec.at(spec.has("g") ? "g" : "h"), saturated_product(std::uint64_t{shape.p + 1} * shape.a, shape.g));
     const LinkSpec link = read_link(spec);
     const DragonflyLinks links = {read_link(spec, "host_link", link), read_link(spec, "local_link", link),
                                   read_link(spec, "global_link", link)};

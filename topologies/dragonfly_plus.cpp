@@ -83,7 +83,7 @@ class DragonflyPlus final : public TopologyBuilder {
     shape.wiring = read_group_wiring(spec, ports, fmt::format("spines h + 1 = {}", ports + 1));
     shape.g = shape.wiring.groups();
     const std::uint64_t group_nodes = saturated_product(shape.p + 1, shape.leaves) + shape.spines;
-    require_nodes(spec, saturated_product(group_nodes, shape.g));
+    require_nodes(spec.at(spec.has("g") ? "g" : "h"), saturated_product(group_nodes, shape.g));
     const LinkSpec link = read_link(spec);
     const LinkSpec host = read_link(spec, "host_link", link);
     const LinkSpec local = read_link(spec, "local_link", link);

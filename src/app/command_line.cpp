@@ -14,7 +14,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::vector<std::string> commands = {"run", "describe", "list", "bench"};
+const std::vector<std::string> commands = {"run", "describe", "topology", "list", "bench"};
 const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -40,6 +40,20 @@ po::options_description describe_options() {
   po::options_description options("weft describe EXPERIMENT.yaml", 100);
   options.add_options()("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run")(
       "seed", po::value<std::string>(), "N: as for run");
+  return options;
+}
+
+po::options_description topology_options() {
+  po::options_description options("weft topology SPEC.yaml (an experiment, or its topology map alone)", 100);
+  auto add = options.add_options();
+  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
+  add("json", po::bool_switch(), "print one JSON object");
+  add("export", po::value<std::string>(), "graphml, dot or yaml: write the machine, to standard output or to -o");
+  add("output,o", po::value<std::string>(), "FILE for --export");
+  add("picture", po::value<std::string>(), "FILE.svg or FILE.png: draw the machine");
+  add("processes", po::value<std::vector<std::uint32_t>>()->multitoken(),
+      "P ...: numbers of MPI processes to partition for (default 2 4 8)");
+  add("quiet", po::bool_switch(), "no report, for pictures and exports alone");
   return options;
 }
 
@@ -97,6 +111,29 @@ void read_experiment_name(const std::vector<std::string>& positional, CommandLin
   line.experiment = positional[0];
 }
 
+void read_topology_words(const std::vector<std::string>& words, CommandLine& line) {
+  std::vector<std::string> positional;
+  const auto values = parse(words, topology_options(), positional);
+  read_settings(values, line);
+  read_experiment_name(positional, line);
+  line.json_summary = values["json"].as<bool>();
+  line.quiet = values["quiet"].as<bool>();
+  if (values.count("output") != 0) line.output = values["output"].as<std::string>();
+  if (values.count("export") != 0)
+    line.export_format = one_of("--export", values["export"].as<std::string>(), {"graphml", "dot", "yaml"});
+  if (line.export_format.empty() && !line.output.empty()) refuse("-o is for --export graphml, dot or yaml");
+  if (values.count("picture") != 0) {
+    line.picture = values["picture"].as<std::string>();
+    if (!line.picture.ends_with(".svg") && !line.picture.ends_with(".png"))
+      refuse("--picture found '" + line.picture + "'; FILE.svg or FILE.png is due");
+  }
+  if (values.count("processes") != 0) {
+    line.processes = values["processes"].as<std::vector<std::uint32_t>>();
+    if (std::find(line.processes.begin(), line.processes.end(), 0U) != line.processes.end())
+      refuse("--processes found 0; 1 or more are due");
+  }
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -129,6 +166,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (line.command == "describe") {
     read_settings(parse(words, describe_options(), positional), line);
     read_experiment_name(positional, line);
+  } else if (line.command == "topology") {
+    read_topology_words(words, line);
   } else if (line.command == "list") {
     parse(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
@@ -147,11 +186,13 @@ std::string help_text() {
   text << "weft simulates a training cluster packet by packet.\n\n"
           "  weft run EXPERIMENT.yaml [options]   simulate; under `mpirun -n P` on P processes, with the same result\n"
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
+          "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
           "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
           "  weft --help | --version\n\n"
        << run_options() << '\n'
        << describe_options() << '\n'
+       << topology_options() << '\n'
        << bench_options()
        << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
           "weft,\n130 interrupted (SIGINT, SIGTERM): the results file is marked incomplete.\n";

@@ -14,7 +14,7 @@ namespace weft {
 
 /// A parsed command line.
 struct CommandLine {
-  std::string command;  ///< run, describe, list, bench, help, version
+  std::string command;  ///< run, describe, topology, list, bench, help, version
   std::string text;     ///< as typed, for the manifest
   std::string experiment;
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
@@ -22,10 +22,13 @@ struct CommandLine {
   EngineChoice engine = EngineChoice::weft;
   bool json_summary = false;
   bool quiet = false;
-  bool verify = false;    ///< run --verify
-  std::string list_what;  ///< topologies, collectives, ... or empty for all
-  std::string json_file;  ///< bench --json
-  bool quick = false;     ///< bench --quick
+  bool verify = false;                               ///< run --verify
+  std::string list_what;                             ///< topologies, collectives, ... or empty for all
+  std::string json_file;                             ///< bench --json
+  bool quick = false;                                ///< bench --quick
+  std::string export_format;                         ///< topology --export, or empty
+  std::string picture;                               ///< topology --picture, or empty
+  std::vector<std::uint32_t> processes = {2, 4, 8};  ///< topology --processes
 };
 
 /// Throws InputError (without a file) that says what would be right.

@@ -3,7 +3,9 @@
 #include "graph/metis_partition.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include <metis.h>
@@ -33,35 +35,47 @@ std::vector<std::uint32_t> vertices_of_nodes(const ClusterGraph& graph, bool kee
   return vertex;
 }
 
-MetisGraph compress(const ClusterGraph& graph, const std::vector<std::uint32_t>& vertex, std::uint32_t vertices) {
+/// The weight of an edge is the sum of those of its parallel links.
+template <class LinkWeight>
+MetisGraph compress(const ClusterGraph& graph, const std::vector<std::uint32_t>& vertex, std::uint32_t vertices,
+                    const LinkWeight& link_weight) {
   MetisGraph result;
   result.vertex_weight.assign(vertices, 0);
   for (std::uint32_t node = 0; node < graph.node_count(); ++node)
     result.vertex_weight[vertex[node]] += static_cast<idx_t>(graph.ports(NodeId(node)).size());
 
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+  struct Edge {
+    std::uint32_t from;
+    std::uint32_t to;
+    idx_t weight;
+    bool operator<(const Edge& other) const { return std::tie(from, to) < std::tie(other.from, other.to); }
+  };
+  std::vector<Edge> edges;
   edges.reserve(2ULL * graph.link_count());
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const LinkProperties& link = graph.link(LinkId(i));
     const std::uint32_t a = vertex[link.ends[0].value()];
     const std::uint32_t b = vertex[link.ends[1].value()];
     if (a == b) continue;
-    edges.emplace_back(a, b);
-    edges.emplace_back(b, a);
+    const idx_t weight = link_weight(link);
+    edges.push_back({a, b, weight});
+    edges.push_back({b, a, weight});
   }
   std::sort(edges.begin(), edges.end());
 
   result.begin.reserve(vertices + 1);
   std::size_t next = 0;
   for (std::uint32_t v = 0; v < vertices; ++v) {
-    result.begin.push_back(static_cast<idx_t>(result.adjacent.size()));
-    for (; next < edges.size() && edges[next].first == v; ++next) {
-      if (next > 0 && edges[next] == edges[next - 1]) {
-        ++result.edge_weight.back();  // parallel links
+    const std::size_t first = result.adjacent.size();
+    result.begin.push_back(static_cast<idx_t>(first));
+    for (; next < edges.size() && edges[next].from == v; ++next) {
+      const auto to = static_cast<idx_t>(edges[next].to);
+      if (result.adjacent.size() > first && result.adjacent.back() == to) {
+        result.edge_weight.back() += edges[next].weight;
         continue;
       }
-      result.adjacent.push_back(static_cast<idx_t>(edges[next].second));
-      result.edge_weight.push_back(1);
+      result.adjacent.push_back(to);
+      result.edge_weight.push_back(edges[next].weight);
     }
   }
   result.begin.push_back(static_cast<idx_t>(result.adjacent.size()));
@@ -102,13 +116,56 @@ std::vector<std::uint16_t> metis_partition(const ClusterGraph& graph, std::uint3
   if (parts >= vertices) {
     std::iota(part.begin(), part.end(), idx_t{0});  // METIS wants fewer parts than vertices
   } else if (parts > 1) {
-    MetisGraph compressed = compress(graph, vertex, vertices);
+    MetisGraph compressed = compress(graph, vertex, vertices, [](const LinkProperties&) { return idx_t{1}; });
     part = run_metis(compressed, vertices, parts);
   }
   std::vector<std::uint16_t> owners(graph.node_count());
   for (std::uint32_t node = 0; node < graph.node_count(); ++node)
     owners[node] = static_cast<std::uint16_t>(part[vertex[node]]);
   return owners;
+}
+
+namespace {
+
+constexpr std::int64_t most_weight = 1 << 12;  ///< of a link
+
+/// METIS allows itself some imbalance: hosts are moved until the halves are equal, those first that cost least.
+void balance_hosts(const ClusterGraph& graph, std::vector<std::uint16_t>& half) {
+  std::int64_t surplus = 0;  // of half 0 over half 1
+  for (std::uint32_t host = 0; host < graph.host_count(); ++host) surplus += half[host] == 0 ? 1 : -1;
+  const auto cost = [&](std::uint32_t host) {
+    std::int64_t added = 0;
+    for (const PortEnd& port : graph.ports(NodeId(host)))
+      added += (half[port.peer.value()] == half[host] ? 1 : -1) * graph.link(port.link).rate.bps();
+    return added;
+  };
+  const std::uint16_t from = surplus > 0 ? 0 : 1;
+  std::vector<std::pair<std::int64_t, std::uint32_t>> candidates;
+  for (std::uint32_t host = 0; host < graph.host_count(); ++host)
+    if (half[host] == from) candidates.emplace_back(cost(host), host);
+  std::sort(candidates.begin(), candidates.end());
+  for (std::int64_t i = 0; i < std::abs(surplus) / 2; ++i)
+    half[candidates[static_cast<std::size_t>(i)].second] = static_cast<std::uint16_t>(1 - from);
+}
+
+}  // namespace
+
+std::vector<std::uint16_t> metis_halves_of_hosts(const ClusterGraph& graph) {
+  std::vector<std::uint32_t> vertex(graph.node_count());
+  std::iota(vertex.begin(), vertex.end(), 0U);
+  // Bandwidth in units of the slowest link, but so that sums fit METIS's numbers.
+  std::int64_t slowest = graph.link(LinkId(0)).rate.bps();
+  for (std::uint32_t i = 0; i < graph.link_count(); ++i) slowest = std::min(slowest, graph.link(LinkId(i)).rate.bps());
+  MetisGraph compressed = compress(graph, vertex, graph.node_count(), [slowest](const LinkProperties& link) {
+    return static_cast<idx_t>(std::min(link.rate.bps() / slowest, most_weight));
+  });
+  for (std::uint32_t node = 0; node < graph.node_count(); ++node)
+    compressed.vertex_weight[node] = graph.is_host(NodeId(node)) ? 1 : 0;
+  std::vector<std::uint16_t> half(graph.node_count());
+  const std::vector<idx_t> part = run_metis(compressed, graph.node_count(), 2);
+  for (std::uint32_t node = 0; node < graph.node_count(); ++node) half[node] = static_cast<std::uint16_t>(part[node]);
+  balance_hosts(graph, half);
+  return half;
 }
 
 }  // namespace weft

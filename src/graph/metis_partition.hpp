@@ -14,4 +14,8 @@ namespace weft {
 /// Kumar, SIAM J. Sci. Comput. 20(1), 1998, doi:10.1137/S1064827595287997.
 std::vector<std::uint16_t> metis_partition(const ClusterGraph& graph, std::uint32_t parts);
 
+/// Halves [nodes] with as many hosts each (differing by 1 if their number is odd) and little bandwidth between them,
+/// for estimating the bisection. The hosts decide the balance, switches weigh nothing.
+std::vector<std::uint16_t> metis_halves_of_hosts(const ClusterGraph& graph);
+
 }  // namespace weft

@@ -38,7 +38,7 @@ class Words(ProgramTest):
         texts = {self.run_weft(*words).out for words in ways}
         self.assertEqual(len(texts), 1)
         text = texts.pop()
-        for word in ["run EXPERIMENT.yaml", "describe EXPERIMENT.yaml", "weft list [" + "|".join(LISTS) + "]",
+        for word in ["run EXPERIMENT.yaml", "describe EXPERIMENT.yaml", "topology SPEC.yaml", "weft list [" + "|".join(LISTS) + "]",
                      "weft bench", "--set", "-o [ --output ]", "--engine", "weft, or ns3-default", "--seed",
                      "--summary", "table or json", "--quiet", "--json", "--version", "Exit codes: 0 done, 2 ", "130 interrupted"]:
             self.assertIn(word, text)
@@ -73,7 +73,7 @@ class Words(ProgramTest):
                 self.assertEqual(self.run_weft(*words, ranks=2).out, self.run_weft(*words).out)
 
     def test_unknown_words(self):
-        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, list, bench"),
+        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, topology, list, bench"),
                                (["lst"], "did you mean 'list'"), (["list", "--all"], "all"),
                                (["--versions"], "versions")]:
             with self.subTest(words[0]):

@@ -148,7 +148,7 @@ TEST(Dragonfly, ErrorsAtTheirLine) {
   expect_error("kind: dragonfly\np: 0\na: 4\nh: 2\n" + links, 2, {"0"});
   expect_error("kind: dragonfly\np: 2\na: 4\n" + links, 1, {"'h'"});
   expect_error("kind: dragonfly\np: 40000\na: 40000\nh: 2\n" + links, 2, {"ports", "65535"});
-  expect_error("kind: dragonfly\np: 64\na: 128\nh: 64\n" + links, 2, {"nodes", "16777216"});
+  expect_error("kind: dragonfly\np: 64\na: 128\nh: 64\n" + links, 4, {"nodes", "16777216"});
   expect_error(balanced + "global_link_delay: 0 ns\n" + links, 5, {"zero delay links"});
 }
 

@@ -146,10 +146,10 @@ TEST(Trees, ErrorsAtTheirLine) {
   expect_error("kind: xgft\nm: [4, 4]\nw: [2, 2]\n" + links, 3, {"found 2", "the first number is 1"});
   expect_error("kind: xgft\nm: [4, 4]\nw: [1, 2]\np: [2, 1]\n" + links, 4, {"found 2", "the first number is 1"});
   expect_error("kind: xgft\nm: [4, 0]\nw: [1, 2]\n" + links, 2, {"0"});
-  expect_error("kind: xgft\nm: [60000, 2]\nw: [1, 60000]\n" + links, 2, {"ports"});
+  expect_error("kind: xgft\nm: [30000, 2]\nw: [1, 40000]\n" + links, 2, {"ports"});
   expect_error("kind: xgft\nm: [6000, 6000]\nw: [1, 2]\n" + links, 2, {"36000000 nodes"});
-  expect_error("kind: xgft\nm: [4, 4, 4]\nw: [1, 60000, 60000]\n" + links, 2, {"ports"});
-  expect_error("kind: leaf_spine\nleaves: 4\nhosts_per_leaf: 4\nspine: 2\n" + links, 1, {"'spines'"});
+  expect_error("kind: xgft\nm: [4, 4, 4]\nw: [1, 60000, 60000]\n" + links, 2, {"nodes"});
+  expect_error("kind: leaf_spine\nleaves: 4\nhosts_per_leaf: 4\nspine: 2\n" + links, 4, {"'spines'"});
   expect_error("kind: leaf_spine\nleaves: 4\nhosts_per_leaf: 4\nspines: 0\n" + links, 4, {"0"});
 }
 

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What `weft topology` finds out about a machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "graph/cuts.hpp"
+#include "graph/distances.hpp"
+#include "graph/partition.hpp"
+#include "graph/topology_builder.hpp"
+
+namespace weft {
+
+/// Links of one class, rate and delay.
+struct LinkCount {
+  std::string link_class;
+  Bandwidth rate;
+  Time delay;
+  std::uint64_t count = 0;
+};
+
+struct TopologyReport {
+  std::string kind;
+  std::string routing;
+  std::uint64_t hosts = 0;
+  std::uint64_t switches = 0;
+  std::uint64_t links = 0;
+  std::uint64_t switch_links = 0;  ///< between switches
+  std::vector<LinkCount> classes;
+  std::map<std::uint32_t, std::uint64_t> switch_ports;  ///< number of ports -> switches
+  std::map<std::string, std::uint64_t> cables;          ///< length class -> links
+  HostDistances distances;
+  std::map<std::uint32_t, std::uint64_t> routed;  ///< pairs by links of the way that the default routing gives flow 0
+  std::int64_t formula_bps = 0;                   ///< bisection by the family's formula, 0 if there is none
+  Bisection estimate;
+  std::uint32_t fewest_disjoint = 0;  ///< edge-disjoint paths between switches with hosts, of sampled pairs
+  std::uint32_t most_disjoint = 0;
+  std::vector<Partition> partitions;
+
+  /// The formula's value, else the estimate.
+  std::int64_t bisection_bps() const;
+};
+
+/// `processes`: numbers of MPI ranks for which to partition.
+TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes);
+
+/// One JSON object; distances in links between different hosts, histograms over ordered pairs.
+std::string to_json(const TopologyReport& report);
+/// Text for people.
+std::string to_table(const TopologyReport& report);
+
+}  // namespace weft
