@@ -145,7 +145,7 @@ class CommandLine(ErrorTest):
         good = str(self.write(GOOD))
         cases = [
             ([], "no command"),
-            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, list, bench"),
+            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, topology, list, bench"),
             (["run"], "needs an experiment"),
             (["describe"], "needs an experiment"),
             (["run", good, good], "unexpected word"),
@@ -273,7 +273,7 @@ class Yaml(ErrorTest):
         self.wrong(("\n  seed: 1", " 3"), "expected a map", at="simulation:", name="simulation")
 
     def test_kinds(self):
-        self.wrong(("kind: star", "kind: stare"), "'stare'.*did you mean 'star'.*fat_tree, graph, line")
+        self.wrong(("kind: star", "kind: stare"), "'stare'.*did you mean 'star'.*fat_tree.*graph.*line")
         self.wrong(("kind: traffic", "kind: trafic"), "'trafic'.*did you mean 'traffic'.*collective, program")
         self.wrong(("pattern: pairs", "pattern: pair"), "'pair'.*did you mean 'pairs'.*permutation, incast")
         self.wrong(("  window:", "  routing: shortest\n  window:"), "`network.routing`.*'shortest'.*shortest_path")

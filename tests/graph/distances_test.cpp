@@ -15,17 +15,16 @@ using testing::machine;
 
 const std::string links = ", link_rate: 100 Gb/s, link_delay: 1 us}";
 
-const std::vector<std::string> machines = {
-    "{kind: star, hosts: 5",
-    "{kind: star, hosts: 1",
-    "{kind: line, links: 1",
-    "{kind: line, links: 4",
-    "{kind: fat_tree, k: 4",
-    "{kind: torus, dims: [4, 3, 2], hosts_per_router: 2",
-    "{kind: dragonfly, p: 2, a: 4, h: 2",
-    "{kind: xgft, m: [4, 4], w: [1, 2], p: [1, 2]",
-    "{kind: hyperx, dims: [3, 4], parallel: 2",
-    "{kind: slim_fly, q: 5"};
+const std::vector<std::string> machines = {"{kind: star, hosts: 5",
+                                           "{kind: star, hosts: 1",
+                                           "{kind: line, links: 1",
+                                           "{kind: line, links: 4",
+                                           "{kind: fat_tree, k: 4",
+                                           "{kind: torus, dims: [4, 3, 2], hosts_per_router: 2",
+                                           "{kind: dragonfly, p: 2, a: 4, h: 2",
+                                           "{kind: xgft, m: [4, 4], w: [1, 2], p: [1, 2]",
+                                           "{kind: hyperx, dims: [3, 4], parallel: 2",
+                                           "{kind: slim_fly, q: 5"};
 
 TEST(HostDistances, EqualNaiveCounting) {
   for (const std::string& text : machines) {
@@ -78,8 +77,9 @@ TEST(Bisection, EstimateFindsTheFormulaOfSymmetricMachines) {
   // Machines whose formula is the exact bisection. METIS may miss the best cut, never beat it.
   for (const std::string text :
        {"{kind: star, hosts: 8", "{kind: star, hosts: 9", "{kind: line, links: 3", "{kind: fat_tree, k: 4",
-        "{kind: torus, dims: [4, 4]", "{kind: torus, dims: [8]", "{kind: mesh, dims: [4, 4]", "{kind: torus, dims: [2, 8]",
-        "{kind: hyperx, dims: [4, 4], hosts_per_switch: 4", "{kind: hypercube, dimensions: 4", "{kind: fully_connected, switches: 6, hosts_per_switch: 4",
+        "{kind: torus, dims: [4, 4]", "{kind: torus, dims: [8]", "{kind: mesh, dims: [4, 4]",
+        "{kind: torus, dims: [2, 8]", "{kind: hyperx, dims: [4, 4], hosts_per_switch: 4",
+        "{kind: hypercube, dimensions: 4", "{kind: fully_connected, switches: 6, hosts_per_switch: 4",
         "{kind: xgft, m: [4, 4], w: [1, 2]", "{kind: leaf_spine, leaves: 4, hosts_per_leaf: 4, spines: 4",
         "{kind: dragonfly, p: 2, a: 2, h: 1, g: 2"}) {
     const Topology topology = machine(text + links);
@@ -93,8 +93,7 @@ TEST(Bisection, EstimateFindsTheFormulaOfSymmetricMachines) {
 TEST(Bisection, OddDragonflySplitsAGroup) {
   // a = 4, h = 1, g = 5: by trying all cuts into halves of routers, 8 links in each of the four wirings.
   for (const std::string arrangement : {"consecutive", "palmtree", "relative", "circulant"}) {
-    const Topology topology =
-        machine("{kind: dragonfly, p: 1, a: 4, h: 1, arrangement: " + arrangement + links);
+    const Topology topology = machine("{kind: dragonfly, p: 1, a: 4, h: 1, arrangement: " + arrangement + links);
     EXPECT_EQ(topology.bisection_bps, 0);
     EXPECT_EQ(estimate_bisection(topology.graph).cut_bps, 8 * 100'000'000'000LL) << arrangement;
   }
