@@ -153,6 +153,33 @@ TEST(dcqcn, min_rate_is_the_floor) {
   EXPECT_EQ(point.allowance.rate_bps, 1'000'000'000);
 }
 
+TEST(dcqcn, queue_of_the_fluid_fixed_point) {
+  // Y. Zhu et al., "ECN or Delay", CoNEXT 2016, doi:10.1145/2999572.2999593, on DCQCN: N flows at rate C / N see the
+  // marking probability p* ~ (R_AI N^2 / (K C^2) (1 / B + N / (T C))^2)^(1/3), in packets, and RED gives it at the
+  // queue Kmin + p* / Pmax (Kmax - Kmin). p* is the leading term for p* << 1 of a fluid without feedback delay; a tenth
+  // more or less is what is left of the others.
+  for (const int flows : {2, 4, 8}) {
+    BottleneckLoop::Settings settings;
+    for (int i = 0; i < flows; ++i) settings.starts.push_back(Time::from_us(1 + 100 * i));
+    settings.rate = path.nic_rate;
+    settings.measure_from = Time::from_ms(100);
+    settings.until = Time::from_ms(400);
+    BottleneckLoop loop(*congestion_control("dcqcn"), settings);
+    loop.run();
+    const double packet = static_cast<double>((settings.mtu + settings.overhead).count());
+    const double c = line / 8 / packet;
+    const double additive = 40e6 / 8 / packet;
+    const double both = 1 / (10e6 / packet) + flows / (55e-6 * c);
+    const double marked = std::cbrt(additive * flows * flows / (55e-6 * c * c) * both * both);
+    const double queue = 5'000 + marked / 0.01 * 195'000;
+    std::printf("%d flows: mean queue %.0f B, fluid fixed point %.0f B, throughput %.4f, fairness %.4f\n", flows,
+                loop.mean_queue(), queue, loop.utilisation(), loop.fairness());
+    EXPECT_NEAR(loop.mean_queue(), queue, 0.1 * queue);
+    EXPECT_GT(loop.utilisation(), 0.99);
+    EXPECT_GT(loop.fairness(), 0.99);
+  }
+}
+
 // Adapters: NVIDIA DOCA documentation, "DCQCN CC Parameters".
 
 TEST(dcqcn, adapters_cut_at_most_once_per_monitor_period) {

@@ -132,7 +132,7 @@ TEST(hpcc, a_change_of_path_starts_the_hop_afresh) {
 }
 
 TEST(hpcc, default_additive_increase) {
-  // Section 3.3: W_AI = W_init (1 - eta) / N, N the flows that may share a port: 50,000 x 0.05 / 16 = 156 B.
+  // The rule of the paper: W_AI = W_init (1 - eta) / N, N the flows that may share a port: 50,000 x 0.05 / 16 = 156 B.
   Sender sender("flows: 16");
   sender.ack(1, 50, 1, {1.0}, {0});
   EXPECT_NEAR(sender.ack(2, 50, 4'000 * ns, {1.9}, {0}), 25'000 + 156.25, 1);
@@ -140,7 +140,7 @@ TEST(hpcc, default_additive_increase) {
 
 TEST(hpcc, closed_loop_settles_at_the_fixed_point_of_the_window_equation) {
   // W = W / (U / eta) + W_AI of each of N flows, whose windows fill U of B T together (they are W_init at U = 1):
-  // U = eta + N W_AI / W_init. U is throughput plus standing queue / (B T). Section 3.3 asks for N W_AI below
+  // U = eta + N W_AI / W_init. U is throughput plus standing queue / (B T). The paper asks for N W_AI below
   // (1 - eta) W_init so that it stays below 1.
   for (const int flows : {2, 16}) {
     for (const int expected_flows : {16, 100}) {
