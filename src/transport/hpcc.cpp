@@ -78,10 +78,11 @@ class Hpcc final : public CongestionControl {
       if (hop.directed_link != last.directed_link) {
         last = hop;
       } else if (elapsed > 0) {
-        const double bits_per_ps = static_cast<double>(hop.rate_bps) * 1e-12;
-        const double sent = static_cast<double>(hop.transmitted_bytes - last.transmitted_bytes) * 8;
-        const double queue = static_cast<double>(std::min(hop.queue_bytes, last.queue_bytes)) * 8;
-        const double load = queue / (bits_per_ps * rtt_) + sent / (elapsed * bits_per_ps);
+        // (queue / T + sent / elapsed) / rate, over a common denominator: the one division of a hop.
+        const auto sent = static_cast<double>(hop.transmitted_bytes - last.transmitted_bytes);
+        const auto queue = static_cast<double>(std::min(hop.queue_bytes, last.queue_bytes));
+        const double load =
+            (queue * elapsed + sent * rtt_) * 8e12 / (elapsed * rtt_ * static_cast<double>(hop.rate_bps));
         if (load > largest) {
           largest = load;
           span = elapsed;
