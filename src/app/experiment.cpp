@@ -124,6 +124,8 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)
     experiment.ns3_attributes = attributes->entries();
   experiment.network = read_network_parameters(network);
+  experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
+                                               experiment.network.reconvergence, *experiment.topology);
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   experiment.workload = read_workload(spec.at("workload"), experiment, directory);
   experiment.output = read_output(output, path, experiment.topology->graph);

@@ -14,6 +14,7 @@
 
 #include "engine/data_path.hpp"
 #include "engine/process_group.hpp"
+#include "fabric/buffered_port.hpp"
 #include "fabric/host_client.hpp"
 #include "fabric/network_parameters.hpp"
 #include "fabric/node_calendar.hpp"
@@ -22,11 +23,16 @@
 #include "fabric/port_tap.hpp"
 #include "graph/partition.hpp"
 #include "routing/routing_algorithm.hpp"
+#include "transport/congestion_control.hpp"
 #include "transport/ideal_time.hpp"
 #include "transport/queue_pair.hpp"
 #include "transport/receiver_table.hpp"
+#include "transport/reliable_sender.hpp"
 
 namespace weft {
+
+struct BufferedState;
+struct Connection;
 
 /// What one direction of a link does to a packet.
 struct LinkTimes {
@@ -167,6 +173,8 @@ class Fabric final : public DataPath {
 
  private:
   static constexpr std::int64_t never = INT64_MAX;
+  static constexpr std::int64_t pause_wire = NetworkParameters::pause_wire;
+  static constexpr std::int64_t grant_wire = NetworkParameters::grant_wire;
   struct Timer {
     std::int64_t time;
     std::uint64_t number;  // order of setting at this host
@@ -183,7 +191,7 @@ class Fabric final : public DataPath {
     std::vector<std::uint32_t> ready;  // ring of ready queue pairs
     std::size_t ready_head = 0;
     std::vector<QueuePair> queue_pairs;
-    ReceiverTable receivers;
+    ReceiverTable<ReceiverState> receivers;
   };
   struct Node {
     std::uint32_t id = 0;
@@ -205,6 +213,93 @@ class Fabric final : public DataPath {
   };
   /// Marks a timer of the fabric itself (a message sent without ACKs has left); tokens of the client stay below it.
   static constexpr std::uint64_t sent_token = std::uint64_t{1} << 63;
+
+  // fabric_buffered_build.cpp
+  void build_buffered();
+  void settle_port(std::uint32_t index);
+  void build_buffer(const Node& node, std::uint32_t local);
+  void build_marking();
+  Bytes needed_headroom(std::uint32_t in_port) const;
+  Bytes input_buffer(std::uint32_t port) const;
+  Time longest_round_trip() const;
+
+  // fabric_buffered.cpp
+  std::int64_t next_buffered_event(const Node& node) const;
+  void add_event(std::uint32_t local, const NodeEvent& event);
+  void run_buffered(std::uint32_t local, std::int64_t end);
+  bool handle_event(std::uint32_t local, const NodeEvent& event);
+  RouteRequest route_request(const Packet& packet) const;
+  void route_arrivals(const Node& node);
+  std::uint16_t route_now(const Node& node, std::uint32_t in_port, Packet& packet, std::int64_t now);
+  std::int64_t queued_bytes(std::uint32_t port) const;
+  std::int64_t port_load(std::uint32_t port, std::int64_t now) const;
+  void switch_receive(const Node& node, const Arrival& came, std::uint16_t route);
+  void enqueue(const Node& node, std::uint32_t out, Packet packet, std::uint32_t in_port, std::uint8_t in_lane,
+               std::int64_t now);
+  bool find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
+                 std::int64_t now, std::int64_t frame);
+  void drop(std::uint32_t out, const Packet& packet);
+  void forget(const Packet& packet);
+  void trim(std::uint32_t out, Packet& packet);
+  void mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes);
+  std::int64_t wire_of(const Packet& packet) const;
+  std::int64_t frame_bytes(const Packet& packet) const;
+  std::int64_t serialization(const OutputPort& port, const Packet& packet) const;
+  bool is_bypass(std::uint32_t lane) const;
+  void kick(std::uint32_t port_index, std::int64_t now);
+  bool has_work(std::uint32_t port_index) const;
+  bool send_next(std::uint32_t port_index, std::int64_t now);
+  void leave_queue(std::uint32_t port_index, const QueuedPacket& sent, std::int64_t now);
+  std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
+  void launch(std::uint32_t port_index, std::int64_t now, Packet packet);
+  void record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now);
+
+  // fabric_flow_control.cpp
+  void stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t now);
+  void give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now);
+  std::int64_t pause_time(std::uint32_t port) const;
+  void send_pause(std::uint32_t port_index, std::int64_t now);
+  bool refresh_pause(const NodeEvent& event);
+  void read_pause(const NodeEvent& event);
+  bool expire_pause(const NodeEvent& event);
+  void unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
+  bool takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
+  void send_grant(std::uint32_t port_index, std::int64_t now);
+  void read_grant(const NodeEvent& event);
+  void send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later);
+  static NodeEvent link_frame_event(std::uint32_t port_index, const Packet& frame, std::int64_t arrival);
+
+  // fabric_nic.cpp
+  void nic_list(const Node& node, Connection& connection, std::int64_t now);
+  void nic_wake(std::uint32_t port_index, std::int64_t now);
+  void nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane);
+  void nic_push_urgent(const Node& node, std::uint32_t port_index, const Packet& packet, std::int64_t now);
+  bool nic_send(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_from(const Node& node, Connection& connection, std::int64_t now);
+  std::uint8_t next_entropy(const Node& node, Connection& connection) const;
+  static void pace(Connection& connection);
+  void nic_obey(const Node& node, Connection& connection, std::int64_t now);
+  void nic_watch(const Node& node, Connection& connection);
+  void nic_pace(const Node& node, const NodeEvent& event);
+  bool nic_timeout(const Node& node, const NodeEvent& event);
+  bool nic_control_timer(const Node& node, const NodeEvent& event);
+  void nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress, std::int64_t now,
+                bool timeout);
+  void nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet);
+  void nic_receive_data(const Node& node, std::uint32_t port_index, const Packet& packet);
+  void nic_receive_answer(const Node& node, const Packet& packet);
+  void finish_sent(const Node& node, const Connection& connection, std::uint32_t done, std::int64_t now);
+  std::uint32_t open_connection(const Node& node, std::uint32_t destination);
+  void post_reliably(const Node& node, std::uint32_t queue_pair, Time now, Message message);
+  void send_reliable_credit(const Node& node, Packet credit, Time now);
+  void limit_window(Connection& connection) const;
+  FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
+
+  // fabric_faults.cpp
+  void build_faults();
+  const RoutingAlgorithm& routing_at(std::int64_t now) const;
+  bool link_loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const;
+  void change_link(const NodeEvent& event);
 
   // fabric_build.cpp
   void build_nodes(const Partition& partition, int process);
@@ -229,13 +324,18 @@ class Fabric final : public DataPath {
   void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
   void export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival);
   std::int64_t node_next_time(const Node& node) const;
-  void flush_samples(OutputPort& port, std::int64_t now);
+  std::int64_t node_next_event(const Node& node) const;
+  std::uint64_t packets_delivered(std::uint32_t port) const;
+  void check_nodes() const;
+  void flush_samples(OutputPort& port, std::int64_t now, std::int64_t queued = 0);
 
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);
+  std::uint32_t telemetry_of(const Packet& packet) const;
 
   // fabric_host.cpp
   void run_host(const Node& node, std::int64_t end);
+  void fire_timer(const Node& node, Host& host);
   void host_receive(const Node& node, Host& host, const Packet& packet);
   void host_send(const Node& node, Host& host, std::int64_t now);
   void wake_sender(const Node& node, Host& host, std::int64_t now);
@@ -260,6 +360,19 @@ class Fabric final : public DataPath {
   const RoutingAlgorithm& routing_;
   std::uint64_t seed_;
   Drive drive_;
+  std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
+  bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
+  bool suspicious_ = false;                  ///< a port has been paused for so long that there may be a deadlock
+  std::uint32_t running_node_ = no_slot;
+  mutable Time longest_round_trip_;
+  /// Routing from a time on, as links have failed or come back.
+  struct Detour {
+    std::int64_t from;
+    std::unique_ptr<RoutingAlgorithm> routing;
+  };
+  std::vector<Detour> detours_;
+  bool has_faults_ = false;
+  std::vector<const LinkFault*> fault_of_port_;  // [local ports]
   HostClient* client_ = nullptr;
   std::int64_t mtu_ = 0;
   std::int64_t window_ = 0;

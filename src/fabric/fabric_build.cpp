@@ -2,6 +2,7 @@
 // Laying out the nodes, ports and cut links of one process.
 #include <algorithm>
 
+#include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
 
@@ -22,6 +23,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
               topology.graph.host_count(), Packet::most_hosts);
   build_nodes(partition, process);
   build_cut(partition, process);
+  if (parameters_.buffered() || routing_.per_packet() || routing_.lanes() > 1) build_buffered();
 }
 
 Fabric::~Fabric() = default;
@@ -164,6 +166,7 @@ std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destinati
 
 std::uint32_t Fabric::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
   WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host);
+  if (buffered_) return open_connection(node_of_host(host), destination);
   auto& list = host_states_[node_of_host(host).host].queue_pairs;
   const auto number = static_cast<std::uint32_t>(list.size());
   list.emplace_back(destination, number, path_profile(host, destination, number));

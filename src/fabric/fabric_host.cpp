@@ -25,17 +25,21 @@ void Fabric::run_host(const Node& node, std::int64_t end) {
       heads_[port] = queue.empty() ? never : queue.front().time;
       host_receive(node, host, packet);
     } else if (timer == next) {
-      std::pop_heap(host.timers.begin(), host.timers.end(), std::greater<>());
-      const std::uint64_t token = host.timers.back().token;
-      host.timers.pop_back();
-      if ((token & sent_token) != 0)
-        client_->on_sent(node.id, Time::from_ps(next), token & ~sent_token);
-      else
-        client_->on_timer(node.id, Time::from_ps(next), token);
+      fire_timer(node, host);
     } else {
       host_send(node, host, next);
     }
   }
+}
+
+void Fabric::fire_timer(const Node& node, Host& host) {
+  std::pop_heap(host.timers.begin(), host.timers.end(), std::greater<>());
+  const Timer timer = host.timers.back();
+  host.timers.pop_back();
+  if ((timer.token & sent_token) != 0)
+    client_->on_sent(node.id, Time::from_ps(timer.time), timer.token & ~sent_token);
+  else
+    client_->on_timer(node.id, Time::from_ps(timer.time), timer.token);
 }
 
 void Fabric::wake_sender(const Node& node, Host& host, std::int64_t now) {
@@ -130,9 +134,11 @@ void Fabric::host_send(const Node& node, Host& host, std::int64_t now) {
 void Fabric::post(std::uint32_t host_id, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token) {
   const Node& node = node_of_host(host_id);
   Host& host = host_states_[node.host];
-  QueuePair& pair = host.queue_pairs[queue_pair];
   message.id = static_cast<std::uint64_t>(host_id) << 32 | host.messages++;
   message.source = host_id;
+  message.token = token;
+  if (buffered_) return post_reliably(node, queue_pair, now, message);
+  QueuePair& pair = host.queue_pairs[queue_pair];
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
   message.issued = now.ps();
@@ -153,6 +159,7 @@ void Fabric::send_credit(std::uint32_t host_id, Time now, std::uint32_t to, std:
   credit.set_ends(host_id, to);
   credit.queue_pair = queue_pair;
   credit.kind = PacketKind::credit;
+  if (buffered_) return send_reliable_credit(node, credit, now);
   host.control.push_back(credit);
   wake_sender(node, host, now.ps());
 }

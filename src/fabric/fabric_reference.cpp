@@ -26,13 +26,10 @@ void Fabric::reference_drain(std::uint32_t local) {
   schedule_wake(local);
 }
 
-// Timers and decisions of the NIC: an event for the earliest of them, unless one at that time or before is under way.
+// What a node does by itself, such as timers and decisions of the NIC: an event for the earliest of them, unless one at
+// that time or before is under way.
 void Fabric::schedule_wake(std::uint32_t local) {
-  const Node& node = nodes_[local];
-  if (node.host == no_slot) return;
-  const Host& host = host_states_[node.host];
-  const std::int64_t timer = host.timers.empty() ? never : host.timers.front().time;
-  const std::int64_t next = std::min(host.send_time, timer);
+  const std::int64_t next = node_next_event(nodes_[local]);
   std::int64_t& wake = reference_[local].wake_at;
   const std::int64_t now = ns3::Simulator::Now().GetTimeStep();
   if (next == never || (wake > now && wake <= next)) return;

@@ -23,17 +23,28 @@ inline std::uint64_t tie_of(const PacketQueue& queue, std::uint64_t sequence) {
 void Fabric::run_node(std::uint32_t local, std::int64_t end) {
   const Node& node = nodes_[local];
   in_node_ = true;
-  if (node.host == no_slot)
+  running_node_ = local;
+  if (buffered_)
+    run_buffered(local, end);
+  else if (node.host == no_slot)
     run_switch(node, end);
   else
     run_host(node, end);
   blocks_.reuse_retired();
+  running_node_ = no_slot;
   in_node_ = false;
 }
 
 std::int64_t Fabric::node_next_time(const Node& node) const {
   std::int64_t next = never;
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) next = std::min(next, heads_[p]);
+  return std::min(next, node_next_event(node));
+}
+
+// The next thing that the node does by itself.
+std::int64_t Fabric::node_next_event(const Node& node) const {
+  std::int64_t next = never;
+  if (buffered_) next = next_buffered_event(node);
   if (node.host == no_slot) return next;
   const Host& host = host_states_[node.host];
   next = std::min(next, host.send_time);
@@ -117,6 +128,7 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
                                            : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
     ++port.data_packets;
     port.payload_bytes += packet.payload;
+    if ((packet.flags & packet_last) != 0) messages_[packet.message].add_wait(port.directed_link, port.free_at - now);
   }
   const std::int64_t start = std::max(now, port.free_at);
   port.free_at = start + serialization;
@@ -145,20 +157,22 @@ void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::int
     calendar_.schedule(node, window_number(arrival));
 }
 
-void Fabric::flush_samples(OutputPort& port, std::int64_t now) {
+// `queued`: bytes of frames that have waited for the port since its last change.
+void Fabric::flush_samples(OutputPort& port, std::int64_t now, std::int64_t queued) {
   while (port.next_sample <= now) {
     const std::int64_t boundary = port.next_sample;
     // Work committed before the boundary that is still unsent; a port works without pause until free_at.
     const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - boundary);
     const std::int64_t busy = port.busy - backlog;
-    if (busy > port.sampled_busy || backlog > 0) {
-      const auto bytes = static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
+    if (busy > port.sampled_busy || backlog > 0 || queued > 0) {
+      const auto bytes =
+          queued + static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
       samples_.push_back(
           {port.directed_link, static_cast<std::uint32_t>(boundary / sampling_ - 1), busy - port.sampled_busy, bytes});
     }
     port.sampled_busy = busy;
     port.next_sample += sampling_;
-    if (backlog == 0 && port.next_sample <= now) port.next_sample = (now / sampling_ + 1) * sampling_;
+    if (backlog == 0 && queued == 0 && port.next_sample <= now) port.next_sample = (now / sampling_ + 1) * sampling_;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
 
@@ -90,17 +91,45 @@ void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t 
   Crossing crossing{port.peer_port & ~OutputPort::remote, 0, packet};
   crossing.packet.time = arrival;
   append(batch, crossing);
-  if (!carries_descriptor(packet)) return;
-  append(batch, messages_[packet.message]);
-  messages_.release(packet.message);
+  std::uint32_t telemetry = telemetry_of(packet);
+  if (carries_descriptor(packet)) {
+    append(batch, messages_[packet.message]);
+    messages_.release(packet.message);
+  }
+  if (telemetry == no_slot) return;
+  append(batch, buffered_->telemetry[telemetry]);
+  buffered_->telemetry.release(telemetry);
+}
+
+// Slot of what a packet has collected on its way, or no_slot.
+std::uint32_t Fabric::telemetry_of(const Packet& packet) const {
+  if (!buffered_ || !buffered_->services.telemetry) return no_slot;
+  if (packet.kind == PacketKind::ack) return packet.message;
+  if (packet.kind != PacketKind::data) return no_slot;
+  return (packet.flags & packet_last) != 0 ? messages_[packet.message].telemetry : packet.message;
 }
 
 void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
   for (std::size_t at = 0; at < batch.size();) {
     auto crossing = take<Crossing>(batch, at);
-    if (carries_descriptor(crossing.packet)) crossing.packet.message = messages_.add(take<Message>(batch, at));
+    Packet& packet = crossing.packet;
+    bool has_telemetry = packet.message != no_slot;
+    if (carries_descriptor(packet)) {
+      packet.message = messages_.add(take<Message>(batch, at));
+      has_telemetry = messages_[packet.message].telemetry != no_slot;
+    }
+    if (buffered_ && buffered_->services.telemetry && has_telemetry &&
+        (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
+      const std::uint32_t slot = buffered_->telemetry.add();
+      buffered_->telemetry[slot] = take<Telemetry>(batch, at);
+      (carries_descriptor(packet) ? messages_[packet.message].telemetry : packet.message) = slot;
+    }
     const std::uint32_t port = neighbours_[neighbour].incoming_port[crossing.cut_link];
     const std::uint32_t local = local_of_port_[port];
+    if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant) {
+      add_event(local, link_frame_event(port, packet, packet.time));
+      continue;
+    }
     if (!arrival_observers_.empty()) [[unlikely]]
       observe_arrival(port, crossing.packet);
     push_local(port, crossing.packet, crossing.packet.time, local);

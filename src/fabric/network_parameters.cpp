@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/network_parameters.hpp"
 
+#include <algorithm>
+
 #include "routing/routing_algorithm.hpp"
 #include "units/text.hpp"
 
@@ -15,11 +17,95 @@ Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
   return value;
 }
 
+void read_recovery(const Spec& network, NetworkParameters& result) {
+  RecoveryRules& rules = result.recovery;
+  const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
+  // Packets that take different ways must not be thrown away for coming early.
+  const LoadBalancing balancing = result.fabric.load_balancing;
+  const bool spreads =
+      balancing == LoadBalancing::spray || balancing == LoadBalancing::adaptive || balancing == LoadBalancing::reps;
+  std::string kind = spreads ? "selective_repeat" : "go_back_n";
+  if (const auto value = network.find("recovery")) {
+    result.recovery_given = true;
+    kind = value->one_of(kinds);
+    if (spreads && kind != "selective_repeat")
+      throw value->error(
+          "found with a load balancing that sends packets of a connection on different paths; "
+          "selective_repeat is due here");
+  }
+  rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
+               : kind == "selective_repeat" ? Recovery::selective_repeat
+                                            : Recovery::go_back_0;
+  if (result.fabric.flow_control != FlowControl::none) {
+    // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
+    // 9.7.6.1.3; 14 is what RDMA software asks for).
+    rules.timeout = rules.timeout_low = Time::from_ns(4096).ps() << 14;
+  }
+  // In order: the next packet tells of a gap. Spread out: a window may overtake a packet.
+  rules.reordering = spreads ? static_cast<std::uint32_t>(std::max<std::int64_t>(
+                                   1, (result.window.count() + result.mtu.count() - 1) / result.mtu.count()))
+                             : 1;
+  for (const std::string& name : kinds) {
+    const auto map = network.find(name);
+    if (!map) continue;
+    if (name != kind) throw map->error("found with recovery: " + kind);
+    if (const auto value = map->find("timeout")) {
+      rules.timeout = rules.timeout_low = value->time().ps();
+      if (rules.timeout <= 0) throw value->error("found 0; a time above 0 is due here");
+    }
+    if (const auto value = map->find("timeout_low")) {
+      rules.timeout_low = value->time().ps();
+      if (rules.timeout_low <= 0 || rules.timeout_low > rules.timeout)
+        throw value->error("found " + to_text(value->time()) + "; above 0 and at most timeout is due here");
+    }
+    if (name == "selective_repeat")
+      if (const auto value = map->find("reordering"))
+        rules.reordering = static_cast<std::uint32_t>(value->integer(1, 32'767));
+    map->finish();
+  }
+  if (const auto value = network.find("ack_interval"))
+    rules.ack_interval = static_cast<std::uint32_t>(value->integer(1, 1024));
+}
+
+void read_congestion_control(const Spec& network, NetworkParameters& result) {
+  const auto& registry = CongestionControlRegistry::instance();
+  if (const auto value = network.find("congestion_control"))
+    result.congestion_control_name = value->one_of(registry.names());
+  for (const std::string& name : registry.names()) {
+    if (name == result.congestion_control_name || name == "none") continue;
+    if (const auto map = network.find(name))
+      throw map->error("found with congestion_control: " + result.congestion_control_name);
+  }
+  std::shared_ptr<CongestionControlKind> kind = registry.find(result.congestion_control_name)->make();
+  kind->configure(result.congestion_control_name == "none" ? std::nullopt
+                                                           : network.find(result.congestion_control_name));
+  result.congestion_control = std::move(kind);
+}
+
 }  // namespace
+
+bool NetworkParameters::buffered() const {
+  return fabric.buffered || fabric.flow_control != FlowControl::none || fabric.buffer.size || fabric.buffer.queue ||
+         fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
+         fabric.load_balancing != LoadBalancing::ecmp || congestion_control_name != "none" || recovery_given ||
+         recovery.ack_interval > 1 || !faults.empty();
+}
+
+Bytes NetworkParameters::least_wire() const {
+  Bytes least = data_overhead();
+  if (acks) least = std::min(least, control_wire());
+  if (fabric.flow_control == FlowControl::pfc) least = std::min(least, Bytes(pause_wire));
+  if (fabric.flow_control == FlowControl::credit) least = std::min(least, Bytes(grant_wire));
+  if (fabric.cut_through) least = std::min(least, header);
+  return least;
+}
 
 NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
   NetworkParameters result;
-  if (!spec) return result;
+  if (!spec) {
+    result.congestion_control = CongestionControlRegistry::instance().find("none")->make();
+    return result;
+  }
   if (const auto value = spec->find("mtu")) result.mtu = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("header")) result.header = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("wire_overhead")) result.wire_overhead = bytes_between(*value, 0, 65'535);
@@ -30,11 +116,20 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
       result.ack = bytes_between(*value, 1, 65'535);
   }
   if (const auto value = spec->find("switch_latency")) result.switch_latency = value->time();
-  if (const auto value = spec->find("window")) result.window = bytes_between(*value, 1, std::int64_t{1} << 50);
+  if (const auto value = spec->find("window")) {
+    result.window = bytes_between(*value, 1, std::int64_t{1} << 50);
+    result.window_given = true;
+  }
   if (const auto value = spec->find("routing")) {
     result.routing = value->one_of(RoutingRegistry::instance().names());
     result.routing_place = value->where();
   }
+  result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
+  read_recovery(*spec, result);
+  read_congestion_control(*spec, result);
+  result.loss = spec->find("loss");
+  result.failures = spec->find("failures");
+  result.reconvergence = spec->find("reconvergence");
   spec->finish();
   return result;
 }

@@ -2,10 +2,15 @@
 // The `network:` map of an experiment.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 
+#include "fabric/link_faults.hpp"
+#include "fabric/switch_parameters.hpp"
 #include "support/spec.hpp"
+#include "transport/congestion_control.hpp"
+#include "transport/recovery.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"
 
@@ -23,10 +28,27 @@ struct NetworkParameters {
   std::string routing;            ///< name of a routing algorithm; empty: the topology's own
   SourceLine routing_place;
 
+  SwitchParameters fabric;
+  RecoveryRules recovery;
+  bool recovery_given = false;
+  bool window_given = false;
+  std::string congestion_control_name = "none";
+  std::shared_ptr<const CongestionControlKind> congestion_control;
+  std::optional<Spec> loss, failures, reconvergence;  ///< for read_link_faults(), which needs the machine
+  LinkFaults faults;
+
+  /// A pause frame with preamble and gap (IEEE 802.3 clause 31: 64 + 20 B), and a credit update (IBTA vol. 1, 7.9.4: a
+  /// flow-control packet of 8 B).
+  static constexpr std::int64_t pause_wire = 84;
+  static constexpr std::int64_t grant_wire = 8;
+
+  /// Something needs ports with queues: see Fabric.
+  bool buffered() const;
   Bytes data_overhead() const { return header + wire_overhead; }
   Bytes control_wire() const { return ack + wire_overhead; }
-  /// Smallest frame on the wire, which bounds the lookahead: a packet without payload, or an ACK.
-  Bytes least_wire() const { return acks && control_wire() < data_overhead() ? control_wire() : data_overhead(); }
+  /// The least that passes a link before something happens at its other end, which bounds the lookahead: a packet
+  /// without payload, an ACK, a frame of flow control, or the header of a packet that is cut through.
+  Bytes least_wire() const;
 };
 
 /// Reads and finishes the map; all keys are optional. Throws InputError.

@@ -57,6 +57,10 @@ class RoutingAlgorithm {
   virtual ~RoutingAlgorithm() = default;
   /// Called once before use. Throws InputError (with an empty place) if the topology does not suit.
   virtual void prepare(const Topology& topology, std::uint64_t seed) = 0;
+  /// The same on a machine some of whose links do not work (`dead`: by link number). route() then gives no_route where
+  /// there is no way. Throws InputError if the algorithm cannot do that.
+  virtual void prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead);
+  static constexpr std::uint16_t no_route = 0xffff;
   /// ports[i] = port of `at` by which requests[i] leaves; `at` is not its destination. Pure: same answer always.
   virtual void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const = 0;
 

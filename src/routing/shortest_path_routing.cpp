@@ -53,7 +53,8 @@ class PortLists {
 /// (switch, switch of the destination) the index of a list of ports. 4 bytes * switches^2.
 class ShortestPathRouting final : public RoutingAlgorithm {
  public:
-  void prepare(const Topology& topology, std::uint64_t seed) override;
+  void prepare(const Topology& topology, std::uint64_t seed) override { prepare_without(topology, seed, {}); }
+  void prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead) override;
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override;
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override;
 
@@ -65,17 +66,20 @@ class ShortestPathRouting final : public RoutingAlgorithm {
   };
   void attach_hosts(const ClusterGraph& graph);
   SwitchGraph switch_graph(const ClusterGraph& graph) const;
+  bool works(const PortEnd& end) const { return dead_.empty() || !dead_[end.link.value()]; }
   void fill_column(const ClusterGraph& graph, std::uint32_t target, const std::vector<std::uint32_t>& distance);
 
   std::uint32_t hosts_ = 0;
   std::uint32_t switches_ = 0;
   std::uint64_t seed_ = 0;
+  std::vector<bool> dead_;               ///< [links], empty if all work
   std::vector<Attachment> attachments_;  ///< [hosts]
   std::vector<std::uint32_t> next_;      ///< [switch at][switch of the destination] -> list
   PortLists lists_;
 };
 
-void ShortestPathRouting::prepare(const Topology& topology, std::uint64_t seed) {
+void ShortestPathRouting::prepare_without(const Topology& topology, std::uint64_t seed, const std::vector<bool>& dead) {
+  dead_ = dead;
   const ClusterGraph& graph = topology.graph;
   hosts_ = graph.host_count();
   switches_ = graph.switch_count();
@@ -114,7 +118,7 @@ SwitchGraph ShortestPathRouting::switch_graph(const ClusterGraph& graph) const {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   for (std::uint32_t i = 0; i < switches_; ++i)
     for (const PortEnd& port : graph.ports(NodeId(hosts_ + i)))
-      if (!graph.is_host(port.peer)) edges.emplace_back(i, port.peer.value() - hosts_);
+      if (!graph.is_host(port.peer) && works(port)) edges.emplace_back(i, port.peer.value() - hosts_);
   return SwitchGraph(boost::edges_are_sorted, edges.begin(), edges.end(), switches_);
 }
 
@@ -123,7 +127,7 @@ void ShortestPathRouting::fill_column(const ClusterGraph& graph, std::uint32_t t
   Ports closer;
   for (std::uint32_t i = 0; i < switches_; ++i) {
     if (i == target) continue;
-    if (distance[i] == unreachable) {
+    if (distance[i] == unreachable && dead_.empty()) {
       throw InputError(SourceLine{}, "there is no path between " + graph.name(NodeId(hosts_ + i)) + " and " +
                                          graph.name(NodeId(hosts_ + target)));
     }
@@ -131,7 +135,8 @@ void ShortestPathRouting::fill_column(const ClusterGraph& graph, std::uint32_t t
     const auto ports = graph.ports(NodeId(hosts_ + i));
     for (std::size_t port = 0; port < ports.size(); ++port) {
       const NodeId peer = ports[port].peer;
-      if (!graph.is_host(peer) && distance[peer.value() - hosts_] + 1 == distance[i])
+      if (!graph.is_host(peer) && works(ports[port]) && distance[i] != unreachable &&
+          distance[peer.value() - hosts_] + 1 == distance[i])
         closer.push_back(static_cast<std::uint16_t>(port));
     }
     next_[static_cast<std::size_t>(i) * switches_ + target] = lists_.index_of(closer);
@@ -152,6 +157,10 @@ void ShortestPathRouting::route(NodeId at, std::span<const RouteRequest> request
       continue;
     }
     const auto choices = lists_[row[target.network_switch]];
+    if (choices.empty()) {
+      ports[i] = no_route;
+      continue;
+    }
     ports[i] = choices.size() == 1 ? choices[0]
                                    : choices[ecmp_choice(ecmp_hash(requests[i], at.value(), seed_),
                                                          static_cast<std::uint32_t>(choices.size()))];

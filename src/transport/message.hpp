@@ -2,7 +2,9 @@
 // Messages in flight: descriptors that travel with the last packet of each message.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "support/contract.hpp"
@@ -10,6 +12,12 @@
 namespace weft {
 
 constexpr std::uint32_t no_slot = 0xffffffffU;
+
+/// A link and how long a message's last packet waited for it.
+struct LinkWait {
+  std::uint32_t link = 0;  ///< directed link
+  std::int64_t wait = 0;   ///< ps
+};
 
 /// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that
 /// the receiver needs no look-up at the sender.
@@ -19,6 +27,8 @@ struct Message {
   std::int64_t issued = 0;  ///< ps
   std::int64_t ideal = 0;   ///< ps, alone on an idle network
   std::uint64_t packets = 0;
+  std::uint64_t first_psn = 0;    ///< number of its first packet on its queue pair, on networks that lose packets
+  std::uint64_t token = 0;        ///< of whoever waits for completion at the source
   std::uint32_t source = 0;       ///< host node
   std::uint32_t destination = 0;  ///< host node
   std::uint32_t queue_pair = 0;   ///< at the source
@@ -26,9 +36,20 @@ struct Message {
   std::uint32_t communicator = 0;
   std::uint32_t channel = 0;
   std::uint32_t tag = 0;
-  std::uint32_t sequence = 0;    ///< number among the sends of (source, destination, tag), in program order
-  std::uint32_t notify = 0;      ///< the sender waits for completion
-  std::uint32_t next = no_slot;  ///< next message of the same queue pair, or of the free list
+  std::uint32_t sequence = 0;             ///< number among the sends of (source, destination, tag), in program order
+  std::uint32_t telemetry = no_slot;      ///< records of its last packet, where packets collect such
+  std::uint32_t notify = 0;               ///< the sender waits for completion
+  std::uint32_t next = no_slot;           ///< next message of the same queue pair, or of the free list
+  std::int64_t waited = 0;                ///< ps that its last packet has spent in queues of switches
+  std::array<LinkWait, 3> longest_waits;  ///< where, the longest first
+
+  void add_wait(std::uint32_t link, std::int64_t wait) {
+    if (wait <= 0) return;
+    waited += wait;
+    LinkWait fresh{link, wait};
+    for (LinkWait& known : longest_waits)
+      if (fresh.wait > known.wait) std::swap(fresh, known);
+  }
 };
 
 /// Descriptors by slot, with a free list. Slots are names within one process and appear in no result.

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "support/random.hpp"
@@ -20,9 +21,10 @@ struct ReceiverState {
 
 /// Open-addressing table by (sender, queue pair). One probe per *delivered* packet (not per hop): a real NIC finds its
 /// connection context by the destination QP number in the same way. Never iterated.
+template <class State>
 class ReceiverTable {
  public:
-  ReceiverState& find(std::uint32_t source, std::uint32_t queue_pair) {
+  State& find(std::uint32_t source, std::uint32_t queue_pair) {
     const std::uint64_t key = static_cast<std::uint64_t>(source) << 32 | queue_pair;
     if (last_ < slots_.size() && slots_[last_].used && slots_[last_].key == key) return slots_[last_];
     if ((count_ + 1) * 2 > slots_.size()) grow();
@@ -40,18 +42,18 @@ class ReceiverTable {
  private:
   std::size_t place(std::uint64_t key) const { return mix64(key) & (slots_.size() - 1); }
   void grow() {
-    std::vector<ReceiverState> old;
+    std::vector<State> old;
     old.swap(slots_);
     slots_.resize(old.empty() ? 4 : old.size() * 2);
-    for (const ReceiverState& state : old) {
+    for (State& state : old) {
       if (!state.used) continue;
       std::size_t at = place(state.key);
       while (slots_[at].used) at = (at + 1) & (slots_.size() - 1);
-      slots_[at] = state;
+      slots_[at] = std::move(state);
     }
   }
 
-  std::vector<ReceiverState> slots_;
+  std::vector<State> slots_;
   std::size_t count_ = 0;
   std::size_t last_ = 0;
 };

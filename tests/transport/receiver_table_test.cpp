@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 TEST(receiver_table, a_new_connection_expects_packet_0) {
-  ReceiverTable table;
+  ReceiverTable<ReceiverState> table;
   const ReceiverState& state = table.find(3, 5);
   EXPECT_TRUE(state.used);
   EXPECT_EQ(state.expected_psn, 0U);
@@ -23,7 +23,7 @@ TEST(receiver_table, a_new_connection_expects_packet_0) {
 }
 
 TEST(receiver_table, host_0_and_queue_pair_0_are_a_connection_like_others) {
-  ReceiverTable table;
+  ReceiverTable<ReceiverState> table;
   table.find(0, 0).expected_psn = 1;
   table.find(0, 1).expected_psn = 2;
   table.find(1, 0).expected_psn = 3;
@@ -34,7 +34,7 @@ TEST(receiver_table, host_0_and_queue_pair_0_are_a_connection_like_others) {
 
 TEST(receiver_table, the_largest_numbers_do_not_meet_others) {
   constexpr std::uint32_t most = 0xffffffffU;
-  ReceiverTable table;
+  ReceiverTable<ReceiverState> table;
   table.find(most, most).expected_psn = 1;
   table.find(most, 0).expected_psn = 2;
   table.find(0, most).expected_psn = 3;
@@ -45,7 +45,7 @@ TEST(receiver_table, the_largest_numbers_do_not_meet_others) {
 
 TEST(receiver_table, random_packets_against_a_map) {
   for (const std::uint64_t connections : {1, 2, 3, 40, 3000}) {
-    ReceiverTable table;
+    ReceiverTable<ReceiverState> table;
     std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> naive;
     for (std::uint64_t i = 0; i < 20'000; ++i) {
       const std::uint64_t which = random_below(connections, 7, connections, i);

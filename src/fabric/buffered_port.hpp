@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Ports with queues: what a port knows beyond OutputPort where packets wait in priorities, buffers end, or links pause.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/packet_queue.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+/// A packet in an output queue; its time is that of its arrival there.
+struct QueuedPacket {
+  Packet packet;
+  std::uint32_t in_port = 0;  ///< local port by which it came; no_in_port at the host that made it
+  std::uint32_t frame = 0;    ///< bytes of the frame, without preamble and gap
+};
+constexpr std::uint32_t no_in_port = 0xffffffffU;
+constexpr std::size_t queue_block = 512;  ///< bytes: twelve packets
+using OutputBlocks = Blocks<QueuedPacket, queue_block>;
+
+/// The traffic classes of a fabric, most urgent first. A packet's lane is its position here.
+struct ClassPlan {
+  static constexpr std::size_t most = 8;
+
+  std::uint32_t count = 3;
+  std::array<std::uint8_t, most> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames
+  std::uint8_t control = 0;
+  std::uint8_t data = 1;        ///< first lane of RDMA data
+  std::uint8_t data_lanes = 1;  ///< virtual lanes of routing
+  std::uint8_t other = 2;
+  std::uint32_t lossless = 0;  ///< bit per class: link-level flow control
+  /// Classes that share the link by deficit round robin, bit per class; the others are strict. All data lanes are in.
+  std::uint32_t shared = 0;
+  std::array<std::int64_t, most> quantum = {};  ///< bytes per round
+
+  bool is_data(std::uint32_t lane) const { return lane - data < data_lanes; }
+};
+
+/// One class at one port: the output queue, and the counters of both directions.
+struct ClassQueue {
+  BlockQueue<QueuedPacket, queue_block> queue;
+  std::int64_t bytes = 0;  ///< frames that wait
+  std::int64_t peak = 0;
+  std::int64_t deficit = 0;  ///< of deficit round robin
+  // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
+  std::uint32_t sent = 0;
+  std::uint32_t granted = 0;
+  // Receiving side: up to where this end has room.
+  std::uint32_t room = 0;
+  std::int64_t paused_until = 0;   ///< as the last pause frame said
+  std::int64_t paused_since = 0;   ///< the other end has stopped this class here
+  std::int64_t stopped_since = 0;  ///< this end has stopped the other
+  std::int64_t refresh_at = 0;     ///< the other end is to be told again
+  // Counters
+  std::int64_t paused = 0;  ///< ps during which the other end had stopped it
+  std::int64_t stopped = 0;
+  std::uint32_t pauses_received = 0;
+  std::uint32_t pauses_sent = 0;
+  std::uint64_t packets = 0;  ///< sent
+  std::int64_t frame_bytes = 0;
+  std::uint64_t marked = 0;   ///< ECN
+  std::uint64_t dropped = 0;  ///< did not find room on their way to this queue
+  std::uint64_t trimmed = 0;
+};
+
+/// What the classes of a port share.
+struct PortState {
+  static constexpr std::int64_t never = INT64_MAX;
+
+  std::uint32_t occupied = 0;     ///< classes with packets in their queue
+  std::uint32_t blocked = 0;      ///< classes that the other end has stopped, or has no room for
+  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
+  std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
+  std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
+  std::uint32_t round = 0;        ///< class whose turn it is
+  std::int64_t event_at = never;  ///< the event that looks at this port next
+  std::int64_t queue_ps = 0;      ///< serialisation of all that waits
+  std::int64_t wire_bytes = 0;    ///< sent, link-control frames included
+  std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
+  std::int64_t link_frame_bytes = 0;
+  std::uint64_t lost = 0;  ///< packets that the link has lost
+  std::uint64_t lost_data = 0;
+  std::int64_t header_time = 0;  ///< of cut-through: until a switch at the other end knows where a packet goes
+  std::int64_t in_rate = 0;      ///< of the other direction, bit/s
+  std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
+  std::int64_t propagation = 0;  ///< ps towards the other end
+};
+
+/// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
+struct NodeEvent {
+  enum class Kind : std::uint8_t {
+    pause,      ///< a pause frame has been read; data: classes to stop, classes: those it speaks of
+    grant,      ///< a credit update has been read; data: the new limit of `lane`
+    expiry,     ///< the pause of `lane` may end
+    refresh,    ///< the other end is still stopped: tell it again
+    link,       ///< a link changes; data: number in the schedule
+    pacing,     ///< queue pair `data` may send again
+    timeout,    ///< of queue pair `data`
+    control,    ///< timer of the congestion control of queue pair `data`
+    port_free,  ///< the port may send
+  };
+  std::int64_t time = 0;
+  std::uint32_t port = 0;  ///< local port
+  std::uint32_t data = 0;
+  Kind kind = Kind::port_free;
+  std::uint8_t lane = 0;
+  std::uint16_t classes = 0;
+
+  /// For a heap with the earliest in front. Two that are equal in all of this do the same.
+  friend bool operator>(const NodeEvent& a, const NodeEvent& b) {
+    if (a.time != b.time) return a.time > b.time;
+    if (a.kind != b.kind) return a.kind > b.kind;
+    if (a.port != b.port) return a.port > b.port;
+    if (a.lane != b.lane) return a.lane > b.lane;
+    return a.data > b.data;
+  }
+};
+
+}  // namespace weft

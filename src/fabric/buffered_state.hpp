@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// All that a fabric holds where ports have queues and connections recover losses. Plain data: fabric_buffered.cpp,
+// fabric_flow_control.cpp and fabric_nic.cpp work on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/buffered_port.hpp"
+#include "fabric/shared_buffer.hpp"
+#include "fabric/telemetry_pool.hpp"
+#include "transport/congestion_control.hpp"
+#include "transport/receiver_table.hpp"
+#include "transport/reliable_receiver.hpp"
+#include "transport/reliable_sender.hpp"
+
+namespace weft {
+
+/// A queue pair of a host with all that decides when it sends.
+struct Connection {
+  Connection(std::uint32_t destination, std::uint32_t number) : sender(destination, number) {}
+
+  ReliableSender sender;
+  std::unique_ptr<CongestionControl> control;
+  Allowance allowance;
+  std::uint32_t path_profile = 0;
+  std::uint32_t port = 0;  ///< local port of the host
+  std::uint8_t lane = 0;
+  bool listed = false;           ///< in a list of the port: ready or held
+  bool pacing_pending = false;   ///< an event will look at it when it may send again
+  bool timeout_pending = false;  ///< the same for its retransmission timer
+  std::int64_t next_send = 0;    ///< not before, by its rate
+  std::int64_t last_send = 0;
+  std::int64_t last_wire = 0;                ///< bytes
+  std::int64_t timer_at = 0;                 ///< pending event of the congestion control
+  std::int64_t sent_bytes = 0;               ///< wire bytes
+  std::uint32_t cnps = 0;                    ///< received
+  std::vector<std::uint8_t> good_entropies;  ///< of load_balancing: reps, to be used again, oldest first
+};
+
+/// What a port of a host has to send.
+struct NicPort {
+  std::vector<Packet> urgent;  ///< ACKs, NACKs, CNPs and credits, in order
+  std::size_t urgent_head = 0;
+  std::vector<std::uint32_t> ready;  ///< ring of connections that may send
+  std::size_t ready_head = 0;
+  std::vector<std::uint32_t> held;  ///< connections whose lane is stopped
+
+  bool has_urgent() const { return urgent_head < urgent.size(); }
+  bool has_ready() const { return ready_head < ready.size(); }
+};
+
+struct ReceivingConnection {
+  std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
+  bool used = false;
+  ReliableReceiver receiver;
+};
+
+struct ReliableHost {
+  std::vector<Connection> connections;
+  std::vector<NicPort> ports;  ///< [ports of the host]
+  ReceiverTable<ReceivingConnection> receivers;
+};
+
+/// When a port marks packets.
+struct MarkingRule {
+  std::int64_t least = INT64_MAX;  ///< bytes
+  std::int64_t most = INT64_MAX;
+  double probability = 1;
+};
+
+/// Last choice for a group of flows at a switch (flowlet switching).
+struct Flowlet {
+  std::int64_t last = INT64_MIN / 2;
+  std::uint16_t port = 0;
+};
+
+struct BufferedState {
+  ClassPlan plan;
+  RecoveryRules rules;
+  Services services;
+  std::int64_t largest_frame = 0;
+  std::int64_t header = 0;
+  std::int64_t xoff_quanta_bits = 0;  ///< bit times of a pause frame's quanta
+  bool limited = false;               ///< switches have a packet memory of limited size
+  bool pauses = false;
+  bool credits = false;
+  bool spreads = false;  ///< packets of one connection take different paths
+  std::int64_t queue_limit = INT64_MAX;
+
+  std::vector<PortState> ports;      ///< [local ports]
+  std::vector<ClassQueue> classes;   ///< [local ports][plan.count]
+  std::vector<MarkingRule> marking;  ///< [local ports], empty if nothing is marked
+  OutputBlocks blocks;
+  std::vector<std::uint32_t> buffer_of;        ///< [local nodes] -> buffers, or no_slot
+  std::vector<SharedBuffer> buffers;           ///< [local switches], empty if memory is unlimited
+  std::vector<std::vector<NodeEvent>> events;  ///< [local nodes], heaps
+  std::vector<ReliableHost> hosts;             ///< [owned hosts]
+  std::vector<std::vector<Flowlet>> flowlets;  ///< [local nodes], tables of flowlet_entries
+  TelemetryPool telemetry;
+  std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node
+  std::uint64_t dropped = 0;         ///< packets for which there was no room
+
+  ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[port * plan.count + lane]; }
+  const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[port * plan.count + lane]; }
+};
+
+}  // namespace weft

@@ -1,0 +1,477 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Nodes whose ports have queues: packets wait in classes, find room in the switch's memory or not, and leave when the
+// port is free and the other end of the link agrees.
+#include <algorithm>
+
+#include "fabric/buffered_state.hpp"
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t flowlet_entries = 4096;  // per switch
+
+double uniform(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
+  return static_cast<double>(mix64(mix64(seed ^ mix64(link + 1)) + count) >> 11) * 0x1p-53;
+}
+
+}  // namespace
+
+// Events of nodes ----------------------------------------------------------------------------------------------------
+
+void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
+  auto& heap = buffered_->events[local];
+  heap.push_back(event);
+  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  if (local == running_node_) return;  // looked at when the node is done
+  if (drive_ == Drive::ns3_events)
+    schedule_arrival(local, event.time);
+  else
+    calendar_.schedule(local, window_number(event.time));
+}
+
+void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
+  const Node& node = nodes_[local];
+  gather(node, end);
+  const bool is_switch = node.host == no_slot;
+  if (is_switch && !routes_one_by_one_) route_arrivals(node);
+  auto& events = buffered_->events[local];
+  std::size_t next_arrival = 0;
+  while (true) {
+    const std::int64_t arrival = next_arrival < arrivals_.size() ? arrivals_[next_arrival].time : never;
+    const std::int64_t event = events.empty() ? never : events.front().time;
+    const std::int64_t timer =
+        is_switch || host_states_[node.host].timers.empty() ? never : host_states_[node.host].timers.front().time;
+    const std::int64_t now = std::min({arrival, event, timer});
+    if (now >= end) break;
+    bool happened = true;
+    if (arrival == now) {
+      const Arrival& came = arrivals_[next_arrival];
+      if (is_switch)
+        switch_receive(node, came, routes_one_by_one_ ? 0 : routes_[next_arrival]);
+      else
+        nic_receive(node, came.port, *came.packet);
+      ++next_arrival;
+    } else if (timer == now) {
+      fire_timer(node, host_states_[node.host]);
+    } else {
+      std::pop_heap(events.begin(), events.end(), std::greater<>());
+      const NodeEvent happens = events.back();
+      events.pop_back();
+      happened = handle_event(local, happens);
+    }
+    if (!happened) continue;
+    now_ = std::max(now_, now);
+    ++events_;
+  }
+}
+
+// False if the event was out of date and nothing has happened: timers that have become needless must not make a run
+// last longer.
+bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
+  switch (event.kind) {
+    case NodeEvent::Kind::expiry:
+      return expire_pause(event);
+    case NodeEvent::Kind::refresh:
+      return refresh_pause(event);
+    case NodeEvent::Kind::timeout:
+      return nic_timeout(nodes_[local], event);
+    case NodeEvent::Kind::control:
+      return nic_control_timer(nodes_[local], event);
+    case NodeEvent::Kind::pause:
+      read_pause(event);
+      break;
+    case NodeEvent::Kind::grant:
+      read_grant(event);
+      break;
+    case NodeEvent::Kind::link:
+      change_link(event);
+      return false;
+    case NodeEvent::Kind::pacing:
+      nic_pace(nodes_[local], event);
+      break;
+    case NodeEvent::Kind::port_free: {
+      PortState& state = buffered_->ports[event.port];
+      if (state.event_at != event.time) return false;
+      state.event_at = never;
+      kick(event.port, event.time);
+    }
+  }
+  return true;
+}
+
+std::int64_t Fabric::next_buffered_event(const Node& node) const {
+  const auto& events = buffered_->events[local_of_[node.id]];
+  return events.empty() ? never : events.front().time;
+}
+
+// Routing ------------------------------------------------------------------------------------------------------------
+
+RouteRequest Fabric::route_request(const Packet& packet) const {
+  RouteRequest request{packet.source, packet.destination, packet.queue_pair};
+  if (packet.kind != PacketKind::data) return request;
+  // What UDP source ports do in reality: one per path that the sender wants.
+  if (parameters_.fabric.load_balancing == LoadBalancing::spray)
+    request.queue_pair =
+        static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | packet.psn));
+  else if (parameters_.fabric.load_balancing == LoadBalancing::reps)
+    request.queue_pair =
+        static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 8 | packet.entropy));
+  return request;
+}
+
+void Fabric::route_arrivals(const Node& node) {
+  requests_.resize(arrivals_.size());
+  routes_.resize(arrivals_.size());
+  for (std::size_t i = 0; i < arrivals_.size(); ++i) requests_[i] = route_request(*arrivals_[i].packet);
+  if (!requests_.empty()) routing_.route(NodeId(node.id), requests_, routes_.data());
+}
+
+// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
+std::uint16_t Fabric::route_now(const Node& node, std::uint32_t in_port, Packet& packet, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  const RouteRequest request = route_request(packet);
+  const RoutingAlgorithm& routing = routing_at(now);
+  if (routing.per_packet()) {
+    state.queued.resize(node.ports);
+    for (std::uint32_t p = 0; p < node.ports; ++p) state.queued[p] = queued_bytes(node.first_port + p);
+    AdaptiveRequest adaptive{request, packet.psn, static_cast<std::uint16_t>(in_port - node.first_port), 0,
+                             static_cast<std::uint8_t>(packet.route)};
+    if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
+    const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, state.queued);
+    packet.route = choice.state;
+    if (state.plan.is_data(packet.lane)) packet.lane = static_cast<std::uint8_t>(state.plan.data + choice.lane) & 0xfU;
+    return choice.port;
+  }
+  const LoadBalancing balancing = parameters_.fabric.load_balancing;
+  if (packet.kind != PacketKind::data ||
+      (balancing != LoadBalancing::flowlet && balancing != LoadBalancing::adaptive)) {
+    std::uint16_t port = 0;
+    routing.route(NodeId(node.id), {&request, 1}, &port);
+    return port;
+  }
+  const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
+  if (ports.size() == 1) return ports[0];
+  // The least queue; among equals a hash of the packet decides, so that switches in step do not all choose alike.
+  const auto least_loaded = [&] {
+    const std::uint32_t hash = ecmp_hash(
+        {request.source, request.destination, request.queue_pair ^ (packet.psn * 0x9e3779b9U)}, node.id, seed_);
+    const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(ports.size()));
+    std::uint16_t best = ports[first];
+    for (std::size_t i = 1; i < ports.size(); ++i) {
+      const std::uint16_t port = ports[(first + i) % ports.size()];
+      if (port_load(node.first_port + port, now) < port_load(node.first_port + best, now)) best = port;
+    }
+    return best;
+  };
+  if (balancing == LoadBalancing::adaptive) return least_loaded();
+  auto& table = state.flowlets[local_of_[node.id]];
+  if (table.empty()) table.resize(flowlet_entries);
+  Flowlet& flowlet = table[ecmp_hash(request, node.id, seed_ + 1) % flowlet_entries];
+  const bool known = std::find(ports.begin(), ports.end(), flowlet.port) != ports.end();
+  if (!known || now - flowlet.last > parameters_.fabric.flowlet_gap.ps()) flowlet.port = least_loaded();
+  flowlet.last = now;
+  return flowlet.port;
+}
+
+std::int64_t Fabric::queued_bytes(std::uint32_t port) const {
+  std::int64_t bytes = 0;
+  for (std::uint32_t lane = 0; lane < buffered_->plan.count; ++lane) bytes += buffered_->queue_of(port, lane).bytes;
+  return bytes;
+}
+
+// Time until everything has left that is there now.
+std::int64_t Fabric::port_load(std::uint32_t port, std::int64_t now) const {
+  return std::max<std::int64_t>(0, outputs_[port].free_at - now) + buffered_->ports[port].queue_ps;
+}
+
+// Switches -----------------------------------------------------------------------------------------------------------
+
+void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t route) {
+  Packet packet = *came.packet;
+  const std::uint8_t in_lane = packet.lane;
+  if (routes_one_by_one_) {
+    route = route_now(node, came.port, packet, came.time);
+    if (route == RoutingAlgorithm::no_route) {
+      if (buffered_->credits) give_room(came.port, in_lane, frame_bytes(packet), came.time);
+      return drop(came.port, packet);
+    }
+  }
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
+}
+
+void Fabric::enqueue(const Node& node, std::uint32_t out, Packet packet, std::uint32_t in_port, std::uint8_t in_lane,
+                     std::int64_t now) {
+  BufferedState& state = *buffered_;
+  std::int64_t frame = frame_bytes(packet);
+  if (!is_bypass(packet.lane)) {
+    if (!find_room(node, out, packet, in_port, in_lane, now, frame)) {
+      const bool trims = parameters_.fabric.trimming && packet.kind == PacketKind::data && packet.payload > 0;
+      if (!trims) return drop(out, packet);
+      trim(out, packet);
+      frame = frame_bytes(packet);
+    }
+  }
+  OutputPort& port = outputs_[out];
+  PortState& ps = state.ports[out];
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(out));
+  ClassQueue& queue = state.queue_of(out, packet.lane);
+  if (!state.marking.empty() && !parameters_.fabric.ecn.at_departure) mark(out, packet, queue, queue.bytes);
+  QueuedPacket& entry = queue.queue.push({packet, is_bypass(packet.lane) ? no_in_port : in_port,
+                                          static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
+                                         state.blocks);
+  entry.packet.time = now;
+  queue.bytes += frame;
+  queue.peak = std::max(queue.peak, queue.bytes);
+  ps.occupied |= 1U << packet.lane;
+  ps.queue_ps += serialization(port, packet);
+  port.peak_backlog = std::max(port.peak_backlog, port_load(out, now));
+  kick(out, now);
+}
+
+// Takes memory for a frame, and stops its sender where that is due.
+bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
+                       std::uint8_t in_lane, std::int64_t now, std::int64_t frame) {
+  BufferedState& state = *buffered_;
+  const bool lossless = (state.plan.lossless >> packet.lane & 1U) != 0;
+  if (!lossless && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
+  if (!state.limited) return true;
+  SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
+  const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
+  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
+  if (state.pauses && (state.plan.lossless >> in_lane & 1U) != 0 && buffer.must_pause(queue, state.largest_frame))
+    stop_sender(in_port, in_lane, now);
+  return true;
+}
+
+void Fabric::drop(std::uint32_t out, const Packet& packet) {
+  ++buffered_->dropped;
+  ++buffered_->queue_of(out, packet.lane).dropped;
+  forget(packet);
+}
+
+// What a packet holds beyond itself.
+void Fabric::forget(const Packet& packet) {
+  if (packet.kind == PacketKind::data) {
+    const bool last = (packet.flags & packet_last) != 0;
+    const std::uint32_t telemetry = last ? messages_[packet.message].telemetry : packet.message;
+    if (buffered_->services.telemetry && telemetry != no_slot) buffered_->telemetry.release(telemetry);
+    if (last) messages_.release(packet.message);
+  } else if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
+    if (buffered_->services.telemetry && packet.message != no_slot) buffered_->telemetry.release(packet.message);
+  }
+}
+
+// Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017,
+// doi:10.1145/3098822.3098825: the header goes on with the control traffic.
+void Fabric::trim(std::uint32_t out, Packet& packet) {
+  ++buffered_->queue_of(out, packet.lane).trimmed;
+  forget(packet);
+  packet.message = no_slot;
+  packet.payload = 0;
+  packet.flags = static_cast<std::uint8_t>((packet.flags & ~packet_last) | packet_trimmed);
+  packet.lane = buffered_->plan.control & 0xfU;
+}
+
+void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes) {
+  if (packet.kind != PacketKind::data) return;
+  const MarkingRule& rule = buffered_->marking[port];
+  if (bytes <= rule.least) return;
+  if (bytes <= rule.most) {
+    const double probability =
+        rule.probability * static_cast<double>(bytes - rule.least) / static_cast<double>(rule.most - rule.least);
+    if (uniform(seed_ ^ 0xec11, outputs_[port].directed_link, outputs_[port].packets + queue.marked) >= probability)
+      return;
+  }
+  packet.flags |= packet_ecn;
+  ++queue.marked;
+}
+
+// Ports --------------------------------------------------------------------------------------------------------------
+
+std::int64_t Fabric::wire_of(const Packet& packet) const {
+  switch (packet.kind) {
+    case PacketKind::data:
+      return packet.payload + data_overhead_;
+    case PacketKind::frame:
+      return packet.payload + parameters_.wire_overhead.count();
+    case PacketKind::pause:
+      return pause_wire;
+    case PacketKind::grant:
+      return grant_wire;
+    default:
+      return control_wire_;
+  }
+}
+
+/// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
+bool Fabric::is_bypass(std::uint32_t lane) const {
+  const ClassPlan& plan = buffered_->plan;
+  return lane == plan.control && plan.count > 1;
+}
+
+std::int64_t Fabric::frame_bytes(const Packet& packet) const {
+  return wire_of(packet) - parameters_.wire_overhead.count();
+}
+
+std::int64_t Fabric::serialization(const OutputPort& port, const Packet& packet) const {
+  if (packet.kind == PacketKind::data) {
+    if (packet.payload == mtu_) return port.full_packet;
+  } else if (wire_of(packet) == control_wire_) {
+    return port.control_packet;
+  }
+  return serialization_time(Bytes(wire_of(packet)), Bandwidth::from_bps(port.rate_bps)).ps();
+}
+
+// Something may be there to be sent: now, or when the port is free.
+void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
+  PortState& state = buffered_->ports[port_index];
+  const std::int64_t free_at = outputs_[port_index].free_at;
+  if (free_at <= now) {
+    if (!send_next(port_index, now)) return;
+  }
+  if (!has_work(port_index)) return;
+  const std::int64_t at = outputs_[port_index].free_at;
+  if (state.event_at <= at) return;
+  state.event_at = at;
+  add_event(local_of_port_[port_index], {at, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+}
+
+bool Fabric::has_work(std::uint32_t port_index) const {
+  const PortState& state = buffered_->ports[port_index];
+  if ((state.tell_pause | state.tell_credit | (state.occupied & ~state.blocked)) != 0) return true;
+  const Node& node = nodes_[local_of_port_[port_index]];
+  if (node.host == no_slot) return false;
+  const NicPort& nic = buffered_->hosts[node.host].ports[port_index - node.first_port];
+  return nic.has_urgent() || nic.has_ready();
+}
+
+// Sends one packet or link-control frame through a free port. False if there is nothing that may go.
+bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[port_index];
+  if (ps.tell_pause != 0) {
+    send_pause(port_index, now);
+    return true;
+  }
+  if (ps.tell_credit != 0) {
+    send_grant(port_index, now);
+    return true;
+  }
+  const Node& node = nodes_[local_of_port_[port_index]];
+  if (node.host != no_slot && nic_send(node, port_index, now)) return true;
+  std::uint32_t ready = ps.occupied & ~ps.blocked;
+  while (ready != 0) {
+    const std::uint32_t lane = choose_lane(port_index, ready);
+    ClassQueue& queue = state.queue_of(port_index, lane);
+    const QueuedPacket& head = queue.queue.front();
+    const auto frame = static_cast<std::int64_t>(head.frame & 0xffffffU);
+    if (!takes_credit(port_index, lane, frame, now)) {
+      ready &= ~(1U << lane);
+      continue;
+    }
+    const QueuedPacket sent = head;
+    queue.queue.pop(state.blocks);
+    queue.bytes -= frame;
+    if (queue.queue.empty()) {
+      ps.occupied &= ~(1U << lane);
+      queue.deficit = 0;
+    }
+    leave_queue(port_index, sent, now);
+    return true;
+  }
+  return false;
+}
+
+void Fabric::leave_queue(std::uint32_t port_index, const QueuedPacket& sent, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  OutputPort& port = outputs_[port_index];
+  if (sampling_ != 0 && now >= port.next_sample)
+    flush_samples(port, now, queued_bytes(port_index) + static_cast<std::int64_t>(sent.frame & 0xffffffU));
+  Packet packet = sent.packet;
+  ClassQueue& queue = state.queue_of(port_index, packet.lane);
+  const std::int64_t wait = now - packet.time;
+  state.ports[port_index].queue_ps -= serialization(port, packet);
+  port.waited +=
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(wire_of(packet));
+  if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
+    messages_[packet.message].add_wait(port.directed_link, wait);
+  if (!state.marking.empty() && parameters_.fabric.ecn.at_departure) mark(port_index, packet, queue, queue.bytes);
+  launch(port_index, now, packet);
+  if (sent.in_port == no_in_port) return;
+  const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
+  const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
+  give_room(sent.in_port, in_lane, frame, now);
+}
+
+// Strict priority, except among the classes that share by deficit round robin (Shreedhar and Varghese, "Efficient fair
+// queueing using deficit round robin", SIGCOMM 1995, doi:10.1145/217382.217453).
+std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
+  BufferedState& state = *buffered_;
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
+  const std::uint32_t sharing = ready & state.plan.shared;
+  if ((state.plan.shared >> first & 1U) == 0 || std::has_single_bit(sharing)) return first;
+  PortState& ps = state.ports[port_index];
+  std::uint32_t lane = ps.round;
+  while (true) {
+    if ((sharing >> lane & 1U) != 0) {
+      ClassQueue& queue = state.queue_of(port_index, lane);
+      const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
+      if (queue.deficit >= frame) {
+        queue.deficit -= frame;
+        ps.round = lane;
+        return lane;
+      }
+    }
+    lane = lane + 1 == state.plan.count ? 0 : lane + 1;
+    if ((sharing >> lane & 1U) != 0) state.queue_of(port_index, lane).deficit += state.plan.quantum[lane];
+  }
+}
+
+// The first bit leaves now.
+void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet packet) {
+  BufferedState& state = *buffered_;
+  OutputPort& port = outputs_[port_index];
+  PortState& ps = state.ports[port_index];
+  const std::int64_t wire = wire_of(packet);
+  const std::int64_t busy = serialization(port, packet);
+  if (packet.kind == PacketKind::data) {
+    ++port.data_packets;
+    port.payload_bytes += packet.payload;
+    if (state.services.telemetry) record_hop(port_index, packet, now);
+  }
+  ++port.packets;
+  ClassQueue& queue = state.queue_of(port_index, packet.lane);
+  ++queue.packets;
+  queue.frame_bytes += wire - parameters_.wire_overhead.count();
+  port.free_at = now + busy;
+  port.busy += busy;
+  port.peak_backlog = std::max(port.peak_backlog, busy);
+  ps.wire_bytes += wire;
+  if (port.tapped) [[unlikely]]
+    for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(now), packet);
+  const std::int64_t arrival = now + (ps.header_time > 0 ? std::min(busy, ps.header_time) : busy) + port.after;
+  if (has_faults_ && link_loses(port_index, now, now + busy, wire)) {
+    ++ps.lost;
+    ps.lost_data += packet.kind == PacketKind::data ? 1 : 0;
+    return forget(packet);
+  }
+  if ((port.peer_port & OutputPort::remote) == 0)
+    push_local(port.peer_port, packet, arrival, port.peer_node);
+  else
+    export_packet(port, packet, arrival);
+}
+
+void Fabric::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now) {
+  std::uint32_t& slot = (packet.flags & packet_last) != 0 ? messages_[packet.message].telemetry : packet.message;
+  if (slot == no_slot) {
+    if ((packet.flags & packet_trimmed) != 0) return;
+    slot = buffered_->telemetry.add();
+  }
+  const OutputPort& port = outputs_[port_index];
+  const PortState& ps = buffered_->ports[port_index];
+  buffered_->telemetry[slot].add({now, ps.wire_bytes, queued_bytes(port_index), port.rate_bps, port.directed_link});
+}
+
+}  // namespace weft

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Laying out queues, buffers and connections for the parameters of a network.
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "fabric/buffered_state.hpp"
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+#include "support/error.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+ClassPlan plan_classes(const SwitchParameters& fabric, unsigned routing_lanes, Bytes largest_frame) {
+  const PriorityParameters& wanted = fabric.priorities;
+  ClassPlan plan;
+  if (wanted.one_queue) {
+    if (routing_lanes > 1)
+      throw InputError(wanted.place,
+                       fmt::format("routing needs {} virtual lanes; scheduling: fifo has one queue", routing_lanes));
+    plan.count = 1;
+    plan.priority[0] = wanted.data;
+    plan.control = plan.data = plan.other = 0;
+    plan.data_lanes = 1;
+  } else {
+    // Most urgent first. The virtual lanes of routing are neighbours and take turns.
+    plan.data_lanes = static_cast<std::uint8_t>(routing_lanes);
+    plan.count = routing_lanes + 2;
+    if (plan.count > ClassPlan::most)
+      throw InputError(wanted.place, fmt::format("routing needs {} virtual lanes; there are {} beside those of control "
+                                                 "and other traffic",
+                                                 routing_lanes, ClassPlan::most - 2));
+    const bool other_first = wanted.other > wanted.data;
+    plan.control = 0;
+    plan.other = static_cast<std::uint8_t>(other_first ? 1 : plan.count - 1);
+    plan.data = other_first ? 2 : 1;
+    plan.priority[plan.control] = wanted.control;
+    plan.priority[plan.other] = wanted.other;
+    for (unsigned lane = 0; lane < routing_lanes; ++lane) plan.priority[plan.data + lane] = wanted.data;
+  }
+  for (unsigned lane = 0; lane < routing_lanes; ++lane) {
+    const std::uint32_t bit = 1U << (plan.data + lane);
+    if (fabric.flow_control != FlowControl::none) plan.lossless |= bit;
+    if (routing_lanes > 1 || wanted.round_robin) plan.shared |= bit;
+    plan.quantum[plan.data + lane] = wanted.data_weight * largest_frame.count();
+  }
+  if (wanted.round_robin && plan.count > 1) {
+    plan.shared |= 1U << plan.other;
+    plan.quantum[plan.other] = wanted.other_weight * largest_frame.count();
+  }
+  return plan;
+}
+
+}  // namespace
+
+/// Headroom that an ingress queue needs for nothing to be dropped, in bytes of frames. From the moment at which a frame
+/// crosses the threshold: the port that sends the pause frame may just have begun another frame; the pause frame takes
+/// its time, travels, and is answered; the other end may just have begun a frame; what it has sent until then is on the
+/// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.)
+Bytes Fabric::needed_headroom(std::uint32_t in_port) const {
+  const PortState& ps = buffered_->ports[in_port];
+  const OutputPort& back = outputs_[in_port];
+  const auto rate_in = Bandwidth::from_bps(ps.in_rate);
+  const std::int64_t largest = parameters_.mtu.count() + data_overhead_;
+  const Time stopping = serialization_time(Bytes(largest), Bandwidth::from_bps(back.rate_bps)) +
+                        serialization_time(Bytes(pause_wire), Bandwidth::from_bps(back.rate_bps)) +
+                        Time::from_ps(ps.propagation) + parameters_.fabric.pfc.response + Time::from_ps(ps.in_after);
+  const auto bits = static_cast<unsigned __int128>(stopping.ps()) * static_cast<std::uint64_t>(rate_in.bps());
+  const auto wire = static_cast<std::int64_t>((bits + 7'999'999'999'999U) / 8'000'000'000'000U);
+  // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
+  const std::int64_t frames = (wire + largest - 1) / largest;
+  return Bytes((frames + 1) * buffered_->largest_frame);
+}
+
+/// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
+Bytes Fabric::input_buffer(std::uint32_t port) const {
+  if (parameters_.fabric.credit.buffer) return *parameters_.fabric.credit.buffer;
+  const PortState& ps = buffered_->ports[port];
+  const std::int64_t slower = std::min(outputs_[port].rate_bps, ps.in_rate);
+  const std::int64_t faster = std::max(outputs_[port].rate_bps, ps.in_rate);
+  const std::int64_t largest = parameters_.mtu.count() + data_overhead_;
+  const Time round = Time::from_ps(2 * ps.propagation) + parameters_.switch_latency +
+                     2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));
+  const auto bytes = static_cast<std::int64_t>(static_cast<unsigned __int128>(round.ps()) *
+                                               static_cast<std::uint64_t>(faster) / 8'000'000'000'000U);
+  return Bytes(bytes + 2 * buffered_->largest_frame);
+}
+
+void Fabric::build_buffered() {
+  buffered_ = std::make_unique<BufferedState>();
+  BufferedState& state = *buffered_;
+  const SwitchParameters& fabric = parameters_.fabric;
+  const ClusterGraph& graph = topology_.graph;
+  state.largest_frame = (parameters_.mtu + parameters_.header).count();
+  state.plan = plan_classes(fabric, routing_.lanes(), Bytes(state.largest_frame));
+  state.services = parameters_.congestion_control->services();
+  state.rules = parameters_.recovery;
+  state.rules.mtu = mtu_;
+  state.limited = fabric.buffer.size.has_value();
+  state.pauses = fabric.flow_control == FlowControl::pfc;
+  state.credits = fabric.flow_control == FlowControl::credit;
+  if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
+  routes_one_by_one_ = routing_.per_packet() || fabric.load_balancing == LoadBalancing::flowlet ||
+                       fabric.load_balancing == LoadBalancing::adaptive;
+  if (routes_one_by_one_) state.flowlets.resize(nodes_.size());
+  state.ports.resize(outputs_.size());
+  state.classes.resize(outputs_.size() * state.plan.count);
+  state.events.resize(nodes_.size());
+  state.hosts.resize(owned_hosts_.size());
+  state.buffer_of.assign(nodes_.size(), no_slot);
+  std::uint32_t at = 0;
+  for (const Node& node : nodes_) {
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    if (node.host != no_slot)
+      state.hosts[node.host].ports.resize(node.ports);
+    else if (state.limited)
+      build_buffer(node, at);
+    ++at;
+  }
+  if (state.services.ecn || fabric.ecn.configured) build_marking();
+  (void)graph;
+  build_faults();
+}
+
+// What a port knows of its link, again after the link has changed.
+void Fabric::settle_port(std::uint32_t index) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[index];
+  const Node& node = nodes_[local_of_port_[index]];
+  const ClusterGraph& graph = topology_.graph;
+  const PortEnd& end = graph.ports(NodeId(node.id))[index - node.first_port];
+  const bool to_switch = !graph.is_host(end.peer);
+  const LinkTimes out = link_times(directed(end.link, end.direction));
+  const LinkTimes in = link_times(directed(end.link, 1U - end.direction));
+  ps.propagation = out.delay.ps();
+  ps.in_rate = in.rate.bps();
+  ps.in_after = in.delay.ps() + (node.host == no_slot ? parameters_.switch_latency.ps() : 0);
+  ps.header_time = 0;
+  if (parameters_.fabric.cut_through && to_switch) {
+    // A switch cannot begin to send through a port that is faster than the one through which the packet is coming in:
+    // it would run out of bytes. It stores what comes in slower than its fastest port.
+    Bandwidth fastest;
+    for (const PortEnd& next : graph.ports(end.peer))
+      fastest = std::max(fastest, link_times(directed(next.link, next.direction)).rate);
+    if (fastest <= out.rate) ps.header_time = serialization_time(parameters_.header, out.rate).ps();
+  }
+  if (!state.credits) return;
+  for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+    ClassQueue& queue = state.queue_of(index, lane);
+    queue.room = queue.granted = static_cast<std::uint32_t>(input_buffer(index).count());
+  }
+}
+
+void Fabric::build_buffer(const Node& node, std::uint32_t local) {
+  BufferedState& state = *buffered_;
+  const SwitchParameters& fabric = parameters_.fabric;
+  const auto lossless = static_cast<std::int64_t>(std::popcount(state.plan.lossless));
+  const std::int64_t reserves = fabric.buffer.reserve.count() * node.ports * state.plan.count;
+  std::int64_t headrooms = 0;
+  std::vector<std::int64_t> headroom(node.ports, 0);
+  for (std::uint32_t p = 0; p < node.ports; ++p) {
+    headroom[p] = (fabric.pfc.headroom ? *fabric.pfc.headroom : needed_headroom(node.first_port + p)).count();
+    if (state.pauses) headrooms += headroom[p] * lossless;
+  }
+  BufferRules rules;
+  rules.shared = fabric.buffer.size->count() - reserves - headrooms;
+  if (rules.shared < (state.pauses ? 0 : state.largest_frame)) {
+    throw InputError(
+        fabric.buffer.place,
+        fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
+                    "{}; a larger size, or less headroom, is due here",
+                    topology_.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
+                    to_text(Bytes(reserves)), to_text(*fabric.buffer.size)));
+  }
+  rules.alpha = fabric.buffer.alpha;
+  if (fabric.buffer.threshold) rules.threshold = fabric.buffer.threshold->count();
+  rules.reserve = fabric.buffer.reserve.count();
+  rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
+  state.buffer_of[local] = static_cast<std::uint32_t>(state.buffers.size());
+  SharedBuffer& buffer = state.buffers.emplace_back(rules, std::size_t{node.ports} * state.plan.count);
+  if (!state.pauses) return;
+  for (std::uint32_t p = 0; p < node.ports; ++p)
+    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
+      if ((state.plan.lossless >> lane & 1U) != 0)
+        buffer.set_headroom(std::size_t{p} * state.plan.count + lane, headroom[p]);
+}
+
+void Fabric::build_marking() {
+  BufferedState& state = *buffered_;
+  const EcnParameters& ecn = parameters_.fabric.ecn;
+  state.marking.resize(outputs_.size());
+  for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
+    const EcnMarking usual = parameters_.congestion_control->default_marking(Bandwidth::from_bps(outputs_[p].rate_bps),
+                                                                             longest_round_trip());
+    MarkingRule& rule = state.marking[p];
+    rule.least = (ecn.least ? *ecn.least : usual.least).count();
+    rule.most = (ecn.most ? *ecn.most : usual.most).count();
+    rule.probability = ecn.probability ? *ecn.probability : ecn.least ? 1.0 : usual.probability;
+  }
+}
+
+/// An upper bound that needs no search: twice as many of the slowest links as the machine has tiers.
+Time Fabric::longest_round_trip() const {
+  const ClusterGraph& graph = topology_.graph;
+  if (longest_round_trip_ > Time()) return longest_round_trip_;
+  Time slowest;
+  std::uint8_t tiers = 1;
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const LinkProperties& link = graph.link(LinkId(l));
+    slowest =
+        std::max(slowest, link.delay + serialization_time(parameters_.mtu + parameters_.data_overhead(), link.rate) +
+                              link.delay + serialization_time(parameters_.control_wire(), link.rate));
+  }
+  for (std::uint32_t n = 0; n < graph.node_count(); ++n) tiers = std::max(tiers, graph.node(NodeId(n)).tier);
+  longest_round_trip_ = (slowest + 2 * parameters_.switch_latency) * (2 * tiers);
+  return longest_round_trip_;
+}
+
+}  // namespace weft

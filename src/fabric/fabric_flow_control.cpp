@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Link-level flow control: pause frames of priority flow control (IEEE 802.1Q-2018 clause 36), and credits per virtual
+// lane (InfiniBand Architecture Specification vol. 1, 7.9).
+#include <algorithm>
+
+#include "fabric/buffered_state.hpp"
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+// Priority flow control ----------------------------------------------------------------------------------------------
+
+// An ingress queue of this switch is over its threshold.
+void Fabric::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t now) {
+  PortState& ps = buffered_->ports[in_port];
+  const std::uint32_t bit = 1U << lane;
+  if ((ps.stopped & bit) != 0) return;
+  ps.stopped |= bit;
+  ps.tell_pause |= bit;
+  buffered_->queue_of(in_port, lane).stopped_since = now;
+  kick(in_port, now);
+}
+
+// A frame that came through `in_port` has left the memory of this node.
+void Fabric::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[in_port];
+  const std::uint32_t bit = 1U << lane;
+  if (state.credits && (state.plan.lossless & bit) != 0) {
+    state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
+    ps.tell_credit |= bit;
+    return kick(in_port, now);
+  }
+  if (!state.limited) return;
+  const std::uint32_t local = local_of_port_[in_port];
+  SharedBuffer& buffer = state.buffers[state.buffer_of[local]];
+  const std::uint32_t queue = (in_port - nodes_[local].first_port) * state.plan.count + lane;
+  buffer.release(queue, frame);
+  if ((ps.stopped & bit) == 0 || !buffer.may_resume(queue)) return;
+  ps.stopped &= ~bit;
+  ps.tell_pause |= bit;
+  ClassQueue& counters = state.queue_of(in_port, lane);
+  counters.stopped += now - counters.stopped_since;
+  kick(in_port, now);
+}
+
+std::int64_t Fabric::pause_time(std::uint32_t port) const {
+  // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
+  const auto bits = static_cast<unsigned __int128>(parameters_.fabric.pfc.quanta) * 512;
+  return static_cast<std::int64_t>(bits * 1'000'000'000'000U / static_cast<std::uint64_t>(outputs_[port].rate_bps));
+}
+
+// One frame tells of all classes of which there is something to tell.
+void Fabric::send_pause(std::uint32_t port_index, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[port_index];
+  const std::uint32_t told = ps.tell_pause;
+  ps.tell_pause = 0;
+  Packet frame;
+  frame.kind = PacketKind::pause;
+  frame.psn = told & ps.stopped;
+  frame.payload = static_cast<std::uint16_t>(told);
+  send_link_frame(port_index, now, frame, parameters_.fabric.pfc.response.ps());
+  for (std::uint32_t rest = told & ps.stopped; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    ClassQueue& queue = state.queue_of(port_index, lane);
+    ++queue.pauses_sent;
+    // Told again at half of its time, so that it never ends by itself.
+    queue.refresh_at = now + std::max<std::int64_t>(1, pause_time(port_index) / 2);
+    add_event(local_of_port_[port_index], {queue.refresh_at, port_index, 0, NodeEvent::Kind::refresh, lane, 0});
+  }
+}
+
+bool Fabric::refresh_pause(const NodeEvent& event) {
+  PortState& ps = buffered_->ports[event.port];
+  ClassQueue& queue = buffered_->queue_of(event.port, event.lane);
+  const std::uint32_t bit = 1U << event.lane;
+  if ((ps.stopped & bit) == 0 || queue.refresh_at != event.time) return false;
+  if (event.time - queue.stopped_since >= parameters_.fabric.pfc.watchdog.ps()) suspicious_ = true;
+  ps.tell_pause |= bit;
+  kick(event.port, event.time);
+  return true;
+}
+
+// The other end has sent a pause frame.
+void Fabric::read_pause(const NodeEvent& event) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[event.port];
+  for (std::uint32_t rest = event.classes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    ClassQueue& queue = state.queue_of(event.port, lane);
+    if ((event.data >> lane & 1U) == 0) {
+      unblock(event.port, lane, event.time);
+      continue;
+    }
+    ++queue.pauses_received;
+    if ((ps.blocked >> lane & 1U) == 0) queue.paused_since = event.time;
+    ps.blocked |= 1U << lane;
+    queue.paused_until = event.time + pause_time(event.port);
+    add_event(local_of_port_[event.port], {queue.paused_until, event.port, 0, NodeEvent::Kind::expiry, lane, 0});
+  }
+  kick(event.port, event.time);
+}
+
+bool Fabric::expire_pause(const NodeEvent& event) {
+  const ClassQueue& queue = buffered_->queue_of(event.port, event.lane);
+  if (queue.paused_until != event.time) return false;
+  unblock(event.port, event.lane, event.time);
+  kick(event.port, event.time);
+  return true;
+}
+
+void Fabric::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  PortState& ps = state.ports[port_index];
+  if ((ps.blocked >> lane & 1U) == 0) return;
+  ps.blocked &= ~(1U << lane);
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  queue.paused += now - queue.paused_since;
+  queue.paused_until = 0;
+  const Node& node = nodes_[local_of_port_[port_index]];
+  if (node.host != no_slot) nic_unhold(node, port_index, lane);
+}
+
+// Credits ------------------------------------------------------------------------------------------------------------
+
+// Room at the other end for a frame of `lane`, taken; or the lane waits for it.
+bool Fabric::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  if (!state.credits || (state.plan.lossless >> lane & 1U) == 0) return true;
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
+    state.ports[port_index].blocked |= 1U << lane;
+    queue.paused_since = now;
+    return false;
+  }
+  queue.sent += static_cast<std::uint32_t>(frame);
+  return true;
+}
+
+// An update tells the limit of one lane; it is never too late for one, because limits only grow.
+void Fabric::send_grant(std::uint32_t port_index, std::int64_t now) {
+  PortState& ps = buffered_->ports[port_index];
+  const auto lane = static_cast<std::uint8_t>(std::countr_zero(ps.tell_credit));
+  ps.tell_credit &= ps.tell_credit - 1;
+  Packet frame;
+  frame.kind = PacketKind::grant;
+  frame.lane = lane & 0xfU;
+  frame.psn = buffered_->queue_of(port_index, lane).room;
+  send_link_frame(port_index, now, frame, 0);
+}
+
+void Fabric::read_grant(const NodeEvent& event) {
+  ClassQueue& queue = buffered_->queue_of(event.port, event.lane);
+  if (static_cast<std::int32_t>(event.data - queue.granted) > 0) queue.granted = event.data;
+  unblock(event.port, event.lane, event.time);
+  kick(event.port, event.time);
+}
+
+// Both ---------------------------------------------------------------------------------------------------------------
+
+// These frames end at the other end of the link, in its MAC: no queue, and not the latency of a switch. `later`: ps
+// from the last bit to the effect.
+void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later) {
+  OutputPort& port = outputs_[port_index];
+  PortState& ps = buffered_->ports[port_index];
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
+  const std::int64_t wire = wire_of(frame);
+  const std::int64_t busy = serialization(port, frame);
+  port.free_at = now + busy;
+  port.busy += busy;
+  ps.wire_bytes += wire;
+  ++ps.link_frames;
+  ps.link_frame_bytes += wire;
+  if (has_faults_ && link_loses(port_index, now, port.free_at, 0)) return;
+  const std::int64_t arrival = port.free_at + ps.propagation + later;
+  if ((port.peer_port & OutputPort::remote) == 0)
+    add_event(port.peer_node, link_frame_event(port.peer_port, frame, arrival));
+  else
+    export_packet(port, frame, arrival);
+}
+
+NodeEvent Fabric::link_frame_event(std::uint32_t port_index, const Packet& frame, std::int64_t arrival) {
+  return {arrival,    port_index,
+          frame.psn,  frame.kind == PacketKind::pause ? NodeEvent::Kind::pause : NodeEvent::Kind::grant,
+          frame.lane, frame.payload};
+}
+
+}  // namespace weft

@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Hosts with reliable connections: what their NIC does with what comes in, and which connection may send next.
+#include <algorithm>
+
+#include "fabric/buffered_state.hpp"
+#include "fabric/fabric.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t most_entropies = 64;  // that a connection remembers as good
+
+}  // namespace
+
+// Sending ------------------------------------------------------------------------------------------------------------
+
+// Puts a connection into the round of those that may send, or sees to it that it gets there in time.
+void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now) {
+  if (connection.listed || !connection.sender.has_packet()) return;
+  const std::int64_t in_flight = connection.sender.in_flight();
+  if (in_flight > 0 &&
+      in_flight + connection.sender.next_payload(messages_, buffered_->rules) > connection.allowance.window)
+    return;
+  if (connection.next_send > now) {
+    if (connection.pacing_pending) return;
+    connection.pacing_pending = true;
+    return add_event(local_of_[node.id], {connection.next_send, connection.port, connection.sender.number(),
+                                          NodeEvent::Kind::pacing, 0, 0});
+  }
+  connection.listed = true;
+  BufferedState& state = *buffered_;
+  NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
+  if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0)
+    nic.held.push_back(connection.sender.number());
+  else
+    nic.ready.push_back(connection.sender.number());
+  nic_wake(connection.port, now);
+}
+
+// The NIC decides what to send after all that comes in at the same time.
+void Fabric::nic_wake(std::uint32_t port_index, std::int64_t now) {
+  PortState& ps = buffered_->ports[port_index];
+  const std::int64_t at = std::max(now, outputs_[port_index].free_at);
+  if (ps.event_at <= at) return;
+  ps.event_at = at;
+  add_event(local_of_port_[port_index], {at, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+}
+
+void Fabric::nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane) {
+  ReliableHost& host = buffered_->hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
+  std::size_t kept = 0;
+  for (const std::uint32_t number : nic.held) {
+    if (host.connections[number].lane == lane)
+      nic.ready.push_back(number);
+    else
+      nic.held[kept++] = number;
+  }
+  nic.held.resize(kept);
+}
+
+void Fabric::nic_push_urgent(const Node& node, std::uint32_t port_index, const Packet& packet, std::int64_t now) {
+  buffered_->hosts[node.host].ports[port_index - node.first_port].urgent.push_back(packet);
+  nic_wake(port_index, now);
+}
+
+// ACKs and their like first, then one packet of each ready connection in turn.
+bool Fabric::nic_send(const Node& node, std::uint32_t port_index, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  ReliableHost& host = state.hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
+  OutputPort& port = outputs_[port_index];
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
+  const PortState& ps = state.ports[port_index];
+  if (nic.has_urgent() && (ps.blocked >> state.plan.control & 1U) == 0) {
+    const Packet packet = nic.urgent[nic.urgent_head++];
+    if (!nic.has_urgent()) {
+      nic.urgent.clear();
+      nic.urgent_head = 0;
+    }
+    launch(port_index, now, packet);
+    return true;
+  }
+  while (nic.has_ready()) {
+    const std::uint32_t number = nic.ready[nic.ready_head++];
+    if (nic.ready_head * 2 > nic.ready.size()) {
+      nic.ready.erase(nic.ready.begin(), nic.ready.begin() + static_cast<std::ptrdiff_t>(nic.ready_head));
+      nic.ready_head = 0;
+    }
+    Connection& connection = host.connections[number];
+    if (nic_send_from(node, connection, now)) return true;
+  }
+  return false;
+}
+
+bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  const std::uint32_t port_index = connection.port;
+  connection.listed = false;
+  // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
+  // again.
+  const bool stopped = (state.ports[port_index].blocked >> connection.lane & 1U) != 0;
+  const std::int64_t payload =
+      connection.sender.has_packet() ? connection.sender.next_payload(messages_, state.rules) : 0;
+  const bool fits =
+      connection.sender.has_packet() &&
+      (connection.sender.in_flight() == 0 || connection.sender.in_flight() + payload <= connection.allowance.window);
+  if (stopped || !fits || connection.next_send > now ||
+      !takes_credit(port_index, connection.lane, payload + parameters_.header.count(), now)) {
+    nic_list(node, connection, now);
+    return false;
+  }
+  Packet packet = connection.sender.next_packet(now, node.id, messages_, state.rules);
+  packet.lane = connection.lane & 0xfU;
+  if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
+  if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
+  if (parameters_.fabric.load_balancing == LoadBalancing::reps) packet.entropy = next_entropy(node, connection);
+  const std::int64_t wire = packet.payload + data_overhead_;
+  connection.last_send = now;
+  connection.last_wire = wire;
+  connection.sent_bytes += wire;
+  pace(connection);
+  launch(port_index, now, packet);
+  nic_watch(node, connection);
+  if (connection.sent_bytes >= connection.allowance.next_bytes) {
+    connection.allowance = connection.control->on_bytes_sent({now, connection.sent_bytes});
+    nic_obey(node, connection, now);
+  }
+  nic_list(node, connection, now);
+  return true;
+}
+
+// Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and Failure Mitigation", 2024,
+// arXiv:2407.21625: entropies whose packets came back unmarked are used again, others are drawn anew.
+std::uint8_t Fabric::next_entropy(const Node& node, Connection& connection) const {
+  if (!connection.good_entropies.empty()) {
+    const std::uint8_t entropy = connection.good_entropies.front();
+    connection.good_entropies.erase(connection.good_entropies.begin());
+    return entropy;
+  }
+  return static_cast<std::uint8_t>(mix64(seed_ ^
+                                         mix64(static_cast<std::uint64_t>(node.id) << 32 | connection.sender.number()) ^
+                                         static_cast<std::uint64_t>(connection.sent_bytes)));
+}
+
+// The next packet not before the last one has had its time at the allowed rate.
+void Fabric::pace(Connection& connection) {
+  const std::int64_t rate = connection.allowance.rate_bps;
+  connection.next_send =
+      rate == 0
+          ? 0
+          : connection.last_send + serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)).ps();
+}
+
+// The congestion control has decided.
+void Fabric::nic_obey(const Node& node, Connection& connection, std::int64_t now) {
+  limit_window(connection);
+  pace(connection);
+  const std::int64_t timer = connection.allowance.next_timer;
+  if (timer != Allowance::never && timer != connection.timer_at && !connection.sender.idle()) {
+    connection.timer_at = timer;
+    add_event(local_of_[node.id],
+              {std::max(timer, now), connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
+  }
+  nic_list(node, connection, now);
+}
+
+// Sees to it that the retransmission timer is looked at.
+void Fabric::nic_watch(const Node& node, Connection& connection) {
+  if (connection.timeout_pending) return;
+  const std::int64_t deadline = connection.sender.deadline(buffered_->rules);
+  if (deadline == never) return;
+  connection.timeout_pending = true;
+  add_event(local_of_[node.id],
+            {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, 0, 0});
+}
+
+// Events -------------------------------------------------------------------------------------------------------------
+
+void Fabric::nic_pace(const Node& node, const NodeEvent& event) {
+  Connection& connection = buffered_->hosts[node.host].connections[event.data];
+  connection.pacing_pending = false;
+  nic_list(node, connection, event.time);
+}
+
+bool Fabric::nic_timeout(const Node& node, const NodeEvent& event) {
+  Connection& connection = buffered_->hosts[node.host].connections[event.data];
+  connection.timeout_pending = false;
+  const bool late = connection.sender.deadline(buffered_->rules) <= event.time;
+  if (late) {
+    const auto progress = connection.sender.on_timeout(event.time, messages_, buffered_->rules);
+    nic_lost(node, connection, progress, event.time, true);
+  }
+  nic_watch(node, connection);
+  return late;
+}
+
+bool Fabric::nic_control_timer(const Node& node, const NodeEvent& event) {
+  Connection& connection = buffered_->hosts[node.host].connections[event.data];
+  if (connection.timer_at != event.time) return false;
+  connection.timer_at = 0;
+  // An idle connection's timers wait until it has something to send: any event brings its state up to date.
+  if (connection.sender.idle()) return false;
+  connection.allowance = connection.control->on_timer({event.time, connection.sent_bytes});
+  nic_obey(node, connection, event.time);
+  return true;
+}
+
+void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress,
+                      std::int64_t now, bool timeout) {
+  LossEvent loss;
+  loss.at = {now, connection.sent_bytes};
+  loss.lost_bytes = progress.lost_bytes;
+  loss.acked_psn = connection.sender.acked();
+  loss.next_psn = connection.sender.next();
+  loss.in_flight = connection.sender.in_flight();
+  loss.timeout = timeout;
+  connection.allowance = connection.control->on_loss(loss);
+  nic_obey(node, connection, now);
+}
+
+// Receiving ----------------------------------------------------------------------------------------------------------
+
+void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet) {
+  switch (packet.kind) {
+    case PacketKind::data:
+      return nic_receive_data(node, port_index, packet);
+    case PacketKind::ack:
+    case PacketKind::nack:
+    case PacketKind::cnp:
+      return nic_receive_answer(node, packet);
+    case PacketKind::credit:
+      return client_->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+    case PacketKind::frame:
+    case PacketKind::pause:
+    case PacketKind::grant:
+      break;
+  }
+  WEFT_EXPECT(false, "host {}: packet of kind {}", node.id, static_cast<int>(packet.kind));
+}
+
+void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const Packet& packet) {
+  BufferedState& state = *buffered_;
+  const std::int64_t now = packet.time;
+  WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
+  if (state.credits) give_room(port_index, packet.lane, frame_bytes(packet), now);
+  const bool last = (packet.flags & packet_last) != 0;
+  std::uint32_t telemetry = no_slot;
+  if (state.services.telemetry) {
+    telemetry = last ? std::exchange(messages_[packet.message].telemetry, no_slot) : packet.message;
+  }
+  ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
+  const auto answer = receiver.on_data(now, packet, messages_, state.rules, state.services.cnp_interval.ps());
+
+  Packet reply;
+  reply.set_ends(node.id, packet.source);
+  reply.queue_pair = packet.queue_pair;
+  reply.lane = state.plan.control & 0xfU;
+  reply.psn = answer.expected;
+  reply.payload = static_cast<std::uint16_t>(answer.caused_by - answer.expected);
+  reply.message = no_slot;
+  reply.entropy = packet.entropy;
+  if (answer.cnp) {
+    reply.kind = PacketKind::cnp;
+    nic_push_urgent(node, port_index, reply, now);
+  }
+  if (answer.nack) {
+    reply.kind = PacketKind::nack;
+    reply.flags = answer.trimmed ? packet_trimmed : 0;
+    nic_push_urgent(node, port_index, reply, now);
+  }
+  if (answer.ack) {
+    reply.kind = PacketKind::ack;
+    reply.flags = answer.ecn ? packet_ecn : 0;
+    reply.message = std::exchange(telemetry, no_slot);
+    nic_push_urgent(node, port_index, reply, now);
+  }
+  if (telemetry != no_slot) state.telemetry.release(telemetry);
+  for (std::uint32_t i = 0; i < answer.delivered; ++i) {
+    const std::uint32_t slot = receiver.take_delivered();
+    const Message message = messages_[slot];
+    messages_.release(slot);
+    client_->on_message(node.id, Time::from_ps(now), message);
+  }
+}
+
+void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
+  BufferedState& state = *buffered_;
+  const std::int64_t now = packet.time;
+  Connection& connection = state.hosts[node.host].connections[packet.queue_pair];
+  if (packet.kind == PacketKind::cnp) {
+    ++connection.cnps;
+    connection.allowance = connection.control->on_cnp({now, connection.sent_bytes});
+    return nic_obey(node, connection, now);
+  }
+  const auto caused_by = packet.psn + static_cast<std::uint32_t>(static_cast<std::int16_t>(packet.payload));
+  ReliableSender& sender = connection.sender;
+  ReliableSender::Progress progress;
+  if (packet.kind == PacketKind::ack)
+    progress = sender.on_ack(now, packet.psn, caused_by, messages_, state.rules);
+  else if ((packet.flags & packet_trimmed) != 0)
+    progress = sender.on_trimmed(now, caused_by, messages_, state.rules);
+  else
+    progress = sender.on_nack(now, packet.psn, messages_, state.rules);
+  const bool marked = (packet.flags & packet_ecn) != 0;
+  if (parameters_.fabric.load_balancing == LoadBalancing::reps && packet.kind == PacketKind::ack && !marked &&
+      connection.good_entropies.size() < most_entropies)
+    connection.good_entropies.push_back(packet.entropy);
+  if (state.services.acks && packet.kind == PacketKind::ack) {
+    AckEvent ack;
+    ack.at = {now, connection.sent_bytes};
+    ack.acked_bytes = progress.acked_bytes;
+    ack.acked_psn = sender.acked();
+    ack.next_psn = sender.next();
+    ack.ecn = marked;
+    ack.rtt = progress.rtt;
+    ack.in_flight = sender.in_flight();
+    if (packet.message != no_slot && state.services.telemetry) ack.hops = state.telemetry[packet.message].view();
+    connection.allowance = connection.control->on_ack(ack);
+  }
+  if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);
+  if (progress.lost_bytes > 0)
+    nic_lost(node, connection, progress, now, false);
+  else
+    nic_obey(node, connection, now);
+  finish_sent(node, connection, progress.done, now);
+}
+
+// Messages that are acknowledged as a whole. The client may open connections meanwhile, so that references die.
+void Fabric::finish_sent(const Node& node, const Connection& connection, std::uint32_t done, std::int64_t now) {
+  const std::uint32_t number = connection.sender.number();
+  for (std::uint32_t i = 0; i < done; ++i) {
+    const std::uint32_t slot = buffered_->hosts[node.host].connections[number].sender.take_done(messages_);
+    const Message message = messages_[slot];
+    messages_.release(slot);
+    if (message.notify != 0) client_->on_sent(node.id, Time::from_ps(now), message.token);
+  }
+}
+
+// For the software of the host ---------------------------------------------------------------------------------------
+
+std::uint32_t Fabric::open_connection(const Node& node, std::uint32_t destination) {
+  auto& connections = buffered_->hosts[node.host].connections;
+  const auto number = static_cast<std::uint32_t>(connections.size());
+  Connection& connection = connections.emplace_back(destination, number);
+  connection.path_profile = path_profile(node.id, destination, number);
+  std::uint16_t port = 0;
+  const RouteRequest request{node.id, destination, number};
+  if (node.ports > 1) routing_.route(NodeId(node.id), {&request, 1}, &port);
+  connection.port = node.first_port + port;
+  connection.lane = buffered_->plan.data;
+  return number;
+}
+
+void Fabric::post_reliably(const Node& node, std::uint32_t queue_pair, Time now, Message message) {
+  Connection& connection = buffered_->hosts[node.host].connections[queue_pair];
+  const auto& path = profiles_[connection.path_profile];
+  if (!connection.control) {
+    connection.control = parameters_.congestion_control->make(flow_path(connection.port, path));
+    connection.allowance = connection.control->start(now.ps());
+  }
+  message.destination = connection.sender.destination();
+  message.queue_pair = queue_pair;
+  message.issued = now.ps();
+  message.ideal = ideal_message_time(path, Bytes(message.bytes), parameters_.mtu, parameters_.data_overhead()).ps();
+  const bool was_idle = connection.sender.idle();
+  connection.sender.post(messages_.add(message), messages_, buffered_->rules);
+  if (was_idle)
+    nic_obey(node, connection, now.ps());
+  else
+    nic_list(node, connection, now.ps());
+}
+
+void Fabric::send_reliable_credit(const Node& node, Packet credit, Time now) {
+  credit.lane = buffered_->plan.control & 0xfU;
+  std::uint16_t port = 0;
+  const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
+  if (node.ports > 1) routing_.route(NodeId(node.id), {&request, 1}, &port);
+  nic_push_urgent(node, node.first_port + port, credit, now.ps());
+}
+
+// Without congestion control the window of the network is the only limit; beside one it counts if it was asked for.
+void Fabric::limit_window(Connection& connection) const {
+  if (parameters_.window_given || parameters_.congestion_control_name == "none")
+    connection.allowance.window = std::min(connection.allowance.window, window_);
+}
+
+/// The path as congestion control sees it. The way back of ACKs has the same links.
+FlowPath Fabric::flow_path(std::uint32_t port, const std::vector<PathLink>& path) const {
+  FlowPath flow;
+  flow.nic_rate = Bandwidth::from_bps(outputs_[port].rate_bps);
+  flow.mtu = parameters_.mtu;
+  flow.data_overhead = parameters_.data_overhead();
+  flow.hops = static_cast<std::uint32_t>(path.size());
+  flow.base_rtt = ideal_message_time(path, parameters_.mtu, parameters_.mtu, parameters_.data_overhead());
+  for (const PathLink& link : path)
+    flow.base_rtt += serialization_time(parameters_.control_wire(), link.rate) + link.delay;
+  return flow;
+}
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What goes wrong on links: lost packets, outages, lower rates. Known to all processes before the run.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "graph/topology_builder.hpp"
+#include "support/spec.hpp"
+#include "units/bandwidth.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// A span in which a link carries nothing; what is on it when it begins is lost.
+struct Outage {
+  Time from;
+  Time until = Time::max();
+};
+struct RateChange {
+  Time at;
+  Bandwidth rate;  ///< at most the link's own
+};
+
+/// Both directions of one link.
+struct LinkFault {
+  double loss = 0;            ///< probability for each packet
+  double bit_error_rate = 0;  ///< a packet with a wrong bit is lost: its frame check sequence does not fit
+  std::vector<Outage> outages;
+  std::vector<RateChange> rates;  ///< ascending
+};
+
+struct LinkFaults {
+  std::map<std::uint32_t, LinkFault> links;  ///< by link number
+  Time reconvergence = Time::from_ms(1);     ///< from a change of the links to routing that knows of it
+  bool empty() const { return links.empty(); }
+  /// Times from which on routing knows another set of dead links, ascending, each with that set as bits by link number.
+  struct Epoch {
+    Time from;
+    std::vector<bool> dead;
+  };
+  std::vector<Epoch> epochs(const Topology& topology) const;
+};
+
+/// Reads `network.loss`, `network.failures` and `network.reconvergence`. Throws InputError.
+LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional<Spec>& failures,
+                            const std::optional<Spec>& reconvergence, const Topology& topology);
+
+}  // namespace weft

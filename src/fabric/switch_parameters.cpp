@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/switch_parameters.hpp"
+
+#include <fmt/format.h>
+
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+constexpr Bytes most_buffer = Bytes(std::int64_t{1} << 50);
+
+Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
+  const Bytes value = spec.bytes();
+  if (value < least || value > most_buffer)
+    throw spec.error(fmt::format("found {}; {} of {} to {} is due here", to_text(value), what, to_text(least),
+                                 to_text(most_buffer)));
+  return value;
+}
+
+void read_buffer(const Spec& spec, Bytes mtu_frame, BufferParameters& buffer) {
+  buffer.place = spec.where();
+  if (const auto value = spec.find("size")) buffer.size = bytes_at_least(*value, mtu_frame, "a packet memory");
+  const auto alpha = spec.find("alpha");
+  if (alpha) buffer.alpha = alpha->number(1e-6, 1e6);
+  if (const auto value = spec.find("threshold")) {
+    if (alpha) throw value->error("found beside alpha; a queue's limit is either a number of bytes or alpha");
+    buffer.threshold = bytes_at_least(*value, Bytes(), "a threshold");
+    buffer.alpha = 0;
+  }
+  if (const auto value = spec.find("queue")) buffer.queue = bytes_at_least(*value, mtu_frame, "an output queue");
+  if (const auto value = spec.find("reserve")) buffer.reserve = bytes_at_least(*value, Bytes(), "a reserve");
+  spec.finish();
+}
+
+void read_pfc(const Spec& spec, PfcParameters& pfc) {
+  pfc.place = spec.where();
+  if (const auto value = spec.find("headroom"))
+    if (value->is_null() || value->text() != "auto") pfc.headroom = bytes_at_least(*value, Bytes(1), "a headroom");
+  if (const auto value = spec.find("quanta")) pfc.quanta = value->integer(1, 65'535);
+  if (const auto value = spec.find("response")) pfc.response = value->time();
+  if (const auto value = spec.find("xon")) pfc.xon = bytes_at_least(*value, Bytes(), "an offset");
+  if (const auto value = spec.find("watchdog")) {
+    pfc.watchdog = value->time();
+    if (pfc.watchdog <= Time()) throw value->error("found 0; a time above 0 is due here");
+  }
+  spec.finish();
+}
+
+void read_ecn(const Spec& spec, EcnParameters& ecn) {
+  ecn.configured = true;
+  if (const auto value = spec.find("kmin")) ecn.least = bytes_at_least(*value, Bytes(), "a queue");
+  if (const auto value = spec.find("kmax")) {
+    ecn.most = bytes_at_least(*value, Bytes(), "a queue");
+    if (!ecn.least) throw value->error("found without kmin, from which on packets are marked");
+    if (*ecn.most < *ecn.least)
+      throw value->error(
+          fmt::format("found {}, below kmin; at least {} is due here", to_text(*ecn.most), to_text(*ecn.least)));
+  } else if (ecn.least) {
+    throw spec.error("kmin is there and kmax is not; both or neither are due here (the same value for a step)");
+  }
+  if (const auto value = spec.find("pmax")) ecn.probability = value->number(0, 1);
+  if (const auto value = spec.find("mark")) ecn.at_departure = value->one_of({"departure", "arrival"}) == "departure";
+  spec.finish();
+}
+
+void read_priorities(const Spec& spec, PriorityParameters& priorities) {
+  priorities.place = spec.where();
+  const auto priority = [&spec](const char* key, std::uint8_t& value) {
+    if (const auto found = spec.find(key)) value = static_cast<std::uint8_t>(found->integer(0, 7));
+  };
+  priority("data", priorities.data);
+  priority("control", priorities.control);
+  priority("other", priorities.other);
+  if (const auto value = spec.find("scheduling")) {
+    const std::string word = value->one_of({"strict", "deficit_round_robin", "fifo"});
+    priorities.round_robin = word == "deficit_round_robin";
+    priorities.one_queue = word == "fifo";
+  }
+  const auto weight = [&](const char* key, std::int64_t& value) {
+    const auto found = spec.find(key);
+    if (!found) return;
+    if (!priorities.round_robin)
+      throw found->error("found with strict scheduling; weights belong to scheduling: deficit_round_robin");
+    value = found->integer(1, 1000);
+  };
+  weight("data_weight", priorities.data_weight);
+  weight("other_weight", priorities.other_weight);
+  spec.finish();
+  if (priorities.data == priorities.control || priorities.data == priorities.other ||
+      priorities.control == priorities.other)
+    throw spec.error(fmt::format("found data {}, control {} and other {}; three different priorities are due here",
+                                 priorities.data, priorities.control, priorities.other));
+  if (priorities.control < priorities.data || priorities.control < priorities.other)
+    throw spec.error(
+        fmt::format("found control {} below another priority; ACKs and CNPs go first (IEEE 802.1Q: the "
+                    "highest number)",
+                    priorities.control));
+}
+
+FlowControl flow_control_of(const std::string& word) {
+  return word == "pfc" ? FlowControl::pfc : word == "credit" ? FlowControl::credit : FlowControl::none;
+}
+
+LoadBalancing load_balancing_of(const std::string& word) {
+  if (word == "spray") return LoadBalancing::spray;
+  if (word == "flowlet") return LoadBalancing::flowlet;
+  if (word == "adaptive") return LoadBalancing::adaptive;
+  return word == "reps" ? LoadBalancing::reps : LoadBalancing::ecmp;
+}
+
+}  // namespace
+
+SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
+  SwitchParameters result;
+  if (const auto value = network.find("flow_control"))
+    result.flow_control = flow_control_of(value->one_of({"pfc", "credit", "none"}));
+  if (const auto value = network.find("buffer")) read_buffer(*value, mtu_frame, result.buffer);
+  if (const auto value = network.find("pfc")) {
+    if (result.flow_control != FlowControl::pfc) throw value->error("found without flow_control: pfc");
+    read_pfc(*value, result.pfc);
+  }
+  if (const auto value = network.find("credit")) {
+    if (result.flow_control != FlowControl::credit) throw value->error("found without flow_control: credit");
+    result.credit.place = value->where();
+    if (const auto buffer = value->find("buffer"))
+      result.credit.buffer = bytes_at_least(*buffer, mtu_frame, "an input buffer");
+    value->finish();
+  }
+  if (const auto value = network.find("ecn")) read_ecn(*value, result.ecn);
+  if (const auto value = network.find("priorities")) read_priorities(*value, result.priorities);
+  if (const auto value = network.find("switching"))
+    result.cut_through = value->one_of({"store_and_forward", "cut_through"}) == "cut_through";
+  if (const auto value = network.find("trimming")) {
+    result.trimming = value->boolean();
+    if (result.trimming && !result.buffer.size && !result.buffer.queue)
+      throw value->error("found without a limit of the queues; buffer.queue or buffer.size says when to trim");
+  }
+  if (const auto value = network.find("load_balancing"))
+    result.load_balancing = load_balancing_of(value->one_of({"ecmp", "spray", "flowlet", "adaptive", "reps"}));
+  if (const auto value = network.find("flowlet")) {
+    if (result.load_balancing != LoadBalancing::flowlet) throw value->error("found without load_balancing: flowlet");
+    if (const auto gap = value->find("gap")) {
+      result.flowlet_gap = gap->time();
+      if (result.flowlet_gap <= Time()) throw gap->error("found 0; a time above 0 is due here");
+    }
+    value->finish();
+  }
+  if (const auto value = network.find("queues")) result.buffered = value->one_of({"committed", "output"}) == "output";
+  if (result.flow_control == FlowControl::credit && result.buffer.size)
+    throw network.at("buffer").error(
+        "found with flow_control: credit, whose buffers are those of each link: "
+        "credit.buffer");
+  if (result.flow_control == FlowControl::pfc && !result.buffer.size)
+    throw network.at("flow_control")
+        .error(
+            "pfc is found without buffer.size; pauses come when a switch's packet memory "
+            "runs out (for example buffer: {size: 32 MiB})");
+  return result;
+}
+
+}  // namespace weft

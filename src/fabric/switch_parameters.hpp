@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What switches and links do beyond forwarding: flow control, buffers, marking, priorities.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "support/spec.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// How the receiver of a link keeps its sender from overrunning it.
+enum class FlowControl : std::uint8_t {
+  none,
+  pfc,     ///< priority flow control (IEEE 802.1Q-2018 clause 36): pause frames
+  credit,  ///< per-lane credits as in InfiniBand (IBTA vol. 1, 7.9): never more is sent than there is room for
+};
+
+enum class LoadBalancing : std::uint8_t { ecmp, spray, flowlet, adaptive, reps };
+
+/// `network.buffer`. A frame counts without preamble and gap.
+struct BufferParameters {
+  std::optional<Bytes> size;  ///< packet memory of each switch; none: unlimited
+  /// A queue may hold alpha times the free shared memory (Choudhury and Hahne 1998). 1/8: the value of Zhu et al.,
+  /// SIGCOMM 2015, section 4 (there beta = 8).
+  double alpha = 0.125;
+  std::optional<Bytes> threshold;  ///< static: most bytes of a queue outside its headroom; none: alpha decides
+  std::optional<Bytes> queue;      ///< most bytes of an output queue, beyond which frames are dropped or trimmed
+  Bytes reserve;                   ///< of each ingress port and priority, beside the shared memory
+  SourceLine place;
+};
+
+/// `network.pfc`.
+struct PfcParameters {
+  std::optional<Bytes> headroom;  ///< of each lossless ingress queue; none: what the link needs
+  /// Pause time of a frame in units of 512 bit times (IEEE 802.1Q 36.1.3.2). 65,535 is the largest.
+  std::int64_t quanta = 65'535;
+  /// From the last bit of a pause frame to the end of sending. IEEE 802.3-2018 31B.3.7 allows 118,016 bit times at
+  /// 100 Gb/s (1.18 us) for everything within the station; 0 here, as MAC and switch latency are modelled by
+  /// themselves.
+  Time response;
+  std::optional<Bytes> xon;  ///< resume that far below the threshold; none: two frames of full MTU (Zhu et al. 2015)
+  /// A lane that has been paused for so long without a break is looked at for a cycle of waiting ports.
+  Time watchdog = Time::from_ms(10);
+  SourceLine place;
+};
+
+/// `network.credit`.
+struct CreditParameters {
+  std::optional<Bytes> buffer;  ///< input buffer of each port and lane; none: a round trip of the link and two frames
+  SourceLine place;
+};
+
+/// `network.ecn`: random early detection on the output queue of a priority (Floyd and Jacobson 1993, as RoCE switches
+/// use it).
+struct EcnParameters {
+  bool configured = false;            ///< the map is there
+  std::optional<Bytes> least;         ///< `kmin`; none: what the congestion control recommends for the port's rate
+  std::optional<Bytes> most;          ///< `kmax`
+  std::optional<double> probability;  ///< `pmax`: at kmax
+  bool at_departure = true;           ///< `mark: departure|arrival`: by the queue that a packet leaves behind, or finds
+};
+
+/// IEEE 802.1Q priorities (0 to 7, higher first) of the kinds of traffic.
+struct PriorityParameters {
+  std::uint8_t data = 3;     ///< RDMA data; virtual lanes of routing take the numbers from here on
+  std::uint8_t control = 6;  ///< ACKs, NACKs, CNPs and credits of collectives: never paused, never dropped
+  std::uint8_t other = 0;    ///< traffic of ns-3's IP stack: lossy
+  /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) between data and other instead of strict priority.
+  bool round_robin = false;
+  bool one_queue = false;  ///< `scheduling: fifo`: everything in one queue, in the class of data
+  std::int64_t data_weight = 1;
+  std::int64_t other_weight = 1;
+  SourceLine place;
+};
+
+/// `network.switching` etc.
+struct SwitchParameters {
+  FlowControl flow_control = FlowControl::none;
+  BufferParameters buffer;
+  PfcParameters pfc;
+  CreditParameters credit;
+  EcnParameters ecn;
+  PriorityParameters priorities;
+  bool cut_through = false;
+  bool trimming = false;  ///< what does not fit loses its payload instead of its life
+  LoadBalancing load_balancing = LoadBalancing::ecmp;
+  Time flowlet_gap = Time::from_us(50);
+  bool buffered = false;  ///< `network.queues: output`: the queueing model below even where nothing needs it
+};
+
+/// Reads the keys of `network:` that belong here. Throws InputError.
+SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame);
+
+}  // namespace weft

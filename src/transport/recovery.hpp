@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How a reliable connection makes up for lost packets.
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+enum class Recovery : std::uint8_t {
+  go_back_n,         ///< the receiver drops what comes after a gap; the sender starts again at the gap
+  selective_repeat,  ///< the receiver keeps it; the sender repeats what is missing (IRN)
+  go_back_0,         ///< both start the message again (early RoCE NICs)
+};
+
+/// Rules of all reliable connections of a fabric. Times in ps.
+struct RecoveryRules {
+  Recovery kind = Recovery::go_back_n;
+  std::int64_t mtu = 4096;  ///< payload bytes of a full packet
+  /// Without progress for so long, the oldest packet counts as lost. Two values as Mittal et al., "Revisiting network
+  /// support for RDMA", SIGCOMM 2018, section 4.1, doi:10.1145/3230543.3230557: the low one with at most `few` packets
+  /// in flight.
+  std::int64_t timeout = 320'000'000;
+  std::int64_t timeout_low = 100'000'000;
+  std::uint32_t few = 3;
+  /// Selective repeat: a packet counts as lost when one that was sent so many packets later has arrived. 1 where
+  /// packets of a connection keep their order.
+  std::uint32_t reordering = 1;
+  std::uint32_t ack_interval = 1;  ///< packets per cumulative ACK; the last of a message is acknowledged at once
+
+  bool keeps_gaps() const { return kind == Recovery::selective_repeat; }
+};
+
+}  // namespace weft
