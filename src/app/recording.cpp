@@ -31,12 +31,36 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric&
     row.data_packets = counters.data_packets;
     row.busy = counters.busy_ps;
     row.peak_queue = counters.peak_queue_bytes;
+    row.dropped = counters.dropped;
+    row.lost = counters.lost;
     row.mean_queue = simulated > Time() ? counters.queue_byte_ps / static_cast<double>(simulated.ps()) : 0;
     row.from_name = topology.graph.name(counters.from);
     row.to_name = topology.graph.name(counters.to);
     row.link_class = topology.link_classes[topology.link_class[link.value()]];
     rows.push_back(std::move(row));
   }
+  return rows;
+}
+
+std::vector<LinkClassRecord> link_class_records(const Fabric& fabric, Time end) {
+  std::vector<LinkClassRecord> rows;
+  for (const LinkClassCounters& c : fabric.class_counters(end))
+    rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes, c.peak_queue_bytes, c.marked,
+                    c.dropped, c.trimmed, c.paused, c.pauses_received, c.stopped, c.pauses_sent});
+  return rows;
+}
+
+std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
+  std::vector<QueuePairRecord> rows;
+  for (const QueuePairCounters& c : fabric.queue_pair_counters())
+    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window});
+  return rows;
+}
+
+std::vector<ReceiverRecord> receiver_records(const Fabric& fabric) {
+  std::vector<ReceiverRecord> rows;
+  for (const ReceiverCounters& c : fabric.receiver_counters())
+    rows.push_back({c.host, c.source, c.number, c.packets, c.out_of_order, c.widest_gap, c.duplicates});
   return rows;
 }
 
@@ -65,6 +89,7 @@ std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulati
   const RunRecords& records = simulation.runtime().records();
   return simulation.group().sum(records.messages.fingerprint() + sum_of(records.collectives) +
                                 sum_of(link_records(experiment, simulation.fabric(), facts.simulated)) +
+                                sum_of(link_class_records(simulation.fabric(), facts.simulated)) +
                                 sum_of(simulation.runtime().rank_records(facts.simulated)));
 }
 
@@ -101,6 +126,13 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
   recorder_.write_collectives(records.collectives, collective_infos(*experiment_.workload));
   recorder_.write_links(link_records(experiment_, simulation_.fabric(), end));
+  if (simulation_.fabric().buffered()) {
+    recorder_.write_link_classes(link_class_records(simulation_.fabric(), end));
+    if (experiment_.output.queue_pairs) {
+      recorder_.write_queue_pairs(queue_pair_records(simulation_.fabric()));
+      recorder_.write_receivers(receiver_records(simulation_.fabric()));
+    }
+  }
   if (experiment_.output.sampling > Time())
     recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
                                  end.ps(), true);

@@ -61,6 +61,7 @@ RunFacts Simulation::run(const Looker& look) {
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
+  if (group_.sum(fabric_->packets_wait() && fabric_->idle() ? 1 : 0) > 0) refuse_deadlock();
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
   const bool idle = group_.sum(fabric_->idle() ? 0 : 1) == 0;
   facts.cut_short = !facts.interrupted && !idle;
@@ -70,6 +71,7 @@ RunFacts Simulation::run(const Looker& look) {
   facts.events = group_.sum(fabric_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
   facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
+  facts.congestion = congestion();
   if (idle) fabric_->check_conservation(group_);
   return facts;
 }
@@ -77,12 +79,15 @@ RunFacts Simulation::run(const Looker& look) {
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
   engine->attach(fabric_.get());
-  engine->set_between_windows([&look, &facts](Time now) {
+  engine->set_between_windows([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    return wish;
+    return wish == Look::go_on && fabric_->suspicious() ? Look::pause : wish;
   });
-  engine->set_on_pause(on_pause_);
+  engine->set_on_pause([this](Time now) {
+    if (group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0) refuse_deadlock();
+    if (on_pause_) on_pause_(now);
+  });
   ns3::Simulator::Run();
   facts.windows = engine->windows();
   facts.wait_seconds = engine->wait_seconds();
@@ -92,8 +97,30 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
 
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(fabric_->lookahead().ps()));
-  ns3::Simulator::Schedule(interval, &poll, &look, interval, &facts.interrupted);
+  const Looker watching = [this, &look](Time now) {
+    if (fabric_->take_suspicion()) refuse_deadlock();
+    return look(now);
+  };
+  ns3::Simulator::Schedule(interval, &poll, &watching, interval, &facts.interrupted);
   ns3::Simulator::Run();
+}
+
+void Simulation::refuse_deadlock() {
+  const std::string cycle = fabric_->find_deadlock(group_);
+  if (cycle.empty()) return;
+  throw InputError(
+      fabric_->parameters().fabric.pfc.place,
+      "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
+          "; a routing whose channel dependencies have no cycle is due here (up and down in trees, virtual "
+          "lanes with a dateline in tori)");
+}
+
+CongestionTotals Simulation::congestion() {
+  CongestionTotals totals = fabric_->congestion();
+  for (std::uint64_t* count : {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses,
+                               &totals.repeated, &totals.timeouts, &totals.cnps, &totals.out_of_order})
+    *count = group_.sum(*count);
+  return totals;
 }
 
 std::uint64_t Simulation::unfinished_ranks() const { return group_.sum(runtime_->unfinished()); }

@@ -33,6 +33,7 @@ struct RunFacts {
   std::uint64_t windows = 0;
   std::uint64_t critical_events = 0;  ///< events / this: how many MPI ranks could work at the same time
   double wait_seconds = 0;            ///< of this process for others
+  CongestionTotals congestion;        ///< of all processes
 
   double hops_per_window() const {
     return windows == 0 ? 0 : static_cast<double>(packet_hops) / static_cast<double>(windows);
@@ -66,6 +67,8 @@ class Simulation {
   std::uint64_t unfinished_ranks() const;
 
  private:
+  void refuse_deadlock();
+  CongestionTotals congestion();
   void run_windows(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);
 

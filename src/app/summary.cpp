@@ -48,6 +48,21 @@ std::string readable(Time time) {
   return fmt::format("{:.3f} s", ps * 1e-12);
 }
 
+std::string congestion_text(const CongestionTotals& totals) {
+  std::string text;
+  const auto add = [&text](std::uint64_t count, const char* what) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  };
+  add(totals.marked, "packets marked");
+  add(totals.cnps, "congestion notifications");
+  add(totals.pauses, "pause frames");
+  add(totals.trimmed, "packets trimmed");
+  add(totals.repeated, "sent again");
+  add(totals.timeouts, "timeouts");
+  add(totals.out_of_order, "out of order");
+  return text;
+}
+
 // One line per (kind, algorithm, bytes), so that a training step with hundreds of buckets stays readable.
 std::string collective_lines(const Summary& summary) {
   struct Group {
@@ -104,7 +119,16 @@ std::string summary_json(const Summary& summary) {
   json["fingerprint"] = fmt::format("{:016x}", summary.fingerprint);
   json["messages"] = summary.facts.messages;
   json["bytes_delivered"] = summary.facts.bytes_delivered;
-  json["packets_dropped"] = 0;  // output queues have no limit: nothing can be dropped
+  const CongestionTotals& congestion = summary.facts.congestion;
+  json["packets_dropped"] = congestion.dropped;
+  json["congestion"] = {{"packets_lost", congestion.lost},
+                        {"packets_trimmed", congestion.trimmed},
+                        {"packets_marked", congestion.marked},
+                        {"packets_repeated", congestion.repeated},
+                        {"packets_out_of_order", congestion.out_of_order},
+                        {"pause_frames", congestion.pauses},
+                        {"timeouts", congestion.timeouts},
+                        {"congestion_notifications", congestion.cnps}};
   json["verified"] = summary.verified;
   json["output"] = summary.output;
   json["parallel"] = {{"partition", summary.partition.method},
@@ -135,8 +159,11 @@ std::string summary_table(const Summary& summary) {
        fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
   line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
                                   in_unit(hops_per_second(summary), "/s")));
-  line("messages", fmt::format("{} ({} delivered, 0 packets dropped)", summary.facts.messages,
-                               in_unit(static_cast<double>(summary.facts.bytes_delivered), "B")));
+  line("messages", fmt::format("{} ({} delivered, {} packets dropped)", summary.facts.messages,
+                               in_unit(static_cast<double>(summary.facts.bytes_delivered), "B"),
+                               summary.facts.congestion.dropped + summary.facts.congestion.lost));
+  if (const std::string congestion = congestion_text(summary.facts.congestion); !congestion.empty())
+    line("congestion", congestion);
   std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
   if (summary.mpi_ranks > 1)
     processes += fmt::format(", {} partition, {} links cut, lookahead {}, {:.0f} % waiting", summary.partition.method,

@@ -77,6 +77,15 @@ void ProcessGroup::finish_sends() {
   requests_.clear();
 }
 
+std::vector<std::vector<std::byte>> ProcessGroup::gather(const std::vector<std::byte>& batch) {
+  const auto others = static_cast<std::size_t>(size_ - 1);
+  std::vector<int> ranks(others);
+  for (std::size_t i = 0; i < others; ++i) ranks[i] = static_cast<int>(i) + (static_cast<int>(i) >= rank_ ? 1 : 0);
+  std::vector<std::vector<std::byte>> incoming(others);
+  exchange(ranks, std::vector<std::vector<std::byte>>(others, batch), incoming);
+  return incoming;
+}
+
 std::uint64_t ProcessGroup::sum(std::uint64_t value) const {
   return size_ == 1 ? value : reduce(value, MPI_UINT64_T, MPI_SUM, communicator_);
 }

@@ -34,6 +34,10 @@ class ProcessGroup {
   void exchange(std::span<const int> neighbours, std::span<const std::vector<std::byte>> outgoing,
                 std::span<std::vector<std::byte>> incoming);
 
+  /// The batches of all other ranks, in their order. Collective; for rare occasions, as every rank sends to every
+  /// other.
+  std::vector<std::vector<std::byte>> gather(const std::vector<std::byte>& batch);
+
   // The pieces of exchange(), for those who have other things to do in between. Batches of one pair of ranks arrive in
   // the order in which they were sent.
   /// Begin to send; `batch` stays as it is until finish_sends().

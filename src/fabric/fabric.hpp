@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/data_path.hpp"
@@ -53,11 +54,65 @@ struct LinkCounters {
   std::uint64_t data_packets = 0;
   std::int64_t busy_ps = 0;
   std::int64_t peak_queue_bytes = 0;
-  double queue_byte_ps = 0;  ///< integral over time of the bytes that wait (not those in transmission)
-  LinkTimes times;           ///< as configured
+  double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
+  LinkTimes times;            ///< as configured
+  std::uint64_t dropped = 0;  ///< packets for which the switch had no room
+  std::uint64_t lost = 0;     ///< packets that the link has lost
   std::uint64_t other_packets =
       0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
   std::int64_t other_bytes = 0;
+};
+
+/// Counters of one traffic class at one direction of a link. Times in ps.
+struct LinkClassCounters {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t packets = 0;
+  std::int64_t frame_bytes = 0;
+  std::int64_t peak_queue_bytes = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t trimmed = 0;
+  std::int64_t paused = 0;
+  std::uint64_t pauses_received = 0;
+  std::int64_t stopped = 0;
+  std::uint64_t pauses_sent = 0;
+};
+
+/// Both halves of a queue pair; a half that is not here has no host.
+struct QueuePairCounters {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;
+  std::uint32_t destination = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t cnps = 0;
+  std::int64_t rate_bps = 0;
+  std::int64_t window = 0;
+};
+struct ReceiverCounters {
+  std::uint32_t host = 0;
+  std::uint32_t source = 0;
+  std::uint32_t number = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t out_of_order = 0;
+  std::uint64_t widest_gap = 0;
+  std::uint64_t duplicates = 0;
+};
+
+/// What congestion and faults have done, summed up.
+struct CongestionTotals {
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t trimmed = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t pauses = 0;  ///< pause frames that stop
+  std::uint64_t repeated = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t cnps = 0;
+  std::uint64_t out_of_order = 0;
 };
 
 /// What a port did within one sampling interval; intervals in which it was idle have none.
@@ -156,12 +211,28 @@ class Fabric final : public DataPath {
   std::uint64_t inner_windows() const { return inner_windows_; }
   Time inner_window() const { return Time::from_ps(window_length_); }
   std::vector<LinkCounters> link_counters() const;
+  /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that
+  /// have not ended.
+  std::vector<LinkClassCounters> class_counters(Time end) const;
+  std::vector<QueuePairCounters> queue_pair_counters() const;
+  std::vector<ReceiverCounters> receiver_counters() const;
+  /// Ports have queues by class, and connections recover losses.
+  bool buffered() const { return buffered_ != nullptr; }
   /// Samples up to `end`, closing the last interval there. Moves them out.
   std::vector<PortSample> take_samples(Time end);
   /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out.
   std::vector<PortSample> take_closed_samples(Time now);
   std::size_t samples_held() const { return samples_.size(); }
   std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  /// Some link has been paused for longer than pfc.watchdog since this was asked last.
+  bool suspicious() const { return suspicious_; }
+  bool take_suspicion() { return std::exchange(suspicious_, false); }
+  /// Collective: ports that wait for each other in a circle, as text; empty if there is none.
+  std::string find_deadlock(ProcessGroup& group) const;
+  /// Packets wait in queues of owned nodes. O(ports).
+  bool packets_wait() const;
+  /// What congestion has done at owned nodes.
+  CongestionTotals congestion() const;
   /// Nothing is on its way to or due at any owned node. O(ports).
   bool idle() const;
   std::uint64_t messages_in_flight() const { return messages_.live(); }

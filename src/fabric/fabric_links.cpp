@@ -80,12 +80,7 @@ void Fabric::settle_links(ProcessGroup& group) {
     const auto* bytes = reinterpret_cast<const std::byte*>(&change);
     batch.insert(batch.end(), bytes, bytes + sizeof(change));
   }
-  std::vector<int> processes(others);
-  for (std::size_t i = 0; i < others; ++i)
-    processes[i] = static_cast<int>(i) + (static_cast<int>(i) >= group.rank() ? 1 : 0);
-  std::vector<std::vector<std::byte>> incoming(others);
-  group.exchange(processes, std::vector<std::vector<std::byte>>(others, batch), incoming);
-  for (const auto& changes : incoming) {
+  for (const auto& changes : group.gather(batch)) {
     for (std::size_t at = 0; at < changes.size(); at += sizeof(LinkChange)) {
       LinkChange change;
       std::memcpy(&change, changes.data() + at, sizeof(change));

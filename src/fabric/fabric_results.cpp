@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What is read from the fabric when a run has ended.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
 #include "fabric/buffered_state.hpp"
+#include "fabric/deadlock.hpp"
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
 
@@ -36,6 +38,11 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.busy_ps = port.busy;
       // Unsent work in ps times the rate: exact, in whole bytes.
       if (buffered_) counters.bytes = buffered_->ports[node.first_port + p].wire_bytes;
+      if (buffered_) {
+        counters.lost = buffered_->ports[node.first_port + p].lost;
+        for (std::uint32_t lane = 0; lane < buffered_->plan.count; ++lane)
+          counters.dropped += buffered_->queue_of(node.first_port + p, lane).dropped;
+      }
       counters.peak_queue_bytes =
           static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
       counters.queue_byte_ps = static_cast<double>(port.waited);
@@ -46,6 +53,117 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       }
       result.push_back(counters);
     }
+  }
+  return result;
+}
+
+CongestionTotals Fabric::congestion() const {
+  CongestionTotals totals;
+  if (!buffered_) return totals;
+  for (const ClassQueue& queue : buffered_->classes) {
+    totals.dropped += queue.dropped;
+    totals.trimmed += queue.trimmed;
+    totals.marked += queue.marked;
+    totals.pauses += queue.pauses_sent;
+  }
+  for (const PortState& port : buffered_->ports) totals.lost += port.lost;
+  for (const ReliableHost& host : buffered_->hosts) {
+    for (const Connection& connection : host.connections) {
+      totals.repeated += connection.sender.repeated();
+      totals.timeouts += connection.sender.timeouts();
+      totals.cnps += connection.cnps;
+    }
+    host.receivers.for_each(
+        [&](const ReceivingConnection& connection) { totals.out_of_order += connection.receiver.out_of_order(); });
+  }
+  return totals;
+}
+
+bool Fabric::packets_wait() const {
+  return buffered_ && std::any_of(buffered_->ports.begin(), buffered_->ports.end(),
+                                  [](const PortState& port) { return port.occupied != 0; });
+}
+
+std::string Fabric::find_deadlock(ProcessGroup& group) const {
+  std::vector<WaitEdge> edges;
+  if (buffered_) {
+    for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
+      const PortState& port = buffered_->ports[p];
+      for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
+        const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
+        buffered_->queue_of(p, lane).queue.for_each([&](const QueuedPacket& packet) {
+          if (packet.in_port == no_in_port) return;
+          // The packets that come in through a port travel the other direction of its link.
+          const WaitEdge edge{{outputs_[packet.in_port].directed_link ^ 1U, packet.frame >> 24},
+                              {outputs_[p].directed_link, lane}};
+          if (edges.empty() || edges.back() != edge) edges.push_back(edge);
+        });
+      }
+    }
+  }
+  std::vector<std::byte> batch(edges.size() * sizeof(WaitEdge));
+  if (!edges.empty()) std::memcpy(batch.data(), edges.data(), batch.size());
+  for (const auto& other : group.gather(batch)) {
+    const std::size_t count = other.size() / sizeof(WaitEdge);
+    edges.resize(edges.size() + count);
+    if (count > 0) std::memcpy(&edges[edges.size() - count], other.data(), other.size());
+  }
+  return describe_cycle(find_waiting_cycle(std::move(edges)), topology_.graph);
+}
+
+std::vector<LinkClassCounters> Fabric::class_counters(Time end) const {
+  std::vector<LinkClassCounters> result;
+  if (!buffered_) return result;
+  const ClassPlan& plan = buffered_->plan;
+  for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
+    const PortState& port = buffered_->ports[p];
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+      const ClassQueue& queue = buffered_->queue_of(p, lane);
+      LinkClassCounters counters{outputs_[p].directed_link,
+                                 lane,
+                                 plan.priority[lane],
+                                 queue.packets,
+                                 queue.frame_bytes,
+                                 queue.peak,
+                                 queue.marked,
+                                 queue.dropped,
+                                 queue.trimmed,
+                                 queue.paused,
+                                 queue.pauses_received,
+                                 queue.stopped,
+                                 queue.pauses_sent};
+      if ((port.blocked >> lane & 1U) != 0) counters.paused += end.ps() - queue.paused_since;
+      if ((port.stopped >> lane & 1U) != 0) counters.stopped += end.ps() - queue.stopped_since;
+      result.push_back(counters);
+    }
+  }
+  return result;
+}
+
+std::vector<QueuePairCounters> Fabric::queue_pair_counters() const {
+  std::vector<QueuePairCounters> result;
+  if (!buffered_) return result;
+  for (std::uint32_t h = 0; h < owned_hosts_.size(); ++h) {
+    for (const Connection& connection : buffered_->hosts[h].connections) {
+      const ReliableSender& sender = connection.sender;
+      const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
+      result.push_back({owned_hosts_[h], sender.number(), sender.destination(), sender.acked(), sender.repeated(),
+                        sender.timeouts(), connection.cnps, connection.allowance.rate_bps, window});
+    }
+  }
+  return result;
+}
+
+std::vector<ReceiverCounters> Fabric::receiver_counters() const {
+  std::vector<ReceiverCounters> result;
+  if (!buffered_) return result;
+  for (std::uint32_t h = 0; h < owned_hosts_.size(); ++h) {
+    buffered_->hosts[h].receivers.for_each([&](const ReceivingConnection& connection) {
+      const ReliableReceiver& receiver = connection.receiver;
+      result.push_back({owned_hosts_[h], static_cast<std::uint32_t>(connection.key >> 32),
+                        static_cast<std::uint32_t>(connection.key), receiver.expected(), receiver.out_of_order(),
+                        receiver.widest_gap(), receiver.duplicates()});
+    });
   }
   return result;
 }

@@ -111,6 +111,14 @@ class BlockQueue {
     *tail_ = entry;
     return *tail_++;
   }
+  /// From the first to the last.
+  template <class Action>
+  void for_each(Action&& action) const {
+    for (Entry* entry = head_; entry != tail_; ++entry) {
+      if (BlockType::is_end(entry)) entry = BlockType::before(entry)->next->entries();
+      action(*entry);
+    }
+  }
   /// The entry stays where it is until blocks.reuse_retired().
   void pop(Pool& blocks) {
     ++head_;

@@ -13,7 +13,8 @@
 namespace weft {
 namespace {
 
-constexpr const char* tables[] = {"messages", "collectives", "links", "links_series", "ranks", "operations"};
+constexpr const char* tables[] = {"messages",    "collectives", "links", "links_series", "link_classes",
+                                  "queue_pairs", "receivers",   "ranks", "operations"};
 constexpr hsize_t rows_at_once = 1 << 18;
 
 hdf5::Handle open_file(const std::string& path) {

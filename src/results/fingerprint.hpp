@@ -45,6 +45,15 @@ inline std::uint64_t fingerprint(const LinkRecord& row) {
           word(row.payload_bytes), row.packets, row.data_packets, word(row.busy), word(row.peak_queue), row.dropped});
 }
 
+/// Classes in which nothing has happened but packets count for nothing, so that the same packets give the same
+/// fingerprint with and without queues by class.
+inline std::uint64_t fingerprint(const LinkClassRecord& row) {
+  using detail::word;
+  if (row.marked == 0 && row.dropped == 0 && row.trimmed == 0 && row.paused == 0 && row.stopped == 0) return 0;
+  return detail::mix_row(7, {row.link, row.lane, row.priority, row.packets, word(row.bytes), row.marked, row.dropped,
+                             row.trimmed, word(row.paused), row.pauses_received, word(row.stopped), row.pauses_sent});
+}
+
 inline std::uint64_t fingerprint(const LinkSample& row) {
   using detail::word;
   return detail::mix_row(4, {row.link, row.interval, word(row.time), word(row.busy), word(row.queue)});

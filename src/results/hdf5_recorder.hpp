@@ -53,6 +53,9 @@ class Hdf5Recorder {
   /// `all` is the same on every process; `parts` are those of the process's own ranks.
   void write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all);
   void write_links(std::vector<LinkRecord> rows);
+  void write_link_classes(std::vector<LinkClassRecord> rows);
+  void write_queue_pairs(std::vector<QueuePairRecord> rows);
+  void write_receivers(std::vector<ReceiverRecord> rows);
   void write_ranks(std::vector<RankRecord> rows);
   void write_operations(std::vector<OperationRecord> rows);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.

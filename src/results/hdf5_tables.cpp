@@ -202,6 +202,16 @@ void Hdf5Recorder::write_links(std::vector<LinkRecord> rows) {
   write_table(link_table(simulated_time_), std::move(rows));
 }
 
+void Hdf5Recorder::write_link_classes(std::vector<LinkClassRecord> rows) {
+  write_table(link_class_table(), std::move(rows));
+}
+
+void Hdf5Recorder::write_queue_pairs(std::vector<QueuePairRecord> rows) {
+  write_table(queue_pair_table(), std::move(rows));
+}
+
+void Hdf5Recorder::write_receivers(std::vector<ReceiverRecord> rows) { write_table(receiver_table(), std::move(rows)); }
+
 void Hdf5Recorder::write_ranks(std::vector<RankRecord> rows) { write_table(rank_table(), std::move(rows)); }
 
 void Hdf5Recorder::write_operations(std::vector<OperationRecord> rows) {

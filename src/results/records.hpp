@@ -2,6 +2,7 @@
 // Plain rows of what happened. All times are integer picoseconds of simulated time, all sizes bytes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -21,6 +22,10 @@ struct MessageRecord {
   std::uint64_t packets = 0;
   std::uint32_t collective = no_collective;
   std::uint32_t tag = 0;
+  // Of its last packet: what it has met on its way. Not part of the fingerprint.
+  std::int64_t queueing = 0;                     ///< in queues of switches and of its NIC's port
+  std::array<std::uint32_t, 3> slowest_links{};  ///< LinkRecord::id where it has waited longest, the longest first
+  std::array<std::int64_t, 3> slowest_waits{};   ///< how long; 0: there are no more
 };
 
 /// One rank's part in one collective.
@@ -59,10 +64,52 @@ struct LinkRecord {
   std::int64_t busy = 0;        ///< time spent transmitting
   std::int64_t peak_queue = 0;  ///< bytes not yet transmitted, largest
   double mean_queue = 0;        ///< bytes waiting, averaged over the simulated time
+  std::uint64_t dropped = 0;    ///< found no room in the switch on their way to this link
+  std::uint64_t lost = 0;       ///< were sent and did not arrive: faults
+  std::string from_name;        ///< "host3"
+  std::string to_name;          ///< "switch0"
+  std::string link_class;       ///< what links are summed up by: "host-edge", "edge-aggregation", ...
+};
+
+/// One traffic class at one direction of a link, where ports keep queues by class.
+struct LinkClassRecord {
+  std::uint32_t link = 0;      ///< LinkRecord::id
+  std::uint32_t lane = 0;      ///< 0 is the most urgent
+  std::uint32_t priority = 0;  ///< IEEE 802.1Q
+  std::uint64_t packets = 0;   ///< sent
+  std::int64_t bytes = 0;      ///< of their frames, without preamble and gap
+  std::int64_t peak_queue = 0;
+  std::uint64_t marked = 0;  ///< ECN
   std::uint64_t dropped = 0;
-  std::string from_name;   ///< "host3"
-  std::string to_name;     ///< "switch0"
-  std::string link_class;  ///< what links are summed up by: "host-edge", "edge-aggregation", ...
+  std::uint64_t trimmed = 0;
+  std::int64_t paused = 0;            ///< the receiver of the link had stopped this class, or had no room for it
+  std::uint64_t pauses_received = 0;  ///< pause frames that stop
+  std::int64_t stopped = 0;           ///< this end had stopped the class of the other direction
+  std::uint64_t pauses_sent = 0;
+};
+
+/// The sending half of a queue pair, where connections recover losses.
+struct QueuePairRecord {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;  ///< of the host
+  std::uint32_t destination = 0;
+  std::uint64_t packets = 0;   ///< acknowledged
+  std::uint64_t repeated = 0;  ///< sent again
+  std::uint64_t timeouts = 0;
+  std::uint64_t cnps = 0;
+  std::int64_t rate = 0;    ///< bit/s at the end of the run; 0: not paced
+  std::int64_t window = 0;  ///< bytes at the end of the run; -1: unlimited
+};
+
+/// The receiving half.
+struct ReceiverRecord {
+  std::uint32_t host = 0;
+  std::uint32_t source = 0;
+  std::uint32_t number = 0;  ///< of the source's queue pair
+  std::uint64_t packets = 0;
+  std::uint64_t out_of_order = 0;
+  std::uint64_t widest_gap = 0;  ///< packets
+  std::uint64_t duplicates = 0;
 };
 
 /// One sampling interval of one direction of a link, ending at `time`.

@@ -22,28 +22,41 @@ std::int64_t end_of(const LinkSample& sample, std::int64_t simulated_time) {
   return std::min(sample.time, simulated_time);
 }
 
+std::int64_t slow_link(const MessageRecord& row, std::size_t which) {
+  return row.slowest_waits[which] > 0 ? static_cast<std::int64_t>(row.slowest_links[which]) : -1;
+}
+
 }  // namespace
 
 Table<MessageRecord> message_table() {
   using Row = MessageRecord;
-  return {"messages",
-          "One row per delivered message, in ascending order of (delivered, id)",
-          [](const Row& row) {
-            return RowKey{static_cast<std::uint64_t>(row.delivered), row.id};
-          },
-          {
-              column<Row>("id", "id", "source << 32 | number of the message at its source", &Row::id),
-              column<Row>("source", "id", "sending rank", &Row::source),
-              column<Row>("destination", "id", "receiving rank", &Row::destination),
-              column<Row>("bytes", "B", "payload", &Row::bytes),
-              column<Row>("issued", "ps", "handed to the queue pair", &Row::issued),
-              column<Row>("delivered", "ps", "last byte at the destination", &Row::delivered),
-              column<Row>("ideal", "ps", "duration alone on an idle network, without window limit", &Row::ideal),
-              column<Row>("packets", "1", "data packets it was cut into", &Row::packets),
-              column<Row>("collective", "id", "collective it belongs to, -1 if none",
-                          [](const Row& row) { return collective_or_none(row.collective); }),
-              column<Row>("tag", "id", "matching tag", &Row::tag),
-          }};
+  return {
+      "messages",
+      "One row per delivered message, in ascending order of (delivered, id)",
+      [](const Row& row) {
+        return RowKey{static_cast<std::uint64_t>(row.delivered), row.id};
+      },
+      {
+          column<Row>("id", "id", "source << 32 | number of the message at its source", &Row::id),
+          column<Row>("source", "id", "sending rank", &Row::source),
+          column<Row>("destination", "id", "receiving rank", &Row::destination),
+          column<Row>("bytes", "B", "payload", &Row::bytes),
+          column<Row>("issued", "ps", "handed to the queue pair", &Row::issued),
+          column<Row>("delivered", "ps", "last byte at the destination", &Row::delivered),
+          column<Row>("ideal", "ps", "duration alone on an idle network, without window limit", &Row::ideal),
+          column<Row>("packets", "1", "data packets it was cut into", &Row::packets),
+          column<Row>("collective", "id", "collective it belongs to, -1 if none",
+                      [](const Row& row) { return collective_or_none(row.collective); }),
+          column<Row>("tag", "id", "matching tag", &Row::tag),
+          column<Row>("queueing", "ps", "its last packet waited in queues", &Row::queueing),
+          column<Row>("slow_link_1", "id", "link for which its last packet waited longest, -1 if it never waited",
+                      [](const Row& row) { return slow_link(row, 0); }),
+          column<Row>("slow_link_2", "id", "second", [](const Row& row) { return slow_link(row, 1); }),
+          column<Row>("slow_link_3", "id", "third", [](const Row& row) { return slow_link(row, 2); }),
+          column<Row>("slow_wait_1", "ps", "wait for slow_link_1", [](const Row& row) { return row.slowest_waits[0]; }),
+          column<Row>("slow_wait_2", "ps", "wait for slow_link_2", [](const Row& row) { return row.slowest_waits[1]; }),
+          column<Row>("slow_wait_3", "ps", "wait for slow_link_3", [](const Row& row) { return row.slowest_waits[2]; }),
+      }};
 }
 
 Table<CollectiveResult> collective_table() {
@@ -103,7 +116,8 @@ Table<LinkRecord> link_table(std::int64_t simulated_time) {
                           [simulated_time](const Row& row) { return ratio(row.busy, simulated_time); }),
               column<Row>("peak_queue", "B", "most bytes not yet transmitted", &Row::peak_queue),
               column<Row>("mean_queue", "B", "bytes waiting, averaged over the simulated time", &Row::mean_queue),
-              column<Row>("dropped", "1", "packets dropped", &Row::dropped),
+              column<Row>("dropped", "1", "packets that found no room on their way to this link", &Row::dropped),
+              column<Row>("lost", "1", "packets that were sent and did not arrive", &Row::lost),
           }};
 }
 
@@ -147,6 +161,68 @@ Table<RankRecord> rank_table() {
               column<Row>("messages_received", "1", "messages received", &Row::messages_received),
               column<Row>("bytes_sent", "B", "payload sent", &Row::bytes_sent),
               column<Row>("bytes_received", "B", "payload received", &Row::bytes_received),
+          }};
+}
+
+Table<LinkClassRecord> link_class_table() {
+  using Row = LinkClassRecord;
+  return {"link_classes",
+          "One row per traffic class and direction of a link, in ascending order of (link, lane)",
+          [](const Row& row) {
+            return RowKey{row.link, row.lane};
+          },
+          {
+              column<Row>("link", "id", "id in /links", &Row::link),
+              column<Row>("lane", "id", "number of the class, the most urgent first", &Row::lane),
+              column<Row>("priority", "id", "IEEE 802.1Q priority", &Row::priority),
+              column<Row>("packets", "1", "sent", &Row::packets),
+              column<Row>("bytes", "B", "their frames, without preamble and gap", &Row::bytes),
+              column<Row>("peak_queue", "B", "most frames waiting", &Row::peak_queue),
+              column<Row>("marked", "1", "packets marked by ECN", &Row::marked),
+              column<Row>("dropped", "1", "packets for which there was no room", &Row::dropped),
+              column<Row>("trimmed", "1", "packets that lost their payload", &Row::trimmed),
+              column<Row>("paused", "ps", "the other end had stopped the class or had no room for it", &Row::paused),
+              column<Row>("pauses_received", "1", "pause frames that stop the class", &Row::pauses_received),
+              column<Row>("stopped", "ps", "this end had stopped the class of the other direction", &Row::stopped),
+              column<Row>("pauses_sent", "1", "pause frames sent to stop it", &Row::pauses_sent),
+          }};
+}
+
+Table<QueuePairRecord> queue_pair_table() {
+  using Row = QueuePairRecord;
+  return {"queue_pairs",
+          "One row per sending queue pair, in ascending order of (host, number)",
+          [](const Row& row) {
+            return RowKey{row.host, row.number};
+          },
+          {
+              column<Row>("host", "id", "sending host", &Row::host),
+              column<Row>("number", "id", "of the queue pair at its host", &Row::number),
+              column<Row>("destination", "id", "receiving host", &Row::destination),
+              column<Row>("packets", "1", "acknowledged", &Row::packets),
+              column<Row>("repeated", "1", "packets sent again", &Row::repeated),
+              column<Row>("timeouts", "1", "times that nothing came back for too long", &Row::timeouts),
+              column<Row>("cnps", "1", "congestion notifications received", &Row::cnps),
+              column<Row>("rate", "bit/s", "allowed at the end, 0 if not paced", &Row::rate),
+              column<Row>("window", "B", "allowed at the end, -1 if unlimited", &Row::window),
+          }};
+}
+
+Table<ReceiverRecord> receiver_table() {
+  using Row = ReceiverRecord;
+  return {"receivers",
+          "One row per receiving half of a queue pair, in ascending order of (host, source, number)",
+          [](const Row& row) {
+            return RowKey{row.host, static_cast<std::uint64_t>(row.source) << 32 | row.number};
+          },
+          {
+              column<Row>("host", "id", "receiving host", &Row::host),
+              column<Row>("source", "id", "sending host", &Row::source),
+              column<Row>("number", "id", "of the queue pair at the source", &Row::number),
+              column<Row>("packets", "1", "received in order", &Row::packets),
+              column<Row>("out_of_order", "1", "packets that came behind a gap", &Row::out_of_order),
+              column<Row>("widest_gap", "1", "most packets by which one came too early", &Row::widest_gap),
+              column<Row>("duplicates", "1", "packets that were there already", &Row::duplicates),
           }};
 }
 

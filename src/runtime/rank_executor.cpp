@@ -210,6 +210,11 @@ void RankExecutor::on_message(Time now, const Message& message) {
   row.packets = message.packets;
   row.collective = message.collective;
   row.tag = message.tag;
+  row.queueing = message.waited;
+  for (std::size_t i = 0; i < message.longest_waits.size(); ++i) {
+    row.slowest_links[i] = message.longest_waits[i].link;
+    row.slowest_waits[i] = message.longest_waits[i].wait;
+  }
   records_.messages.add(row);
   ++records_.messages_delivered;
   records_.bytes_delivered += message.bytes;

@@ -20,7 +20,7 @@ struct ReceiverState {
 };
 
 /// Open-addressing table by (sender, queue pair). One probe per *delivered* packet (not per hop): a real NIC finds its
-/// connection context by the destination QP number in the same way. Never iterated.
+/// connection context by the destination QP number in the same way. Iterated only for results, which sort.
 template <class State>
 class ReceiverTable {
  public:
@@ -37,6 +37,13 @@ class ReceiverTable {
     }
     last_ = at;
     return slots_[at];
+  }
+
+  /// In no order that means anything.
+  template <class Action>
+  void for_each(Action&& action) const {
+    for (const State& state : slots_)
+      if (state.used) action(state);
   }
 
  private:
