@@ -127,6 +127,8 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
   result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
   read_recovery(*spec, result);
   read_congestion_control(*spec, result);
+  if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))
+    throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");
   result.loss = spec->find("loss");
   result.failures = spec->find("failures");
   result.reconvergence = spec->find("reconvergence");

@@ -1,0 +1,125 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Results with buffers, flow control, congestion control, spraying, loss and failures do not depend on the number of
+MPI ranks, on the partition, or on the engine; and each mechanism has really been at work."""
+# Time limit: 900 s
+
+import functools
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import FAT_TREE, NETWORK, ProgramTest, table, two_at_a_time
+
+IGNORE = ["/manifest/effective_experiment"]
+TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series"]
+
+# Ten hosts of all pods send to one: more than any buffer here takes.
+INCAST = {"kind": "traffic", "pattern": "pairs", "size": "150 kB",
+          "pairs": [[source, 0] for source in range(4, 14)] + [[1, 14], [14, 2]]}
+SHUFFLE = {"kind": "traffic", "pattern": "permutation", "size": "200 kB"}
+LOSSLESS = {"flow_control": "pfc", "buffer": {"size": "700 kB"}}
+
+# Name: (network, workload, what of the summary's congestion must not be 0).
+CASES = {
+    "queues": ({"queues": "output"}, INCAST, []),
+    "pfc": (LOSSLESS, INCAST, ["pause_frames"]),
+    "credits": ({"flow_control": "credit"}, INCAST, []),
+    "drops": ({"buffer": {"size": "100 kB", "alpha": 1}}, INCAST, ["packets_dropped", "packets_repeated"]),
+    "selective_repeat": ({"buffer": {"size": "100 kB", "alpha": 1}, "recovery": "selective_repeat"}, INCAST,
+                         ["packets_dropped", "packets_repeated"]),
+    "trimming": ({"buffer": {"queue": "40 kB"}, "trimming": True, "recovery": "selective_repeat"}, INCAST,
+                 ["packets_trimmed", "packets_repeated"]),
+    "cut_through": ({"switching": "cut_through", "switch_latency": "300 ns"}, SHUFFLE, []),
+    "red": ({"ecn": {"kmin": "20 kB", "kmax": "80 kB", "pmax": 0.3}, "ack_interval": 4}, INCAST, ["packets_marked"]),
+    "dcqcn": ({**LOSSLESS, "congestion_control": "dcqcn", "ecn": {"kmin": "30 kB", "kmax": "120 kB", "pmax": 0.2}},
+              INCAST, ["packets_marked", "congestion_notifications"]),
+    "dctcp": ({"congestion_control": "dctcp", "buffer": {"size": "2 MB"}, "ecn": {"kmin": "60 kB", "kmax": "60 kB"}},
+              INCAST, ["packets_marked"]),
+    "timely": ({**LOSSLESS, "congestion_control": "timely"}, INCAST, []),
+    "hpcc": ({**LOSSLESS, "congestion_control": "hpcc"}, INCAST, []),
+    "swift": ({"congestion_control": "swift"}, INCAST, []),
+    "nscc": ({"congestion_control": "nscc", "load_balancing": "spray"}, INCAST, []),
+    "spray": ({"load_balancing": "spray"}, SHUFFLE, ["packets_out_of_order"]),
+    "adaptive": ({"load_balancing": "adaptive", **LOSSLESS}, SHUFFLE, ["packets_out_of_order"]),
+    "flowlet": ({"load_balancing": "flowlet", "flowlet": {"gap": "2 us"}}, SHUFFLE, []),
+    "reps": ({"load_balancing": "reps", "ecn": {"kmin": "30 kB", "kmax": "30 kB"}}, SHUFFLE, ["packets_marked"]),
+    "loss": ({"loss": [{"link": "all", "probability": 0.003}, {"class": "host", "bit_error_rate": 1e-8}]}, SHUFFLE,
+             ["packets_lost", "packets_repeated"]),
+    "go_back_0": ({"loss": [{"link": "all", "probability": 0.001}], "recovery": "go_back_0"}, SHUFFLE,
+                  ["packets_lost", "packets_repeated"]),
+    "failures": ({"failures": [{"at": "3 us", "link": ["switch0", "switch8"]},
+                               {"at": "4 us", "until": "60 us", "switch": "switch12"},
+                               {"at": "2 us", "until": "30 us", "link": "all", "rate": "100 Gb/s"}],
+                  "reconvergence": "20 us"}, SHUFFLE, ["packets_lost", "packets_repeated"]),
+    "weighted": ({"priorities": {"scheduling": "deficit_round_robin", "data_weight": 3}, **LOSSLESS}, INCAST,
+                 ["pause_frames"]),
+}
+
+
+class CongestionIdentity(ProgramTest):
+    def experiment(self, network, workload):
+        return {"topology": FAT_TREE, "network": {**NETWORK, **network}, "workload": workload,
+                "simulation": {"seed": 7}, "output": {"sampling": "3 us"}}
+
+    def check(self, first, name):
+        network, workload, at_work = CASES[name]
+        path = self.write(self.experiment(network, workload), f"{name}.yaml")
+        partitions = ["metis", "pods", "random"]
+        variants = [(2, partitions[first % 3]), (3, partitions[(first + 1) % 3]),
+                    (4 if first % 2 else 8, partitions[(first + 2) % 3])]
+        one, reference, *others = two_at_a_time(
+            [functools.partial(self.simulate, path, output=f"{name}.one.h5"),
+             functools.partial(self.simulate, path, "--engine", "ns3-default", output=f"{name}.reference.h5")]
+            + [functools.partial(self.simulate, path, "--set", f"simulation.partition={partition}",
+                                 output=f"{name}.{ranks}.h5", ranks=ranks) for ranks, partition in variants])
+        self.assertTrue(one[0]["complete"])
+        counts = {**one[0]["congestion"], "packets_dropped": one[0]["packets_dropped"]}
+        for count in at_work:
+            self.assertGreater(counts[count], 0, count)
+        for other in TABLES:
+            self.assertGreater(len(next(iter(table(one[1], other).values()))), 0, f"{other} is empty")
+        for found, context in zip([reference, *others], ["ns3-default", *variants]):
+            self.assertEqual(one[0]["fingerprint"], found[0]["fingerprint"], context)
+            self.assertEqual(one[0]["congestion"], found[0]["congestion"], context)
+            self.assertEqual(one[0]["simulated_time_ps"], found[0]["simulated_time_ps"], context)
+            self.assert_same_results(one[1], found[1], IGNORE, str(context))
+
+    def test_queues_without_limits_change_nothing(self):
+        """One queue per port, no limit: the same packets at the same times as where departures are known on arrival."""
+        fifo = {"queues": "output", "priorities": {"scheduling": "fifo"}}
+        for workload in [INCAST, SHUFFLE]:
+            committed = self.simulate(self.write(self.experiment({}, workload), "a.yaml"), output="a.h5")
+            queued = self.simulate(self.write(self.experiment(fifo, workload), "b.yaml"), output="b.h5")
+            self.assertEqual(committed[0]["fingerprint"], queued[0]["fingerprint"])
+            for name in ["messages", "links", "ranks"]:
+                for column, values in table(committed[1], name).items():
+                    self.assertEqual(list(values), list(table(queued[1], name)[column]), f"{name}/{column}")
+
+    def test_packets_are_conserved(self):
+        """Of each link: what was sent has arrived or was lost, and all that the destinations missed was sent again."""
+        for name in ["drops", "loss", "failures"]:
+            network, workload, _ = CASES[name]
+            summary, results = self.simulate(self.write(self.experiment(network, workload), f"{name}.yaml"))
+            classes = table(results, "link_classes")
+            links = table(results, "links")
+            self.assertEqual(classes["packets"].sum(), links["packets"].sum())
+            self.assertEqual(links["lost"].sum(), summary["congestion"]["packets_lost"])
+            self.assertEqual(links["dropped"].sum(), summary["packets_dropped"])
+            senders, receivers = table(results, "queue_pairs"), table(results, "receivers")
+            self.assertEqual(senders["packets"].sum(), receivers["packets"].sum())
+            from_hosts = [name.startswith("host") for name in links["from_name"].astype(str)]
+            self.assertEqual(links["data_packets"][from_hosts].sum(),
+                             senders["packets"].sum() + senders["repeated"].sum())
+
+
+def make_test(first, name):
+    return lambda self: self.check(first, name)
+
+
+for number, case in enumerate(CASES):
+    setattr(CongestionIdentity, f"test_{case}", make_test(number, case))
+
+if __name__ == "__main__":
+    unittest.main()
