@@ -77,6 +77,7 @@ struct PortState {
   std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
   std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
   std::uint32_t round = 0;        ///< class whose turn it is
+  bool of_host = false;
   std::int64_t event_at = never;  ///< the event that looks at this port next
   std::int64_t queue_ps = 0;      ///< serialisation of all that waits
   std::int64_t wire_bytes = 0;    ///< sent, link-control frames included

@@ -83,10 +83,11 @@ struct BufferedState {
   std::int64_t largest_frame = 0;
   std::int64_t header = 0;
   std::int64_t xoff_quanta_bits = 0;  ///< bit times of a pause frame's quanta
+  std::uint32_t bypass = 0;           ///< classes that no limit concerns, bit per class
+  bool finite = false;                ///< there may be no room for a packet
   bool limited = false;               ///< switches have a packet memory of limited size
   bool pauses = false;
   bool credits = false;
-  bool spreads = false;  ///< packets of one connection take different paths
   std::int64_t queue_limit = INT64_MAX;
 
   std::vector<PortState> ports;      ///< [local ports]

@@ -315,14 +315,20 @@ class Fabric final : public DataPath {
   void mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes);
   std::int64_t wire_of(const Packet& packet) const;
   std::int64_t frame_bytes(const Packet& packet) const;
-  std::int64_t serialization(const OutputPort& port, const Packet& packet) const;
+  /// Bytes of a packet on the wire, and ps that they take there.
+  struct WireTime {
+    std::int64_t wire;
+    std::int64_t busy;
+  };
+  WireTime wire_time(const OutputPort& port, const Packet& packet) const;
   bool is_bypass(std::uint32_t lane) const;
   void kick(std::uint32_t port_index, std::int64_t now);
   bool has_work(std::uint32_t port_index) const;
   bool send_next(std::uint32_t port_index, std::int64_t now);
-  void leave_queue(std::uint32_t port_index, const QueuedPacket& sent, std::int64_t now);
+  void look_again(std::uint32_t port_index, std::int64_t time);
+  void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
-  void launch(std::uint32_t port_index, std::int64_t now, Packet packet);
+  void launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
   void record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now);
 
   // fabric_flow_control.cpp
@@ -433,7 +439,10 @@ class Fabric final : public DataPath {
   Drive drive_;
   std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
   bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
-  bool suspicious_ = false;                  ///< a port has been paused for so long that there may be a deadlock
+  bool marks_at_arrival_ = false;
+  bool marks_at_departure_ = false;
+  bool state_spreads_ = false;  ///< packets of a connection are routed by more than the connection
+  bool suspicious_ = false;     ///< a port has been paused for so long that there may be a deadlock
   std::uint32_t running_node_ = no_slot;
   mutable Time longest_round_trip_;
   /// Routing from a time on, as links have failed or come back.
@@ -449,6 +458,7 @@ class Fabric final : public DataPath {
   std::int64_t window_ = 0;
   std::int64_t data_overhead_ = 0;
   std::int64_t control_wire_ = 0;
+  std::int64_t wire_overhead_ = 0;
 
   std::vector<std::uint32_t> local_of_;  // [nodes] -> local index or no_slot
   std::vector<Node> nodes_;

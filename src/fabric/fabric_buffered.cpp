@@ -110,7 +110,7 @@ std::int64_t Fabric::next_buffered_event(const Node& node) const {
 
 RouteRequest Fabric::route_request(const Packet& packet) const {
   RouteRequest request{packet.source, packet.destination, packet.queue_pair};
-  if (packet.kind != PacketKind::data) return request;
+  if (!state_spreads_ || packet.kind != PacketKind::data) return request;
   // What UDP source ports do in reality: one per path that the sender wants.
   if (parameters_.fabric.load_balancing == LoadBalancing::spray)
     request.queue_pair =
@@ -204,30 +204,42 @@ void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t
 void Fabric::enqueue(const Node& node, std::uint32_t out, Packet packet, std::uint32_t in_port, std::uint8_t in_lane,
                      std::int64_t now) {
   BufferedState& state = *buffered_;
-  std::int64_t frame = frame_bytes(packet);
-  if (!is_bypass(packet.lane)) {
-    if (!find_room(node, out, packet, in_port, in_lane, now, frame)) {
-      const bool trims = parameters_.fabric.trimming && packet.kind == PacketKind::data && packet.payload > 0;
-      if (!trims) return drop(out, packet);
-      trim(out, packet);
-      frame = frame_bytes(packet);
-    }
-  }
   OutputPort& port = outputs_[out];
   PortState& ps = state.ports[out];
+  const bool bypass = is_bypass(packet.lane);
+  WireTime size = wire_time(port, packet);
+  std::int64_t frame = size.wire - wire_overhead_;
+  if (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) {
+    if (!parameters_.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
+      return drop(out, packet);
+    trim(out, packet);
+    return enqueue(node, out, packet, in_port, in_lane, now);
+  }
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(out));
+  const bool may_pass = port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 &&
+                        (ps.blocked >> packet.lane & 1U) == 0;
+  // What finds the port free and nobody waiting needs no queue.
+  if (may_pass && takes_credit(out, packet.lane, frame, now)) {
+    if (marks_at_arrival_) mark(out, packet, state.queue_of(out, packet.lane), 0);
+    launch(out, now, packet, size);
+    if (!bypass) give_room(in_port, in_lane, frame, now);
+    return;
+  }
   ClassQueue& queue = state.queue_of(out, packet.lane);
-  if (!state.marking.empty() && !parameters_.fabric.ecn.at_departure) mark(out, packet, queue, queue.bytes);
-  QueuedPacket& entry = queue.queue.push({packet, is_bypass(packet.lane) ? no_in_port : in_port,
-                                          static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
-                                         state.blocks);
-  entry.packet.time = now;
+  if (marks_at_arrival_) mark(out, packet, queue, queue.bytes);
+  packet.time = now;
+  queue.queue.push(
+      {packet, bypass ? no_in_port : in_port, static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
+      state.blocks);
   queue.bytes += frame;
   queue.peak = std::max(queue.peak, queue.bytes);
   ps.occupied |= 1U << packet.lane;
-  ps.queue_ps += serialization(port, packet);
+  ps.queue_ps += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, port_load(out, now));
-  kick(out, now);
+  if (port.free_at <= now)
+    kick(out, now);
+  else
+    look_again(out, port.free_at);
 }
 
 // Takes memory for a frame, and stops its sender where that is due.
@@ -306,43 +318,40 @@ std::int64_t Fabric::wire_of(const Packet& packet) const {
 }
 
 /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
-bool Fabric::is_bypass(std::uint32_t lane) const {
-  const ClassPlan& plan = buffered_->plan;
-  return lane == plan.control && plan.count > 1;
-}
+inline bool Fabric::is_bypass(std::uint32_t lane) const { return (buffered_->bypass >> lane & 1U) != 0; }
 
-std::int64_t Fabric::frame_bytes(const Packet& packet) const {
-  return wire_of(packet) - parameters_.wire_overhead.count();
-}
+std::int64_t Fabric::frame_bytes(const Packet& packet) const { return wire_of(packet) - wire_overhead_; }
 
-std::int64_t Fabric::serialization(const OutputPort& port, const Packet& packet) const {
+Fabric::WireTime Fabric::wire_time(const OutputPort& port, const Packet& packet) const {
   if (packet.kind == PacketKind::data) {
-    if (packet.payload == mtu_) return port.full_packet;
-  } else if (wire_of(packet) == control_wire_) {
-    return port.control_packet;
+    if (packet.payload == mtu_) [[likely]]
+      return {mtu_ + data_overhead_, port.full_packet};
+  } else if (packet.kind <= PacketKind::cnp) {
+    return {control_wire_, port.control_packet};
   }
-  return serialization_time(Bytes(wire_of(packet)), Bandwidth::from_bps(port.rate_bps)).ps();
+  const std::int64_t wire = wire_of(packet);
+  return {wire, serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps()};
 }
 
 // Something may be there to be sent: now, or when the port is free.
 void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
-  PortState& state = buffered_->ports[port_index];
-  const std::int64_t free_at = outputs_[port_index].free_at;
-  if (free_at <= now) {
-    if (!send_next(port_index, now)) return;
-  }
-  if (!has_work(port_index)) return;
-  const std::int64_t at = outputs_[port_index].free_at;
-  if (state.event_at <= at) return;
-  state.event_at = at;
-  add_event(local_of_port_[port_index], {at, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
+  if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
 }
 
-bool Fabric::has_work(std::uint32_t port_index) const {
-  const PortState& state = buffered_->ports[port_index];
-  if ((state.tell_pause | state.tell_credit | (state.occupied & ~state.blocked)) != 0) return true;
+// Sees to it that the port is looked at no later than at `time`.
+inline void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.event_at <= time) return;
+  ps.event_at = time;
+  add_event(local_of_port_[port_index], {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+}
+
+inline bool Fabric::has_work(std::uint32_t port_index) const {
+  const PortState& ps = buffered_->ports[port_index];
+  if ((ps.tell_pause | ps.tell_credit | (ps.occupied & ~ps.blocked)) != 0) return true;
+  if (!ps.of_host) return false;
   const Node& node = nodes_[local_of_port_[port_index]];
-  if (node.host == no_slot) return false;
   const NicPort& nic = buffered_->hosts[node.host].ports[port_index - node.first_port];
   return nic.has_urgent() || nic.has_ready();
 }
@@ -359,50 +368,44 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
     send_grant(port_index, now);
     return true;
   }
-  const Node& node = nodes_[local_of_port_[port_index]];
-  if (node.host != no_slot && nic_send(node, port_index, now)) return true;
+  if (ps.of_host && nic_send(nodes_[local_of_port_[port_index]], port_index, now)) return true;
   std::uint32_t ready = ps.occupied & ~ps.blocked;
   while (ready != 0) {
     const std::uint32_t lane = choose_lane(port_index, ready);
-    ClassQueue& queue = state.queue_of(port_index, lane);
-    const QueuedPacket& head = queue.queue.front();
-    const auto frame = static_cast<std::int64_t>(head.frame & 0xffffffU);
-    if (!takes_credit(port_index, lane, frame, now)) {
-      ready &= ~(1U << lane);
-      continue;
+    const QueuedPacket& head = state.queue_of(port_index, lane).queue.front();
+    if (takes_credit(port_index, lane, head.frame & 0xffffffU, now)) {
+      leave_queue(port_index, lane, now);
+      return true;
     }
-    const QueuedPacket sent = head;
-    queue.queue.pop(state.blocks);
-    queue.bytes -= frame;
-    if (queue.queue.empty()) {
-      ps.occupied &= ~(1U << lane);
-      queue.deficit = 0;
-    }
-    leave_queue(port_index, sent, now);
-    return true;
+    ready &= ~(1U << lane);
   }
   return false;
 }
 
-void Fabric::leave_queue(std::uint32_t port_index, const QueuedPacket& sent, std::int64_t now) {
+void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[port_index];
-  if (sampling_ != 0 && now >= port.next_sample)
-    flush_samples(port, now, queued_bytes(port_index) + static_cast<std::int64_t>(sent.frame & 0xffffffU));
-  Packet packet = sent.packet;
-  ClassQueue& queue = state.queue_of(port_index, packet.lane);
-  const std::int64_t wait = now - packet.time;
-  state.ports[port_index].queue_ps -= serialization(port, packet);
-  port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(wire_of(packet));
-  if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
-    messages_[packet.message].add_wait(port.directed_link, wait);
-  if (!state.marking.empty() && parameters_.fabric.ecn.at_departure) mark(port_index, packet, queue, queue.bytes);
-  launch(port_index, now, packet);
-  if (sent.in_port == no_in_port) return;
-  const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
+  PortState& ps = state.ports[port_index];
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  QueuedPacket sent = queue.queue.front();
+  queue.queue.pop(state.blocks);
   const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
-  give_room(sent.in_port, in_lane, frame, now);
+  queue.bytes -= frame;
+  if (queue.queue.empty()) {
+    ps.occupied &= ~(1U << lane);
+    queue.deficit = 0;
+  }
+  const WireTime size = wire_time(port, sent.packet);
+  const std::int64_t wait = now - sent.packet.time;
+  ps.queue_ps -= size.busy;
+  port.waited +=
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
+  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0)
+    messages_[sent.packet.message].add_wait(port.directed_link, wait);
+  if (marks_at_departure_) mark(port_index, sent.packet, queue, queue.bytes);
+  launch(port_index, now, sent.packet, size);
+  if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
 }
 
 // Strict priority, except among the classes that share by deficit round robin (Shreedhar and Varghese, "Efficient fair
@@ -430,33 +433,32 @@ std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready)
 }
 
 // The first bit leaves now.
-void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet packet) {
+void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[port_index];
   PortState& ps = state.ports[port_index];
-  const std::int64_t wire = wire_of(packet);
-  const std::int64_t busy = serialization(port, packet);
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
-    if (state.services.telemetry) record_hop(port_index, packet, now);
+    if (state.services.telemetry) [[unlikely]]
+      record_hop(port_index, packet, now);
   }
   ++port.packets;
   ClassQueue& queue = state.queue_of(port_index, packet.lane);
   ++queue.packets;
-  queue.frame_bytes += wire - parameters_.wire_overhead.count();
-  port.free_at = now + busy;
-  port.busy += busy;
-  port.peak_backlog = std::max(port.peak_backlog, busy);
-  ps.wire_bytes += wire;
+  queue.frame_bytes += size.wire - wire_overhead_;
+  port.free_at = now + size.busy;
+  port.busy += size.busy;
+  port.peak_backlog = std::max(port.peak_backlog, size.busy);
+  ps.wire_bytes += size.wire;
   if (port.tapped) [[unlikely]]
     for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(now), packet);
-  const std::int64_t arrival = now + (ps.header_time > 0 ? std::min(busy, ps.header_time) : busy) + port.after;
-  if (has_faults_ && link_loses(port_index, now, now + busy, wire)) {
+  const std::int64_t until_known = ps.header_time > 0 ? std::min(size.busy, ps.header_time) : size.busy;
+  if (has_faults_ && link_loses(port_index, now, port.free_at, size.wire)) [[unlikely]] {
     ++ps.lost;
-    ps.lost_data += packet.kind == PacketKind::data ? 1 : 0;
     return forget(packet);
   }
+  const std::int64_t arrival = now + until_known + port.after;
   if ((port.peer_port & OutputPort::remote) == 0)
     push_local(port.peer_port, packet, arrival, port.peer_node);
   else

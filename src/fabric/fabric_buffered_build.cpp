@@ -93,7 +93,6 @@ void Fabric::build_buffered() {
   buffered_ = std::make_unique<BufferedState>();
   BufferedState& state = *buffered_;
   const SwitchParameters& fabric = parameters_.fabric;
-  const ClusterGraph& graph = topology_.graph;
   state.largest_frame = (parameters_.mtu + parameters_.header).count();
   state.plan = plan_classes(fabric, routing_.lanes(), Bytes(state.largest_frame));
   state.services = parameters_.congestion_control->services();
@@ -103,6 +102,9 @@ void Fabric::build_buffered() {
   state.pauses = fabric.flow_control == FlowControl::pfc;
   state.credits = fabric.flow_control == FlowControl::credit;
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
+  state.finite = state.limited || fabric.buffer.queue;
+  state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
+  state_spreads_ = fabric.load_balancing == LoadBalancing::spray || fabric.load_balancing == LoadBalancing::reps;
   routes_one_by_one_ = routing_.per_packet() || fabric.load_balancing == LoadBalancing::flowlet ||
                        fabric.load_balancing == LoadBalancing::adaptive;
   if (routes_one_by_one_) state.flowlets.resize(nodes_.size());
@@ -121,7 +123,6 @@ void Fabric::build_buffered() {
     ++at;
   }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
-  (void)graph;
   build_faults();
 }
 
@@ -135,6 +136,7 @@ void Fabric::settle_port(std::uint32_t index) {
   const bool to_switch = !graph.is_host(end.peer);
   const LinkTimes out = link_times(directed(end.link, end.direction));
   const LinkTimes in = link_times(directed(end.link, 1U - end.direction));
+  ps.of_host = node.host != no_slot;
   ps.propagation = out.delay.ps();
   ps.in_rate = in.rate.bps();
   ps.in_after = in.delay.ps() + (node.host == no_slot ? parameters_.switch_latency.ps() : 0);
@@ -192,6 +194,8 @@ void Fabric::build_marking() {
   BufferedState& state = *buffered_;
   const EcnParameters& ecn = parameters_.fabric.ecn;
   state.marking.resize(outputs_.size());
+  marks_at_departure_ = ecn.at_departure;
+  marks_at_arrival_ = !ecn.at_departure;
   for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
     const EcnMarking usual = parameters_.congestion_control->default_marking(Bandwidth::from_bps(outputs_[p].rate_bps),
                                                                              longest_round_trip());

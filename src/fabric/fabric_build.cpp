@@ -18,7 +18,8 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
       mtu_(parameters.mtu.count()),
       window_(parameters.acks ? parameters.window.count() : INT64_MAX),
       data_overhead_(parameters.data_overhead().count()),
-      control_wire_(parameters.control_wire().count()) {
+      control_wire_(parameters.control_wire().count()),
+      wire_overhead_(parameters.wire_overhead.count()) {
   WEFT_EXPECT(topology.graph.host_count() <= Packet::most_hosts, "{} hosts, packets can address {}",
               topology.graph.host_count(), Packet::most_hosts);
   build_nodes(partition, process);

@@ -166,8 +166,7 @@ void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet 
   OutputPort& port = outputs_[port_index];
   PortState& ps = buffered_->ports[port_index];
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
-  const std::int64_t wire = wire_of(frame);
-  const std::int64_t busy = serialization(port, frame);
+  const auto [wire, busy] = wire_time(port, frame);
   port.free_at = now + busy;
   port.busy += busy;
   ps.wire_bytes += wire;

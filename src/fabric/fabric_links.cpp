@@ -118,7 +118,7 @@ Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, T
   const std::int64_t now = at.ps();
   const std::uint32_t index = local_port(node, port_number);
   OutputPort& port = outputs_[index];
-  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now);
+  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, buffered_ ? queued_bytes(index) : 0);
   const std::int64_t serialization = serialization_time(wire, Bandwidth::from_bps(port.rate_bps)).ps();
   const std::int64_t start = std::max(now, port.free_at);
   port.free_at = start + serialization;

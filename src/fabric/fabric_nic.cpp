@@ -74,12 +74,12 @@ bool Fabric::nic_send(const Node& node, std::uint32_t port_index, std::int64_t n
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
   const PortState& ps = state.ports[port_index];
   if (nic.has_urgent() && (ps.blocked >> state.plan.control & 1U) == 0) {
-    const Packet packet = nic.urgent[nic.urgent_head++];
+    Packet packet = nic.urgent[nic.urgent_head++];
     if (!nic.has_urgent()) {
       nic.urgent.clear();
       nic.urgent_head = 0;
     }
-    launch(port_index, now, packet);
+    launch(port_index, now, packet, wire_time(port, packet));
     return true;
   }
   while (nic.has_ready()) {
@@ -121,7 +121,7 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   connection.last_wire = wire;
   connection.sent_bytes += wire;
   pace(connection);
-  launch(port_index, now, packet);
+  launch(port_index, now, packet, wire_time(outputs_[port_index], packet));
   nic_watch(node, connection);
   if (connection.sent_bytes >= connection.allowance.next_bytes) {
     connection.allowance = connection.control->on_bytes_sent({now, connection.sent_bytes});
@@ -157,11 +157,12 @@ void Fabric::pace(Connection& connection) {
 void Fabric::nic_obey(const Node& node, Connection& connection, std::int64_t now) {
   limit_window(connection);
   pace(connection);
-  const std::int64_t timer = connection.allowance.next_timer;
+  // A timer that ran out while the connection was idle is due at once.
+  const std::int64_t timer = std::max(connection.allowance.next_timer, now);
   if (timer != Allowance::never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
     add_event(local_of_[node.id],
-              {std::max(timer, now), connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
+              {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
   }
   nic_list(node, connection, now);
 }
