@@ -27,14 +27,28 @@ struct Case {
 };
 
 // Random permutation, 4 KiB packets, an ACK per packet, ECMP, counters on.
-std::string permutation_text(unsigned k, std::uint64_t bytes_per_host) {
+std::string permutation_text(unsigned k, std::uint64_t bytes_per_host, const std::string& network = "") {
   return fmt::format(
       "topology: {{kind: fat_tree, k: {}, link_rate: 400 Gb/s, link_delay: 500 ns}}\n"
-      "network: {{mtu: 4096 B, window: 256 KiB}}\n"
+      "network: {{mtu: 4096 B, window: 256 KiB{}}}\n"
       "workload: {{kind: traffic, pattern: permutation, size: {} B}}\n"
       "simulation: {{seed: 1}}\n",
-      k, bytes_per_host);
+      k, network, bytes_per_host);
 }
+
+/// Mechanisms on the permutation of 128 hosts, each measured against the model that needs none of them.
+struct Mechanism {
+  const char* name;
+  const char* network;
+};
+constexpr Mechanism mechanisms[] = {
+    {"queues", ", queues: output"},
+    {"spray", ", load_balancing: spray"},
+    {"pfc", ", flow_control: pfc, buffer: {size: 32 MiB}"},
+    {"pfc_ecn_dcqcn", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: dcqcn"},
+    {"pfc_hpcc", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: hpcc"},
+    {"credit", ", flow_control: credit"},
+};
 
 // 1,024 ranks in a ring that visits the hosts in order; `bytes` per rank.
 std::string all_reduce_text(std::uint64_t bytes) {
@@ -99,6 +113,9 @@ Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
                    {"weft_over_ns3_stack", cost("permutation", 128, "ns3-stack") / weft},
                    {"cost_1024_hosts_over_128", cost("permutation", 1024, "weft") / weft},
                    {"cost_8192_hosts_over_128", cost("permutation", 8192, "weft") / weft}};
+  for (const Mechanism& mechanism : mechanisms)
+    ratios.emplace_back(fmt::format("cost_{}_over_committed", mechanism.name),
+                        cost(mechanism.name, 128, "weft") / weft);
   if (mpi_ranks > 1)
     for (const char* name : {"permutation", "all_reduce"})
       ratios.emplace_back(fmt::format("speedup_{}_1024_hosts", name),
@@ -152,6 +169,9 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
     run_weft("warm-up", permutation_text(8, 256 << 10), alone, EngineChoice::weft);
     cases.push_back(run_weft("permutation", permutation_text(8, unit * (1 << 20)), alone, EngineChoice::weft));
     cases.push_back(run_weft("permutation", permutation_text(8, unit * (512 << 10)), alone, EngineChoice::ns3_default));
+    for (const Mechanism& mechanism : mechanisms)
+      cases.push_back(run_weft(mechanism.name, permutation_text(8, unit * (512 << 10), mechanism.network), alone,
+                               EngineChoice::weft));
     cases.push_back(run_ns3_stack(8, unit * (32 << 10)));
     cases.push_back(run_weft("permutation", permutation_text(16, unit * (256 << 10)), alone, EngineChoice::weft));
     cases.push_back(run_weft("permutation", permutation_text(32, unit * (64 << 10)), alone, EngineChoice::weft));

@@ -40,15 +40,19 @@ struct ClassPlan {
   bool is_data(std::uint32_t lane) const { return lane - data < data_lanes; }
 };
 
-/// One class at one port: the output queue, and the counters of both directions.
-struct ClassQueue {
+/// One class at one port: the output queue, and the counters of both directions. What each packet touches comes first,
+/// in a cache line of its own.
+struct alignas(64) ClassQueue {
   BlockQueue<QueuedPacket, queue_block> queue;
   std::int64_t bytes = 0;  ///< frames that wait
   std::int64_t peak = 0;
+  std::uint64_t packets = 0;  ///< sent
+  std::int64_t frame_bytes = 0;
   std::int64_t deficit = 0;  ///< of deficit round robin
   // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
   std::uint32_t sent = 0;
   std::uint32_t granted = 0;
+
   // Receiving side: up to where this end has room.
   std::uint32_t room = 0;
   std::int64_t paused_until = 0;   ///< as the last pause frame said
@@ -60,32 +64,30 @@ struct ClassQueue {
   std::int64_t stopped = 0;
   std::uint32_t pauses_received = 0;
   std::uint32_t pauses_sent = 0;
-  std::uint64_t packets = 0;  ///< sent
-  std::int64_t frame_bytes = 0;
   std::uint64_t marked = 0;   ///< ECN
   std::uint64_t dropped = 0;  ///< did not find room on their way to this queue
   std::uint64_t trimmed = 0;
 };
 
-/// What the classes of a port share.
-struct PortState {
+/// What the classes of a port share. The same order as above.
+struct alignas(64) PortState {
   static constexpr std::int64_t never = INT64_MAX;
 
   std::uint32_t occupied = 0;     ///< classes with packets in their queue
   std::uint32_t blocked = 0;      ///< classes that the other end has stopped, or has no room for
-  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
   std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
   std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
-  std::uint32_t round = 0;        ///< class whose turn it is
+  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
+  std::uint16_t round = 0;        ///< class whose turn it is
   bool of_host = false;
   std::int64_t event_at = never;  ///< the event that looks at this port next
   std::int64_t queue_ps = 0;      ///< serialisation of all that waits
   std::int64_t wire_bytes = 0;    ///< sent, link-control frames included
+  std::int64_t header_time = 0;   ///< of cut-through: until a switch at the other end knows where a packet goes
+  std::uint64_t lost = 0;         ///< packets that the link has lost
+
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   std::int64_t link_frame_bytes = 0;
-  std::uint64_t lost = 0;  ///< packets that the link has lost
-  std::uint64_t lost_data = 0;
-  std::int64_t header_time = 0;  ///< of cut-through: until a switch at the other end knows where a packet goes
   std::int64_t in_rate = 0;      ///< of the other direction, bit/s
   std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
   std::int64_t propagation = 0;  ///< ps towards the other end

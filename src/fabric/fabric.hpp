@@ -305,7 +305,7 @@ class Fabric final : public DataPath {
   std::int64_t queued_bytes(std::uint32_t port) const;
   std::int64_t port_load(std::uint32_t port, std::int64_t now) const;
   void switch_receive(const Node& node, const Arrival& came, std::uint16_t route);
-  void enqueue(const Node& node, std::uint32_t out, Packet packet, std::uint32_t in_port, std::uint8_t in_lane,
+  void enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                std::int64_t now);
   bool find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                  std::int64_t now, std::int64_t frame);
@@ -439,6 +439,7 @@ class Fabric final : public DataPath {
   Drive drive_;
   std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
   bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
+  bool first_event_spent_ = false;           ///< of the running node: its place in the heap is free
   bool marks_at_arrival_ = false;
   bool marks_at_departure_ = false;
   bool state_spreads_ = false;  ///< packets of a connection are routed by more than the connection

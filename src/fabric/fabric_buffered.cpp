@@ -16,15 +16,37 @@ double uniform(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
   return static_cast<double>(mix64(mix64(seed ^ mix64(link + 1)) + count) >> 11) * 0x1p-53;
 }
 
+// Puts `event` in the place of the first of a heap.
+void sink_first(std::vector<NodeEvent>& heap, const NodeEvent& event) {
+  const std::size_t size = heap.size();
+  std::size_t at = 0;
+  while (true) {
+    std::size_t child = 2 * at + 1;
+    if (child >= size) break;
+    if (child + 1 < size && heap[child] > heap[child + 1]) ++child;
+    if (!(event > heap[child])) break;
+    heap[at] = heap[child];
+    at = child;
+  }
+  heap[at] = event;
+}
+
 }  // namespace
 
 // Events of nodes ----------------------------------------------------------------------------------------------------
 
 void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
   auto& heap = buffered_->events[local];
+  if (local == running_node_) {  // looked at when the node is done
+    if (first_event_spent_) {
+      first_event_spent_ = false;
+      return sink_first(heap, event);
+    }
+    heap.push_back(event);
+    return std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  }
   heap.push_back(event);
   std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  if (local == running_node_) return;  // looked at when the node is done
   if (drive_ == Drive::ns3_events)
     schedule_arrival(local, event.time);
   else
@@ -56,10 +78,15 @@ void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
     } else if (timer == now) {
       fire_timer(node, host_states_[node.host]);
     } else {
-      std::pop_heap(events.begin(), events.end(), std::greater<>());
-      const NodeEvent happens = events.back();
-      events.pop_back();
+      // What happens mostly leads to one later event, which then takes its place in the heap.
+      const NodeEvent happens = events.front();
+      first_event_spent_ = true;
       happened = handle_event(local, happens);
+      if (first_event_spent_) {
+        first_event_spent_ = false;
+        std::pop_heap(events.begin(), events.end(), std::greater<>());
+        events.pop_back();
+      }
     }
     if (!happened) continue;
     now_ = std::max(now_, now);
@@ -201,7 +228,7 @@ void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t
   enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
 }
 
-void Fabric::enqueue(const Node& node, std::uint32_t out, Packet packet, std::uint32_t in_port, std::uint8_t in_lane,
+void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                      std::int64_t now) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[out];
@@ -423,7 +450,7 @@ std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready)
       const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
       if (queue.deficit >= frame) {
         queue.deficit -= frame;
-        ps.round = lane;
+        ps.round = static_cast<std::uint16_t>(lane);
         return lane;
       }
     }

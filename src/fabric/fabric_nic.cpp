@@ -161,8 +161,7 @@ void Fabric::nic_obey(const Node& node, Connection& connection, std::int64_t now
   const std::int64_t timer = std::max(connection.allowance.next_timer, now);
   if (timer != Allowance::never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
-    add_event(local_of_[node.id],
-              {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
+    add_event(local_of_[node.id], {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
   }
   nic_list(node, connection, now);
 }

@@ -176,8 +176,7 @@ std::vector<PortSample> Fabric::take_samples(Time end) {
 
 std::vector<PortSample> Fabric::take_closed_samples(Time now) {
   for (std::uint32_t p = 0; p < outputs_.size(); ++p)
-    if (now.ps() >= outputs_[p].next_sample)
-      flush_samples(outputs_[p], now.ps(), buffered_ ? queued_bytes(p) : 0);
+    if (now.ps() >= outputs_[p].next_sample) flush_samples(outputs_[p], now.ps(), buffered_ ? queued_bytes(p) : 0);
   return std::exchange(samples_, {});
 }
 
