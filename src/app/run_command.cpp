@@ -94,6 +94,21 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   }
 }
 
+// Where congestion was worst, for a first look.
+std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
+  constexpr std::size_t most = 3;
+  const ClusterGraph& graph = experiment.topology->graph;
+  const double time = std::max(1.0, static_cast<double>(facts.simulated.ps()));
+  std::vector<HotLinkLine> lines;
+  for (const HotLink& hot : simulation.fabric().hot_links(simulation.group(), most)) {
+    const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
+    const unsigned way = hot.directed_link % 2;
+    lines.push_back({graph.name(link.ends[way]), graph.name(link.ends[1 - way]),
+                     static_cast<double>(hot.busy_ps) / time, hot.queue_byte_ps / time, hot.peak_queue_bytes});
+  }
+  return lines;
+}
+
 // Runs, records and sums up; nothing if operations were left undone, which it has reported.
 std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, const Experiment& experiment,
                                 const std::string& output) {
@@ -146,6 +161,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.partition = simulation.partition();
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.fabric().lookahead();
   summary.inner_window = simulation.fabric().inner_window();
+  summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.fabric().memory_bytes());
   return summary;
 }

@@ -139,6 +139,13 @@ std::string summary_json(const Summary& summary) {
                       {"packet_hops_per_window", summary.facts.hops_per_window()},
                       {"wait_seconds", summary.facts.wait_seconds},
                       {"parallelism", summary.facts.parallelism()}};
+  json["hot_links"] = nlohmann::ordered_json::array();
+  for (const HotLinkLine& link : summary.hot_links)
+    json["hot_links"].push_back({{"from", link.from},
+                                 {"to", link.to},
+                                 {"utilization", link.utilization},
+                                 {"mean_queue_bytes", link.mean_queue},
+                                 {"peak_queue_bytes", link.peak_queue}});
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["collective_count"] = summary.collective_count;
   json["collectives"] = nlohmann::ordered_json::array();
@@ -164,6 +171,13 @@ std::string summary_table(const Summary& summary) {
                                summary.facts.congestion.dropped + summary.facts.congestion.lost));
   if (const std::string congestion = congestion_text(summary.facts.congestion); !congestion.empty())
     line("congestion", congestion);
+  for (std::size_t i = 0; i < summary.hot_links.size(); ++i) {
+    const HotLinkLine& link = summary.hot_links[i];
+    line(i == 0 ? "longest queues" : "",
+         fmt::format("{} -> {}: {} on average, {} at most; busy {:.0f} %", link.from, link.to,
+                     in_unit(link.mean_queue, "B"), in_unit(static_cast<double>(link.peak_queue), "B"),
+                     100 * link.utilization));
+  }
   std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
   if (summary.mpi_ranks > 1)
     processes += fmt::format(", {} partition, {} links cut, lookahead {}, {:.0f} % waiting", summary.partition.method,

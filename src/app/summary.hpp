@@ -12,6 +12,15 @@
 
 namespace weft {
 
+/// A link for which packets have waited.
+struct HotLinkLine {
+  std::string from;
+  std::string to;
+  double utilization = 0;  ///< busy time / simulated time
+  double mean_queue = 0;   ///< bytes, over the simulated time
+  std::int64_t peak_queue = 0;
+};
+
 struct Summary {
   std::string experiment;
   std::string engine;
@@ -24,7 +33,8 @@ struct Summary {
   std::string output;
   Partition partition;  ///< without owners
   Time inner_window;
-  std::uint64_t memory_bytes = 0;  ///< of the fabric on all processes
+  std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
+  std::vector<HotLinkLine> hot_links;  ///< the hottest first
   std::vector<CollectiveResult> collectives;
   std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
 };

@@ -115,6 +115,15 @@ struct CongestionTotals {
   std::uint64_t out_of_order = 0;
 };
 
+/// Where packets have waited. Plain data: it travels between processes.
+struct HotLink {
+  std::uint32_t directed_link = 0;
+  std::uint32_t unused = 0;
+  std::int64_t busy_ps = 0;
+  std::int64_t peak_queue_bytes = 0;
+  double queue_byte_ps = 0;  ///< integral over time of the bytes that waited
+};
+
 /// What a port did within one sampling interval; intervals in which it was idle have none.
 struct PortSample {
   std::uint32_t directed_link = 0;
@@ -211,6 +220,8 @@ class Fabric final : public DataPath {
   std::uint64_t inner_windows() const { return inner_windows_; }
   Time inner_window() const { return Time::from_ps(window_length_); }
   std::vector<LinkCounters> link_counters() const;
+  /// The `most` links for which packets have waited most, over all processes; the same on each. Collective.
+  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most) const;
   /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that
   /// have not ended.
   std::vector<LinkClassCounters> class_counters(Time end) const;

@@ -57,6 +57,36 @@ std::vector<LinkCounters> Fabric::link_counters() const {
   return result;
 }
 
+std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most) const {
+  std::vector<HotLink> links;
+  // Links differ, so the order is complete.
+  const auto before = [](const HotLink& a, const HotLink& b) {
+    return a.queue_byte_ps != b.queue_byte_ps ? a.queue_byte_ps > b.queue_byte_ps : a.directed_link < b.directed_link;
+  };
+  const auto keep_hottest = [&] {
+    const std::size_t count = std::min(most, links.size());
+    std::partial_sort(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(count), links.end(), before);
+    links.resize(count);
+  };
+  for (const OutputPort& port : outputs_) {
+    if (port.waited == 0) continue;
+    const auto peak =
+        static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
+    links.push_back({port.directed_link, 0, port.busy, peak, static_cast<double>(port.waited)});
+    if (links.size() >= 4 * most + 64) keep_hottest();
+  }
+  keep_hottest();
+  std::vector<std::byte> batch(links.size() * sizeof(HotLink));
+  if (!links.empty()) std::memcpy(batch.data(), links.data(), batch.size());
+  for (const auto& other : group.gather(batch)) {
+    const std::size_t count = other.size() / sizeof(HotLink);
+    links.resize(links.size() + count);
+    if (count > 0) std::memcpy(&links[links.size() - count], other.data(), other.size());
+  }
+  keep_hottest();
+  return links;
+}
+
 CongestionTotals Fabric::congestion() const {
   CongestionTotals totals;
   if (!buffered_) return totals;
