@@ -419,6 +419,7 @@ class Fabric final : public DataPath {
 
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);
+  void fetch_next_nodes(std::size_t left, std::int64_t window_end) const;
   std::uint32_t telemetry_of(const Packet& packet) const;
 
   // fabric_host.cpp

@@ -34,6 +34,16 @@ Value take(std::span<const std::byte> batch, std::size_t& at) {
   return value;
 }
 
+// Nodes of a window that stay in the processor's cache, roughly, until they are visited in the next one.
+constexpr std::size_t nodes_in_cache = 1024;
+
+// Asks for memory that will be read soon.
+void fetch(const void* begin, const void* end) {
+  constexpr std::uintptr_t line = 64;
+  for (auto at = reinterpret_cast<std::uintptr_t>(begin); at < reinterpret_cast<std::uintptr_t>(end); at += line)
+    __builtin_prefetch(reinterpret_cast<const void*>(at));
+}
+
 bool carries_descriptor(const Packet& packet) {
   return packet.kind == PacketKind::data && (packet.flags & packet_last) != 0;
 }
@@ -70,7 +80,10 @@ void Fabric::run_windows_until(std::int64_t end) {
     calendar_.take(window, current_nodes_);
     ++inner_windows_;
     std::uint64_t busiest = 0;
-    for (const std::uint32_t local : current_nodes_) {
+    // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
+    for (std::size_t left = current_nodes_.size(); left-- > 0;) {
+      if (current_nodes_.size() > nodes_in_cache) fetch_next_nodes(left, window_end);
+      const std::uint32_t local = current_nodes_[left];
       const std::uint64_t events = events_;
       run_node(local, window_end);
       busiest = std::max(busiest, events_ - events);
@@ -79,6 +92,26 @@ void Fabric::run_windows_until(std::int64_t end) {
     }
     critical_events_ += busiest;
     if (window_end == end) return;
+  }
+}
+
+// Of the node after the next one its queues and host, of the next one, whose queues are here by now, its ports and the
+// first packets: a large machine's state comes from memory once per window, and nodes take long enough to hide that.
+void Fabric::fetch_next_nodes(std::size_t left, std::int64_t window_end) const {
+  if (left >= 2) {
+    const Node& node = nodes_[current_nodes_[left - 2]];
+    fetch(&inputs_[node.first_port], inputs_.data() + node.first_port + node.ports);
+    fetch(&heads_[node.first_port], heads_.data() + node.first_port + node.ports);
+    if (node.host != no_slot) fetch(&host_states_[node.host], host_states_.data() + node.host + 1);
+  }
+  if (left >= 1) {
+    const Node& node = nodes_[current_nodes_[left - 1]];
+    fetch(&outputs_[node.first_port], outputs_.data() + node.first_port + node.ports);
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+      if (heads_[p] >= window_end) continue;
+      const Packet* packet = &inputs_[p].front();
+      fetch(packet, PacketBlock::end_of(packet));
+    }
   }
 }
 

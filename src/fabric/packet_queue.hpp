@@ -31,6 +31,10 @@ struct alignas(Size) Block {
   static Block* before(Entry* end) {
     return reinterpret_cast<Block*>((reinterpret_cast<std::uintptr_t>(end) - 1) & ~(size - 1));
   }
+  /// The end of the block in which an entry stands.
+  static const void* end_of(const Entry* entry) {
+    return reinterpret_cast<const void*>((reinterpret_cast<std::uintptr_t>(entry) | (size - 1)) + 1);
+  }
   static bool is_end(const Entry* entry) { return (reinterpret_cast<std::uintptr_t>(entry) & (size - 1)) == 0; }
 };
 
