@@ -23,6 +23,10 @@ MPI_SETTINGS = {
     "OMPI_MCA_ess_singleton_isolated": "1",  # a program alone needs no daemon: half of a second saved per run
 }
 
+TABLES = (
+    "messages", "collectives", "links", "link_classes", "links_series", "queue_pairs", "receivers", "ranks", "operations"
+)  # fmt: skip
+
 
 @dataclasses.dataclass
 class Row:
@@ -50,7 +54,7 @@ class Run:
         self.summary = summary
         self.tables = {}
         with h5py.File(path, "r") as file:
-            for name in ("messages", "collectives", "links", "links_series", "ranks", "operations"):
+            for name in TABLES:
                 if name in file:
                     self.tables[name] = {
                         column: data.asstr()[:] if h5py.check_string_dtype(data.dtype) else data[:]
