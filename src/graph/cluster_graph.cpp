@@ -6,14 +6,14 @@
 
 namespace weft {
 
-NodeId ClusterGraph::add_host(std::uint32_t group) {
+NodeId ClusterGraph::add_host(std::uint32_t group, std::uint32_t block) {
   WEFT_EXPECT(hosts_ == node_count(), "host {} added after {} switches", hosts_, switch_count());
   ++hosts_;
-  return add_node({NodeKind::host, 0, group});
+  return add_node({NodeKind::host, 0, group, block});
 }
 
-NodeId ClusterGraph::add_switch(std::uint8_t tier, std::uint32_t group) {
-  return add_node({NodeKind::network_switch, tier, group});
+NodeId ClusterGraph::add_switch(std::uint8_t tier, std::uint32_t group, std::uint32_t block) {
+  return add_node({NodeKind::network_switch, tier, group, block});
 }
 
 NodeId ClusterGraph::add_node(const NodeProperties& properties) {

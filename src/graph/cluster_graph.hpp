@@ -19,11 +19,14 @@ enum class NodeKind : std::uint8_t { host, network_switch };
 
 /// `group` of nodes that belong to no group (core switches).
 constexpr std::uint32_t no_group = 0xffffffffU;
+/// `block` of nodes that may be simulated by any MPI rank.
+constexpr std::uint32_t no_block = 0xffffffffU;
 
 struct NodeProperties {
   NodeKind kind = NodeKind::host;
   std::uint8_t tier = 0;           ///< 0 hosts, 1 edge, 2 aggregation, 3 core
   std::uint32_t group = no_group;  ///< pod, dragonfly group, slab: what a structured partition keeps together
+  std::uint32_t block = no_block;  ///< a server: its short links are never cut
 };
 
 struct LinkProperties {
@@ -53,8 +56,9 @@ class ClusterGraph {
   /// A node has at most so many ports (port numbers are 16 bit).
   static constexpr std::uint32_t most_ports = 65535;
 
-  NodeId add_host(std::uint32_t group = no_group);  ///< all hosts before the first switch
-  NodeId add_switch(std::uint8_t tier, std::uint32_t group = no_group);
+  NodeId add_host(std::uint32_t group = no_group,
+                  std::uint32_t block = no_block);  ///< all hosts before the first switch
+  NodeId add_switch(std::uint8_t tier, std::uint32_t group = no_group, std::uint32_t block = no_block);
   /// Two different nodes with a free port each. Parallel links are allowed.
   LinkId add_link(NodeId a, NodeId b, Bandwidth rate, Time delay);
   /// The same between given ports, which must be free. In the end the ports of a node are to be 0, 1, ... without gaps

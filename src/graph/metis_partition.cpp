@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -23,16 +24,29 @@ struct MetisGraph {
   std::vector<idx_t> vertex_weight;
 };
 
-/// Vertex of each node. With `keep_hosts` a host shares the vertex of its switch (which is then one per switch).
-std::vector<std::uint32_t> vertices_of_nodes(const ClusterGraph& graph, bool keep_hosts) {
-  std::vector<std::uint32_t> vertex(graph.node_count());
-  std::iota(vertex.begin(), vertex.end(), 0U);
-  if (!keep_hosts) return vertex;
+/// Vertex of each node: the nodes of a block share one, and with `keep_hosts` a host shares that of its switch.
+struct Vertices {
+  std::vector<std::uint32_t> of_node;
+  std::uint32_t count = 0;
+};
+
+Vertices vertices_of_nodes(const ClusterGraph& graph, bool keep_hosts) {
+  Vertices vertices;
+  vertices.of_node.assign(graph.node_count(), 0);
+  std::map<std::uint32_t, std::uint32_t> of_block;
+  const auto number = [&](std::uint32_t node) {
+    const std::uint32_t block = graph.node(NodeId(node)).block;
+    if (block == no_block) return vertices.count++;
+    const auto [place, is_new] = of_block.emplace(block, vertices.count);
+    if (is_new) ++vertices.count;
+    return place->second;
+  };
   const std::uint32_t hosts = graph.host_count();
-  for (std::uint32_t node = hosts; node < graph.node_count(); ++node) vertex[node] = node - hosts;
-  for (std::uint32_t host = 0; host < hosts; ++host)
-    vertex[host] = vertex[graph.ports(NodeId(host)).front().peer.value()];
-  return vertex;
+  for (std::uint32_t node = keep_hosts ? hosts : 0; node < graph.node_count(); ++node)
+    vertices.of_node[node] = number(node);
+  for (std::uint32_t host = 0; keep_hosts && host < hosts; ++host)
+    vertices.of_node[host] = vertices.of_node[graph.ports(NodeId(host)).front().peer.value()];
+  return vertices;
 }
 
 /// The weight of an edge is the sum of those of its parallel links.
@@ -109,9 +123,10 @@ std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uin
 }  // namespace
 
 std::vector<std::uint16_t> metis_partition(const ClusterGraph& graph, std::uint32_t parts) {
-  const bool keep_hosts = graph.switch_count() >= parts;
-  const std::uint32_t vertices = keep_hosts ? graph.switch_count() : graph.node_count();
-  const std::vector<std::uint32_t> vertex = vertices_of_nodes(graph, keep_hosts);
+  Vertices contracted = vertices_of_nodes(graph, graph.switch_count() > 0);
+  if (contracted.count < parts) contracted = vertices_of_nodes(graph, false);
+  const std::vector<std::uint32_t>& vertex = contracted.of_node;
+  const std::uint32_t vertices = contracted.count;
   std::vector<idx_t> part(vertices);
   if (parts >= vertices) {
     std::iota(part.begin(), part.end(), idx_t{0});  // METIS wants fewer parts than vertices

@@ -48,26 +48,31 @@ std::map<std::uint32_t, std::uint32_t> group_order(const ClusterGraph& graph) {
   return order;
 }
 
-/// Whole groups in contiguous blocks; ungrouped nodes likewise, on their own. Without groups this is blocks of all
-/// nodes.
+/// Whole groups in contiguous blocks; ungrouped nodes likewise, on their own, servers whole. Without groups this is
+/// blocks of all nodes.
 Owners by_groups(const ClusterGraph& graph, std::uint32_t parts) {
   const auto order = group_order(graph);
   std::vector<std::uint64_t> group_weights(order.size(), 0);
   std::vector<std::uint64_t> loose_weights;
+  std::vector<std::uint32_t> loose(graph.node_count(), 0);
+  std::map<std::uint32_t, std::uint32_t> loose_of_block;
   for (std::uint32_t node = 0; node < graph.node_count(); ++node) {
-    const std::uint32_t group = graph.node(NodeId(node)).group;
-    if (group == no_group)
-      loose_weights.push_back(weight(graph, node));
-    else
-      group_weights[order.at(group)] += weight(graph, node);
+    const NodeProperties& properties = graph.node(NodeId(node));
+    if (properties.group != no_group) {
+      group_weights[order.at(properties.group)] += weight(graph, node);
+      continue;
+    }
+    const auto next = static_cast<std::uint32_t>(loose_weights.size());
+    loose[node] = properties.block == no_block ? next : loose_of_block.emplace(properties.block, next).first->second;
+    if (loose[node] == next) loose_weights.push_back(0);
+    loose_weights[loose[node]] += weight(graph, node);
   }
   const Owners of_group = contiguous_blocks(group_weights, parts);
   const Owners of_loose = contiguous_blocks(loose_weights, parts);
   Owners owners(graph.node_count());
-  std::size_t loose = 0;
   for (std::uint32_t node = 0; node < graph.node_count(); ++node) {
     const std::uint32_t group = graph.node(NodeId(node)).group;
-    owners[node] = group == no_group ? of_loose[loose++] : of_group[order.at(group)];
+    owners[node] = group == no_group ? of_loose[loose[node]] : of_group[order.at(group)];
   }
   return owners;
 }
@@ -79,16 +84,13 @@ Owners at_random(const ClusterGraph& graph, std::uint32_t parts, std::uint64_t s
   return owners;
 }
 
-std::string resolve_method(const ClusterGraph& graph, std::uint32_t parts, const std::string& method) {
+std::string resolve_method(const std::string& method) {
   const std::vector<std::string> known = {"auto", "groups", "metis", "pods", "random"};
   if (std::find(known.begin(), known.end(), method) == known.end()) {
     throw InputError(SourceLine{}, fmt::format("unknown partition method '{}'{}; known: {}", method,
                                                did_you_mean(method, known), boost::algorithm::join(known, ", ")));
   }
-  if (method == "pods") return "groups";
-  if (method != "auto") return method;
-  const std::size_t groups = group_order(graph).size();
-  return groups > 0 && groups % parts == 0 ? "groups" : "metis";
+  return method == "pods" ? "groups" : method;
 }
 
 void describe_cut(const ClusterGraph& graph, Bytes least_frame, Partition& partition) {
@@ -105,6 +107,34 @@ void describe_cut(const ClusterGraph& graph, Bytes least_frame, Partition& parti
   if (total > 0) partition.balance = static_cast<double>(heaviest) * partition.parts / static_cast<double>(total);
 }
 
+Partition partition_by(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes least_frame,
+                       std::uint64_t seed) {
+  const ClusterGraph& graph = topology.graph;
+  Partition partition;
+  partition.method = method;
+  partition.parts = parts;
+  if (parts == 1)
+    partition.owner.assign(graph.node_count(), 0);
+  else if (method == "groups")
+    partition.owner = by_groups(graph, parts);
+  else if (method == "metis")
+    partition.owner = metis_partition(graph, parts);
+  else
+    partition.owner = at_random(graph, parts, seed);
+  describe_cut(graph, least_frame, partition);
+  return partition;
+}
+
+/// Time of a window relative to perfect sharing: the heaviest part's work, and for each link that is cut the packing
+/// and unpacking of its packets, which take about 0.3 of the work of a port (docs/performance.md). A shorter lookahead
+/// means as many more meetings.
+double estimated_cost(const Topology& topology, const Partition& partition, Time longest) {
+  const double cut = 0.3 * partition.cut_links / std::max(1.0, static_cast<double>(topology.graph.link_count()));
+  constexpr double meeting = 0.02;
+  const double meetings = partition.cut_links == 0 ? 0 : meeting * longest.seconds() / partition.lookahead.seconds();
+  return partition.balance + cut + meetings;
+}
+
 }  // namespace
 
 Partition make_partition(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes least_frame,
@@ -113,20 +143,15 @@ Partition make_partition(const Topology& topology, std::uint32_t parts, const st
   WEFT_EXPECT(parts > 0, "a partition into no parts");
   if (parts > most_parts)
     throw InputError(SourceLine{}, fmt::format("{} MPI ranks; at most {} can take part", parts, most_parts));
-  const ClusterGraph& graph = topology.graph;
-  Partition partition;
-  partition.method = resolve_method(graph, parts, method);
-  partition.parts = parts;
-  if (parts == 1)
-    partition.owner.assign(graph.node_count(), 0);
-  else if (partition.method == "groups")
-    partition.owner = by_groups(graph, parts);
-  else if (partition.method == "metis")
-    partition.owner = metis_partition(graph, parts);
-  else
-    partition.owner = at_random(graph, parts, seed);
-  describe_cut(graph, least_frame, partition);
-  return partition;
+  const std::string resolved = resolve_method(method);
+  if (resolved != "auto") return partition_by(topology, parts, resolved, least_frame, seed);
+  Partition metis = partition_by(topology, parts, "metis", least_frame, seed);
+  if (parts > 1 && group_order(topology.graph).empty()) return metis;
+  Partition groups = partition_by(topology, parts, "groups", least_frame, seed);
+  Time longest;
+  for (const Partition* partition : {&metis, &groups})
+    if (partition->cut_links > 0) longest = std::max(longest, partition->lookahead);
+  return estimated_cost(topology, groups, longest) <= estimated_cost(topology, metis, longest) ? groups : metis;
 }
 
 }  // namespace weft

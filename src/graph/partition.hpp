@@ -22,8 +22,8 @@ struct Partition {
 
 /// `method`: "groups" (alias "pods"; whole groups in contiguous balanced blocks, ungrouped nodes spread evenly; with
 /// more parts than groups some ranks own nothing), "metis" (METIS k-way, fixed seed), "random" (by seed; for tests),
-/// "auto" (groups if the parts divide the number of groups, else metis). Deterministic. `least_frame`: wire bytes of
-/// the smallest packet.
+/// "auto" (groups or metis, whichever has the lower estimated cost: balance, cut and lookahead) Deterministic.
+/// `least_frame`: wire bytes of the smallest packet.
 Partition make_partition(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes least_frame,
                          std::uint64_t seed);
 

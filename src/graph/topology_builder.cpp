@@ -75,11 +75,30 @@ LinkId Topology::connect(std::uint8_t of_class, NodeId a, std::uint32_t port_a, 
   return graph.connect(a, port_a, b, port_b, rate, delay);
 }
 
-Topology build_topology(const Spec& spec) {
+Topology build_part(const Spec& spec) {
   const auto& registry = TopologyRegistry::instance();
   const std::string name = spec.at("kind").one_of(registry.names());
+  // Asked for before the family finishes the map.
+  std::vector<std::pair<const TopologyExtension*, Spec>> wanted;
+  std::vector<std::unique_ptr<TopologyExtension>> extensions;
+  for (const auto& [key, entry] : ExtensionRegistry::instance().entries()) {
+    if (const auto value = spec.find(key)) {
+      extensions.push_back(entry.make());
+      wanted.emplace_back(extensions.back().get(), *value);
+    }
+  }
   Topology topology = registry.find(name)->make()->build(spec);
   topology.kind = name;
+  for (const auto& [extension, value] : wanted) {
+    topology = extension->extend(value, std::move(topology));
+    topology.kind = name;
+  }
+  return topology;
+}
+
+Topology build_topology(const Spec& spec) {
+  Topology topology = build_part(spec);
+  const std::string& name = topology.kind;
   check_size(topology.graph, spec);
   check_hosts(topology.graph, spec);
   check_ports(topology.graph);

@@ -58,6 +58,16 @@ class TopologyBuilder {
 };
 using TopologyRegistry = Registry<TopologyBuilder>;
 
+/// What any machine may have beside its family's parameters: registered under a key of the `topology:` map, and asked
+/// when that key is there.
+class TopologyExtension {
+ public:
+  virtual ~TopologyExtension() = default;
+  /// The machine as the value of its key wants it. Reads and finishes that value. Throws InputError.
+  virtual Topology extend(const Spec& value, Topology machine) const = 0;
+};
+using ExtensionRegistry = Registry<TopologyExtension>;
+
 /// Machines beyond this many nodes are refused before they fill the memory.
 constexpr std::uint32_t most_nodes = 1U << 24;
 
@@ -65,5 +75,7 @@ constexpr std::uint32_t most_nodes = 1U << 24;
 /// delays, at least one host, at most `most_nodes` nodes). `spec` is the `topology:` map. Throws InputError at its
 /// place.
 Topology build_topology(const Spec& spec);
+/// The same without these checks: a part of a machine.
+Topology build_part(const Spec& spec);
 
 }  // namespace weft

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Servers of several accelerators as the endpoints of a network.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph/link_spec.hpp"
+#include "graph/topology_builder.hpp"
+
+namespace weft {
+
+/// What is inside a server. Its nodes are numbered from 0: first the port of each GPU, which is the GPU's own crossbar:
+/// the host that stands for the GPU hangs on it, and it forwards between NVLink and PCIe. Then NVSwitches, PCIe
+/// switches and NICs in any order.
+struct ServerDesign {
+  enum class Wiring : std::uint8_t {
+    packed,  ///< NIC j of server s is the network's endpoint s nics + j
+    rail,    ///< the servers of a pod have NIC 0 on the first leaf, NIC 1 on the second, ...
+  };
+  struct Link {
+    std::uint32_t a;
+    std::uint32_t b;
+    LinkSpec link;
+    std::string link_class;  ///< "nvlink", "pcie", ...
+  };
+  std::uint32_t gpus = 1;
+  std::uint32_t nodes = 1;
+  std::vector<Link> links;                ///< between nodes
+  LinkSpec gpu_link;                      ///< from a GPU to its port
+  std::vector<std::uint32_t> nics;        ///< [NICs] nodes
+  std::vector<std::uint32_t> nic_of_gpu;  ///< [gpus] the NIC that a GPU uses
+  std::uint32_t ports_per_nic = 1;
+  Wiring wiring = Wiring::packed;
+  /// To another server a GPU goes over NVLink to the NIC of the destination's number, and not over its own NIC and
+  /// through the network (PXN: NCCL's graph/paths.cc).
+  bool pxn = false;
+  std::string network_routing;  ///< routing between NICs; empty: the network's own
+
+  std::uint32_t network_ports() const { return static_cast<std::uint32_t>(nics.size()) * ports_per_nic; }
+};
+
+/// Hosts are the GPUs, server by server. Then the nodes of each server, then the switches of the network, whose
+/// endpoints are the ports of the NICs. A NIC's ports to the network are its last ones.
+class ServerShape final : public Shape {
+ public:
+  ServerDesign design;
+  std::uint32_t servers = 1;
+  std::uint32_t rail_length = 1;  ///< servers of a pod, if the wiring is by rails: hosts of a leaf
+  /// Between the NICs; its hosts are their ports. Nothing if there is one server without a network.
+  std::shared_ptr<const Topology> network;
+
+  std::uint32_t hosts() const { return servers * design.gpus; }
+  NodeId node(std::uint32_t server, std::uint32_t inside) const {
+    return NodeId(hosts() + server * design.nodes + inside);
+  }
+  /// The first node that is a switch of the network.
+  std::uint32_t first_switch() const { return hosts() + servers * design.nodes; }
+  /// The network's host that port `port` of NIC `nic` of a server is.
+  std::uint32_t endpoint(std::uint32_t server, std::uint32_t nic, std::uint32_t port) const {
+    const std::uint32_t number = nic * design.ports_per_nic + port;
+    if (design.wiring == ServerDesign::Wiring::packed) return server * design.network_ports() + number;
+    return (server / rail_length * design.network_ports() + number) * rail_length + server % rail_length;
+  }
+};
+
+/// The network with servers in the place of its hosts. Throws InputError at `place` if their numbers do not fit.
+Topology attach_servers(const ServerDesign& design, std::shared_ptr<const Topology> network, const Spec& place);
+
+}  // namespace weft

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The inside of a server as NCCL finds it.
+#pragma once
+
+#include "graph/server_shape.hpp"
+
+namespace weft {
+
+/// Reads the file that NCCL writes to NCCL_TOPO_DUMP_FILE (src/graph/xml.cc): GPUs, PCIe switches, CPUs, NICs and
+/// NVLinks. It tells no delays, which `map` says: nvlink_delay (if there are NVLinks), pcie_delay; and smp_rate,
+/// smp_delay between CPUs if there are several. A GPU uses the NIC with the fewest links between; of several, each gets
+/// its share. Throws InputError with the line.
+ServerDesign read_nccl_server(const Spec& name, const Spec& map);
+
+}  // namespace weft
