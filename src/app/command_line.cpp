@@ -6,6 +6,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
 
@@ -50,6 +51,7 @@ po::options_description topology_options() {
   add("json", po::bool_switch(), "print one JSON object");
   add("export", po::value<std::string>(), "graphml, dot or yaml: write the machine, to standard output or to -o");
   add("output,o", po::value<std::string>(), "FILE for --export");
+  add("routing", po::value<std::string>(), "NAME: routing to examine (default: the machine's own)");
   add("picture", po::value<std::string>(), "FILE.svg or FILE.png: draw the machine");
   add("processes", po::value<std::vector<std::uint32_t>>()->multitoken(),
       "P ...: numbers of MPI processes to partition for (default 2 4 8)");
@@ -121,6 +123,8 @@ void read_topology_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("output") != 0) line.output = values["output"].as<std::string>();
   if (values.count("export") != 0)
     line.export_format = one_of("--export", values["export"].as<std::string>(), {"graphml", "dot", "yaml"});
+  if (values.count("routing") != 0)
+    line.routing = one_of("--routing", values["routing"].as<std::string>(), RoutingRegistry::instance().names());
   if (line.export_format.empty() && !line.output.empty()) refuse("-o is for --export graphml, dot or yaml");
   if (values.count("picture") != 0) {
     line.picture = values["picture"].as<std::string>();

@@ -27,6 +27,7 @@ struct CommandLine {
   std::string json_file;                             ///< bench --json
   bool quick = false;                                ///< bench --quick
   std::string export_format;                         ///< topology --export, or empty
+  std::string routing;                               ///< topology --routing, or empty
   std::string picture;                               ///< topology --picture, or empty
   std::vector<std::uint32_t> processes = {2, 4, 8};  ///< topology --processes
 };

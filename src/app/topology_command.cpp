@@ -56,7 +56,7 @@ int topology_command(const CommandLine& line, ProcessGroup& group) {
       if (!line.json_summary) return;
     }
     if (line.quiet) return;
-    const TopologyReport report = report_topology(topology, line.processes);
+    const TopologyReport report = report_topology(topology, line.processes, line.routing);
     std::cout << (line.json_summary ? to_json(report) : to_table(report));
   });
   return exit_done;

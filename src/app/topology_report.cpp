@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "fabric/network_parameters.hpp"
+#include "routing/deadlock_check.hpp"
 #include "routing/path.hpp"
 #include "support/random.hpp"
 
@@ -53,26 +54,37 @@ void count_disjoint_paths(const ClusterGraph& graph, TopologyReport& report) {
   }
 }
 
-/// Lengths of the ways of the machine's own routing: all pairs of a small machine, else a sample.
-void trace_routes(const Topology& topology, TopologyReport& report) {
+/// Lengths of the ways: all pairs of a small machine, else a sample.
+void trace_routes(const Topology& topology, const RoutingAlgorithm& routing, TopologyReport& report) {
   const std::uint32_t hosts = topology.graph.host_count();
-  if (hosts < 2) return;
-  const auto routing = RoutingRegistry::instance().find(topology.routing)->make();
-  routing->prepare(topology, 1);
+  const auto trace = [&](std::uint32_t source, std::uint32_t destination) {
+    ++report.routed[static_cast<std::uint32_t>(trace_path(topology, routing, {source, destination, 0}).size())];
+  };
   constexpr std::uint64_t most_pairs = 200'000;
-  const std::uint64_t pairs = std::uint64_t{hosts} * (hosts - 1);
-  if (pairs <= most_pairs) {
+  if (std::uint64_t{hosts} * (hosts - 1) <= most_pairs) {
     for (std::uint32_t source = 0; source < hosts; ++source)
       for (std::uint32_t destination = 0; destination < hosts; ++destination)
-        if (source != destination)
-          ++report.routed[static_cast<std::uint32_t>(trace_path(topology, *routing, {source, destination, 0}).size())];
+        if (source != destination) trace(source, destination);
     return;
   }
   for (std::uint64_t i = 0; i < most_pairs / 10; ++i) {
     const auto source = static_cast<std::uint32_t>(random_below(hosts, 2, i, 0));
-    const auto destination = static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 2, i, 1)) % hosts);
-    ++report.routed[static_cast<std::uint32_t>(trace_path(topology, *routing, {source, destination, 0}).size())];
+    trace(source, static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 2, i, 1)) % hosts));
   }
+}
+
+void examine_routing(const Topology& topology, TopologyReport& report) {
+  const auto routing = RoutingRegistry::instance().find(report.routing)->make();
+  routing->prepare(topology, 1);
+  report.lanes = routing->lanes();
+  if (topology.graph.host_count() < 2) return;
+  trace_routes(topology, *routing, report);
+  constexpr std::uint32_t most_links = 5'000;  // some seconds
+  if (topology.graph.link_count() > most_links) return;
+  const DeadlockReport deadlock = check_deadlock(topology, *routing);
+  report.deadlock_searched = true;
+  report.deadlock_possible = !deadlock.free_of_deadlock();
+  report.deadlock_cycle = to_text(topology, deadlock.cycle);
 }
 
 }  // namespace
@@ -81,17 +93,18 @@ std::int64_t TopologyReport::bisection_bps() const {
   return formula_bps > 0 ? formula_bps : estimate.flow_bps >= 0 ? estimate.flow_bps : estimate.cut_bps;
 }
 
-TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes) {
+TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes,
+                               const std::string& routing) {
   const ClusterGraph& graph = topology.graph;
   TopologyReport report;
   report.kind = topology.kind;
-  report.routing = topology.routing;
+  report.routing = routing.empty() ? topology.routing : routing;
   report.hosts = graph.host_count();
   report.switches = graph.switch_count();
   report.links = graph.link_count();
   count_links(topology, report);
   report.distances = measure_distances(graph);
-  trace_routes(topology, report);
+  examine_routing(topology, report);
   report.formula_bps = topology.bisection_bps;
   if (graph.host_count() >= 2) report.estimate = estimate_bisection(graph);
   count_disjoint_paths(graph, report);

@@ -33,7 +33,11 @@ struct TopologyReport {
   std::map<std::uint32_t, std::uint64_t> switch_ports;  ///< number of ports -> switches
   std::map<std::string, std::uint64_t> cables;          ///< length class -> links
   HostDistances distances;
-  std::map<std::uint32_t, std::uint64_t> routed;  ///< pairs by links of the way that the default routing gives flow 0
+  std::map<std::uint32_t, std::uint64_t> routed;  ///< pairs by links of the way that the routing gives flow 0
+  unsigned lanes = 1;                             ///< virtual lanes of the routing
+  bool deadlock_searched = false;                 ///< not on large machines
+  bool deadlock_possible = false;                 ///< on lossless links
+  std::string deadlock_cycle;                     ///< channels that wait for each other
   std::int64_t formula_bps = 0;                   ///< bisection by the family's formula, 0 if there is none
   Bisection estimate;
   std::uint32_t fewest_disjoint = 0;  ///< edge-disjoint paths between switches with hosts, of sampled pairs
@@ -44,8 +48,10 @@ struct TopologyReport {
   std::int64_t bisection_bps() const;
 };
 
-/// `processes`: numbers of MPI ranks for which to partition.
-TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes);
+/// `processes`: numbers of MPI ranks for which to partition; `routing`: empty for the machine's own. Throws InputError
+/// if the routing does not suit.
+TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes,
+                               const std::string& routing);
 
 /// One JSON object; distances in links between different hosts, histograms over ordered pairs.
 std::string to_json(const TopologyReport& report);

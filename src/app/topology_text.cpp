@@ -73,6 +73,9 @@ std::string to_json(const TopologyReport& report) {
   json["distance_sources"] = report.distances.sources;
   json["routed_mean"] = mean(report.routed);
   json["routed_histogram"] = object_of(report.routed);
+  json["lanes"] = report.lanes;
+  json["deadlock_possible"] = report.deadlock_searched ? Json(report.deadlock_possible) : Json();
+  if (report.deadlock_possible) json["deadlock_cycle"] = report.deadlock_cycle;
   json["shortest_paths"] = {{"least", report.distances.fewest_paths},
                             {"mean", report.distances.mean_paths},
                             {"most", report.distances.most_paths}};
@@ -108,6 +111,12 @@ std::string to_table(const TopologyReport& report) {
   if (distances.sources < report.hosts)
     text += line("", fmt::format("searched from {} hosts of {}", distances.sources, report.hosts));
   text += line("routing", fmt::format("{}, ways of {:.6f} links in the mean", report.routing, mean(report.routed)));
+  if (report.deadlock_searched)
+    text += line("on lossless links",
+                 report.deadlock_possible
+                     ? fmt::format("deadlock is possible in {} lane{}: {}", report.lanes, report.lanes == 1 ? "" : "s",
+                                   report.deadlock_cycle)
+                     : fmt::format("no deadlock in {} lane{}", report.lanes, report.lanes == 1 ? "" : "s"));
   text += line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean", distances.fewest_paths,
                                              distances.most_paths, distances.mean_paths));
   text += line("edge-disjoint paths", fmt::format("{} to {} between switches with hosts (sample)",

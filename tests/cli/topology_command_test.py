@@ -61,6 +61,23 @@ class Reports(TopologyTest):
         self.assertEqual(report["routed_histogram"], {"2": 72, "3": 720, "4": 1728, "5": 2592})
         self.assertAlmostEqual(report["routed_mean"], 2 + 166 / 71, places=12)
 
+    def test_routing(self):
+        """Minimal routing of a dragonfly may deadlock in one lane and not in two; a detour makes ways longer."""
+        plain = self.report(DRAGONFLY)
+        self.assertEqual((plain["lanes"], plain["deadlock_possible"]), (1, True))
+        self.assertRegex(plain["deadlock_cycle"], r"^switch\d+ -> switch\d+ lane 0, ")
+        lanes = self.report(DRAGONFLY, "--routing", "dragonfly_minimal_lanes")
+        self.assertEqual((lanes["lanes"], lanes["deadlock_possible"]), (2, False))
+        self.assertEqual(lanes["routed_histogram"], plain["routed_histogram"])
+        valiant = self.report(DRAGONFLY, "--routing", "dragonfly_valiant")
+        self.assertEqual((valiant["lanes"], valiant["deadlock_possible"]), (3, False))
+        self.assertGreater(valiant["routed_mean"], plain["routed_mean"] + 0.5)
+        self.assertLessEqual(max(map(int, valiant["routed_histogram"])), 7)
+        self.assertFalse(self.report(FAT_TREE)["deadlock_possible"])
+        done = weft("topology", self.write(STAR), "--routing", "up_down", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertRegex(done.err, "found 'star'")
+
     def test_one_host(self):
         report = self.report({**STAR, "hosts": 1})
         self.assertEqual((report["hosts"], report["diameter"], report["hop_histogram"]), (1, 0, {}))
