@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "graph/cluster_graph.hpp"
+#include "graph/static_paths.hpp"
 #include "support/registry.hpp"
 #include "support/spec.hpp"
 
@@ -31,7 +32,8 @@ struct Topology {
   /// Class of each link ("host", "edge-aggregation", "aggregation-core", "switch"), as index into link_classes.
   std::vector<std::uint8_t> link_class;
   std::vector<std::string> link_classes;
-  std::shared_ptr<const Shape> shape;  ///< nothing if the family has none
+  std::shared_ptr<const Shape> shape;        ///< nothing if the family has none
+  std::shared_ptr<const StaticPaths> paths;  ///< written down for the routing "static"; nothing if there are none
   /// Bandwidth across the narrowest cut into two halves, one direction, in bit/s, by the family's formula; 0 if there
   /// is none.
   std::int64_t bisection_bps = 0;
