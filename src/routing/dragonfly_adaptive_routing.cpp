@@ -15,6 +15,11 @@ namespace {
 
 enum class Detours : std::uint8_t { never, always, by_queues, progressive };
 
+/// In favour of the minimal way, in bytes times hops: three hops of one full frame of 4 KiB. Shorter queues say little,
+/// and without a bias uniform traffic makes needless detours (Jiang, Kim, Dally, ISCA 2009, section 3.2, have a
+/// threshold for that, too).
+constexpr std::int64_t bias = 3 * 4096;
+
 /// What a packet remembers: the phase, global links so far (2 bits each).
 struct Progress {
   enum Phase : std::uint8_t { undecided, minimal, to_intermediate, from_intermediate };
@@ -131,7 +136,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const auto hops = [&](std::uint16_t port, int most) {
       return port >= minimal_.shape().global_port(0) ? most - 1 : most;
     };
-    if (queued[short_way] * hops(short_way, 3) > queued[long_way] * hops(long_way, 5))
+    if (queued[short_way] * hops(short_way, 3) > queued[long_way] * hops(long_way, 5) + bias)
       progress.phase = Progress::to_intermediate;
     // Before its global link a minimal packet may look once more.
     progress.second_look = detours == Detours::progressive && first && progress.phase == Progress::minimal &&

@@ -283,7 +283,7 @@ TEST_F(Readers, NcclErrorsAtTheirLine) {
   expect("sm=\"80\"", "sm=\"new\"", 5, "sm");
   expect("count=\"12\"", "count=\"0\"", 6, "count");
   expect("busid=\"g1\"", "busid=\"g0\"", 10, "has a GPU already");
-  expect("</system>", "<", 32, "no XML");
+  expect("</system>", "<", 40, "no XML");
 }
 
 }  // namespace
