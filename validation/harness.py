@@ -146,7 +146,8 @@ class Case:
         if len(pairs) > 1:
             quantity += f" ({len(pairs):,} values)"
         excess = f"{100 * (measured / bound - 1):+.2f} %"
-        self.add(quantity, f"≥ {bound:,} {unit}", f"{measured:,} {unit}", excess, bool(measured >= bound))
+        cells = (f"{value:,} {unit}".rstrip() for value in (bound, measured))
+        self.add(quantity, "≥ " + next(cells), next(cells), excess, bool(measured >= bound))
 
     def add(self, quantity, expected, measured, error, passed):
         self.rows.append(Row(self.name, self.source, quantity, expected, measured, error, passed))
