@@ -27,10 +27,10 @@ struct Connection {
   std::uint32_t path_profile = 0;
   std::uint32_t port = 0;  ///< local port of the host
   std::uint8_t lane = 0;
-  bool listed = false;           ///< in a list of the port: ready or held
-  bool pacing_pending = false;   ///< an event will look at it when it may send again
-  bool timeout_pending = false;  ///< the same for its retransmission timer
-  std::int64_t next_send = 0;    ///< not before, by its rate
+  bool listed = false;                  ///< in a list of the port: ready or held
+  bool pacing_pending = false;          ///< an event will look at it when it may send again
+  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks at its retransmission timer
+  std::int64_t next_send = 0;           ///< not before, by its rate
   std::int64_t last_send = 0;
   std::int64_t last_wire = 0;                ///< bytes
   std::int64_t timer_at = 0;                 ///< pending event of the congestion control

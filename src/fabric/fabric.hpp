@@ -358,6 +358,7 @@ class Fabric final : public DataPath {
   static NodeEvent link_frame_event(std::uint32_t port_index, const Packet& frame, std::int64_t arrival);
 
   // fabric_nic.cpp
+  bool window_allows(const Connection& connection) const;
   void nic_list(const Node& node, Connection& connection, std::int64_t now);
   void nic_wake(std::uint32_t port_index, std::int64_t now);
   void nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane);
@@ -401,6 +402,7 @@ class Fabric final : public DataPath {
   void observe_arrival(std::uint32_t port_index, const Packet& packet) const;
   Bytes wire_bytes(const Packet& packet) const;
 
+  Time head_time(NodeId node, Bandwidth rate) const;
   std::uint32_t path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair);
 
   // fabric_switch.cpp

@@ -15,13 +15,17 @@ constexpr std::size_t most_entropies = 64;  // that a connection remembers as go
 
 // Sending ------------------------------------------------------------------------------------------------------------
 
+// There is a packet, and the window has room for it. One packet is always allowed.
+bool Fabric::window_allows(const Connection& connection) const {
+  if (!connection.sender.has_packet()) return false;
+  const std::int64_t in_flight = connection.sender.in_flight();
+  return in_flight == 0 ||
+         in_flight + connection.sender.next_payload(messages_, buffered_->rules) <= connection.allowance.window;
+}
+
 // Puts a connection into the round of those that may send, or sees to it that it gets there in time.
 void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now) {
-  if (connection.listed || !connection.sender.has_packet()) return;
-  const std::int64_t in_flight = connection.sender.in_flight();
-  if (in_flight > 0 &&
-      in_flight + connection.sender.next_payload(messages_, buffered_->rules) > connection.allowance.window)
-    return;
+  if (connection.listed || !window_allows(connection)) return;
   if (connection.next_send > now) {
     if (connection.pacing_pending) return;
     connection.pacing_pending = true;
@@ -101,13 +105,11 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
   // again.
   const bool stopped = (state.ports[port_index].blocked >> connection.lane & 1U) != 0;
-  const std::int64_t payload =
-      connection.sender.has_packet() ? connection.sender.next_payload(messages_, state.rules) : 0;
-  const bool fits =
-      connection.sender.has_packet() &&
-      (connection.sender.in_flight() == 0 || connection.sender.in_flight() + payload <= connection.allowance.window);
-  if (stopped || !fits || connection.next_send > now ||
-      !takes_credit(port_index, connection.lane, payload + parameters_.header.count(), now)) {
+  const auto frame = [&] {
+    return connection.sender.next_payload(messages_, state.rules) + parameters_.header.count();
+  };
+  if (stopped || !window_allows(connection) || connection.next_send > now ||
+      !takes_credit(port_index, connection.lane, frame(), now)) {
     nic_list(node, connection, now);
     return false;
   }
@@ -115,6 +117,7 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   packet.lane = connection.lane & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
+  if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
   if (parameters_.fabric.load_balancing == LoadBalancing::reps) packet.entropy = next_entropy(node, connection);
   const std::int64_t wire = packet.payload + data_overhead_;
   connection.last_send = now;
@@ -168,10 +171,9 @@ void Fabric::nic_obey(const Node& node, Connection& connection, std::int64_t now
 
 // Sees to it that the retransmission timer is looked at.
 void Fabric::nic_watch(const Node& node, Connection& connection) {
-  if (connection.timeout_pending) return;
   const std::int64_t deadline = connection.sender.deadline(buffered_->rules);
-  if (deadline == never) return;
-  connection.timeout_pending = true;
+  if (deadline >= connection.timeout_at) return;  // looked at before then
+  connection.timeout_at = deadline;
   add_event(local_of_[node.id],
             {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, 0, 0});
 }
@@ -186,7 +188,8 @@ void Fabric::nic_pace(const Node& node, const NodeEvent& event) {
 
 bool Fabric::nic_timeout(const Node& node, const NodeEvent& event) {
   Connection& connection = buffered_->hosts[node.host].connections[event.data];
-  connection.timeout_pending = false;
+  if (connection.timeout_at != event.time) return false;
+  connection.timeout_at = never;
   const bool late = connection.sender.deadline(buffered_->rules) <= event.time;
   if (late) {
     const auto progress = connection.sender.on_timeout(event.time, messages_, buffered_->rules);
@@ -324,6 +327,8 @@ void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
     nic_lost(node, connection, progress, now, false);
   else
     nic_obey(node, connection, now);
+  // Few packets in flight have a shorter timer.
+  if (state.rules.timeout_low < state.rules.timeout) nic_watch(node, connection);
   finish_sent(node, connection, progress.done, now);
 }
 
@@ -394,8 +399,7 @@ FlowPath Fabric::flow_path(std::uint32_t port, const std::vector<PathLink>& path
   flow.data_overhead = parameters_.data_overhead();
   flow.hops = static_cast<std::uint32_t>(path.size());
   flow.base_rtt = ideal_message_time(path, parameters_.mtu, parameters_.mtu, parameters_.data_overhead());
-  for (const PathLink& link : path)
-    flow.base_rtt += serialization_time(parameters_.control_wire(), link.rate) + link.delay;
+  flow.base_rtt += ideal_message_time(path, parameters_.control_wire(), parameters_.control_wire(), Bytes());
   return flow;
 }
 

@@ -25,6 +25,7 @@ enum : std::uint8_t {
   packet_ecn = 8,       ///< congestion experienced (RFC 3168); echoed in the ACK
   packet_trimmed = 16,  ///< a switch has cut off the payload
   packet_again = 32,    ///< sent before
+  packet_ask = 64,      ///< its sender can send nothing more until it is acknowledged (IBTA vol. 1, 9.7.5.1: AckReq)
 };
 
 /// 32 bytes: two share a cache line. Host numbers have 24 bits.

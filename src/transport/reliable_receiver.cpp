@@ -58,6 +58,7 @@ ReliableReceiver::Answer ReliableReceiver::on_data(std::int64_t now, const Packe
     // (Alizadeh et al., "Data center TCP", SIGCOMM 2010, section 3.2, doi:10.1145/1851182.1851192).
     answer.ack |= marked != last_marked_;
     last_marked_ = marked;
+    answer.ack |= (packet.flags & packet_ask) != 0;
   } else if (distance > 0) {
     marked_ |= marked && rules.keeps_gaps();
     on_ahead(expected_ + static_cast<std::uint64_t>(distance), packet, pool, rules, answer);

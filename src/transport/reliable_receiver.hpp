@@ -17,6 +17,9 @@ namespace weft {
 /// it comes (RDMA WRITE).
 class ReliableReceiver {
  public:
+  /// `first`: number of the first packet, which both ends agree on.
+  explicit ReliableReceiver(std::uint64_t first = 0) : expected_(first), message_start_(first) {}
+
   /// What goes back to the sender because of one packet.
   struct Answer {
     bool ack = false;

@@ -16,7 +16,9 @@ namespace weft {
 /// packets.
 class ReliableSender {
  public:
-  ReliableSender(std::uint32_t destination, std::uint32_t number) : destination_(destination), number_(number) {}
+  /// `first`: number of the first packet, which both ends agree on.
+  ReliableSender(std::uint32_t destination, std::uint32_t number, std::uint64_t first = 0)
+      : destination_(destination), number_(number), acked_(first), next_(first), high_(first), posted_(first) {}
 
   std::uint32_t destination() const { return destination_; }
   std::uint32_t number() const { return number_; }
@@ -94,7 +96,6 @@ class ReliableSender {
   std::uint32_t cursor_ = no_slot;  // message of packet next_, if it is known
   std::uint32_t done_ = 0;          // messages at the head of the list that are acknowledged as a whole
   std::uint64_t acked_ = 0;
-  std::uint64_t finished_ = 0;  // first number after the messages counted in done_ or taken
   std::uint64_t next_ = 0;
   std::uint64_t high_ = 0;        // first number that was never sent
   std::uint64_t posted_ = 0;      // first number beyond the last message
