@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The packet memory of a switch: thresholds, reserves, headroom, pauses.
+#include "fabric/shared_buffer.hpp"
+
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "support/random.hpp"
+
+namespace weft {
+namespace {
+
+using Place = SharedBuffer::Place;
+
+BufferRules rules_of(std::int64_t shared, double alpha, std::int64_t threshold = INT64_MAX) {
+  BufferRules rules;
+  rules.shared = shared;
+  rules.alpha = alpha;
+  rules.threshold = threshold;
+  return rules;
+}
+
+// Choudhury and Hahne 1998, equation 4: with N queues that take all they get, each ends at alpha B / (1 + alpha N), the
+// fixed point of T = alpha (B - N T). A queue stops within one frame below it, and the threshold above it is within the
+// alpha times N frames that are missing.
+TEST(shared_buffer, greedy_queues_share_as_the_fixed_point_says) {
+  const std::int64_t shared = 10'000'000;
+  for (const double alpha : {0.0625, 0.125, 0.5, 1.0, 2.0, 8.0}) {
+    for (const int greedy : {1, 2, 3, 7, 16, 64}) {
+      const std::int64_t frame = 1000;
+      SharedBuffer buffer(rules_of(shared, alpha), 64);
+      bool more = true;
+      while (more) {
+        more = false;
+        for (int q = 0; q < greedy; ++q) more |= buffer.admit(static_cast<std::size_t>(q), frame) == Place::shared;
+      }
+      const double exact = alpha * static_cast<double>(shared) / (1 + alpha * greedy);
+      // The sum of what is held: each queue q is refused at q + frame > alpha (B - sum): at most the fixed point, and
+      // the last ones miss it by less than a frame, which raises the threshold by less than alpha N frames.
+      for (int q = 0; q < greedy; ++q) {
+        const auto held = static_cast<double>(buffer.held(static_cast<std::size_t>(q)));
+        EXPECT_LE(held, exact + static_cast<double>(frame) * alpha * greedy / (1 + alpha * greedy) + 1);
+        EXPECT_GT(held, exact - static_cast<double>(frame) - 1) << "alpha " << alpha << ", " << greedy << " queues";
+      }
+    }
+  }
+}
+
+// One greedy queue with alpha = 1 gets half of the memory; when it is full another one still finds room (the point of
+// dynamic thresholds), and the first one is over its threshold then.
+TEST(shared_buffer, a_newcomer_finds_room_and_lowers_the_threshold_of_the_old) {
+  SharedBuffer buffer(rules_of(1000, 1), 2);
+  while (buffer.admit(0, 100) == Place::shared) {
+  }
+  EXPECT_EQ(buffer.held(0), 500);
+  EXPECT_EQ(buffer.threshold(), 500);
+  EXPECT_EQ(buffer.admit(1, 100), Place::shared);
+  EXPECT_EQ(buffer.threshold(), 400);
+  EXPECT_EQ(buffer.admit(0, 1), Place::none);
+}
+
+TEST(shared_buffer, a_static_threshold_is_exact) {
+  SharedBuffer buffer(rules_of(10'000, 0, 1000), 2);
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(buffer.admit(0, 100), Place::shared);
+  EXPECT_EQ(buffer.admit(0, 1), Place::none);
+  EXPECT_EQ(buffer.held(0), 1000);
+  EXPECT_EQ(buffer.admit(1, 1000), Place::shared);
+  EXPECT_EQ(buffer.admit(1, 1), Place::none);
+}
+
+TEST(shared_buffer, the_memory_itself_is_a_limit_of_static_thresholds) {
+  SharedBuffer buffer(rules_of(1500, 0, 1000), 2);
+  EXPECT_EQ(buffer.admit(0, 1000), Place::shared);
+  EXPECT_EQ(buffer.admit(1, 501), Place::none);
+  EXPECT_EQ(buffer.admit(1, 500), Place::shared);
+}
+
+TEST(shared_buffer, an_unlimited_threshold_caps_a_dynamic_one) {
+  SharedBuffer buffer(rules_of(10'000, 4, 300), 1);
+  EXPECT_EQ(buffer.threshold(), 300);
+}
+
+TEST(shared_buffer, the_reserve_is_its_owners_and_is_used_first) {
+  BufferRules rules = rules_of(1000, 0, 1000);
+  rules.reserve = 200;
+  SharedBuffer buffer(rules, 2);
+  EXPECT_EQ(buffer.admit(0, 150), Place::shared);
+  EXPECT_EQ(buffer.shared_used(), 0);
+  EXPECT_EQ(buffer.admit(0, 150), Place::shared);  // 50 of the reserve, 100 shared
+  EXPECT_EQ(buffer.shared_used(), 100);
+  EXPECT_EQ(buffer.admit(0, 900), Place::shared);
+  EXPECT_EQ(buffer.shared_used(), 1000);
+  // All shared memory is taken, and the reserve of the other is there.
+  EXPECT_EQ(buffer.admit(1, 200), Place::shared);
+  EXPECT_EQ(buffer.admit(1, 1), Place::none);
+  // What leaves gives shared memory back first.
+  buffer.release(0, 150);
+  EXPECT_EQ(buffer.shared_used(), 850);
+  buffer.release(0, 900);
+  EXPECT_EQ(buffer.shared_used(), 0);
+  EXPECT_EQ(buffer.held(0), 150);
+  buffer.release(0, 150);
+  buffer.release(1, 200);
+  EXPECT_EQ(buffer.shared_used(), 0);
+}
+
+TEST(shared_buffer, headroom_is_taken_last_and_given_back_first) {
+  SharedBuffer buffer(rules_of(10'000, 0, 1000), 2);
+  buffer.set_headroom(0, 250);
+  EXPECT_TRUE(buffer.lossless(0));
+  EXPECT_FALSE(buffer.lossless(1));
+  EXPECT_EQ(buffer.admit(0, 1000), Place::shared);
+  EXPECT_EQ(buffer.admit(0, 100), Place::headroom);
+  EXPECT_EQ(buffer.admit(0, 100), Place::headroom);
+  EXPECT_EQ(buffer.admit(0, 51), Place::none);
+  EXPECT_EQ(buffer.admit(0, 50), Place::headroom);
+  EXPECT_EQ(buffer.in_headroom(0), 250);
+  EXPECT_EQ(buffer.shared_used(), 1000);
+  // Another queue has its own.
+  EXPECT_EQ(buffer.admit(1, 1000), Place::shared);
+  EXPECT_EQ(buffer.admit(1, 1), Place::none);
+  buffer.release(0, 300);  // 250 of headroom, 50 shared
+  EXPECT_EQ(buffer.in_headroom(0), 0);
+  EXPECT_EQ(buffer.shared_used(), 1950);
+  EXPECT_EQ(buffer.held(0), 950);
+}
+
+// A frame behind others that are in headroom goes there too, so that frames leave the headroom in turn.
+TEST(shared_buffer, what_comes_behind_headroom_goes_to_headroom) {
+  SharedBuffer buffer(rules_of(10'000, 0, 1000), 1);
+  buffer.set_headroom(0, 500);
+  EXPECT_EQ(buffer.admit(0, 950), Place::shared);
+  EXPECT_EQ(buffer.admit(0, 100), Place::headroom);
+  EXPECT_EQ(buffer.admit(0, 10), Place::headroom);
+  EXPECT_EQ(buffer.held(0), 1060);
+}
+
+TEST(shared_buffer, pauses_one_full_frame_early_and_resumes_with_hysteresis) {
+  BufferRules rules = rules_of(10'000, 0, 1000);
+  rules.xon_offset = 300;
+  SharedBuffer buffer(rules, 1);
+  buffer.set_headroom(0, 500);
+  const std::int64_t largest = 150;
+  std::int64_t held = 0;
+  for (; held < 900; held += 50) {
+    EXPECT_EQ(buffer.must_pause(0, largest), held + largest > 1000) << held;
+    EXPECT_EQ(buffer.admit(0, 50), Place::shared);
+  }
+  EXPECT_TRUE(buffer.must_pause(0, largest));
+  EXPECT_FALSE(buffer.may_resume(0));
+  EXPECT_EQ(buffer.admit(0, 150), Place::headroom);
+  for (held = 1050; held > 0;) {
+    buffer.release(0, 50);
+    held -= 50;
+    EXPECT_EQ(buffer.may_resume(0), held <= 700) << held;
+  }
+}
+
+// However far below zero an offset or another queue pushes the limit, an empty queue resumes.
+TEST(shared_buffer, an_empty_queue_always_resumes) {
+  BufferRules rules = rules_of(1000, 0.01);
+  rules.xon_offset = 500;
+  SharedBuffer buffer(rules, 2);
+  buffer.set_headroom(0, 500);
+  EXPECT_EQ(buffer.admit(0, 100), Place::headroom);
+  EXPECT_FALSE(buffer.may_resume(0));
+  buffer.release(0, 100);
+  EXPECT_TRUE(buffer.may_resume(0));
+}
+
+TEST(shared_buffer, nothing_is_lost_or_made_under_random_operations) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    std::uint64_t count = 0;
+    const auto below = [&](std::uint64_t end) { return mix64(mix64(seed) + ++count) % end; };
+    BufferRules rules = rules_of(50'000, seed % 2 == 0 ? 0.5 : 0, seed % 2 == 0 ? INT64_MAX : 9000);
+    rules.reserve = seed % 3 == 0 ? 3000 : 0;
+    const std::size_t queues = 6;
+    const std::int64_t headroom = 4000;
+    SharedBuffer buffer(rules, queues);
+    for (std::size_t q = 0; q < 3; ++q) buffer.set_headroom(q, headroom);
+    std::vector<std::vector<std::int64_t>> frames(queues);
+    std::vector<std::int64_t> held(queues, 0);
+    std::uint64_t refused = 0;
+    for (int step = 0; step < 20'000; ++step) {
+      const std::size_t q = below(queues);
+      const std::int64_t before = buffer.threshold();
+      if (below(100) < 55) {
+        const auto frame = static_cast<std::int64_t>(60 + below(4100));
+        const Place place = buffer.admit(q, frame);
+        if (place != Place::none) {
+          frames[q].push_back(frame);
+          held[q] += frame;
+        }
+        refused += place == Place::none ? 1 : 0;
+        if (place == Place::shared) {
+          ASSERT_LE(held[q] - rules.reserve, std::max<std::int64_t>(before, 0));
+        }
+        if (place == Place::headroom) {
+          ASSERT_LT(q, 3U);
+        }
+      } else if (!frames[q].empty()) {
+        buffer.release(q, frames[q].front());
+        held[q] -= frames[q].front();
+        frames[q].erase(frames[q].begin());
+      }
+      std::int64_t shared = 0;
+      for (std::size_t i = 0; i < queues; ++i) {
+        ASSERT_EQ(buffer.held(i), held[i]);
+        ASSERT_LE(buffer.in_headroom(i), i < 3 ? headroom : 0);
+        ASSERT_GE(buffer.in_headroom(i), 0);
+        shared += std::max<std::int64_t>(0, held[i] - buffer.in_headroom(i) - rules.reserve);
+      }
+      ASSERT_EQ(buffer.shared_used(), shared);
+      ASSERT_LE(shared, rules.shared);
+    }
+    EXPECT_GT(refused, 100U);
+    for (std::size_t q = 0; q < queues; ++q)
+      for (const std::int64_t frame : frames[q]) buffer.release(q, frame);
+    EXPECT_EQ(buffer.shared_used(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace weft
