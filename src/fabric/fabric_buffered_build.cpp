@@ -133,22 +133,13 @@ void Fabric::settle_port(std::uint32_t index) {
   const Node& node = nodes_[local_of_port_[index]];
   const ClusterGraph& graph = topology_.graph;
   const PortEnd& end = graph.ports(NodeId(node.id))[index - node.first_port];
-  const bool to_switch = !graph.is_host(end.peer);
   const LinkTimes out = link_times(directed(end.link, end.direction));
   const LinkTimes in = link_times(directed(end.link, 1U - end.direction));
   ps.of_host = node.host != no_slot;
   ps.propagation = out.delay.ps();
   ps.in_rate = in.rate.bps();
   ps.in_after = in.delay.ps() + (node.host == no_slot ? parameters_.switch_latency.ps() : 0);
-  ps.header_time = 0;
-  if (parameters_.fabric.cut_through && to_switch) {
-    // A switch cannot begin to send through a port that is faster than the one through which the packet is coming in:
-    // it would run out of bytes. It stores what comes in slower than its fastest port.
-    Bandwidth fastest;
-    for (const PortEnd& next : graph.ports(end.peer))
-      fastest = std::max(fastest, link_times(directed(next.link, next.direction)).rate);
-    if (fastest <= out.rate) ps.header_time = serialization_time(parameters_.header, out.rate).ps();
-  }
+  ps.header_time = head_time(end.peer, out.rate).ps();
   if (!state.credits) return;
   for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
     ClassQueue& queue = state.queue_of(index, lane);

@@ -145,6 +145,17 @@ void Fabric::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> t
   outputs_[index].tapped = true;
 }
 
+/// Until `node` can begin to send a packet that comes in at `rate`, from its first bit; 0 if it stores packets. A
+/// switch cannot begin to send through a port that is faster than the one through which the packet is coming in: it
+/// would run out of bytes. It stores what comes in slower than its fastest port.
+Time Fabric::head_time(NodeId node, Bandwidth rate) const {
+  const ClusterGraph& graph = topology_.graph;
+  if (!parameters_.fabric.cut_through || graph.is_host(node)) return {};
+  for (const PortEnd& next : graph.ports(node))
+    if (link_times(directed(next.link, next.direction)).rate > rate) return {};
+  return serialization_time(parameters_.header, rate);
+}
+
 std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {
   const ClusterGraph& graph = topology_.graph;
   const RouteRequest request{source, destination, queue_pair};
@@ -155,7 +166,8 @@ std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destinati
     routing_.route(at, {&request, 1}, &out);
     const PortEnd& end = graph.ports(at)[out];
     const LinkTimes link = link_times(directed(end.link, end.direction));
-    path.push_back({link.rate, link.delay + (graph.is_host(end.peer) ? Time() : parameters_.switch_latency)});
+    path.push_back({link.rate, link.delay + (graph.is_host(end.peer) ? Time() : parameters_.switch_latency),
+                    head_time(end.peer, link.rate)});
     at = end.peer;
     WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);
   }

@@ -11,20 +11,24 @@ Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes 
   const auto packets = static_cast<std::int64_t>(packet_count(message.count(), mtu.count()));
   const Bytes last = message - (packets - 1) * mtu + overhead;
   const Bytes full = mtu + overhead;
-  Time first_full;  // first full packet at the output of link i
+  const auto onward = [](const PathLink& link, Time serialization) {
+    return (link.head > Time() ? std::min(link.head, serialization) : serialization) + link.delay;
+  };
+  Time first_full;  // when the first full packet may begin on the link
+  Time last_begin;  // the same of the last packet
   Time slowest;     // largest serialisation of a full packet so far
-  Time last_out;    // last packet at the output of link i
+  Time arrival;
   for (const PathLink& link : path) {
-    const Time serialization = serialization_time(full, link.rate);
-    slowest = std::max(slowest, serialization);
-    first_full += serialization;
-    // The last full packet (number packets - 1) leaves link i here; nothing if there is only one packet.
-    const Time before_last = packets > 1 ? first_full + (packets - 2) * slowest : Time();
-    last_out = std::max(last_out, before_last) + serialization_time(last, link.rate);
-    first_full += link.delay;
-    last_out += link.delay;
+    const Time full_time = serialization_time(full, link.rate);
+    const Time last_time = serialization_time(last, link.rate);
+    slowest = std::max(slowest, full_time);
+    // The last full packet is number packets - 2.
+    if (packets > 1) last_begin = std::max(last_begin, first_full + (packets - 2) * slowest + full_time);
+    arrival = last_begin + last_time + link.delay;
+    first_full += onward(link, full_time);
+    last_begin += onward(link, last_time);
   }
-  return last_out;
+  return arrival;
 }
 
 }  // namespace weft

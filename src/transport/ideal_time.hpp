@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Time of one message on an idle store-and-forward path.
+// Time of one message on an idle path.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,18 @@ namespace weft {
 struct PathLink {
   Bandwidth rate;
   Time delay;
+  /// Cut through: from a packet's first bit on this link until the next node has what it needs to send it on, without
+  /// `delay`. 0: the next node stores the packet.
+  Time head = Time();
   friend bool operator==(const PathLink&, const PathLink&) = default;
 };
 
 /// Exact time from the first bit at the source to the last bit at the destination, packets back to back, no window
-/// limit. Store and forward: departure of packet j from link i is D(i,j) = max(D(i-1,j) + delay(i-1), D(i,j-1)) +
-/// s(j)/C(i); for P equal packets of s bytes and a last one of s_l this is sum_i s/C_i + (P-2) s/min C + ..., evaluated
-/// here in integers in O(links). `overhead`: wire bytes per packet beyond its payload.
+/// limit. Packet j begins on link i at S(i,j) = max(S(i-1,j) + h(i-1,j) + delay(i-1), S(i,j-1) + s(j-1)/C(i)), where
+/// h(i,j) is its serialisation s(j)/C(i), or with cut-through the time of its head if that is shorter (Kermani and
+/// Kleinrock, "Virtual cut-through: a new computer communication switching technique", Computer Networks 3, 1979,
+/// doi:10.1016/0376-5075(79)90032-1). All packets but the last are equal, so that S(i,j) = S(i,0) + j s / min C(0..i)
+/// for them: integers, in O(links). `overhead`: wire bytes per packet beyond its payload.
 Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes mtu, Bytes overhead);
 
 }  // namespace weft

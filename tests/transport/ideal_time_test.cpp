@@ -14,7 +14,7 @@ namespace {
 
 constexpr Bytes overhead(82);
 
-/// Departures of every packet from every link, by the recurrence of store and forward.
+/// Departures of every packet from every link, by the recurrence of store and forward, or of cut-through.
 Time packet_by_packet(const std::vector<PathLink>& path, Bytes message, Bytes mtu) {
   std::vector<Bytes> packets(1, std::min(message, mtu));
   for (Bytes rest = message - packets[0]; rest > Bytes(0); rest -= packets.back())
@@ -23,8 +23,11 @@ Time packet_by_packet(const std::vector<PathLink>& path, Bytes message, Bytes mt
   for (const PathLink& link : path) {
     Time free;
     for (std::size_t j = 0; j < packets.size(); ++j) {
-      free = std::max(ready[j], free) + serialization_time(packets[j] + overhead, link.rate);
-      ready[j] = free + link.delay;
+      const Time begin = std::max(ready[j], free);
+      const Time whole = serialization_time(packets[j] + overhead, link.rate);
+      free = begin + whole;
+      const bool stored = link.head == Time() || link.head > whole || &link == &path.back();
+      ready[j] = begin + (stored ? whole : link.head) + link.delay;
     }
   }
   return ready.back();
@@ -66,6 +69,27 @@ TEST(ideal_time, random_sizes) {
     const Bytes size(static_cast<std::int64_t>(random_below(200'000, seed, 5, 0)));
     ASSERT_EQ(ideal_message_time(path, size, mtu, overhead), packet_by_packet(path, size, mtu)) << "seed " << seed;
   }
+}
+
+TEST(ideal_time, random_paths_with_cut_through_on_some_of_their_links) {
+  for (std::uint64_t seed = 2000; seed < 2400; ++seed) {
+    auto path = random_path(seed);
+    for (std::uint64_t i = 0; i < path.size(); ++i)
+      if (random_below(3, seed, 6, i) > 0) path[i].head = serialization_time(Bytes(62), path[i].rate);
+    const Bytes mtu(1 + static_cast<std::int64_t>(random_below(5000, seed, 4, 0)));
+    const Bytes size(static_cast<std::int64_t>(random_below(60'000, seed, 5, 0)));
+    ASSERT_EQ(ideal_message_time(path, size, mtu, overhead), packet_by_packet(path, size, mtu)) << "seed " << seed;
+  }
+}
+
+TEST(ideal_time, cut_through_pays_for_whole_packets_once) {
+  // Kermani and Kleinrock 1979: (links - 1) heads and one message, instead of links messages.
+  const PathLink link{Bandwidth::from_gbps(100), Time::from_ns(500), Time::from_ps(62 * 80)};
+  for (const std::int64_t links : {1, 2, 6})
+    for (const std::int64_t packets : {1, 2, 50})
+      EXPECT_EQ(ideal_message_time(std::vector<PathLink>(static_cast<std::size_t>(links), link), Bytes(packets * 4096),
+                                   Bytes(4096), overhead),
+                (links - 1) * link.head + links * link.delay + packets * Time::from_ps(4178 * 80));
 }
 
 TEST(ideal_time, equal_packets_as_the_documentation_says) {
