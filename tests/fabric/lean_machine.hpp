@@ -29,6 +29,11 @@ inline void PrintTo(const Notice& notice, std::ostream* out) {
   *out << "host " << notice.host << ", " << notice.what << " at " << notice.at.ps() << " ps";
 }
 
+/// A `network:` map as an experiment has it.
+inline NetworkParameters network_of(const std::string& text) {
+  return read_network_parameters(Spec::parse(text, "test.yaml"));
+}
+
 /// A message that a test wants to be posted.
 struct Posting {
   Time at;
@@ -53,6 +58,9 @@ class LeanMachine final : public HostClient {
   /// `text`: a `topology:` map.
   explicit LeanMachine(const std::string& text, const NetworkParameters& network = {}, std::uint64_t seed = 1)
       : topology(build_topology(Spec::parse(text, "test.yaml"))), parameters(network) {
+    if (!parameters.congestion_control)
+      parameters.congestion_control = CongestionControlRegistry::instance().find("none")->make();
+    parameters.faults = read_link_faults(parameters.loss, parameters.failures, parameters.reconvergence, topology);
     routing = RoutingRegistry::instance().find(topology.routing)->make();
     routing->prepare(topology, seed);
     partition_ = make_partition(topology, 1, "auto", parameters.least_wire(), seed);
@@ -99,6 +107,14 @@ class LeanMachine final : public HostClient {
     for (const LinkCounters& counters : fabric->link_counters())
       if (counters.from == node && counters.from_port == port) return counters;
     ADD_FAILURE() << "node " << node.value() << " has no port " << port;
+    return {};
+  }
+  /// What leaves through a port, by class; control, data and other, unless routing or scheduling want it otherwise.
+  LinkClassCounters class_counters(NodeId node, std::uint32_t lane, std::uint32_t port = 0) const {
+    const PortEnd& end = topology.graph.ports(node)[port];
+    for (const LinkClassCounters& counters : fabric->class_counters(fabric->now()))
+      if (counters.directed_link == directed(end.link, end.direction) && counters.lane == lane) return counters;
+    ADD_FAILURE() << "node " << node.value() << " has no class " << lane << " at port " << port;
     return {};
   }
   std::shared_ptr<TapLog> tap(NodeId node, std::uint32_t port = 0) {
