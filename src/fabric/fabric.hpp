@@ -33,6 +33,7 @@
 namespace weft {
 
 struct BufferedState;
+class SharedBuffer;
 struct Connection;
 
 /// What one direction of a link does to a packet.
@@ -299,7 +300,8 @@ class Fabric final : public DataPath {
   // fabric_buffered_build.cpp
   void build_buffered();
   void settle_port(std::uint32_t index);
-  void build_buffer(const Node& node, std::uint32_t local);
+  void settle_ports_of(NodeId node);
+  SharedBuffer make_buffer(const Node& node) const;
   void build_marking();
   Bytes needed_headroom(std::uint32_t in_port) const;
   Bytes input_buffer(std::uint32_t port) const;
@@ -352,6 +354,7 @@ class Fabric final : public DataPath {
   bool expire_pause(const NodeEvent& event);
   void unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
   bool takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
+  void give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame);
   void send_grant(std::uint32_t port_index, std::int64_t now);
   void read_grant(const NodeEvent& event);
   void send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later);
@@ -388,6 +391,7 @@ class Fabric final : public DataPath {
   void build_faults();
   const RoutingAlgorithm& routing_at(std::int64_t now) const;
   bool link_loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const;
+  std::int64_t outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const;
   void change_link(const NodeEvent& event);
 
   // fabric_build.cpp

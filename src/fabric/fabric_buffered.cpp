@@ -320,7 +320,9 @@ void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::in
   if (bytes <= rule.most) {
     const double probability =
         rule.probability * static_cast<double>(bytes - rule.least) / static_cast<double>(rule.most - rule.least);
-    if (uniform(seed_ ^ 0xec11, outputs_[port].directed_link, outputs_[port].packets + queue.marked) >= probability)
+    // Drawn for each packet: several may come between two departures.
+    const std::uint64_t which = mix64(std::uint64_t{packet.source} << 32 | packet.queue_pair) + packet.psn;
+    if (uniform(seed_ ^ 0xec11, outputs_[port].directed_link, mix64(which) + outputs_[port].packets) >= probability)
       return;
   }
   packet.flags |= packet_ecn;
@@ -399,8 +401,11 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
   std::uint32_t ready = ps.occupied & ~ps.blocked;
   while (ready != 0) {
     const std::uint32_t lane = choose_lane(port_index, ready);
-    const QueuedPacket& head = state.queue_of(port_index, lane).queue.front();
-    if (takes_credit(port_index, lane, head.frame & 0xffffffU, now)) {
+    ClassQueue& queue = state.queue_of(port_index, lane);
+    const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
+    if (takes_credit(port_index, lane, frame, now)) {
+      const std::uint32_t sharing = ready & state.plan.shared;
+      if ((sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing)) queue.deficit -= frame;
       leave_queue(port_index, lane, now);
       return true;
     }
@@ -449,7 +454,6 @@ std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready)
       ClassQueue& queue = state.queue_of(port_index, lane);
       const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
       if (queue.deficit >= frame) {
-        queue.deficit -= frame;
         ps.round = static_cast<std::uint16_t>(lane);
         return lane;
       }
@@ -483,6 +487,7 @@ void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, 
   const std::int64_t until_known = ps.header_time > 0 ? std::min(size.busy, ps.header_time) : size.busy;
   if (has_faults_ && link_loses(port_index, now, port.free_at, size.wire)) [[unlikely]] {
     ++ps.lost;
+    give_back_credit(port_index, packet.lane, size.wire - wire_overhead_);
     return forget(packet);
   }
   const std::int64_t arrival = now + until_known + port.after;

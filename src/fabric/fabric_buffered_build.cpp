@@ -59,20 +59,23 @@ ClassPlan plan_classes(const SwitchParameters& fabric, unsigned routing_lanes, B
 /// Headroom that an ingress queue needs for nothing to be dropped, in bytes of frames. From the moment at which a frame
 /// crosses the threshold: the port that sends the pause frame may just have begun another frame; the pause frame takes
 /// its time, travels, and is answered; the other end may just have begun a frame; what it has sent until then is on the
-/// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.)
+/// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.) The frame that
+/// crosses the threshold may need headroom itself, if other queues have taken what was free when the one before it
+/// came.
 Bytes Fabric::needed_headroom(std::uint32_t in_port) const {
   const PortState& ps = buffered_->ports[in_port];
   const OutputPort& back = outputs_[in_port];
   const auto rate_in = Bandwidth::from_bps(ps.in_rate);
   const std::int64_t largest = parameters_.mtu.count() + data_overhead_;
-  const Time stopping = serialization_time(Bytes(largest), Bandwidth::from_bps(back.rate_bps)) +
+  const std::int64_t in_the_way = std::max({largest, control_wire_, pause_wire});
+  const Time stopping = serialization_time(Bytes(in_the_way), Bandwidth::from_bps(back.rate_bps)) +
                         serialization_time(Bytes(pause_wire), Bandwidth::from_bps(back.rate_bps)) +
                         Time::from_ps(ps.propagation) + parameters_.fabric.pfc.response + Time::from_ps(ps.in_after);
   const auto bits = static_cast<unsigned __int128>(stopping.ps()) * static_cast<std::uint64_t>(rate_in.bps());
   const auto wire = static_cast<std::int64_t>((bits + 7'999'999'999'999U) / 8'000'000'000'000U);
   // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
   const std::int64_t frames = (wire + largest - 1) / largest;
-  return Bytes((frames + 1) * buffered_->largest_frame);
+  return Bytes((frames + 2) * buffered_->largest_frame);
 }
 
 /// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
@@ -86,7 +89,7 @@ Bytes Fabric::input_buffer(std::uint32_t port) const {
                      2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));
   const auto bytes = static_cast<std::int64_t>(static_cast<unsigned __int128>(round.ps()) *
                                                static_cast<std::uint64_t>(faster) / 8'000'000'000'000U);
-  return Bytes(bytes + 2 * buffered_->largest_frame);
+  return Bytes(std::min(bytes + 2 * buffered_->largest_frame, std::int64_t{1} << 30));  // counted modulo 2^32
 }
 
 void Fabric::build_buffered() {
@@ -116,10 +119,12 @@ void Fabric::build_buffered() {
   std::uint32_t at = 0;
   for (const Node& node : nodes_) {
     for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
-    if (node.host != no_slot)
+    if (node.host != no_slot) {
       state.hosts[node.host].ports.resize(node.ports);
-    else if (state.limited)
-      build_buffer(node, at);
+    } else if (state.limited) {
+      state.buffer_of[at] = static_cast<std::uint32_t>(state.buffers.size());
+      state.buffers.push_back(make_buffer(node));
+    }
     ++at;
   }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
@@ -147,8 +152,23 @@ void Fabric::settle_port(std::uint32_t index) {
   }
 }
 
-void Fabric::build_buffer(const Node& node, std::uint32_t local) {
+// A link of `changed` is not what it was: all that follows from it there and at its neighbours. Before the run.
+void Fabric::settle_ports_of(NodeId changed) {
   BufferedState& state = *buffered_;
+  const auto settle = [&](NodeId id) {
+    if (!owns(id)) return;
+    const std::uint32_t local = local_of_[id.value()];
+    const Node& node = nodes_[local];
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    if (state.limited && node.host == no_slot) state.buffers[state.buffer_of[local]] = make_buffer(node);
+  };
+  settle(changed);
+  for (const PortEnd& end : topology_.graph.ports(changed)) settle(end.peer);
+  if (!state.marking.empty()) build_marking();
+}
+
+SharedBuffer Fabric::make_buffer(const Node& node) const {
+  const BufferedState& state = *buffered_;
   const SwitchParameters& fabric = parameters_.fabric;
   const auto lossless = static_cast<std::int64_t>(std::popcount(state.plan.lossless));
   const std::int64_t reserves = fabric.buffer.reserve.count() * node.ports * state.plan.count;
@@ -172,13 +192,13 @@ void Fabric::build_buffer(const Node& node, std::uint32_t local) {
   if (fabric.buffer.threshold) rules.threshold = fabric.buffer.threshold->count();
   rules.reserve = fabric.buffer.reserve.count();
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
-  state.buffer_of[local] = static_cast<std::uint32_t>(state.buffers.size());
-  SharedBuffer& buffer = state.buffers.emplace_back(rules, std::size_t{node.ports} * state.plan.count);
-  if (!state.pauses) return;
+  SharedBuffer buffer(rules, std::size_t{node.ports} * state.plan.count);
+  if (!state.pauses) return buffer;
   for (std::uint32_t p = 0; p < node.ports; ++p)
     for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
       if ((state.plan.lossless >> lane & 1U) != 0)
         buffer.set_headroom(std::size_t{p} * state.plan.count + lane, headroom[p]);
+  return buffer;
 }
 
 void Fabric::build_marking() {

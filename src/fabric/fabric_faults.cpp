@@ -62,9 +62,22 @@ bool Fabric::link_loses(std::uint32_t port, std::int64_t start, std::int64_t end
   return draw(seed_, outputs_[port].directed_link, outputs_[port].packets) >= keep;
 }
 
+/// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
+std::int64_t Fabric::outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const {
+  const std::int64_t arrival = end + buffered_->ports[port].propagation;
+  std::int64_t works_at = start;
+  for (const Outage& outage : fault_of_port_[port]->outages)
+    if (outage.from.ps() < arrival && start < outage.until.ps())
+      works_at = std::max(works_at, outage.until == Time::max() ? never : outage.until.ps());
+  return works_at;
+}
+
 void Fabric::change_link(const NodeEvent& event) {
   const RateChange& change = fault_of_port_[event.port]->rates[event.data];
   set_port_times(outputs_[event.port], change.rate);
+  const Node& node = nodes_[local_of_port_[event.port]];
+  const NodeId peer = topology_.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
+  buffered_->ports[event.port].header_time = head_time(peer, change.rate).ps();
 }
 
 }  // namespace weft

@@ -139,6 +139,14 @@ bool Fabric::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int
   return true;
 }
 
+// A frame that the link has lost takes no room. InfiniBand's updates carry what the sender has sent in all, so that the
+// other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
+void Fabric::give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame) {
+  BufferedState& state = *buffered_;
+  if (!state.credits || (state.plan.lossless >> lane & 1U) == 0) return;
+  state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame);
+}
+
 // An update tells the limit of one lane; it is never too late for one, because limits only grow.
 void Fabric::send_grant(std::uint32_t port_index, std::int64_t now) {
   PortState& ps = buffered_->ports[port_index];
@@ -172,8 +180,13 @@ void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet 
   ps.wire_bytes += wire;
   ++ps.link_frames;
   ps.link_frame_bytes += wire;
-  if (has_faults_ && link_loses(port_index, now, port.free_at, 0)) return;
-  const std::int64_t arrival = port.free_at + ps.propagation + later;
+  std::int64_t arrival = port.free_at + ps.propagation + later;
+  if (has_faults_ && link_loses(port_index, now, port.free_at, 0)) {
+    // Pauses end by themselves. Credits are told again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
+    const std::int64_t works_at = outage_end(port_index, now, port.free_at);
+    if (frame.kind == PacketKind::pause || works_at == never) return;
+    arrival = works_at + busy + ps.propagation;
+  }
   if ((port.peer_port & OutputPort::remote) == 0)
     add_event(port.peer_node, link_frame_event(port.peer_port, frame, arrival));
   else

@@ -61,6 +61,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
     port.after = (times.delay + (to_host ? Time() : parameters_.switch_latency)).ps();
     set_port_times(port, times.rate);
   }
+  if (buffered_) settle_ports_of(link.ends[direction]);
   // Windows and lookahead only shrink. A calendar entry made with longer windows is then a visit too early, which does
   // nothing.
   const std::int64_t least = (times.delay + serialization_time(parameters_.least_wire(), times.rate)).ps();

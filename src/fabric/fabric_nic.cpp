@@ -77,7 +77,8 @@ bool Fabric::nic_send(const Node& node, std::uint32_t port_index, std::int64_t n
   OutputPort& port = outputs_[port_index];
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
   const PortState& ps = state.ports[port_index];
-  if (nic.has_urgent() && (ps.blocked >> state.plan.control & 1U) == 0) {
+  if (nic.has_urgent() && (ps.blocked >> state.plan.control & 1U) == 0 &&
+      takes_credit(port_index, state.plan.control, control_wire_ - wire_overhead_, now)) {
     Packet packet = nic.urgent[nic.urgent_head++];
     if (!nic.has_urgent()) {
       nic.urgent.clear();
@@ -226,6 +227,7 @@ void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSe
 // Receiving ----------------------------------------------------------------------------------------------------------
 
 void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet) {
+  if (buffered_->credits) give_room(port_index, packet.lane, frame_bytes(packet), packet.time);
   switch (packet.kind) {
     case PacketKind::data:
       return nic_receive_data(node, port_index, packet);
@@ -247,7 +249,6 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
   BufferedState& state = *buffered_;
   const std::int64_t now = packet.time;
   WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
-  if (state.credits) give_room(port_index, packet.lane, frame_bytes(packet), now);
   const bool last = (packet.flags & packet_last) != 0;
   std::uint32_t telemetry = no_slot;
   if (state.services.telemetry) {

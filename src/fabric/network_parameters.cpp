@@ -67,6 +67,17 @@ void read_recovery(const Spec& network, NetworkParameters& result) {
     rules.ack_interval = static_cast<std::uint32_t>(value->integer(1, 1024));
 }
 
+// A pause is told again at half of its time, and that frame may have to wait for a packet: pauses have to be longer
+// than two packets so as not to end in between.
+void check_quanta(const Spec& pfc, const NetworkParameters& network) {
+  const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
+  const std::int64_t least = (2 * longest.count() * 8 + 511) / 512;
+  if (network.fabric.pfc.quanta < least)
+    throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; at least " +
+                                 std::to_string(least) + " is due here, the time of two packets of " +
+                                 to_text(longest));
+}
+
 void read_congestion_control(const Spec& network, NetworkParameters& result) {
   const auto& registry = CongestionControlRegistry::instance();
   if (const auto value = network.find("congestion_control"))
@@ -125,6 +136,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
     result.routing_place = value->where();
   }
   result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
+  if (const auto pfc = spec->find("pfc")) check_quanta(*pfc, result);
   read_recovery(*spec, result);
   read_congestion_control(*spec, result);
   if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))

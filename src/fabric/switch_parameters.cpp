@@ -10,12 +10,17 @@ namespace {
 
 constexpr Bytes most_buffer = Bytes(std::int64_t{1} << 50);
 
-Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
+constexpr Bytes most_credit = Bytes(std::int64_t{1} << 30);  // credits are counted modulo 2^32
+
+Bytes bytes_between(const Spec& spec, Bytes least, Bytes most, const char* what) {
   const Bytes value = spec.bytes();
-  if (value < least || value > most_buffer)
-    throw spec.error(fmt::format("found {}; {} of {} to {} is due here", to_text(value), what, to_text(least),
-                                 to_text(most_buffer)));
+  if (value < least || value > most)
+    throw spec.error(
+        fmt::format("found {}; {} of {} to {} is due here", to_text(value), what, to_text(least), to_text(most)));
   return value;
+}
+Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
+  return bytes_between(spec, least, most_buffer, what);
 }
 
 void read_buffer(const Spec& spec, Bytes mtu_frame, BufferParameters& buffer) {
@@ -124,7 +129,7 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
     if (result.flow_control != FlowControl::credit) throw value->error("found without flow_control: credit");
     result.credit.place = value->where();
     if (const auto buffer = value->find("buffer"))
-      result.credit.buffer = bytes_at_least(*buffer, mtu_frame, "an input buffer");
+      result.credit.buffer = bytes_between(*buffer, mtu_frame, most_credit, "an input buffer");
     value->finish();
   }
   if (const auto value = network.find("ecn")) read_ecn(*value, result.ecn);

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Credit-based flow control: throughput over the size of the buffer, and credits that survive losses.
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft {
+namespace {
+
+using test::LeanMachine;
+using test::network_of;
+
+constexpr std::int64_t mtu = 918, frame = 980;
+constexpr std::int64_t full = 80'000;  // ps of 1000 B at 100 Gb/s
+constexpr std::int64_t grant = 8 * 80;
+constexpr std::int64_t delay = 500'000;
+const std::string pair_of_hosts = "{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 500 ns}";
+
+NetworkParameters network(std::int64_t buffer, const std::string& more = "ack_interval: 1024") {
+  return network_of(fmt::format("{{mtu: {} B, window: 1 GiB, flow_control: credit, credit: {{buffer: {} B}}, {}}}", mtu,
+                                buffer, more));
+}
+
+// A buffer of m frames passes m packets per round trip of the link (packet, delay, credit update, delay), and at most
+// the rate of the link: Kung, Blackwell, Chapman, "Credit-based flow control for ATM networks", SIGCOMM 1994.
+TEST(credit, throughput_is_buffer_over_round_trip_or_the_rate) {
+  const std::int64_t round = full + delay + grant + delay;
+  for (const std::int64_t frames : {1, 2, 3, 7, 13, 14, 20}) {
+    LeanMachine machine(pair_of_hosts, network(frames * frame + (frames % 2) * (frame - 1)));
+    const auto tap = machine.tap(NodeId(0));
+    machine.post({Time(), 0, machine.open(0, 1), 300 * mtu});
+    machine.run();
+    machine.expect_quiet();
+    ASSERT_EQ(tap->entries.size(), 300U);
+    for (std::int64_t i = 0; i < 300; ++i) {
+      const std::int64_t begin = frames * full < round ? i / frames * round + i % frames * full : i * full;
+      ASSERT_EQ(tap->entries[static_cast<std::size_t>(i)].start.ps(), begin) << "frame " << i << ", " << frames;
+    }
+    EXPECT_EQ(machine.fabric->congestion().dropped, 0U);
+  }
+}
+
+TEST(credit, the_buffer_by_itself_keeps_the_rate) {
+  LeanMachine machine(pair_of_hosts,
+                      network_of("{mtu: 918 B, window: 1 GiB, flow_control: credit, ack_interval: 1024}"));
+  const auto tap = machine.tap(NodeId(0));
+  machine.post({Time(), 0, machine.open(0, 1), 300 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  for (std::int64_t i = 0; i < 300; ++i) ASSERT_EQ(tap->entries[static_cast<std::size_t>(i)].start.ps(), i * full);
+}
+
+TEST(credit, an_incast_loses_nothing_and_fills_no_more_than_the_buffers) {
+  const std::int64_t buffer = 5 * frame;
+  LeanMachine machine("{kind: star, hosts: 9, link_rate: 100 Gb/s, link_delay: 500 ns}",
+                      network(buffer, "ack_interval: 4"));
+  for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 200 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_EQ(machine.fabric->congestion().dropped, 0U);
+  EXPECT_EQ(machine.fabric->congestion().repeated, 0U);
+  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 8 * buffer);
+  EXPECT_GT(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 7 * buffer);
+}
+
+// What a link loses must not take its credit along: with room for two frames the third loss would stop it for ever.
+TEST(credit, lost_packets_give_their_credit_back) {
+  LeanMachine machine(pair_of_hosts,
+                      network(2 * frame, "loss: [{link: all, probability: 0.05}], go_back_n: {timeout: 1 ms}"));
+  machine.post({Time(), 0, machine.open(0, 1), 500 * mtu});
+  machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_GT(machine.fabric->congestion().lost, 20U);
+}
+
+TEST(credit, lost_updates_come_when_the_link_works_again) {
+  LeanMachine machine(pair_of_hosts, network(2 * frame,
+                                             "failures: [{at: 20 us, until: 30 us, link: [host0, switch0]}], "
+                                             "reconvergence: 1 s, go_back_n: {timeout: 100 us}"));
+  machine.post({Time(), 0, machine.open(0, 1), 500 * mtu});
+  machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_GT(machine.fabric->congestion().lost, 0U);
+}
+
+// One class for all: ACKs take credit like data, and give it back like data.
+TEST(credit, in_one_queue_acks_have_credits_too) {
+  LeanMachine machine(pair_of_hosts, network(2 * frame, "priorities: {scheduling: fifo}"));
+  machine.post({Time(), 0, machine.open(0, 1), 500 * mtu});
+  machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_EQ(machine.fabric->congestion().repeated, 0U);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Faults of links: how they are read, when routing knows of them, and what they do to packets.
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "support/error.hpp"
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft {
+namespace {
+
+using test::LeanMachine;
+using test::network_of;
+
+constexpr std::int64_t mtu = 918;
+constexpr std::int64_t full = 80'000;  // ps of 1000 B at 100 Gb/s
+const std::string wire = "{kind: line, links: 1, link_rate: 100 Gb/s, link_delay: 1 us}";
+constexpr std::int64_t delay = 1'000'000;
+
+Topology star() {
+  return build_topology(Spec::parse("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}", "machine.yaml"));
+}
+
+LinkFaults read(const std::string& text, const Topology& topology) {
+  const NetworkParameters network = read_network_parameters(Spec::parse(text, "net.yaml"));
+  return read_link_faults(network.loss, network.failures, network.reconvergence, topology);
+}
+
+// Reading -------------------------------------------------------------------------------------------------------------
+
+TEST(link_faults, links_are_named_by_all_ends_class_or_switch) {
+  const Topology topology = star();
+  for (const std::string name : {"link: all", "class: host", "switch: switch0"}) {
+    const LinkFaults faults = read(fmt::format("{{loss: [{{{}, probability: 0.25}}]}}", name), topology);
+    ASSERT_EQ(faults.links.size(), 3U) << name;
+    EXPECT_EQ(faults.links.at(2).loss, 0.25);
+  }
+  for (const std::string name : {"[host1, switch0]", "[switch0, host1]"}) {
+    const LinkFaults faults = read(fmt::format("{{failures: [{{link: {}, at: 3 us}}]}}", name), topology);
+    ASSERT_EQ(faults.links.size(), 1U);
+    ASSERT_EQ(faults.links.at(1).outages.size(), 1U);
+    EXPECT_EQ(faults.links.at(1).outages[0].from, Time::from_us(3));
+    EXPECT_EQ(faults.links.at(1).outages[0].until, Time::max());
+  }
+}
+
+TEST(link_faults, a_lower_rate_ends_with_the_full_one) {
+  const LinkFaults faults = read(
+      "{failures: [{link: [host1, switch0], at: 9 us, until: 12 us, rate: 1 Gb/s}, {link: [host1, switch0], at: 3 us, "
+      "until: 5 us, rate: 10 Gb/s}]}",
+      star());
+  const auto& rates = faults.links.at(1).rates;
+  ASSERT_EQ(rates.size(), 4U);
+  const std::int64_t at[] = {3, 5, 9, 12};
+  const std::int64_t gbps[] = {10, 100, 1, 100};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(rates[i].at, Time::from_us(at[i]));
+    EXPECT_EQ(rates[i].rate, Bandwidth::from_gbps(gbps[i]));
+  }
+  EXPECT_TRUE(faults.epochs(star()).empty());  // nobody routes around them
+}
+
+TEST(link_faults, every_mistake_is_told_with_its_line) {
+  const Topology topology = star();
+  const auto expect = [&](const std::string& text, int line, const std::string& word) {
+    try {
+      read(text, topology);
+      ADD_FAILURE() << "accepted: " << text;
+    } catch (const InputError& error) {
+      const std::string message = error.what();
+      EXPECT_NE(message.find(fmt::format("net.yaml:{}", line)), std::string::npos) << message;
+      EXPECT_NE(message.find(word), std::string::npos) << message;
+    }
+  };
+  expect("loss:\n  - {probability: 0.1}\n", 2, "one of link, class and switch");
+  expect("loss:\n  - {link: all, class: host, probability: 0.1}\n", 2, "one of link, class and switch");
+  expect("loss:\n  - {link: all}\n", 2, "probability or bit_error_rate");
+  expect("loss:\n  - {link: some, probability: 0.1}\n", 2, "all");
+  expect("loss:\n  - link: all\n    probability: 1.5\n", 3, "1.5");
+  expect("loss:\n  - link: all\n    bit_error_rate: -1\n", 3, "-1");
+  expect("loss:\n  - {link: [host0], probability: 0.1}\n", 2, "two ends");
+  expect("loss:\n  - {link: [host0, host1], probability: 0.1}\n", 2, "no link between host0 and host1");
+  expect("loss:\n  - {link: [host0, host7], probability: 0.1}\n", 2, "no 'host7'");
+  expect("loss:\n  - {class: spine, probability: 0.1}\n", 2, "spine");
+  expect("loss:\n  - {switch: switch3, probability: 0.1}\n", 2, "switch3");
+  expect("loss:\n  - {link: all, probability: 0.1, at: 3 us}\n", 2, "at");
+  expect("failures:\n  - {link: all}\n", 2, "at");
+  expect("failures:\n  - {link: all, at: 3 us,\n     until: 3 us}\n", 3, "not after its beginning");
+  expect("failures:\n  - {link: all, at: 3 us,\n     rate: 200 Gb/s}\n", 3, "at most the link's own");
+  expect("failures:\n  - {link: all, at: 3}\n", 2, "3");
+  expect("reconvergence: 1 ms\n", 1, "without failures");
+}
+
+TEST(link_faults, routing_learns_of_each_change_later_by_the_reconvergence) {
+  const LinkFaults faults = read(
+      "{failures: [{link: [host0, switch0], at: 10 us, until: 30 us}, {link: [host1, switch0], at: 20 us}, {link: "
+      "[host2, switch0], at: 30 us, until: 40 us}], reconvergence: 5 us}",
+      star());
+  const auto epochs = faults.epochs(star());
+  const std::vector<std::int64_t> from = {15, 25, 35, 45};
+  const std::vector<std::vector<bool>> dead = {
+      {true, false, false}, {true, true, false}, {false, true, true}, {false, true, false}};
+  ASSERT_EQ(epochs.size(), from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    EXPECT_EQ(epochs[i].from, Time::from_us(from[i]));
+    EXPECT_EQ(epochs[i].dead, dead[i]) << i;
+  }
+}
+
+// Doing ---------------------------------------------------------------------------------------------------------------
+
+TEST(link_faults, an_outage_loses_exactly_what_it_overlaps) {
+  // Packets i are on the wire from 80 i ns until 80 (i + 1) ns + 1 us. Down from `down` to `up`, it loses those that
+  // begin before `up` and end after `down`.
+  for (const auto& [down, up] : {std::pair<std::int64_t, std::int64_t>{4'000'000, 4'800'000},
+                                 {4'000'001, 4'800'001},
+                                 {3'999'999, 4'799'999},
+                                 {4'040'000, 4'040'001}}) {
+    LeanMachine machine(wire, network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, recovery: "
+                                                     "selective_repeat, failures: [{{link: all, at: {} ps, until: {} "
+                                                     "ps}}]}}",
+                                                     mtu, down, up)));
+    machine.post({Time(), 0, machine.open(0, 1), 200 * mtu});
+    machine.run();
+    machine.expect_quiet();
+    std::uint64_t expected = 0;
+    for (std::int64_t i = 0; i < 200; ++i) expected += i * full < up && (i + 1) * full + delay > down ? 1 : 0;
+    EXPECT_EQ(machine.counters(NodeId(0)).lost, expected) << down;
+  }
+}
+
+TEST(link_faults, a_degraded_link_serves_at_its_rate_from_the_next_packet_on) {
+  LeanMachine machine(wire, network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, failures: [{{link: "
+                                                   "all, at: 100 ns, until: 1 us, rate: 10 Gb/s}}]}}",
+                                                   mtu)));
+  const auto tap = machine.tap(NodeId(0));
+  machine.post({Time(), 0, machine.open(0, 1), 6 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  // The packet in transmission at 100 ns is not slowed; those that begin at 160 and 960 ns take 800 ns; the next one
+  // begins at 1760 ns, at the full rate again.
+  const std::vector<std::int64_t> begins = {0, 80'000, 160'000, 960'000, 1'760'000, 1'840'000};
+  for (std::size_t i = 0; i < begins.size(); ++i) EXPECT_EQ(tap->entries.at(i).start.ps(), begins[i]) << i;
+}
+
+void expect_losses(const std::string& loss, double probability) {
+  double packets = 0, lost = 0;
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    LeanMachine machine(wire,
+                        network_of(fmt::format("{{mtu: {} B, window: 200 kB, ack_interval: 64, recovery: "
+                                               "selective_repeat, loss: [{{link: all, {}}}]}}",
+                                               mtu, loss)),
+                        seed);
+    machine.post({Time(), 0, machine.open(0, 1), 10'000 * mtu});
+    machine.run();
+    machine.expect_quiet();
+    packets += static_cast<double>(machine.counters(NodeId(0)).packets);
+    lost += static_cast<double>(machine.counters(NodeId(0)).lost);
+  }
+  EXPECT_NEAR(lost, packets * probability, 4 * std::sqrt(packets * probability * (1 - probability)));
+}
+
+TEST(link_faults, losses_are_as_frequent_as_the_probability) {
+  expect_losses("probability: 0.01", 0.01);
+  expect_losses("probability: 0.1", 0.1);
+}
+
+// A packet of b bits survives with (1 - e)^b; the bits are those of the wire.
+TEST(link_faults, bit_errors_hit_packets_by_their_length) {
+  for (const double rate : {1e-6, 1e-5})
+    expect_losses(fmt::format("bit_error_rate: {}", rate), 1 - std::pow(1 - rate, 8 * 1000));
+}
+
+TEST(link_faults, both_add_up) {
+  expect_losses("probability: 0.02, bit_error_rate: 1e-5", 1 - 0.98 * std::pow(1 - 1e-5, 8 * 1000));
+}
+
+TEST(link_faults, a_link_that_loses_all_but_for_a_moment_delivers_in_the_end) {
+  LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}",
+                      network_of("{failures: [{switch: switch0, at: 5 us, until: 2 ms}], reconvergence: 10 us, "
+                                 "go_back_n: {timeout: 100 us}}"));
+  machine.post({Time(), 0, machine.open(0, 1), 1'000'000});
+  machine.post({Time(), 1, machine.open(1, 2), 1'000'000});
+  machine.run();
+  machine.expect_quiet();
+  for (const auto& notice : machine.messages) EXPECT_GT(notice.at, Time::from_ms(2));
+}
+
+}  // namespace
+}  // namespace weft

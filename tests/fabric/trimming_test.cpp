@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Packet trimming: headers of packets for which there is no room go on, first, and each brings its packet again once.
+// Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017.
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft {
+namespace {
+
+using test::LeanMachine;
+using test::network_of;
+
+constexpr std::int64_t mtu = 918, frame = 980;
+const std::string star = "{kind: star, hosts: 9, link_rate: 100 Gb/s, link_delay: 1 us}";
+
+NetworkParameters network(const std::string& more) {
+  return network_of(fmt::format("{{mtu: {} B, window: 20 kB, buffer: {{queue: {} B}}, {}}}", mtu, 10 * frame, more));
+}
+
+TEST(trimming, nothing_is_dropped_and_each_trimmed_packet_is_repeated_once) {
+  LeanMachine machine(star, network("trimming: true, recovery: selective_repeat, selective_repeat: {timeout: 1 s}"));
+  const auto tap = machine.tap(machine.a_switch(0), 8);
+  for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu + 7});
+  machine.run();
+  machine.expect_quiet();
+  const CongestionTotals totals = machine.fabric->congestion();
+  EXPECT_GT(totals.trimmed, 50U);
+  EXPECT_EQ(totals.dropped, 0U);
+  EXPECT_EQ(totals.timeouts, 0U);
+  EXPECT_EQ(totals.repeated, totals.trimmed);
+  std::uint64_t headers = 0;
+  for (const auto& entry : tap->entries) {
+    if ((entry.packet.flags & packet_trimmed) == 0) continue;
+    ++headers;
+    EXPECT_EQ(entry.packet.payload, 0);
+    EXPECT_EQ(entry.packet.lane, 0);  // with the control traffic
+  }
+  EXPECT_EQ(headers, totals.trimmed);
+  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 10 * frame);
+  // Every payload passes the last link once: a trimmed header takes its 82 B and no more.
+  EXPECT_EQ(machine.counters(machine.a_switch(0), 8).payload_bytes, 8 * (100 * mtu + 7));
+}
+
+TEST(trimming, a_header_goes_before_the_data_that_waits) {
+  LeanMachine machine(star,
+                      network_of(fmt::format("{{mtu: {} B, window: 1 MB, buffer: {{queue: {} B}}, trimming: true, "
+                                             "recovery: selective_repeat, ack_interval: 1024}}",
+                                             mtu, 4 * frame)));
+  const auto tap = machine.tap(machine.a_switch(0), 8);
+  // Seven packets at one moment: one passes, four wait, two are trimmed.
+  for (std::uint32_t h = 0; h < 7; ++h) machine.post({Time(), h, machine.open(h, 8), mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(tap->entries.size(), 9U);
+  const std::int64_t first = Time::from_us(1).ps() + 80'000;
+  for (std::size_t i = 0; i < 7; ++i)
+    EXPECT_EQ((tap->entries[i].packet.flags & packet_trimmed) != 0, i == 1 || i == 2) << i;
+  EXPECT_EQ(tap->entries[1].start.ps(), first + 80'000);
+  EXPECT_EQ(tap->entries[2].start.ps(), first + 80'000 + 82 * 80);
+  EXPECT_EQ(tap->entries[3].start.ps(), first + 80'000 + 2 * 82 * 80);
+}
+
+TEST(trimming, without_it_the_same_incast_drops) {
+  LeanMachine machine(star, network("recovery: selective_repeat"));
+  for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  const CongestionTotals totals = machine.fabric->congestion();
+  EXPECT_EQ(totals.trimmed, 0U);
+  EXPECT_GT(totals.dropped, 50U);
+  EXPECT_GE(totals.repeated, totals.dropped);
+}
+
+TEST(trimming, go_back_n_starts_again_at_the_trimmed_packet) {
+  LeanMachine machine(star, network("trimming: true, recovery: go_back_n"));
+  for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  const CongestionTotals totals = machine.fabric->congestion();
+  EXPECT_GT(totals.trimmed, 50U);
+  EXPECT_EQ(totals.dropped, 0U);
+  EXPECT_GE(totals.repeated, totals.trimmed);
+}
+
+}  // namespace
+}  // namespace weft
