@@ -109,7 +109,7 @@ void Simulation::refuse_deadlock() {
   const std::string cycle = fabric_->find_deadlock(group_);
   if (cycle.empty()) return;
   throw InputError(
-      fabric_->parameters().fabric.pfc.place,
+      fabric_->parameters().fabric.flow_control_place,
       "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; a routing whose channel dependencies have no cycle is due here (up and down in trees, virtual "
           "lanes with a dateline in tori)");

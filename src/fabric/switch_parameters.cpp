@@ -118,8 +118,10 @@ LoadBalancing load_balancing_of(const std::string& word) {
 
 SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
   SwitchParameters result;
-  if (const auto value = network.find("flow_control"))
+  if (const auto value = network.find("flow_control")) {
     result.flow_control = flow_control_of(value->one_of({"pfc", "credit", "none"}));
+    result.flow_control_place = value->where();
+  }
   if (const auto value = network.find("buffer")) read_buffer(*value, mtu_frame, result.buffer);
   if (const auto value = network.find("pfc")) {
     if (result.flow_control != FlowControl::pfc) throw value->error("found without flow_control: pfc");

@@ -81,6 +81,7 @@ struct PriorityParameters {
 /// `network.switching` etc.
 struct SwitchParameters {
   FlowControl flow_control = FlowControl::none;
+  SourceLine flow_control_place;
   BufferParameters buffer;
   PfcParameters pfc;
   CreditParameters credit;

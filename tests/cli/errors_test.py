@@ -300,6 +300,85 @@ class Machine(ErrorTest):
         self.wrong(("window: 256 KiB", "window: 0 B"), "window.*0 B")
         self.wrong(("switch_latency: 0 ns", "switch_latency: 0"), "switch_latency.*unit")
 
+    def bad_network(self, keys, pattern, at, start=GOOD):
+        """`keys`: lines for `network:`; the complaint is due at the line where `at` stands."""
+        lines = "".join(f"  {line}\n" for line in keys)
+        self.wrong(("  window: 256 KiB\n", "  window: 256 KiB\n" + lines), pattern, start, name="; ".join(keys), at=at)
+
+    def test_buffers(self):
+        pfc = ["flow_control: pfc", "buffer: {size: 10 MB}"]
+        for keys, pattern, at in [
+            (["buffer: {size: 1 kB}"], "found 1 kB; a packet memory of 4158 B to", "buffer"),
+            (["buffer: {size: 10 MB, alpha: 0}"], "alpha.*'0'", "buffer"),
+            (["buffer: {size: 10 MB, alpha: 1, threshold: 1 MB}"], "beside alpha", "buffer"),
+            (["buffer: {size: 10 MB, reserve: 1 MB}"], "4 ports: .*12 MB of reserves do not fit.*10 MB", "buffer"),
+            (["buffer: {size: 10 MB, queue: 100 B}"], "found 100 B; an output queue of 4158 B", "buffer"),
+            (["buffer: {sizes: 10 MB}"], "unknown key 'sizes'.*did you mean 'size'", "buffer"),
+            (["flow_control: pfcc"], "'pfcc'.*did you mean 'pfc'", "flow_control"),
+            (["flow_control: pfc"], "pfc is found without buffer.size", "flow_control"),
+            (["flow_control: pfc", "buffer: {size: 100 kB}"], "of headroom.*do not fit into a packet memory of 100 kB",
+             "buffer"),
+            (pfc + ["pfc: {headroom: 20 MB}"], "80 MB of headroom.*do not fit.*10 MB", "buffer"),
+            (pfc + ["pfc: {headroom: 0 B}"], "found 0 B; a headroom of 1 B", "pfc: {"),
+            (pfc + ["pfc: {quanta: 70000}"], "from 1 to 65535.*'70000'", "pfc: {"),
+            # Two packets of 4178 B are 131 times 512 bits.
+            (pfc + ["pfc: {quanta: 130}"], "found 130; at least 131 is due here.*two packets of 4178 B", "pfc: {"),
+            (pfc + ["pfc: {watchdog: 0 us}"], "found 0; a time above 0", "pfc: {"),
+            (["pfc: {quanta: 200}"], "found without flow_control: pfc", "pfc"),
+            (["credit: {buffer: 100 kB}"], "found without flow_control: credit", "credit"),
+            (["flow_control: credit", "credit: {buffer: 100 B}"], "an input buffer of 4158 B", "credit: {"),
+            (["flow_control: credit", "credit: {buffer: 2 GiB}"], "found 2 GiB; an input buffer of 4158 B to 1 GiB",
+             "credit: {"),
+            (["flow_control: credit", "buffer: {size: 10 MB}"], "credit, whose buffers are those of each link",
+             "buffer: {size"),
+            (["trimming: true"], "without a limit of the queues", "trimming"),
+            (["trimming: yess"], "expected true or false", "trimming"),
+            (["switching: cut"], "'cut'.*cut_through", "switching"),
+        ]:
+            self.bad_network(keys, pattern, at)
+
+    def test_priorities_and_marks(self):
+        for keys, pattern, at in [
+            (["priorities: {data: 8}"], "from 0 to 7.*'8'", "priorities"),
+            (["priorities: {data: 6}"], "data 6, control 6 and other 0; three different", "priorities"),
+            (["priorities: {control: 2}"], "control 2 below another", "priorities"),
+            (["priorities: {storage: 2}"], "unknown key 'storage'", "priorities"),
+            (["priorities: {data_weight: 2}"], "found with strict scheduling", "priorities"),
+            (["priorities: {scheduling: deficit_round_robin, data_weight: 0}"], "from 1 to 1000.*'0'", "priorities"),
+            (["priorities: {scheduling: round_robin}"], "'round_robin'.*strict, deficit_round_robin, fifo", "priorities"),
+            (["ecn: {kmin: 100 kB}"], "kmin is there and kmax is not", "ecn"),
+            (["ecn: {kmax: 100 kB}"], "found without kmin", "ecn"),
+            (["ecn:", "  kmin: 100 kB", "  kmax: 99 kB"], "found 99 kB, below kmin; at least 100 kB", "kmax"),
+            (["ecn: {kmin: 1 kB, kmax: 2 kB, pmax: 1.5}"], "pmax.*1.5", "ecn"),
+            (["ecn: {mark: leaving}"], "'leaving'.*departure, arrival", "ecn"),
+        ]:
+            self.bad_network(keys, pattern, at)
+
+    def test_connections(self):
+        for keys, pattern, at in [
+            (["recovery: go_back"], "'go_back'.*go_back_n, selective_repeat, go_back_0", "recovery"),
+            (["load_balancing: spray", "recovery: go_back_n"], "selective_repeat is due here", "recovery"),
+            (["selective_repeat: {timeout: 1 ms}"], "found with recovery: go_back_n", "selective_repeat"),
+            (["go_back_n: {timeout: 0 us}"], "found 0; a time above 0", "go_back_n"),
+            (["go_back_n: {timeout: 10 us, timeout_low: 20 us}"], "found 20 us; above 0 and at most timeout", "go_back_n"),
+            (["go_back_n: {reordering: 3}"], "unknown key 'reordering'", "go_back_n"),
+            (["recovery: selective_repeat", "selective_repeat: {reordering: 0}"], "from 1 to 32767.*'0'",
+             "selective_repeat: {"),
+            (["ack_interval: 0"], "from 1 to 1024.*'0'", "ack_interval"),
+            (["load_balancing: sprayed"], "'sprayed'.*did you mean 'spray'", "load_balancing"),
+            (["flowlet: {gap: 5 us}"], "found without load_balancing: flowlet", "flowlet"),
+            (["load_balancing: flowlet", "flowlet: {gap: 0 us}"], "found 0; a time above 0", "flowlet: {"),
+            (["congestion_control: dcqn"], "'dcqn'.*did you mean 'dcqcn'", "congestion_control"),
+            (["dctcp: {gain: 0.5}"], "found with congestion_control: none", "dctcp"),
+            (["loss: [{link: [host0, host1], probability: 0.1}]"], "no link between host0 and host1", "loss"),
+            (["loss: [{link: all, probability: 2}]"], "probability.*'2'", "loss"),
+            (["failures: [{link: all, at: 3 us, until: 2 us}]"], "not after its beginning 3 us", "failures"),
+            (["reconvergence: 3 us"], "found without failures", "reconvergence"),
+        ]:
+            self.bad_network(keys, pattern, at)
+        for key in ["queues: output", "load_balancing: spray", "ack_interval: 2", "loss: [{link: all, probability: 0.1}]"]:
+            self.wrong(("ack: 66 B", f"ack: none\n  {key}"), "found none beside keys that need reliable connections")
+
     def test_fat_tree(self):
         tree = with_part("kind: star\n  hosts: 4", "kind: fat_tree\n  k: 4")
         self.wrong(("k: 4", "k: 5"), "even; found 5, 4 or 6", tree)

@@ -61,7 +61,8 @@ class LeanMachine final : public HostClient {
     if (!parameters.congestion_control)
       parameters.congestion_control = CongestionControlRegistry::instance().find("none")->make();
     parameters.faults = read_link_faults(parameters.loss, parameters.failures, parameters.reconvergence, topology);
-    routing = RoutingRegistry::instance().find(topology.routing)->make();
+    routing =
+        RoutingRegistry::instance().find(parameters.routing.empty() ? topology.routing : parameters.routing)->make();
     routing->prepare(topology, seed);
     partition_ = make_partition(topology, 1, "auto", parameters.least_wire(), seed);
     fabric = std::make_unique<Fabric>(topology, partition_, 0, parameters, *routing, seed, Fabric::Drive::windows);
