@@ -5,6 +5,7 @@
 
 #include <ns3/simulator.h>
 
+#include "app/prepare.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -108,11 +109,13 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
 void Simulation::refuse_deadlock() {
   const std::string cycle = fabric_->find_deadlock(group_);
   if (cycle.empty()) return;
-  throw InputError(
+  const InputError error(
       fabric_->parameters().fabric.flow_control_place,
       "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; a routing whose channel dependencies have no cycle is due here (up and down in trees, virtual "
           "lanes with a dateline in tori)");
+  // On all processes alike; one of them says it.
+  throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};
 }
 
 CongestionTotals Simulation::congestion() {
