@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NCCL's ring collectives: all_reduce, all_gather, reduce_scatter, and broadcast as a pipelined chain.
+// NCCL's ring collectives: all_reduce, all_gather, reduce_scatter, broadcast and reduce as pipelined chains, send_recv.
 //
 // Step order: NCCL src/device/{all_reduce,all_gather,reduce_scatter,broadcast}.h (runRing). Sizes: protocol Simple,
 // with NCCL_STEPS 8 (src/include/device.h), NCCL_BUFFSIZE 4 MiB (src/init.cc, DEFAULT_BUFFSIZE) and *_CHUNKSTEPS,
 // *_SLICESTEPS (src/include/collectives.h). Two differences: elements are single bytes, and a chunk of 0 bytes is no
-// step, whereas NCCL posts it without data.
+// step, whereas NCCL posts it without data. Protocols LL and LL128 have their own step sizes, one step per chunk.
+//
+// bidirectional_ring: the same with half of the channels the other way round, which NCCL does not do; at least two.
 #include <algorithm>
 #include <memory>
 
+#include "collectives/exchange.hpp"
 #include "schedule/collective.hpp"
 #include "support/contract.hpp"
 
@@ -15,7 +18,6 @@ namespace weft {
 namespace {
 
 constexpr std::int64_t nccl_steps = 8;
-constexpr std::int64_t step_bytes = (std::int64_t{4} << 20) / nccl_steps;
 constexpr std::int64_t alignment = 16;  ///< bytes; NCCL aligns parts, last chunks and slices so (src/enqueue.cc)
 
 constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
@@ -28,10 +30,12 @@ struct Sizes {
   std::uint32_t credits = 0;  ///< slices in flight per connection
 
   explicit Sizes(const CollectiveCall& call) {
-    const bool chain = call.kind == CollectiveKind::broadcast;
-    const std::int64_t chunk_steps = chain ? 1 : nccl_steps / 2;
-    chunk = call.tuning.chunk.count() != 0 ? call.tuning.chunk.count() : chunk_steps * step_bytes;
-    slices = call.tuning.slices != 0 ? call.tuning.slices : (chain ? 1 : 2);
+    const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
+    const bool single = chain || call.tuning.protocol != Protocol::simple || call.kind == CollectiveKind::send_recv;
+    const std::int64_t chunk_steps = single ? 1 : nccl_steps / 2;
+    const std::int64_t step = MessageSizes::nccl_step_bytes(call.tuning.protocol);
+    chunk = call.tuning.chunk.count() != 0 ? call.tuning.chunk.count() : chunk_steps * step;
+    slices = call.tuning.slices != 0 ? call.tuning.slices : (single ? 1 : 2);
     WEFT_EXPECT(chunk > 0, "chunk of {} bytes", chunk);
     // The buffer of a connection holds 8 steps, and a slice is chunk_steps / slices of them.
     credits = call.tuning.credits != 0
@@ -50,15 +54,30 @@ struct Sizes {
   }
 };
 
+/// Whose steps: a rank, a channel, and which way round the channel's ring goes.
+struct Place {
+  std::uint32_t index = 0;
+  std::uint32_t channel = 0;
+  std::uint32_t channels = 1;
+  bool backwards = false;
+  std::uint32_t in_ring(std::uint64_t ranks) const {
+    return backwards ? static_cast<std::uint32_t>(ranks) - 1 - index : index;
+  }
+};
+
 /// What one rank does on one channel: loops over the channel's part of the bytes, each of the same few positions.
 class RingStream : public StepStream {
  public:
   /// The channel's part of `total` bytes: near-equal and aligned, as NCCL's continuous-byte distribution
   /// (src/enqueue.cc).
-  RingStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel, std::int64_t total,
-             std::uint64_t positions)
-      : sizes_(call), ranks_(call.communicator->size()), index_(index), positions_(positions) {
-    const std::int64_t part = align_up(divide_up(total, call.tuning.channels));
+  RingStream(const CollectiveCall& call, const Place& place, std::int64_t total, std::uint64_t positions)
+      : sizes_(call),
+        ranks_(call.communicator->size()),
+        backwards_(place.backwards),
+        index_(place.in_ring(ranks_)),
+        positions_(positions) {
+    const std::uint32_t channel = place.channel;
+    const std::int64_t part = align_up(divide_up(total, place.channels));
     loop_begin_ = std::min(total, channel * part);
     part_end_ = std::min(total, loop_begin_ + part);
   }
@@ -69,8 +88,8 @@ class RingStream : public StepStream {
         step = Step{};
         fill(position_++, step);
         if (step.bytes.count() > 0) {
-          step.send_peer = at(index_ + 1);
-          step.receive_peer = at(index_ + ranks_ - 1);
+          step.send_peer = rank_at(index_ + 1);
+          step.receive_peer = rank_at(index_ + ranks_ - 1);
           step.slice = Bytes(sizes_.slice(step.bytes.count()));
           return true;
         }
@@ -90,6 +109,11 @@ class RingStream : public StepStream {
   std::uint32_t at(std::uint64_t position_in_ring) const {
     return static_cast<std::uint32_t>(position_in_ring % ranks_);
   }
+  /// The rank there.
+  std::uint32_t rank_at(std::uint64_t position_in_ring) const {
+    const std::uint32_t position = at(position_in_ring);
+    return backwards_ ? static_cast<std::uint32_t>(ranks_) - 1 - position : position;
+  }
   std::uint64_t ranks() const { return ranks_; }
   std::uint64_t index() const { return index_; }
   std::int64_t loop_begin() const { return loop_begin_; }
@@ -99,7 +123,8 @@ class RingStream : public StepStream {
  private:
   Sizes sizes_;
   std::uint64_t ranks_;
-  std::uint64_t index_;
+  bool backwards_;
+  std::uint64_t index_;      ///< in the ring
   std::uint64_t positions_;  ///< per loop
   std::int64_t loop_begin_ = 0;
   std::int64_t part_end_ = 0;
@@ -109,8 +134,8 @@ class RingStream : public StepStream {
 /// A loop covers n consecutive chunks of the buffer; chunk c is reduced along the ring until it reaches rank c.
 class AllReduceStream final : public RingStream {
  public:
-  AllReduceStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : RingStream(call, index, channel, call.size.count(), 2 * std::uint64_t{call.communicator->size()} - 1) {}
+  AllReduceStream(const CollectiveCall& call, const Place& place)
+      : RingStream(call, place, call.size.count(), 2 * std::uint64_t{call.communicator->size()} - 1) {}
 
  private:
   /// src/device/all_reduce.h: all ranks share what remains in the last loop.
@@ -140,24 +165,38 @@ class AllReduceStream final : public RingStream {
   }
 };
 
+/// Bytes of the largest block.
+std::int64_t largest_block(const CollectiveCall& call) {
+  const std::uint32_t ranks = call.communicator->size();
+  if (!call.blocks) return divide_up(call.size.count(), ranks);
+  std::int64_t most = 0;
+  for (std::uint32_t block = 0; block < ranks; ++block) most = std::max(most, block_bytes(call, block));
+  return most;
+}
+
 /// Loops of the collectives whose buffer is n blocks: a loop covers the same range of every block.
 class BlockStream : public RingStream {
  public:
-  BlockStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel, std::uint64_t positions)
-      : RingStream(call, index, channel, divide_up(call.size.count(), call.communicator->size()), positions),
+  BlockStream(const CollectiveCall& call, const Place& place, std::uint64_t positions)
+      : RingStream(call, place, largest_block(call), positions),
+        blocks_(call.blocks),
         size_(call.size.count()),
         block_(divide_up(size_, call.communicator->size())) {}
 
  protected:
   std::int64_t loop_bytes() const final { return std::min(full_chunk(), part_end() - loop_begin()); }
-  std::int64_t block_begin(std::uint32_t block) const { return block * block_; }
+  std::int64_t begin_of(std::uint32_t block) const {
+    return blocks_ ? blocks_->input_offset(0, block) : block * block_;
+  }
   /// Bytes of `block` in this loop: blocks at the end of the buffer are shorter or empty.
   Bytes chunk_of(std::uint32_t block) const {
-    const std::int64_t block_bytes = std::clamp<std::int64_t>(size_ - block_begin(block), 0, block_);
+    const std::int64_t block_bytes =
+        blocks_ ? blocks_->bytes(0, block) : std::clamp<std::int64_t>(size_ - begin_of(block), 0, block_);
     return Bytes(std::clamp<std::int64_t>(std::min(part_end(), block_bytes) - loop_begin(), 0, full_chunk()));
   }
 
  private:
+  std::shared_ptr<const BlockTable> blocks_;
   std::int64_t size_;
   std::int64_t block_;
 };
@@ -165,14 +204,14 @@ class BlockStream : public RingStream {
 /// Each rank puts its block into the ring; blocks are copied on until they reach the rank before their own.
 class AllGatherStream final : public BlockStream {
  public:
-  AllGatherStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : BlockStream(call, index, channel, std::uint64_t{call.communicator->size()} + 1) {}
+  AllGatherStream(const CollectiveCall& call, const Place& place)
+      : BlockStream(call, place, std::uint64_t{call.communicator->size()} + 1) {}
 
  private:
   void fill(std::uint64_t position, Step& step) const override {
     const std::uint64_t n = ranks();
     // NCCL's first step is copySend: here a copy and a send.
-    const std::uint32_t block = at(position == 0 ? index() : index() + n + 1 - position);
+    const std::uint32_t block = rank_at(position == 0 ? index() : index() + n + 1 - position);
     if (position == 0) {
       step.primitive = Primitive::copy;
     } else if (position == 1) {
@@ -183,7 +222,7 @@ class AllGatherStream final : public BlockStream {
       step.primitive = Primitive::recv;
     }
     step.input_offset = Bytes(loop_begin());
-    step.output_offset = Bytes(block_begin(block) + loop_begin());
+    step.output_offset = Bytes(begin_of(block) + loop_begin());
     step.bytes = chunk_of(block);
   }
 };
@@ -191,13 +230,13 @@ class AllGatherStream final : public BlockStream {
 /// Block b starts at the rank after b and is reduced along the ring until it reaches rank b.
 class ReduceScatterStream final : public BlockStream {
  public:
-  ReduceScatterStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : BlockStream(call, index, channel, call.communicator->size()) {}
+  ReduceScatterStream(const CollectiveCall& call, const Place& place)
+      : BlockStream(call, place, call.communicator->size()) {}
 
  private:
   void fill(std::uint64_t position, Step& step) const override {
     const std::uint64_t n = ranks();
-    const std::uint32_t block = at(index() + n - 1 - position);
+    const std::uint32_t block = rank_at(index() + n - 1 - position);
     if (position == 0) {
       step.primitive = Primitive::send;
     } else if (position < n - 1) {
@@ -205,22 +244,27 @@ class ReduceScatterStream final : public BlockStream {
     } else {
       step.primitive = Primitive::recv_reduce_copy;
     }
-    step.input_offset = Bytes(block_begin(block) + loop_begin());
+    step.input_offset = Bytes(begin_of(block) + loop_begin());
     step.output_offset = Bytes(loop_begin());
     step.bytes = chunk_of(block);
   }
 };
 
-/// A chain from the root to the rank before it, chunk by chunk.
-class BroadcastStream final : public RingStream {
+/// The same step for each chunk: along the chain from the root to the rank before it, or from the rank after the root
+/// to the root.
+class ChainStream final : public RingStream {
  public:
-  BroadcastStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : RingStream(call, index, channel, call.size.count(), 1) {
-    if (index == call.root) {
+  ChainStream(const CollectiveCall& call, const Place& place) : RingStream(call, place, call.size.count(), 1) {
+    const std::uint64_t n = ranks();
+    const bool reduces = call.kind == CollectiveKind::reduce;
+    const std::uint64_t root = Place{call.root, 0, 1, place.backwards}.in_ring(n);
+    const std::uint64_t from_first = (index() + 2 * n - root - (reduces ? 1 : 0)) % n;
+    if (from_first == 0)
       primitive_ = Primitive::send;
-    } else if (at(std::uint64_t{index} + 1) == call.root) {
-      primitive_ = Primitive::recv;
-    }
+    else if (from_first + 1 == n)
+      primitive_ = reduces ? Primitive::recv_reduce_copy : Primitive::recv;
+    else
+      primitive_ = reduces ? Primitive::recv_reduce_send : Primitive::recv_copy_send;
   }
 
  private:
@@ -232,65 +276,74 @@ class BroadcastStream final : public RingStream {
     step.bytes = Bytes(loop_bytes());
   }
 
-  Primitive primitive_ = Primitive::recv_copy_send;
+  Primitive primitive_ = Primitive::send;
 };
 
-/// One rank alone: nothing moves, but its block goes from input to output where these differ.
-class LoneStream final : public StepStream {
+/// Each rank's buffer to the next one.
+class ShiftStream final : public RingStream {
  public:
-  LoneStream(const CollectiveCall& call, std::uint32_t channel) {
-    const bool copies = call.kind == CollectiveKind::all_gather || call.kind == CollectiveKind::reduce_scatter;
-    if (copies && channel == 0) bytes_ = call.size;
-  }
-  bool next(Step& step) override {
-    if (bytes_.count() == 0) return false;
-    step = Step{};
-    step.primitive = Primitive::copy;
-    step.bytes = step.slice = bytes_;
-    bytes_ = Bytes(0);
-    return true;
-  }
+  ShiftStream(const CollectiveCall& call, const Place& place) : RingStream(call, place, call.size.count(), 2) {}
 
  private:
-  Bytes bytes_;
+  std::int64_t loop_bytes() const override { return std::min(full_chunk(), part_end() - loop_begin()); }
+
+  void fill(std::uint64_t position, Step& step) const override {
+    step.primitive = position == 0 ? Primitive::send : Primitive::recv;
+    step.input_offset = step.output_offset = Bytes(loop_begin());
+    step.bytes = Bytes(loop_bytes());
+  }
 };
 
-class Ring final : public CollectiveAlgorithm {
+class Ring : public CollectiveAlgorithm {
  public:
   bool supports(CollectiveKind kind) const override {
     return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-           kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast;
+           kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast ||
+           kind == CollectiveKind::reduce || kind == CollectiveKind::send_recv;
   }
-
+  bool takes_block_tables(CollectiveKind kind) const override {
+    return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+  }
   std::uint32_t credits(const CollectiveCall& call) const override { return Sizes(call).credits; }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                     std::uint32_t channel) const override {
-    const std::uint32_t ranks = call.communicator->size();
-    WEFT_EXPECT(index < ranks, "index {} of {} ranks", index, ranks);
-    WEFT_EXPECT(channel < call.tuning.channels, "channel {} of {}", channel, call.tuning.channels);
-    WEFT_EXPECT(call.size.count() >= 0, "{} bytes", call.size.count());
-    if (ranks == 1) return std::make_unique<LoneStream>(call, channel);
+    expect_valid_lane(*this, call, index, channel);
+    if (call.communicator->size() == 1) return lone_stream(call, channel);
+    const Place place{index, channel, channels(call), backwards(channel)};
     switch (call.kind) {
       case CollectiveKind::all_reduce:
-        return std::make_unique<AllReduceStream>(call, index, channel);
+        return std::make_unique<AllReduceStream>(call, place);
       case CollectiveKind::all_gather:
-        return std::make_unique<AllGatherStream>(call, index, channel);
+        return std::make_unique<AllGatherStream>(call, place);
       case CollectiveKind::reduce_scatter:
-        return std::make_unique<ReduceScatterStream>(call, index, channel);
-      case CollectiveKind::broadcast:
-        WEFT_EXPECT(call.root < ranks, "root {} of {} ranks", call.root, ranks);
-        return std::make_unique<BroadcastStream>(call, index, channel);
-      case CollectiveKind::reduce:
-      case CollectiveKind::all_to_all:
-        break;
+        return std::make_unique<ReduceScatterStream>(call, place);
+      case CollectiveKind::send_recv:
+        return std::make_unique<ShiftStream>(call, place);
+      default:
+        return std::make_unique<ChainStream>(call, place);
     }
-    WEFT_EXPECT(false, "the ring has no {}", to_text(call.kind));
-    return nullptr;
   }
+
+ private:
+  virtual bool backwards(std::uint32_t /*channel*/) const { return false; }
+};
+
+class BidirectionalRing final : public Ring {
+ public:
+  bool supports(CollectiveKind kind) const override {
+    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
+           kind == CollectiveKind::reduce_scatter;
+  }
+  std::uint32_t channels(const CollectiveCall& call) const override { return std::max(2U, call.tuning.channels); }
+
+ private:
+  bool backwards(std::uint32_t channel) const override { return channel % 2 == 1; }
 };
 
 const Registration<CollectiveAlgorithm, Ring> registration("ring", "NCCL's ring: chunked, sliced, pipelined");
+const Registration<CollectiveAlgorithm, BidirectionalRing> both_ways(
+    "bidirectional_ring", "rings whose channels go round in both directions");
 
 }  // namespace
 }  // namespace weft

@@ -88,6 +88,31 @@ class CollectiveWorkload : public Workload {
   std::vector<CollectiveCall> calls_;
 };
 
+/// A list of sizes, one per rank, or for all_to_all a list of rows. `size` must be their sum.
+void read_blocks(const Spec& spec, std::uint32_t ranks, CollectiveCall& call) {
+  if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
+      call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::barrier ||
+      call.kind == CollectiveKind::send_recv)
+    throw spec.error(fmt::format("'{}' has no blocks", to_text(call.kind)));
+  std::vector<std::int64_t> sizes;
+  const auto require_one_each = [ranks](const Spec& list) {
+    if (list.items().size() != ranks)
+      throw list.error(fmt::format("found {} entries; one for each of {} ranks is due here", list.size(), ranks));
+    return list.items();
+  };
+  for (const Spec& item : require_one_each(spec)) {
+    if (call.kind != CollectiveKind::all_to_all) {
+      sizes.push_back(item.bytes().count());
+    } else {
+      for (const Spec& size : require_one_each(item)) sizes.push_back(size.bytes().count());
+    }
+  }
+  call.blocks = std::make_shared<BlockTable>(ranks, std::move(sizes));
+  if (call.blocks->total() != call.size.count())
+    throw spec.error(
+        fmt::format("the blocks have {} bytes, but size says {}", call.blocks->total(), call.size.count()));
+}
+
 class CollectiveReader : public WorkloadReader {
  public:
   std::unique_ptr<Workload> read(const Spec& spec, const WorkloadContext& context) const override {
@@ -96,20 +121,23 @@ class CollectiveReader : public WorkloadReader {
     const Spec kind = spec.at("collective");
     call.kind = *parse_collective_kind(kind.one_of(collective_kind_names()));
     call.where = kind.where();
-    const CollectiveOptions options = read_collective_options(spec);
-    require_support(kind, options.algorithm, call.kind);
+    const CollectiveOptions options = read_collective_options(spec, context);
     call.algorithm = options.algorithm;
     call.tuning = options.tuning;
     const auto count = spec.find("ranks");
     const std::uint32_t ranks = count ? require_ranks(*count, count->integer(), context) : context.hosts;
     call.root = read_root(spec, call.kind, ranks);
-    call.size = spec.at("size").bytes();
+    call.size = read_size(spec, call.kind);
+    if (const auto blocks = spec.find("block_sizes")) read_blocks(*blocks, ranks, call);
     const auto repeat = spec.find("iterations");
     const auto iterations =
         repeat ? static_cast<std::uint32_t>(repeat->integer(1, std::numeric_limits<std::int32_t>::max())) : 1U;
     const auto gap = spec.find("gap");
     const Time pause = gap ? gap->time() : Time();
     spec.finish();
+    const Communicator members(0, ranks);
+    call.communicator = &members;
+    settle_call(kind, call, context);
     return std::make_unique<CollectiveWorkload>(ranks, std::move(call), iterations, pause);
   }
 };

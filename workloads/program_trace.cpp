@@ -28,7 +28,7 @@ class TraceReader {
     const Spec ranks = spec_.at("ranks");
     trace_.ranks = require_ranks(ranks, ranks.integer(), context_);
     trace_.items_of_ranks.resize(trace_.ranks);
-    options_ = read_collective_options(spec_);
+    options_ = read_collective_options(spec_, context_);
     read_communicators();
     const std::vector<Spec> items = spec_.at("operations").items();
     if (items.size() > most_of_32_bits) throw spec_.at("operations").error("more than 2^32 - 1 operations");
@@ -156,12 +156,12 @@ class TraceReader {
     call.id = static_cast<std::uint32_t>(trace_.calls.size());
     call.kind = *parse_collective_kind(what.one_of(collective_kind_names()));
     call.communicator = &trace_.communicators[read_communicator(item)];
-    call.size = item.at("size").bytes();
+    call.size = read_size(item, call.kind);
     call.root = read_root(item, call.kind, call.communicator->size());
     const auto algorithm = item.find("algorithm");
-    call.algorithm = algorithm ? read_algorithm(*algorithm) : options_.algorithm;
-    require_support(what, call.algorithm, call.kind);
+    call.algorithm = algorithm ? read_algorithm(*algorithm, context_.directory) : options_.algorithm;
     call.tuning = options_.tuning;
+    settle_call(what, call, context_);
     call.where = item.where();
     const auto label = item.find("label");
     const auto id = item.find("id");

@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "schedule/selection.hpp"
+
 namespace weft {
 namespace {
 
@@ -32,15 +34,15 @@ std::vector<std::string> names_in(const fs::path& folder, const std::string& ext
   return names;
 }
 
-/// Messages that one member sends: its steps' slices, over all channels.
+/// Messages that one member sends: its steps' slices, over all lanes.
 std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
-  const auto algorithm = CollectiveRegistry::instance().find(call.algorithm)->make();
+  const auto algorithm = find_collective(call.algorithm);
   std::uint64_t messages = 0;
-  for (std::uint32_t channel = 0; channel < call.tuning.channels; ++channel) {
-    const auto steps = algorithm->steps(call, index, channel);
+  for (std::uint32_t lane = 0; lane < algorithm->lanes(call); ++lane) {
+    const auto steps = algorithm->steps(call, index, lane);
     for (Step step; steps->next(step);)
       if (sends(step.primitive))
-        messages += static_cast<std::uint64_t>((step.bytes + step.slice - Bytes(1)) / step.slice);
+        messages += static_cast<std::uint64_t>((step.bytes + step.slice - Bytes(1)) / step.slice) * step.send_count();
   }
   return messages;
 }
@@ -49,19 +51,24 @@ std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
 
 std::string listed(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
-std::string read_algorithm(const Spec& value) {
+std::string read_algorithm(const Spec& value, const std::string& directory) {
   const std::string name = value.text();
-  if (CollectiveRegistry::instance().find(name) == nullptr) {
-    const auto known = CollectiveRegistry::instance().names();
+  if (is_schedule_file(name)) {
+    const std::string path = resolve_file(value, directory, "", "");
+    static_cast<void>(find_collective(path));  // complains about what stands in it
+    return path;
+  }
+  if (CollectiveRegistry::instance().find(name) == nullptr && find_selector(name) == nullptr) {
+    const auto known = algorithm_names();
     throw value.error(
         fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), listed(known)));
   }
   return name;
 }
 
-CollectiveOptions read_collective_options(const Spec& spec) {
+CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContext& context) {
   CollectiveOptions options;
-  if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm);
+  if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
   options.tuning.channels = read_count(spec, "channels", options.tuning.channels);
   options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);
   options.tuning.credits = read_count(spec, "credits", options.tuning.credits);
@@ -69,7 +76,29 @@ CollectiveOptions read_collective_options(const Spec& spec) {
     options.tuning.chunk = chunk->bytes();
     if (options.tuning.chunk == Bytes(0)) throw chunk->error("a chunk of 0 B never gets anywhere; give at least 1 B");
   }
+  if (const auto protocol = spec.find("protocol"))
+    options.tuning.protocol = *parse_protocol(protocol->one_of({"simple", "ll", "ll128"}));
+  options.tuning.ranks_per_server = read_count(spec, "ranks_per_server", 0);
+  if (const auto dimensions = spec.find("dimensions"))
+    for (const Spec& size : dimensions->items())
+      options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_32_bits)));
+  if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();
+  if (const auto time = spec.find("step_latency")) options.tuning.step_latency = time->time();
+  if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();
+  if (const auto rate = spec.find("copy_rate")) options.tuning.copy_rate = rate->bandwidth();
   return options;
+}
+
+void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
+  if (call.kind == CollectiveKind::barrier && call.size.count() == 0) call.size = Bytes(1);
+  // One message's latency is not known before there is a route; a switch or two are in the way in any machine.
+  apply_selection(call, {Time::from_us(2), context.host_rate});
+  if (!is_schedule_file(call.algorithm)) require_support(where, call.algorithm, call.kind);
+  const auto algorithm = find_collective(call.algorithm);
+  if (!algorithm->supports(call.kind))
+    throw where.error(fmt::format("'{}' is no {}", call.algorithm, to_text(call.kind)));
+  const std::string reason = algorithm->refuses(call);
+  if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));
 }
 
 void require_support(const Spec& where, const std::string& algorithm, CollectiveKind kind) {
@@ -94,8 +123,9 @@ std::uint32_t require_ranks(const Spec& value, std::int64_t ranks, const Workloa
 std::uint32_t read_root(const Spec& spec, CollectiveKind kind, std::uint32_t size) {
   const auto root = spec.find("root");
   if (!root) return 0;
-  if (kind != CollectiveKind::broadcast && kind != CollectiveKind::reduce)
-    throw root->error(fmt::format("'{}' has no root; only broadcast and reduce have one", to_text(kind)));
+  if (!has_root(kind))
+    throw root->error(
+        fmt::format("'{}' has no root; only broadcast, reduce, gather and scatter have one", to_text(kind)));
   const std::int64_t index = root->integer();
   if (index < 0 || index >= size)
     throw root->error(
@@ -130,13 +160,28 @@ WorkloadEstimate estimate_call(const CollectiveCall& call) {
   WorkloadEstimate estimate;
   const std::uint32_t n = call.communicator->size();
   if (n < 2 || call.size == Bytes(0)) return estimate;
-  const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
   const unsigned __int128 once = static_cast<unsigned __int128>(call.size.count()) * (n - 1);
   estimate.bytes = saturated(call.kind == CollectiveKind::all_reduce ? 2 * once : once);
-  // In a chain all but one member send: the root sends in a broadcast, and is the one that does not in a reduce.
-  const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;
-  estimate.messages = messages_of(call, sender) * (chain ? n - 1 : n);
+  // In a ring all members send alike, but in a chain its end does not: the root sends in a broadcast, and is the one
+  // that does not in a reduce. In other patterns some members are asked.
+  const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
+  if (call.algorithm == "ring") {
+    const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;
+    estimate.messages = messages_of(call, sender) * (chain ? n - 1 : n);
+    return estimate;
+  }
+  constexpr std::uint32_t most = 16;
+  const std::uint32_t every = std::max(1U, n / most);
+  std::uint64_t asked = 0;
+  for (std::uint32_t index = 0; index < n; index += every, ++asked) estimate.messages += messages_of(call, index);
+  estimate.messages = estimate.messages * n / asked;
   return estimate;
+}
+
+Bytes read_size(const Spec& spec, CollectiveKind kind) {
+  if (kind != CollectiveKind::barrier) return spec.at("size").bytes();
+  const auto size = spec.find("size");
+  return size ? size->bytes() : Bytes(1);
 }
 
 Bytes saturated(unsigned __int128 bytes) {

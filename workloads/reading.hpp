@@ -12,18 +12,27 @@
 
 namespace weft {
 
-/// Algorithm and tuning of collectives, as the keys `algorithm`, `channels`, `chunk_size`, `slices_per_chunk` and
-/// `credits` give them.
+/// Algorithm and tuning of collectives, as the keys `algorithm`, `channels`, `chunk_size`, `slices_per_chunk`,
+/// `credits`, `protocol`, `ranks_per_server`, `dimensions`, `launch_latency`, `step_latency`, `reduce_rate` and
+/// `copy_rate` give them.
 struct CollectiveOptions {
   std::string algorithm = "ring";
   CollectiveTuning tuning;
 };
 
 /// Reads those keys of a map; the caller finishes it. Throws InputError for an unknown algorithm.
-CollectiveOptions read_collective_options(const Spec& spec);
+CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContext& context);
 
-/// The algorithm's name; throws InputError with the known names if nobody registered it.
-std::string read_algorithm(const Spec& value);
+/// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
+/// InputError with the known names if nobody registered it.
+std::string read_algorithm(const Spec& value, const std::string& directory);
+
+/// The last word on a call whose kind, members and size are known: applies a selection, and throws InputError at
+/// `where` if the algorithm cannot do the call.
+void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context);
+
+/// The `size`, which only a barrier may leave out.
+Bytes read_size(const Spec& spec, CollectiveKind kind);
 
 /// Throws InputError at `where` if the algorithm cannot do this kind, and names those that can.
 void require_support(const Spec& where, const std::string& algorithm, CollectiveKind kind);
@@ -31,7 +40,7 @@ void require_support(const Spec& where, const std::string& algorithm, Collective
 /// Throws InputError at `value` if `ranks` is 0 or larger than the machine.
 std::uint32_t require_ranks(const Spec& value, std::int64_t ranks, const WorkloadContext& context);
 
-/// The `root` of a broadcast or reduce over `size` ranks (0 if absent); an InputError for other kinds.
+/// The `root` of a broadcast, reduce, gather or scatter over `size` ranks (0 if absent); an InputError for other kinds.
 std::uint32_t read_root(const Spec& spec, CollectiveKind kind, std::uint32_t size);
 
 /// A file that an experiment names: a path relative to `directory`, or the name of a file `<folder>/<name><extension>`
@@ -41,7 +50,7 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
 
 /// What one call sends in all: volumes of bandwidth-optimal algorithms (Patarasuk, Yuan,
 /// doi:10.1016/j.jpdc.2008.09.002): all_reduce 2(n-1)S, every other kind (n-1)S. Messages are counted on the steps of
-/// one sending rank.
+/// one sending rank, or of some.
 WorkloadEstimate estimate_call(const CollectiveCall& call);
 
 /// The value, or the largest Bytes if it is larger.

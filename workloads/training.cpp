@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Workload kind `training`: data-parallel training of a transformer, from its config.json and a device file.
+#include <functional>
 #include <limits>
 
 #include <fmt/format.h>
@@ -47,7 +48,8 @@ class TrainingProgram : public RankProgram {
 
 class TrainingWorkload : public Workload {
  public:
-  TrainingWorkload(TrainingSetup setup, StepPlan plan, std::uint32_t ranks, std::uint32_t steps, CollectiveCall call)
+  TrainingWorkload(TrainingSetup setup, StepPlan plan, std::uint32_t ranks, std::uint32_t steps, CollectiveCall call,
+                   const std::function<void(CollectiveCall&)>& settle)
       : setup_(std::move(setup)), plan_(std::move(plan)), steps_(steps), communicator_(0, ranks) {
     call.communicator = &communicator_;
     for (std::uint32_t step = 0; step < steps; ++step)
@@ -56,6 +58,7 @@ class TrainingWorkload : public Workload {
         call.size = plan_.buckets[bucket].size;
         call.label = fmt::format("step {} grad bucket {}", step, bucket);
         calls_.push_back(call);
+        settle(calls_.back());
       }
   }
 
@@ -169,8 +172,7 @@ class TrainingReader : public WorkloadReader {
     static_cast<void>(spec.find("kind"));
     TrainingSetup setup = read_setup(spec, context);
     const std::uint32_t ranks = read_parallelism(spec.at("parallelism"), context);
-    const CollectiveOptions options = read_collective_options(spec);
-    require_support(spec, options.algorithm, CollectiveKind::all_reduce);
+    const CollectiveOptions options = read_collective_options(spec, context);
     const auto repeat = spec.find("steps");
     const auto steps = repeat ? static_cast<std::uint32_t>(repeat->integer(1, 1'000'000)) : 1U;
     spec.finish();
@@ -180,7 +182,8 @@ class TrainingReader : public WorkloadReader {
     call.where = spec.where();
     constexpr std::int64_t longest_ps = std::numeric_limits<std::int64_t>::max() / 4;
     StepPlan plan = plan_step(setup, spec, Time::from_ps(longest_ps / steps));
-    return std::make_unique<TrainingWorkload>(std::move(setup), std::move(plan), ranks, steps, std::move(call));
+    return std::make_unique<TrainingWorkload>(std::move(setup), std::move(plan), ranks, steps, std::move(call),
+                                              [&](CollectiveCall& one) { settle_call(spec, one, context); });
   }
 };
 

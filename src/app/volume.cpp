@@ -26,15 +26,17 @@ void add_message(PairVolume& pair, Bytes bytes, Bytes mtu, std::uint64_t credits
 }
 
 void add_collective(const CollectiveCall& call, Rank rank, const NetworkParameters& network, PeerVolumes& peers) {
-  const auto algorithm = CollectiveRegistry::instance().find(call.algorithm)->make();
+  const auto algorithm = find_collective(call.algorithm);
   const std::uint32_t index = call.communicator->index_of(rank);
-  for (std::uint32_t channel = 0; channel < call.tuning.channels; ++channel) {
-    const auto stream = algorithm->steps(call, index, channel);
+  for (std::uint32_t lane = 0; lane < algorithm->lanes(call); ++lane) {
+    const auto stream = algorithm->steps(call, index, lane);
     for (Step step; stream->next(step);) {
-      if (!sends(step.primitive)) continue;
-      PairVolume& pair = peers[call.communicator->rank(step.send_peer).value()];
-      for (Bytes done(0); done < step.bytes; done += step.slice)
-        add_message(pair, std::min(step.slice, step.bytes - done), network.mtu, network.acks ? 1 : 0);
+      for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+        PairVolume& pair = peers[call.communicator->rank(step.send_to(i)).value()];
+        for (Bytes done(0); done < step.bytes; done += step.slice)
+          add_message(pair, wire_bytes(call.tuning.protocol, std::min(step.slice, step.bytes - done)), network.mtu,
+                      network.acks ? 1 : 0);
+      }
     }
   }
 }

@@ -10,82 +10,162 @@
 
 namespace weft {
 
-CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, RankExecutor& executor)
-    : call_(call), executor_(executor), channels_(call.tuning.channels) {
-  const auto* entry = CollectiveRegistry::instance().find(call.algorithm);
-  WEFT_EXPECT(entry != nullptr, "collective algorithm {}", call.algorithm);
-  const auto algorithm = entry->make();
-  credits_ = algorithm->credits(call);
-  unfinished_ = call.tuning.channels;
-  for (std::uint32_t c = 0; c < call.tuning.channels; ++c) channels_[c].stream = algorithm->steps(call, index, c);
+CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, std::uint64_t operation,
+                             RankExecutor& executor)
+    : call_(call),
+      index_(index),
+      operation_(operation),
+      executor_(executor),
+      algorithm_(find_collective(call.algorithm)) {
+  WEFT_EXPECT(algorithm_ != nullptr, "collective algorithm {}", call.algorithm);
+  channels_ = algorithm_->channels(call);
+  credits_ = algorithm_->credits(call);
+  unfinished_ = algorithm_->lanes(call);
+  lanes_.resize(unfinished_);
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].stream = algorithm_->steps(call, index, lane);
 }
 
 bool CollectiveRun::advance(Time now, std::uint32_t channel) {
-  while (!channels_[channel].finished && advance_slice(now, channel)) {
+  for (std::uint32_t lane = channel; lane < lanes_.size(); lane += channels_) walk(now, lane);
+  while (marked_) {
+    marked_ = false;
+    for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
+      if (lanes_[lane].has_step && lanes_[lane].step.wait_lane != no_lane) walk(now, lane);
   }
   return unfinished_ == 0;
 }
 
-// One slice further; false if the channel must wait or is at its end.
-bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
-  Channel& channel = channels_[number];
-  if (!channel.has_step) {
-    if (!channel.stream->next(channel.step)) {
-      channel.finished = true;
-      channel.stream.reset();
-      --unfinished_;
-      return false;
-    }
-    channel.has_step = true;
-    channel.done = Bytes(0);
+void CollectiveRun::walk(Time now, std::uint32_t lane) {
+  while (!lanes_[lane].finished && !lanes_[lane].handling && advance_slice(now, lane)) {
   }
-  const Step& step = channel.step;
-  const Bytes slice = std::min(step.slice, step.bytes - channel.done);
-  ReceiveConnection* from = nullptr;
-  SendConnection* to = nullptr;
-  if (receives(step.primitive)) {
-    const std::uint32_t source = call_.communicator->rank(step.receive_peer).value();
-    from = &executor_.receive_connection(call_.communicator->id(), number, source);
-    if (from->empty()) return false;
+}
+
+bool CollectiveRun::fetch(Lane& lane) {
+  if (!lane.stream->next(lane.step)) {
+    lane.finished = true;
+    lane.stream.reset();
+    --unfinished_;
+    return false;
   }
-  if (sends(step.primitive)) {
-    to = &executor_.send_connection(call_, number, step.send_peer);
-    if (executor_.credits_limited() && to->in_flight >= credits_) return false;
-  }
-  if (from != nullptr) {
-    const ReceiveConnection::Slice arrived = from->pop();
-    WEFT_EXPECT(arrived.bytes == slice.count() && arrived.collective == call_.id,
-                "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, number,
-                slice.count(), arrived.bytes, arrived.collective);
-    if (executor_.credits_limited())
-      executor_.return_credit(now, call_.communicator->rank(step.receive_peer).value(), arrived.queue_pair);
-  }
-  if (to != nullptr) {
-    ++to->in_flight;
-    ++messages_;
-    bytes_ += slice;
-    executor_.send_slice(now, *to, call_, number, slice);
-  }
-  channel.done += slice;
-  if (channel.done == step.bytes) {
-    channel.has_step = false;
-    ++channel.steps;
-  }
+  lane.has_step = true;
+  lane.done = Bytes(0);
   return true;
 }
 
+bool CollectiveRun::waits(const Lane& lane) const {
+  return lane.step.wait_lane != no_lane && lanes_[lane.step.wait_lane].marks < lane.step.wait_marks;
+}
+
+Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.step.slice, lane.step.bytes - lane.done); }
+
+Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
+  const CollectiveTuning& tuning = call_.tuning;
+  const Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
+  return tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice, rate) : Time());
+}
+
+bool CollectiveRun::can_move(std::uint32_t number, const Lane& lane) {
+  const std::uint32_t channel = number % channels_;
+  const Step& step = lane.step;
+  for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+    if (executor_.receive_connection(call_.communicator->id(), channel, rank(step.receive_from(i))).empty())
+      return false;
+  if (!executor_.credits_limited()) return true;
+  for (std::uint32_t i = 0; i < step.send_count(); ++i)
+    if (executor_.send_connection(call_, channel, step.send_to(i)).in_flight >= credits_) return false;
+  return true;
+}
+
+// One slice further; false if the lane must wait or is at its end.
+bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
+  Lane& lane = lanes_[number];
+  if (!lane.has_step && !fetch(lane)) return false;
+  if (waits(lane)) return false;
+  if (lane.step.primitive == Primitive::nop) {
+    finish_step(lane);
+    return true;
+  }
+  if (!can_move(number, lane)) return false;
+  const Time duration = time_of(lane.step, slice_of(lane));
+  if (duration > Time()) {
+    lane.handling = true;
+    executor_.set_lane_timer(now + duration, operation_, number);
+    return false;
+  }
+  handle(now, number, lane);
+  return true;
+}
+
+bool CollectiveRun::on_timer(Time now, std::uint32_t number) {
+  lanes_[number].handling = false;
+  handle(now, number, lanes_[number]);
+  return advance(now, number % channels_);
+}
+
+void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
+  const std::uint32_t channel = number % channels_;
+  const Step& step = lane.step;
+  const Bytes slice = slice_of(lane);
+  const Bytes wire = wire_bytes(call_.tuning.protocol, slice);
+  for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
+    const std::uint32_t source = rank(step.receive_from(i));
+    const ReceiveConnection::Slice arrived =
+        executor_.receive_connection(call_.communicator->id(), channel, source).pop();
+    WEFT_EXPECT(arrived.bytes == wire.count() && arrived.collective == call_.id,
+                "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
+                wire.count(), arrived.bytes, arrived.collective);
+    if (executor_.credits_limited()) executor_.return_credit(now, source, arrived.queue_pair);
+  }
+  for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+    SendConnection& to = executor_.send_connection(call_, channel, step.send_to(i));
+    ++to.in_flight;
+    ++messages_;
+    bytes_ += wire;
+    executor_.send_slice(now, to, call_, channel, wire);
+  }
+  lane.done += slice;
+  if (lane.done == step.bytes) finish_step(lane);
+}
+
+void CollectiveRun::finish_step(Lane& lane) {
+  lane.has_step = false;
+  ++lane.steps;
+  if (!lane.step.mark) return;
+  ++lane.marks;
+  marked_ = true;
+}
+
 std::string CollectiveRun::waiting() const {
-  for (std::uint32_t c = 0; c < channels_.size(); ++c) {
-    const Channel& channel = channels_[c];
-    if (channel.finished) continue;
+  for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+    const Lane& lane = lanes_[number];
+    if (lane.finished) continue;
     std::string peers;
-    if (receives(channel.step.primitive))
-      peers += fmt::format(" from rank {}", call_.communicator->rank(channel.step.receive_peer).value());
-    if (sends(channel.step.primitive))
-      peers += fmt::format(" to rank {}", call_.communicator->rank(channel.step.send_peer).value());
-    return fmt::format("channel {} waits in step {} ({}{})", c, channel.steps, to_text(channel.step.primitive), peers);
+    if (waits(lane)) peers = fmt::format(" for lane {}", lane.step.wait_lane);
+    for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i)
+      peers += fmt::format(" from rank {}", rank(lane.step.receive_from(i)));
+    for (std::uint32_t i = 0; i < lane.step.send_count(); ++i)
+      peers += fmt::format(" to rank {}", rank(lane.step.send_to(i)));
+    return fmt::format("{} ({}{}) waits", algorithm_->name_step(call_, index_, number, lane.steps),
+                       to_text(lane.step.primitive), peers);
   }
   return "nothing";
+}
+
+std::vector<std::uint32_t> CollectiveRun::awaited_ranks() const {
+  std::vector<std::uint32_t> ranks;
+  for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
+    const Lane& lane = lanes_[number];
+    if (lane.finished || !lane.has_step || waits(lane)) continue;
+    const std::uint32_t channel = number % channels_;
+    for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i) {
+      const std::uint32_t source = rank(lane.step.receive_from(i));
+      if (executor_.receive_connection(call_.communicator->id(), channel, source).empty()) ranks.push_back(source);
+    }
+    for (std::uint32_t i = 0; executor_.credits_limited() && i < lane.step.send_count(); ++i)
+      if (executor_.send_connection(call_, channel, lane.step.send_to(i)).in_flight >= credits_)
+        ranks.push_back(rank(lane.step.send_to(i)));
+  }
+  return ranks;
 }
 
 }  // namespace weft

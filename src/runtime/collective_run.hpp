@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// One rank's execution of one collective: every channel walks its stream of steps, slice by slice.
+// One rank's execution of one collective: every lane walks its stream of steps, slice by slice.
 #pragma once
 
 #include <cstdint>
@@ -14,37 +14,58 @@ namespace weft {
 
 class RankExecutor;
 
-/// NCCL's primitives (src/device/prims_simple.h): a step waits for its slice to arrive and for a free slot on the
-/// sending connection, then forwards the slice and frees the slot it came from. Reduction and copies take no time of
-/// their own.
+/// NCCL's primitives (src/device/prims_simple.h): a step waits for its slice to arrive from each peer and for a free
+/// slot on each sending connection, handles the slice for as long as the tuning says (not at all by default), then
+/// forwards it and frees the slots it came from.
 class CollectiveRun {
  public:
-  CollectiveRun(const CollectiveCall& call, std::uint32_t index, RankExecutor& executor);
-  /// Walk `channel` as far as it goes. True when all channels are at their end.
+  /// `operation` names the run to the executor.
+  CollectiveRun(const CollectiveCall& call, std::uint32_t index, std::uint64_t operation, RankExecutor& executor);
+  /// Walk the lanes of `channel`, and those that wait for them, as far as they go. True when all are at their end.
   bool advance(Time now, std::uint32_t channel);
-  std::uint32_t channels() const { return static_cast<std::uint32_t>(channels_.size()); }
+  /// The time is over that the current slice of `lane` takes.
+  bool on_timer(Time now, std::uint32_t lane);
+  std::uint32_t channels() const { return channels_; }
   std::uint64_t messages() const { return messages_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
-  /// What the first unfinished channel waits for.
+  /// What the first unfinished lane waits for.
   std::string waiting() const;
+  /// Ranks of which something is awaited: data, or a free slot.
+  std::vector<std::uint32_t> awaited_ranks() const;
 
  private:
-  struct Channel {
+  struct Lane {
     std::unique_ptr<StepStream> stream;
     Step step;
     bool has_step = false;
     bool finished = false;
+    bool handling = false;    // a slice, until the timer
     Bytes done;               // of the step
     std::uint64_t steps = 0;  // completed
+    std::uint64_t marks = 0;
   };
-  bool advance_slice(Time now, std::uint32_t channel);
+  bool advance_slice(Time now, std::uint32_t lane);
+  bool fetch(Lane& lane);
+  bool waits(const Lane& lane) const;
+  bool can_move(std::uint32_t number, const Lane& lane);
+  void handle(Time now, std::uint32_t number, Lane& lane);
+  void finish_step(Lane& lane);
+  void walk(Time now, std::uint32_t lane);
+  Bytes slice_of(const Lane& lane) const;
+  Time time_of(const Step& step, Bytes slice) const;
+  std::uint32_t rank(std::uint32_t index) const { return call_.communicator->rank(index).value(); }
 
   const CollectiveCall& call_;
+  std::uint32_t index_;
+  std::uint64_t operation_;
   RankExecutor& executor_;
+  std::shared_ptr<const CollectiveAlgorithm> algorithm_;
+  std::uint32_t channels_;
   std::uint32_t credits_;
   std::uint32_t unfinished_;
-  std::vector<Channel> channels_;
+  bool marked_ = false;  // a lane has a mark more
+  std::vector<Lane> lanes_;
   std::uint64_t messages_ = 0;
   Bytes bytes_;
 };

@@ -11,7 +11,8 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t resume_token = (std::uint64_t{1} << 62);  // operation ids stay below
+constexpr std::uint64_t resume_token = (std::uint64_t{1} << 62);
+constexpr std::uint64_t lane_tokens = (std::uint64_t{1} << 61);  // operation ids stay below
 
 constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
@@ -53,7 +54,7 @@ void RankExecutor::pull(Time now) {
 
 void RankExecutor::admit(Operation operation) {
   const std::uint64_t id = operation.id;
-  WEFT_EXPECT(id < resume_token, "operation id {}", id);
+  WEFT_EXPECT(id < lane_tokens, "operation id {}", id);
   Live live;
   for (const std::uint64_t dependency : operation.after) {
     const auto found = live_.find(dependency);
@@ -103,13 +104,34 @@ void RankExecutor::start_operation(Time now, Live& live) {
   ++communicating_;
   if (operation.kind == Operation::Kind::send) return start_send(now, live);
   if (operation.kind == Operation::Kind::recv) return start_recv(now, live);
-  const Communicator& communicator = *operation.call->communicator;
-  live.collective = std::make_unique<CollectiveRun>(*operation.call, communicator.index_of(rank_), *this);
-  running_collective_[communicator.id()] = operation.id;
-  CollectiveRun& run = *live.collective;
+  start_collective(now, live);
+}
+
+void RankExecutor::start_collective(Time now, Live& live) {
+  const CollectiveCall& call = *live.operation.call;
+  const std::uint64_t id = live.operation.id;
+  live.collective = std::make_unique<CollectiveRun>(call, call.communicator->index_of(rank_), id, *this);
+  if (call.tuning.launch > Time()) return set_lane_timer(now + call.tuning.launch, id, no_lane);
+  launch_collective(now, id);
+}
+
+void RankExecutor::launch_collective(Time now, std::uint64_t operation) {
+  CollectiveRun& run = *live_.at(operation).collective;
+  running_collective_[run.call().communicator->id()] = operation;
   bool finished = run.channels() == 0;
   for (std::uint32_t channel = 0; channel < run.channels(); ++channel) finished = run.advance(now, channel);
-  if (finished) complete(now, operation.id);
+  if (finished) complete(now, operation);
+}
+
+void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane) {
+  if (free_lane_timers_.empty()) {
+    free_lane_timers_.push_back(static_cast<std::uint32_t>(lane_timers_.size()));
+    lane_timers_.emplace_back();
+  }
+  const std::uint32_t slot = free_lane_timers_.back();
+  free_lane_timers_.pop_back();
+  lane_timers_[slot] = {operation, lane};
+  fabric_.set_timer(host_, at, lane_tokens + slot);
 }
 
 void RankExecutor::start_send(Time now, Live& live) {
@@ -180,8 +202,17 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
 }
 
 void RankExecutor::on_timer(Time now, std::uint64_t token) {
-  if (token != resume_token) {
+  if (token < lane_tokens) {
     complete(now, token);
+  } else if (token < resume_token) {
+    const auto slot = static_cast<std::uint32_t>(token - lane_tokens);
+    const LaneTimer due = lane_timers_[slot];
+    free_lane_timers_.push_back(slot);
+    if (due.lane == no_lane) {
+      launch_collective(now, due.operation);
+    } else if (live_.at(due.operation).collective->on_timer(now, due.lane)) {
+      complete(now, due.operation);
+    }
   } else {
     const auto due_end = delayed_.upper_bound(now);
     for (auto due = delayed_.begin(); due != due_end; ++due) candidates_.push_back(due->second);

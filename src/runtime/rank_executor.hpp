@@ -56,6 +56,8 @@ class RankExecutor {
   void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes);
   void return_credit(Time now, std::uint32_t source_host, std::uint32_t queue_pair);
   bool credits_limited() const { return fabric_.parameters().acks; }
+  /// Calls CollectiveRun::on_timer of the operation's run.
+  void set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane);
 
  private:
   struct Live {
@@ -84,6 +86,8 @@ class RankExecutor {
   void start_send(Time now, Live& live);
   void start_recv(Time now, Live& live);
   void complete(Time now, std::uint64_t id);
+  void start_collective(Time now, Live& live);
+  void launch_collective(Time now, std::uint64_t operation);
   void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel);
   void account(Time now);
   std::string describe(const Live& live) const;
@@ -110,6 +114,12 @@ class RankExecutor {
   std::map<ConnectionKey, SendConnection> send_connections_;
   std::map<ConnectionKey, ReceiveConnection> receive_connections_;
   std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;
+  struct LaneTimer {
+    std::uint64_t operation = 0;
+    std::uint32_t lane = 0;  // no_lane: the launch of the collective is over
+  };
+  std::vector<LaneTimer> lane_timers_;  // by token
+  std::vector<std::uint32_t> free_lane_timers_;
 
   // Books
   Time last_change_;

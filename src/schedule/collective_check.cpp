@@ -60,8 +60,8 @@ Content take(std::deque<Piece>& content, std::int64_t bytes) {
   return head;
 }
 
-/// Sum of two contents of equal length.
-Content reduced(const Content& a, const Content& b) {
+/// Sum of two contents of equal length; for a barrier it is enough to have heard of a rank, once or more often.
+Content reduced(const Content& a, const Content& b, bool repeats) {
   std::deque<Piece> left(a.begin(), a.end());
   Content sum;
   for (Piece right : b) {
@@ -70,6 +70,7 @@ Content reduced(const Content& a, const Content& b) {
       std::vector<Contribution> both;
       std::merge(piece.contributions.begin(), piece.contributions.end(), other.contributions.begin(),
                  other.contributions.end(), std::back_inserter(both));
+      if (repeats) both.erase(std::unique(both.begin(), both.end()), both.end());
       sum.push_back({piece.bytes, std::move(both)});
     }
   }
@@ -99,43 +100,67 @@ struct Expected {
 /// Lengths and contents of the buffers, by the definitions in collective.hpp.
 class Buffers {
  public:
-  explicit Buffers(const CollectiveCall& call)
-      : call_(call),
-        ranks_(call.communicator->size()),
-        size_(call.size.count()),
-        block_(size_ / ranks_ + (size_ % ranks_ ? 1 : 0)) {}
+  Buffers(const CollectiveCall& call, bool in_place)
+      : call_(call), in_place_(in_place), ranks_(call.communicator->size()), size_(call.size.count()) {}
 
-  std::int64_t block_bytes(std::uint32_t block) const {
-    return std::clamp<std::int64_t>(size_ - block * block_, 0, block_);
-  }
-  std::int64_t input_bytes(std::uint32_t index) const {
-    if (call_.kind == CollectiveKind::all_gather) return block_bytes(index);
-    if (call_.kind == CollectiveKind::broadcast) return index == call_.root ? size_ : 0;
-    return size_;
+  bool at_most_once() const { return call_.kind == CollectiveKind::barrier; }
+
+  /// What a rank has at first: ranges of its input, each from a place in its own data.
+  struct Own {
+    std::int64_t place = 0;
+    std::int64_t bytes = 0;
+    std::int64_t offset = 0;  ///< in the data of the rank
+  };
+  Own own(std::uint32_t index) const {
+    switch (call_.kind) {
+      case CollectiveKind::all_gather:
+      case CollectiveKind::gather:
+        return {in_place_ ? block_begin(call_, index) : 0, block_bytes(call_, index), 0};
+      case CollectiveKind::broadcast:
+      case CollectiveKind::scatter:
+        return {0, index == call_.root ? size_ : 0, 0};
+      case CollectiveKind::all_to_all:
+        return {0, pair_input(call_, index, ranks_ - 1) + pair_bytes(call_, index, ranks_ - 1), 0};
+      default:
+        return {0, size_, 0};
+    }
   }
   /// The results of a rank, without empty ranges.
   std::vector<Expected> results(std::uint32_t index) const {
     std::vector<Expected> all;
     switch (call_.kind) {
       case CollectiveKind::all_reduce:
+      case CollectiveKind::barrier:
         all.push_back({0, size_, all_ranks(0)});
         break;
       case CollectiveKind::reduce:
         if (index == call_.root) all.push_back({0, size_, all_ranks(0)});
         break;
       case CollectiveKind::reduce_scatter:
-        all.push_back({0, block_bytes(index), all_ranks(index * block_)});
+        all.push_back({in_place_ ? block_begin(call_, index) : 0, block_bytes(call_, index),
+                       all_ranks(block_begin(call_, index))});
         break;
       case CollectiveKind::broadcast:
         if (index != call_.root) all.push_back({0, size_, {{call_.root, 0}}});
         break;
+      case CollectiveKind::scatter:
+        all.push_back({0, block_bytes(call_, index), {{call_.root, block_begin(call_, index)}}});
+        break;
+      case CollectiveKind::gather:
+        if (index != call_.root) break;
+        [[fallthrough]];
       case CollectiveKind::all_gather:
         for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-          all.push_back({rank * block_, block_bytes(rank), {{rank, 0}}});
+          all.push_back({block_begin(call_, rank), block_bytes(call_, rank), {{rank, 0}}});
+        break;
+      case CollectiveKind::send_recv:
+        all.push_back({0, size_, {{(index + ranks_ - 1) % ranks_, 0}}});
         break;
       case CollectiveKind::all_to_all:
         for (std::uint32_t rank = 0; rank < ranks_; ++rank)
-          all.push_back({rank * block_, block_bytes(index), {{rank, index * block_}}});
+          all.push_back({pair_output(call_, rank, index),
+                         pair_bytes(call_, rank, index),
+                         {{rank, pair_input(call_, rank, index)}}});
         break;
     }
     std::erase_if(all, [](const Expected& range) { return range.bytes == 0; });
@@ -144,7 +169,7 @@ class Buffers {
   /// One rank alone: its output may be its input.
   bool may_be_untouched() const {
     return ranks_ == 1 && (call_.kind == CollectiveKind::all_reduce || call_.kind == CollectiveKind::broadcast ||
-                           call_.kind == CollectiveKind::reduce);
+                           call_.kind == CollectiveKind::reduce || call_.kind == CollectiveKind::barrier);
   }
 
  private:
@@ -155,9 +180,9 @@ class Buffers {
   }
 
   const CollectiveCall& call_;
+  bool in_place_;
   std::uint32_t ranks_;
   std::int64_t size_;
-  std::int64_t block_;
 };
 
 /// What has been stored in a buffer of one rank: pieces by their first byte, which never overlap.
@@ -249,32 +274,57 @@ struct Slice {
   std::int64_t slice = 0;
 };
 
-/// One rank and channel at work.
+/// One rank and lane at work.
 struct Worker {
   std::uint32_t index = 0;
+  std::uint32_t lane = 0;
   std::uint32_t channel = 0;
   std::unique_ptr<StepStream> stream;
   Step step;
-  Storage output;   ///< what this channel has stored, and may read
-  Storage scratch;  ///< the same
-  std::uint64_t steps = 0;
+  std::uint64_t steps = 0;  ///< fetched
+  std::uint64_t marks = 0;
   std::int64_t done = 0;  ///< bytes of the step
   bool active = false;    ///< there is a step
   bool ended = false;
 };
 
+/// What lanes have stored, and may read: those of a channel, or all of a rank.
+struct Memory {
+  Storage input;
+  Storage output;
+  Storage scratch;
+  Storage& of(Buffer buffer) { return buffer == Buffer::input ? input : buffer == Buffer::output ? output : scratch; }
+};
+
 class Replayer {
  public:
-  Replayer(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint64_t step_limit)
-      : buffers_(call), ranks_(call.communicator->size()), credits_(algorithm.credits(call)), step_limit_(step_limit) {
+  Replayer(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint64_t step_limit, bool backwards)
+      : algorithm_(algorithm),
+        call_(call),
+        buffers_(call, algorithm.in_place()),
+        ranks_(call.communicator->size()),
+        channels_(algorithm.channels(call)),
+        lanes_(algorithm.lanes(call)),
+        credits_(algorithm.credits(call)),
+        shared_(algorithm.shares_memory()),
+        step_limit_(step_limit),
+        backwards_(backwards) {
+    WEFT_EXPECT(lanes_ % channels_ == 0, "{} lanes on {} channels", lanes_, channels_);
     outputs_.resize(ranks_);
     result_.sent.resize(ranks_);
+    result_.sent_between_servers.resize(ranks_);
+    memories_.resize(std::size_t{ranks_} * (shared_ ? 1 : channels_));
     for (std::uint32_t index = 0; index < ranks_; ++index) {
-      for (std::uint32_t channel = 0; channel < call.tuning.channels; ++channel) {
+      const auto [place, bytes, offset] = buffers_.own(index);
+      for (std::uint32_t channel = 0; bytes > 0 && channel < (shared_ ? 1 : channels_); ++channel)
+        memories_[shared_ ? index : std::size_t{index} * channels_ + channel].input.write(place,
+                                                                                          {{bytes, {{index, offset}}}});
+      for (std::uint32_t lane = 0; lane < lanes_; ++lane) {
         Worker worker;
         worker.index = index;
-        worker.channel = channel;
-        worker.stream = algorithm.steps(call, index, channel);
+        worker.lane = lane;
+        worker.channel = lane % channels_;
+        worker.stream = algorithm.steps(call, index, lane);
         workers_.push_back(std::move(worker));
       }
     }
@@ -284,8 +334,10 @@ class Replayer {
     if (credits_ == 0) violation("no credits: nothing may be sent");
     for (bool progress = true; progress;) {
       progress = false;
-      for (Worker& worker : workers_)
+      for (std::size_t i = 0; i < workers_.size(); ++i) {
+        Worker& worker = workers_[backwards_ ? workers_.size() - 1 - i : i];
         while (advance(worker)) progress = true;
+      }
     }
     check_ends();
     check_results();
@@ -295,13 +347,24 @@ class Replayer {
  private:
   using Connection = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  ///< sender, receiver, channel
 
+  Memory& memory(const Worker& worker) {
+    if (shared_) return memories_[worker.index];
+    return memories_[std::size_t{worker.index} * channels_ + algorithm_.memory_of(call_, worker.lane)];
+  }
   void violation(std::string text) {
     constexpr std::size_t kept = 20;
     if (result_.violations.size() < kept) result_.violations.push_back(std::move(text));
   }
   void violation(const Worker& worker, const std::string& text) {
-    violation(fmt::format("rank {}, channel {}, step {} ({}, {} B): {}", worker.index, worker.channel, worker.steps,
+    violation(fmt::format("rank {}, {} ({}, {} B): {}", worker.index,
+                          algorithm_.name_step(call_, worker.index, worker.lane, worker.steps - 1),
                           to_text(worker.step.primitive), worker.step.bytes.count(), text));
+  }
+
+  bool waits(const Worker& worker) const {
+    const Step& step = worker.step;
+    return step.wait_lane != no_lane &&
+           workers_[std::size_t{worker.index} * lanes_ + step.wait_lane].marks < step.wait_marks;
   }
 
   /// Moves one slice or fetches one step; false if the worker must wait or has ended.
@@ -309,63 +372,83 @@ class Replayer {
     if (worker.ended) return false;
     if (!worker.active) return fetch(worker);
     const Step& step = worker.step;
-    auto incoming = flights_.end();
-    auto outgoing = flights_.end();
-    if (receives(step.primitive)) {
-      incoming = flights_.find({step.receive_peer, worker.index, worker.channel});
-      if (incoming == flights_.end() || incoming->second.empty()) return false;
-    }
-    if (sends(step.primitive)) {
-      outgoing = flights_.try_emplace({worker.index, step.send_peer, worker.channel}).first;
-      if (outgoing->second.size() >= credits_) return false;
-    }
+    if (waits(worker)) return false;
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+      if (incoming(worker, i) == nullptr) return false;
+    for (std::uint32_t i = 0; i < step.send_count(); ++i)
+      if (outgoing(worker, i).size() >= credits_) return false;
+    if (step.primitive == Primitive::nop) return finish(worker);
     const std::int64_t bytes = std::min(step.slice.count(), step.bytes.count() - worker.done);
-    Content content = bring_in(worker, incoming == flights_.end() ? nullptr : &incoming->second, bytes);
+    const Content content = bring_in(worker, bytes);
     if (stores(step.primitive)) store(worker, content, bytes);
-    if (outgoing != flights_.end()) {
-      outgoing->second.push_back({std::move(content), worker.done, step.bytes.count(), step.slice.count()});
+    for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+      outgoing(worker, i).push_back({content, worker.done, step.bytes.count(), step.slice.count()});
       result_.sent[worker.index] += Bytes(bytes);
+      const std::uint32_t server = call_.tuning.ranks_per_server;
+      if (server != 0 && worker.index / server != step.send_to(i) / server)
+        result_.sent_between_servers[worker.index] += Bytes(bytes);
       ++result_.messages;
     }
     worker.done += bytes;
-    worker.active = worker.done < step.bytes.count();
+    return worker.done < step.bytes.count() || finish(worker);
+  }
+
+  bool finish(Worker& worker) {
+    worker.active = false;
+    if (worker.step.mark) ++worker.marks;
     return true;
   }
 
-  /// What a slice of the current step consists of before it is stored or sent.
-  Content bring_in(Worker& worker, std::deque<Slice>* incoming, std::int64_t bytes) {
-    const Step& step = worker.step;
-    if (incoming == nullptr) return local(worker, bytes);
-    const Slice slice = std::move(incoming->front());
-    incoming->pop_front();
-    if (slice.chunk != step.bytes.count() || slice.slice != step.slice.count() ||
-        slice.offset_in_chunk != worker.done) {
-      violation(worker,
-                fmt::format("expects byte {} of {} in slices of {}, but rank {} sent byte {} of {} in slices of {}",
-                            worker.done, step.bytes.count(), step.slice.count(), step.receive_peer,
-                            slice.offset_in_chunk, slice.chunk, slice.slice));
-      return {{bytes, {}}};
-    }
-    return reduces(step.primitive) ? reduced(slice.content, local(worker, bytes)) : slice.content;
+  /// The queue of what a step receives, or null if it is empty.
+  std::deque<Slice>* incoming(const Worker& worker, std::uint32_t number) {
+    const auto found = flights_.find({worker.step.receive_from(number), worker.index, worker.channel});
+    return found == flights_.end() || found->second.empty() ? nullptr : &found->second;
+  }
+  std::deque<Slice>& outgoing(const Worker& worker, std::uint32_t number) {
+    return flights_[{worker.index, worker.step.send_to(number), worker.channel}];
   }
 
-  /// The local data of a slice of the current step.
-  Content local(Worker& worker, std::int64_t bytes) {
+  /// The data that the step handles: what comes in, the local data, or the sum of all.
+  Content bring_in(Worker& worker, std::int64_t bytes) {
     const Step& step = worker.step;
-    const std::int64_t begin = step.input_offset.count() + worker.done;
-    if (step.source == Buffer::input) return {{bytes, {{worker.index, begin}}}};
-    std::optional<Content> content =
-        (step.source == Buffer::output ? worker.output : worker.scratch).read(begin, bytes);
+    std::optional<Content> content;
+    if (reads(step.primitive)) content = local(worker, step.source, step.input_offset.count() + worker.done, bytes);
+    if (step.primitive == Primitive::reduce)
+      content = reduced(*content, local(worker, step.target, step.output_offset.count() + worker.done, bytes),
+                        buffers_.at_most_once());
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
+      Content arrived = receive(worker, i, bytes);
+      content = content ? reduced(arrived, *content, buffers_.at_most_once()) : std::move(arrived);
+    }
+    return *std::move(content);
+  }
+
+  Content receive(Worker& worker, std::uint32_t number, std::int64_t bytes) {
+    const Step& step = worker.step;
+    std::deque<Slice>& queue = *incoming(worker, number);
+    Slice slice = std::move(queue.front());
+    queue.pop_front();
+    if (slice.chunk == step.bytes.count() && slice.slice == step.slice.count() && slice.offset_in_chunk == worker.done)
+      return std::move(slice.content);
+    violation(worker,
+              fmt::format("expects byte {} of {} in slices of {}, but rank {} sent byte {} of {} in slices of {}",
+                          worker.done, step.bytes.count(), step.slice.count(), step.receive_from(number),
+                          slice.offset_in_chunk, slice.chunk, slice.slice));
+    return {{bytes, {}}};
+  }
+
+  Content local(Worker& worker, Buffer buffer, std::int64_t begin, std::int64_t bytes) {
+    std::optional<Content> content = memory(worker).of(buffer).read(begin, bytes);
     if (content) return *std::move(content);
-    violation(worker, fmt::format("reads [{}, {}) of its {}, where it has not stored all of that", begin, begin + bytes,
-                                  to_text(step.source)));
+    violation(worker, fmt::format("reads [{}, {}) of its {}, where it {} all of that", begin, begin + bytes,
+                                  to_text(buffer), buffer == Buffer::input ? "does not have" : "has not stored"));
     return {{bytes, {}}};
   }
 
   void store(Worker& worker, const Content& content, std::int64_t bytes) {
     const std::int64_t begin = worker.step.output_offset.count() + worker.done;
-    if (worker.step.target == Buffer::scratch) return worker.scratch.overwrite(begin, content);
-    worker.output.overwrite(begin, content);
+    memory(worker).of(worker.step.target).overwrite(begin, content);
+    if (shared_ || worker.step.target != Buffer::output) return;
     if (!outputs_[worker.index].write(begin, content))
       violation(worker, fmt::format("some byte of output [{}, {}) is written twice", begin, begin + bytes));
   }
@@ -392,40 +475,48 @@ class Replayer {
   bool sound(const Worker& worker) {
     const Step& step = worker.step;
     const auto peer_is_wrong = [&](std::uint32_t peer) { return peer >= ranks_ || peer == worker.index; };
-    const auto outside = [&](std::int64_t offset, std::int64_t limit) {
-      return offset < 0 || offset + step.bytes.count() > limit;
-    };
     std::string text;
-    if (step.bytes.count() <= 0)
-      text = "empty step";
-    else if (step.slice.count() <= 0)
-      text = fmt::format("slices of {} B", step.slice.count());
-    else if (sends(step.primitive) && peer_is_wrong(step.send_peer))
-      text = fmt::format("sends to {}", step.send_peer);
-    else if (receives(step.primitive) && peer_is_wrong(step.receive_peer))
-      text = fmt::format("receives from {}", step.receive_peer);
-    else if ((reduces(step.primitive) || !receives(step.primitive)) && step.source == Buffer::input &&
-             outside(step.input_offset.count(), buffers_.input_bytes(worker.index)))
-      text =
-          fmt::format("reads at {} of an input of {} B", step.input_offset.count(), buffers_.input_bytes(worker.index));
-    else if (stores(step.primitive) && step.output_offset.count() < 0)
-      text = fmt::format("writes at {}", step.output_offset.count());
-    else if (stores(step.primitive) && step.target == Buffer::input)
-      text = "writes to its input";
+    for (std::uint32_t i = 0; i < step.send_count(); ++i)
+      if (peer_is_wrong(step.send_to(i))) text = fmt::format("sends to {}", step.send_to(i));
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+      if (peer_is_wrong(step.receive_from(i))) text = fmt::format("receives from {}", step.receive_from(i));
+    if (step.wait_lane != no_lane && step.wait_lane >= lanes_) text = fmt::format("waits for lane {}", step.wait_lane);
+    if (step.primitive != Primitive::nop) {
+      if (step.bytes.count() <= 0)
+        text = "empty step";
+      else if (step.slice.count() <= 0)
+        text = fmt::format("slices of {} B", step.slice.count());
+      else if (step.receive_count() > 1 && !reduces(step.primitive))
+        text = "receives from several peers without reducing";
+      else if (reads(step.primitive) && step.input_offset.count() < 0)
+        text = fmt::format("reads at {}", step.input_offset.count());
+      else if (stores(step.primitive) && step.output_offset.count() < 0)
+        text = fmt::format("writes at {}", step.output_offset.count());
+      else if (stores(step.primitive) && step.target == Buffer::input && !algorithm_.in_place())
+        text = "writes to its input";
+    }
     if (!text.empty()) violation(worker, text);
     return text.empty();
   }
 
+  /// Why a worker that has not ended goes no further.
+  std::string reason(const Worker& worker) {
+    const Step& step = worker.step;
+    if (waits(worker))
+      return fmt::format("for mark {} of lane {}, which has {}", step.wait_marks, step.wait_lane,
+                         workers_[std::size_t{worker.index} * lanes_ + step.wait_lane].marks);
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+      if (incoming(worker, i) == nullptr)
+        return fmt::format("for byte {} from rank {}", worker.done, step.receive_from(i));
+    for (std::uint32_t i = 0; i < step.send_count(); ++i)
+      if (outgoing(worker, i).size() >= credits_)
+        return fmt::format("for one of {} credits to send byte {} to rank {}", credits_, worker.done, step.send_to(i));
+    return "for nothing";
+  }
+
   void check_ends() {
-    for (const Worker& worker : workers_) {
-      if (worker.ended) continue;
-      const Step& step = worker.step;
-      const auto incoming = flights_.find({step.receive_peer, worker.index, worker.channel});
-      const bool starves = receives(step.primitive) && (incoming == flights_.end() || incoming->second.empty());
-      violation(worker, starves ? fmt::format("waits for ever for byte {} from rank {}", worker.done, step.receive_peer)
-                                : fmt::format("waits for ever for one of {} credits to send byte {} to rank {}",
-                                              credits_, worker.done, step.send_peer));
-    }
+    for (const Worker& worker : workers_)
+      if (!worker.ended) violation(worker, "waits for ever " + reason(worker));
     for (const auto& [connection, slices] : flights_) {
       const auto& [sender, receiver, channel] = connection;
       if (!slices.empty())
@@ -436,7 +527,9 @@ class Replayer {
 
   void check_results() {
     for (std::uint32_t index = 0; index < ranks_; ++index) {
-      const Storage& output = outputs_[index];
+      const Storage& output = !shared_                ? outputs_[index]
+                              : algorithm_.in_place() ? memories_[index].input
+                                                      : memories_[index].output;
       if (output.written() == 0 && buffers_.may_be_untouched()) continue;
       std::int64_t wanted = 0;
       bool right = true;
@@ -447,16 +540,23 @@ class Replayer {
         right = false;
         violation(fmt::format("rank {}: {}", index, text));
       }
-      if (right && output.written() != wanted)
+      if (!shared_ && right && output.written() != wanted)
         violation(fmt::format("rank {}: {} bytes are written, but its result has {}", index, output.written(), wanted));
     }
   }
 
+  const CollectiveAlgorithm& algorithm_;
+  const CollectiveCall& call_;
   Buffers buffers_;
   std::uint32_t ranks_;
+  std::uint32_t channels_;
+  std::uint32_t lanes_;
   std::uint32_t credits_;
+  bool shared_;
   std::uint64_t step_limit_;
+  bool backwards_;
   std::vector<Worker> workers_;
+  std::vector<Memory> memories_;
   std::vector<Storage> outputs_;
   std::map<Connection, std::deque<Slice>> flights_;
   CollectiveReplay result_;
@@ -473,12 +573,36 @@ Bytes CollectiveReplay::total_sent() const {
 CollectiveReplay replay(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint64_t step_limit) {
   WEFT_EXPECT(algorithm.supports(call.kind), "{} by {}", to_text(call.kind), call.algorithm);
   WEFT_EXPECT(call.communicator->size() > 0, "a communicator of no ranks");
-  return Replayer(algorithm, call, step_limit).run();
+  CollectiveReplay result = Replayer(algorithm, call, step_limit, false).run();
+  // Lanes of one rank share memory: what they do must not depend on which of them is faster.
+  if (algorithm.lanes(call) == algorithm.channels(call) && !algorithm.shares_memory()) return result;
+  if (!result.violations.empty()) return result;
+  return Replayer(algorithm, call, step_limit, true).run();
 }
 
 Bytes least_bytes_sent(const CollectiveCall& call) {
   const std::int64_t others = std::int64_t{call.communicator->size()} - 1;
-  return call.size * (call.kind == CollectiveKind::all_reduce ? 2 * others : others);
+  switch (call.kind) {
+    case CollectiveKind::all_reduce:
+      return call.size * (2 * others);
+    case CollectiveKind::barrier:
+      return call.size * others;
+    case CollectiveKind::gather:
+    case CollectiveKind::scatter:
+      return call.size - Bytes(block_bytes(call, call.root));
+    case CollectiveKind::send_recv:
+      return others == 0 ? Bytes(0) : call.size * (others + 1);
+    case CollectiveKind::all_to_all: {
+      std::int64_t bytes = 0;
+      for (std::uint32_t to = 0; call.blocks == nullptr && to <= others; ++to)
+        bytes += pair_bytes(call, 0, to) * others;
+      for (std::uint32_t from = 0; call.blocks != nullptr && from <= others; ++from)
+        for (std::uint32_t to = 0; to <= others; ++to) bytes += from == to ? 0 : pair_bytes(call, from, to);
+      return Bytes(bytes);
+    }
+    default:
+      return call.size * others;
+  }
 }
 
 }  // namespace weft

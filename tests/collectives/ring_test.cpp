@@ -401,7 +401,8 @@ TEST_F(Ring, KindsItHas) {
   EXPECT_TRUE(supports(CollectiveKind::all_gather));
   EXPECT_TRUE(supports(CollectiveKind::reduce_scatter));
   EXPECT_TRUE(supports(CollectiveKind::broadcast));
-  EXPECT_FALSE(supports(CollectiveKind::reduce));
+  EXPECT_TRUE(supports(CollectiveKind::reduce));
+  EXPECT_TRUE(supports(CollectiveKind::send_recv));
   EXPECT_FALSE(supports(CollectiveKind::all_to_all));
   call(CollectiveKind::all_to_all, 4, 100);
   EXPECT_THROW(steps(0), InternalError);

@@ -18,7 +18,7 @@ TEST(CollectiveKind, NamesRoundTrip) {
     EXPECT_EQ(to_text(*kind), name);
     kinds.insert(*kind);
   }
-  EXPECT_EQ(kinds.size(), 6u);
+  EXPECT_EQ(kinds.size(), 10u);
   EXPECT_EQ(to_text(CollectiveKind::reduce_scatter), "reduce_scatter");
   EXPECT_FALSE(parse_collective_kind("allreduce").has_value());
   EXPECT_FALSE(parse_collective_kind("").has_value());
@@ -33,6 +33,9 @@ TEST(BusBandwidthFactor, NcclTests) {
     EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_to_all, n), others);
     EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::broadcast, n), 1);
     EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce, n), 1);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::gather, n), others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::scatter, n), others);
+    EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::send_recv, n), 1);
   }
   EXPECT_THROW(bus_bandwidth_factor(CollectiveKind::all_reduce, 0), InternalError);
 }
@@ -47,6 +50,26 @@ TEST(Primitive, NameSaysWhatItDoes) {
     EXPECT_EQ(reduces(p), name.find("reduce") != std::string::npos) << name;
     EXPECT_EQ(stores(p), name.find("copy") != std::string::npos || name == "recv") << name;
   }
+}
+
+TEST(WireBytes, FlagsBesideData) {
+  // ll: 4 bytes of data and 4 of flag, in lines of 16; ll128: 120 of data in lines of 128.
+  EXPECT_EQ(wire_bytes(Protocol::simple, Bytes(1000)), Bytes(1000));
+  EXPECT_EQ(wire_bytes(Protocol::ll, Bytes(1000)), Bytes(2000));
+  EXPECT_EQ(wire_bytes(Protocol::ll, Bytes(1)), Bytes(16));
+  EXPECT_EQ(wire_bytes(Protocol::ll128, Bytes(1200)), Bytes(1280));
+  EXPECT_EQ(wire_bytes(Protocol::ll128, Bytes(121)), Bytes(256));
+}
+
+TEST(BlockTable, OffsetsAreSumsOfWhatLiesBefore) {
+  const BlockTable row(3, {5, 0, 7});
+  EXPECT_EQ(row.input_offset(0, 2), 5);
+  EXPECT_EQ(row.bytes(0, 2), 7);
+  EXPECT_EQ(row.total(), 12);
+  const BlockTable pairs(2, {1, 2, 3, 4});
+  EXPECT_EQ(pairs.input_offset(1, 1), 3);
+  EXPECT_EQ(pairs.output_offset(1, 1), 2);
+  EXPECT_EQ(pairs.total(), 10);
 }
 
 }  // namespace

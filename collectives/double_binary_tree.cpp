@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL's all-reduce over two complementary binary trees of servers, with a chain inside each server.
+//
+// P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
+// Computing 35(12), 2009, doi:10.1016/j.parco.2009.09.001. Trees: NCCL src/graph/trees.cc (ncclGetBtree, ncclGetDtree);
+// who links servers: src/graph/connect.cc, pattern BALANCED_TREE (parent and second child at the first member of a
+// server, first child at the second one); steps: src/device/all_reduce.h, runTreeSplit: reduction upwards and broadcast
+// downwards at the same time, chunk by chunk; the root does both in one step.
+//
+// The first half of the channels has the first tree, the other half the second one, so there are at least two channels.
+#include "collectives/exchange.hpp"
+#include "collectives/nccl_trees.hpp"
+#include "schedule/step_generator.hpp"
+
+namespace weft {
+namespace {
+
+/// Upwards: what children have sent, with the own data, to the parent; the root stores it and sends it down.
+StepGenerator up(TreePlace place, MessageSizes sizes, Piece part) {
+  Step step;
+  for (std::uint32_t i = 0; i < place.child_count; ++i) {
+    if (i == 0)
+      step.receive_peer = step.send_peer = place.children[0];
+    else
+      step.add_receive(place.children[i]);
+  }
+  if (place.parent != no_rank) {
+    step.primitive = place.child_count > 0 ? Primitive::recv_reduce_send : Primitive::send;
+    step.send_peer = place.parent;
+  } else {
+    step.primitive = Primitive::recv_reduce_copy_send;
+    for (std::uint32_t i = 1; i < place.child_count; ++i) step.add_send(place.children[i]);
+  }
+  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
+    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
+    step.input_offset = step.output_offset = Bytes(part.offset + at);
+    step.bytes = Bytes(bytes);
+    step.slice = Bytes(sizes.slice(bytes));
+    co_yield step;
+  }
+}
+
+StepGenerator down(TreePlace place, MessageSizes sizes, Piece part) {
+  if (place.parent == no_rank) co_return;
+  Step step;
+  step.primitive = place.child_count > 0 ? Primitive::recv_copy_send : Primitive::recv;
+  step.receive_peer = place.parent;
+  for (std::uint32_t i = 0; i < place.child_count; ++i) {
+    if (i == 0)
+      step.send_peer = place.children[0];
+    else
+      step.add_send(place.children[i]);
+  }
+  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
+    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
+    step.output_offset = Bytes(part.offset + at);
+    step.bytes = Bytes(bytes);
+    step.slice = Bytes(sizes.slice(bytes));
+    co_yield step;
+  }
+}
+
+class DoubleBinaryTree final : public CollectiveAlgorithm {
+ public:
+  bool supports(CollectiveKind kind) const override {
+    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::barrier;
+  }
+  std::uint32_t channels(const CollectiveCall& call) const override { return (call.tuning.channels + 1) / 2 * 2; }
+  std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * channels(call); }
+  std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::nccl_step(call).credits; }
+  std::string refuses(const CollectiveCall& call) const override {
+    const std::uint32_t server = call.tuning.ranks_per_server;
+    if (server > 1 && call.communicator->size() % server != 0)
+      return fmt::format("{} ranks are not whole servers of {}", call.communicator->size(), server);
+    return CollectiveAlgorithm::refuses(call);
+  }
+
+  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
+                                    std::uint32_t lane) const override {
+    expect_valid_lane(*this, call, index, lane);
+    const std::uint32_t n = call.communicator->size();
+    if (n == 1) return lone_stream(call, lane);
+    const std::uint32_t count = channels(call);
+    const std::uint32_t channel = lane % count;
+    const std::uint32_t server = std::max(1U, call.tuning.ranks_per_server);
+    const TreePlace place = nccl_tree_place(n, std::min(server, n), index, channel >= count / 2 ? 1 : 0);
+    const Piece part = ChannelShare{count, channel}.of(0, call.size.count());
+    const MessageSizes sizes = MessageSizes::nccl_step(call);
+    return stream_of(lane < count ? up(place, sizes, part) : down(place, sizes, part));
+  }
+};
+
+const Registration<CollectiveAlgorithm, DoubleBinaryTree> registration(
+    "double_binary_tree", "NCCL's two complementary trees of servers, a chain inside each");
+
+}  // namespace
+}  // namespace weft
