@@ -97,6 +97,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   const auto algorithm = find_collective(call.algorithm);
   if (!algorithm->supports(call.kind))
     throw where.error(fmt::format("'{}' is no {}", call.algorithm, to_text(call.kind)));
+  call.tuning.protocol = algorithm->fixed_protocol().value_or(call.tuning.protocol);
   const std::string reason = algorithm->refuses(call);
   if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));
 }

@@ -32,6 +32,10 @@ weft_ns3_target(network core network)
 weft_ns3_target(stack core network point-to-point internet applications)
 set(WEFT_NS3_VERSION ${NS3_core_VERSION})
 
+find_package(pugixml REQUIRED)
+add_library(weft::pugixml INTERFACE IMPORTED)
+target_link_libraries(weft::pugixml INTERFACE pugixml::pugixml)
+
 find_path(METIS_INCLUDE_DIR metis.h REQUIRED)
 find_library(METIS_LIBRARY metis REQUIRED)
 add_library(weft::metis INTERFACE IMPORTED)

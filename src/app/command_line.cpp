@@ -6,6 +6,7 @@
 
 #include <boost/program_options.hpp>
 
+#include "app/collective_options.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
@@ -15,7 +16,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::vector<std::string> commands = {"run", "describe", "topology", "list", "bench"};
+const std::vector<std::string> commands = {"run", "describe", "topology", "collective", "perf", "list", "bench"};
 const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
 
 [[noreturn]] void refuse(const std::string& message) {
@@ -172,6 +173,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_experiment_name(positional, line);
   } else if (line.command == "topology") {
     read_topology_words(words, line);
+  } else if (line.command == "collective" || line.command == "perf") {
+    line.words = words;
   } else if (line.command == "list") {
     parse(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
@@ -192,11 +195,15 @@ std::string help_text() {
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
           "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
+          "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
+          "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
           "  weft --help | --version\n\n"
        << run_options() << '\n'
        << describe_options() << '\n'
        << topology_options() << '\n'
+       << collective_options_text() << '\n'
+       << perf_options_text() << '\n'
        << bench_options()
        << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
           "weft,\n130 interrupted (SIGINT, SIGTERM): the results file is marked incomplete.\n";

@@ -11,6 +11,8 @@ int run_command(const CommandLine& line, ProcessGroup& group);
 int describe_command(const CommandLine& line, ProcessGroup& group);
 int topology_command(const CommandLine& line, ProcessGroup& group);
 int list_command(const CommandLine& line, ProcessGroup& group);
+int collective_command(const CommandLine& line, ProcessGroup& group);
+int perf_command(const CommandLine& line, ProcessGroup& group);
 int bench_command(const CommandLine& line, ProcessGroup& group);
 
 }  // namespace weft

@@ -214,6 +214,12 @@ class CollectiveAlgorithm {
   virtual bool supports(CollectiveKind kind) const = 0;
   /// Why it cannot do this call although it supports the kind ("12 ranks are no multiple of ..."), or an empty text.
   virtual std::string refuses(const CollectiveCall& call) const;
+  /// The only number of ranks that it is for, or 0.
+  virtual std::uint32_t fixed_ranks() const { return 0; }
+  /// The only protocol that it is for, if any.
+  virtual std::optional<Protocol> fixed_protocol() const { return std::nullopt; }
+  /// The text form of a schedule that is written out step by step (docs/schedule_format.md), else an empty text.
+  virtual std::string schedule_text() const { return {}; }
   /// It takes calls with `blocks`.
   virtual bool takes_block_tables(CollectiveKind kind) const;
   /// Connections are (communicator, channel, sender, receiver). Normally what the tuning wants.

@@ -52,8 +52,8 @@ TEST(deadlock, of_collectives_in_different_orders_on_one_stream) {
   EXPECT_EQ(lines[0], "rank 0: operation 0 'go' (line 4), recv of 1 kB from rank 1, tag 0: no such message has come");
   EXPECT_EQ(lines[1], "rank 0: operation 1 'sum' (line 5), all_reduce number 0: waits for its stream or communicator");
   EXPECT_EQ(lines[2],
-            "rank 1: operation 1 'sum' (line 5), all_reduce number 0: channel 0 waits in step 1 (recv_reduce_copy_send "
-            "from rank 0 to rank 0)");
+            "rank 1: operation 1 'sum' (line 5), all_reduce number 0: channel 0, step 1 (recv_reduce_copy_send from "
+            "rank 0 to rank 0) waits");
   EXPECT_EQ(lines[3], "rank 1: operation 2 (line 6), send of 1 kB to rank 0, tag 0: waits for 1 operation before it");
 }
 
@@ -84,8 +84,8 @@ TEST(waiting, a_collective_half_way_names_its_step) {
   job.run_until(us(1));
   // Every rank has sent its chunk to the next one and waits for that of the one before.
   EXPECT_EQ(job.runtime.waiting(1), (Lines{"rank 0: operation 0 'all_reduce 0' (line 1), all_reduce number 0: channel "
-                                           "0 waits in step 1 (recv_reduce_send from rank 2 to "
-                                           "rank 1)"}));
+                                           "0, step 1 (recv_reduce_send from rank 2 to "
+                                           "rank 1) waits"}));
 }
 
 }  // namespace

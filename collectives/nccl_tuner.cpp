@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL 2.30's tuner model as the selection `nccl`. Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel,
+// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT; NVLS and
+// CollNet need switches that reduce, which are not modelled.
+#include "collectives/nccl_tuner.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "schedule/selection.hpp"
+
+namespace weft {
+namespace {
+
+using A = NcclAlgorithm;
+
+std::size_t of(Protocol protocol) {  // NCCL's order: LL, LL128, Simple
+  return protocol == Protocol::ll ? 0 : protocol == Protocol::ll128 ? 1 : 2;
+}
+std::size_t of(A algorithm) { return algorithm == A::tree ? 0 : algorithm == A::ring ? 1 : 2; }
+
+constexpr double base_latency[3][3] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {8.0, 8.0, 8.0}};
+constexpr double nvlink_latency[3][3] = {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 4.0}};
+constexpr double net_latency[3][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}};
+// By GPU, and by 1, 2, or more servers.
+constexpr double ll_bandwidth[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
+constexpr double ring_ll128[4] = {20, 20, 36.7, 40};
+constexpr double tree_ll128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
+constexpr double tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
+constexpr double tree_correction[3][24] = {
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}};
+
+std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
+
+double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
+  const auto gpu = static_cast<std::size_t>(m.gpu);
+  const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
+  const double ll_most = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
+  const double n = m.ranks();
+  double bus = m.channels * (m.servers <= 2 ? m.intra_gbps : m.inter_gbps);
+  if (m.servers == 2) bus = m.channels * std::min(m.intra_gbps, m.inter_gbps);
+  const bool all_reduce = kind == CollectiveKind::all_reduce;
+  const double channels = m.channels;
+  if (algorithm == A::ring) {
+    if (protocol == Protocol::ll) bus = std::min(ll_most, 0.5 * bus);
+    if (protocol == Protocol::ll128) bus = std::min(0.92 * bus, channels * ring_ll128[gpu]);
+    const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    return bus * n / (all_reduce ? 2 * (n - 1) : blocks ? n - 1 : n);
+  }
+  if (algorithm == A::tree) {
+    bus = std::min(0.92 * bus, channels * tree_bandwidth[gpu][size]);
+    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_most);
+    if (protocol == Protocol::ll128)
+      bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * tree_ll128[gpu][size]);
+    return bus * 0.5;
+  }
+  return bus * 0.75;
+}
+
+double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
+  const std::size_t a = of(algorithm);
+  const std::size_t p = of(protocol);
+  const double intra = nvlink_latency[a][p];
+  double inter = net_latency[m.ranks_per_server == 1 ? of(A::tree) : a][p] + m.net_latency_us;
+  if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
+  double latency = base_latency[a][p];
+  const double n = m.ranks();
+  if (algorithm == A::pat) return latency + log2_floor(m.servers) * inter / 3.5 + 2.8 * n;
+  if (algorithm == A::tree) return latency + 2 * ((m.ranks_per_server - 1) * intra + log2_floor(m.servers) * inter);
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
+    return latency + (m.servers > 1 ? inter : intra);
+  const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double between = m.servers == 1 ? 0 : times * (m.servers - 1);
+  double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;
+  if (protocol == Protocol::simple) overhead *= 3;
+  return latency + (times * (n - 1) - between) * std::max(intra, overhead) + between * inter;
+}
+
+}  // namespace
+
+NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, NcclAlgorithm algorithm, Protocol protocol,
+                           std::int64_t bytes) {
+  NcclEstimate estimate{latency_of(machine, kind, algorithm, protocol),
+                        bandwidth_of(machine, kind, algorithm, protocol)};
+  const std::int64_t lines = bytes >> 6;
+  if (algorithm == NcclAlgorithm::tree && kind == CollectiveKind::all_reduce && lines > 0) {
+    const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(lines)) - 1);
+    if (place < 23) estimate.bandwidth *= tree_correction[of(protocol)][place];
+  }
+  if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple && machine.servers > 1 &&
+      kind == CollectiveKind::all_reduce && bytes / (std::int64_t{machine.channels} * machine.ranks()) >= 64)
+    estimate.latency_us *= machine.gpu == NcclMachine::Gpu::volta ? 1.9 : 1.4;
+  return estimate;
+}
+
+namespace {
+
+/// Channels that a call of so many bytes gets.
+std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgorithm algorithm, Protocol protocol,
+                           std::uint32_t ranks) {
+  const std::int64_t threads = protocol == Protocol::ll128 ? 640 : 512;
+  std::int64_t threshold = protocol == Protocol::simple ? 64 : 8;
+  if (protocol == Protocol::ll && algorithm == NcclAlgorithm::ring) threshold *= ranks;
+  while (channels > 1 && bytes < channels * threads * threshold) --channels;
+  return channels;
+}
+
+class NcclTuner final : public CollectiveSelector {
+ public:
+  Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
+    NcclMachine machine;
+    const std::uint32_t n = call.communicator->size();
+    machine.ranks_per_server = std::max(1U, call.tuning.ranks_per_server);
+    if (n % machine.ranks_per_server != 0) machine.ranks_per_server = 1;
+    machine.servers = std::max(1U, n / machine.ranks_per_server);
+    machine.channels = call.tuning.channels > 1 ? call.tuning.channels : machine.ranks_per_server > 1 ? 16 : 2;
+    machine.inter_gbps = static_cast<double>(context.rate.bps()) / 8e9 * machine.ranks_per_server / machine.channels;
+    if (machine.ranks_per_server == 1) machine.intra_gbps = machine.inter_gbps;
+    return choose(call, machine);
+  }
+
+ private:
+  static Selection choose(const CollectiveCall& call, const NcclMachine& machine) {
+    const std::int64_t bytes = call.size.count();
+    const auto kind = call.kind;
+    const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    const bool chain = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+    if (kind == CollectiveKind::barrier)
+      return {"double_binary_tree", Protocol::ll, 1, {}, "a barrier is NCCL's smallest all-reduce"};
+    if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
+      const bool small = bytes <= std::int64_t{machine.channels} * 16384;
+      return {"nccl_p2p",
+              small ? Protocol::ll : Protocol::simple,
+              machine.channels,
+              {},
+              small ? "sends and receives of up to 16 KiB per channel use LL" : "sends and receives"};
+    }
+    Selection best;
+    double least = INFINITY;
+    const auto weigh = [&](NcclAlgorithm algorithm, const char* name, Protocol protocol) {
+      const double time = nccl_estimate(machine, kind, algorithm, protocol, bytes).time_us(bytes);
+      if (time >= least) return;
+      least = time;
+      best.algorithm = name;
+      best.protocol = protocol;
+      best.channels = channels_for(machine.channels, bytes, algorithm, protocol, machine.ranks());
+    };
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
+      weigh(NcclAlgorithm::ring, "ring", protocol);
+    }
+    if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
+    best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", least);
+    return best;
+  }
+};
+
+const Registration<CollectiveSelector, NcclTuner> registration("nccl",
+                                                               "NCCL's tuner: ring, tree or PAT and a protocol");
+
+}  // namespace
+}  // namespace weft

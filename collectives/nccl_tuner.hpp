@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL's own estimate of how long an algorithm and protocol take.
+#pragma once
+
+#include <cstdint>
+
+#include "schedule/collective.hpp"
+
+namespace weft {
+
+enum class NcclAlgorithm { tree, ring, pat };
+
+/// What NCCL knows of the machine (src/graph/tuning.cc): servers with NVLink inside and a network between them.
+struct NcclMachine {
+  enum class Gpu { volta, ampere, hopper, blackwell } gpu = Gpu::hopper;
+  bool amd_cpu = false;
+  std::uint32_t servers = 1;
+  std::uint32_t ranks_per_server = 8;
+  std::uint32_t channels = 16;
+  double intra_gbps = 20;  ///< GB/s per channel inside a server
+  double inter_gbps = 20;  ///< between servers
+  double net_latency_us = 0;
+  std::uint32_t ranks() const { return servers * ranks_per_server; }
+};
+
+/// latency_us + bytes / (1000 bandwidth): ncclTopoGetAlgoTime. bandwidth 0: not possible.
+struct NcclEstimate {
+  double latency_us = 0;
+  double bandwidth = 0;  ///< GB/s of S
+  double time_us(std::int64_t bytes) const { return latency_us + static_cast<double>(bytes) / (1000 * bandwidth); }
+};
+
+/// For all_reduce, all_gather, reduce_scatter, broadcast, reduce; `bytes` is needed for what depends on it.
+NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, NcclAlgorithm algorithm, Protocol protocol,
+                           std::int64_t bytes);
+
+}  // namespace weft

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The words after `weft collective` and `weft perf`.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/collective.hpp"
+
+namespace weft {
+
+struct CollectiveOptions {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string algorithm;
+  std::uint32_t ranks = 0;
+  Bytes size{0};
+  std::uint32_t root = 0;
+  CollectiveTuning tuning;
+  bool show = false;
+  bool check = false;
+  bool cost = false;
+  bool json = false;
+  bool text = false;  ///< the text form of a schedule file
+  std::string picture;
+  Time latency;    ///< of the alpha-beta model
+  Bandwidth rate;  ///< the same
+};
+
+struct PerfOptions {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string experiment;
+  std::vector<std::pair<std::string, std::string>> settings;
+  Bytes begin{8};
+  Bytes end{0};
+  std::int64_t factor = 2;  ///< from one size to the next; 0: by step
+  Bytes step{0};
+  std::uint32_t root = 0;
+  std::uint32_t iterations = 1;
+  std::string type;  ///< float, half, ...
+  std::int64_t type_bytes = 4;
+  std::string csv;
+  std::string plot;
+};
+
+/// Throws InputError that says what would be right.
+CollectiveOptions parse_collective_options(const std::vector<std::string>& words);
+PerfOptions parse_perf_options(const std::vector<std::string>& words);
+/// For `weft --help`.
+std::string collective_options_text();
+std::string perf_options_text();
+
+/// The call that the options describe, of `communicator`. Applies a selection; throws InputError if the algorithm
+/// cannot do it.
+CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator, std::string& reason);
+
+}  // namespace weft
