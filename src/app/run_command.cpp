@@ -15,6 +15,7 @@
 #include "app/summary.hpp"
 #include "app/verify.hpp"
 #include "app/version.hpp"
+#include "app/wait_circle.hpp"
 #include "fabric/pcap_tap.hpp"
 #include "results/hdf5_recorder.hpp"
 #include "support/progress.hpp"
@@ -80,6 +81,7 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   for (const std::string& line : simulation.runtime().waiting(most)) text += "  " + line + "\n";
   ProcessGroup& group = simulation.group();
   const auto all = gather_text(group, text);
+  const auto waits = gather_text(group, to_lines(simulation.runtime().waits()));
   if (group.rank() != 0) return;
   std::cerr << fmt::format(
       "weft: {}: the run came to a halt with unfinished operations; every message that was sent has been delivered\n",
@@ -92,6 +94,12 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
       at = end + 1;
     }
   }
+  std::string edges;
+  for (const std::string& part : waits) edges += part;
+  const auto circle = wait_circle(from_lines(edges));
+  if (circle.empty()) return;
+  std::cerr << "This is a deadlock, ranks wait for each other in a circle:\n";
+  for (const std::string& line : circle) std::cerr << "  " << line << '\n';
 }
 
 // Where congestion was worst, for a first look.

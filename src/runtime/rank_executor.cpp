@@ -375,6 +375,17 @@ std::string RankExecutor::describe(const Live& live) const {
   return text + (operation.kind == Operation::Kind::recv ? ": no such message has come" : ": has not completed");
 }
 
+void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
+  for (const auto& [id, live] : live_) {
+    if (!live.started) continue;
+    if (live.operation.kind == Operation::Kind::recv)
+      waits.push_back({rank_.value(), live.operation.peer.value(), describe(live)});
+    if (!live.collective) continue;
+    for (const std::uint32_t awaited : live.collective->awaited_ranks())
+      waits.push_back({rank_.value(), awaited, describe(live)});
+  }
+}
+
 std::vector<std::string> RankExecutor::waiting(std::size_t most) const {
   std::vector<std::string> lines;
   for (const auto& [id, live] : live_) {

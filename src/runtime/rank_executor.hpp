@@ -29,6 +29,13 @@ struct RunRecords {
   bool keep_operations = false;
 };
 
+/// A rank that waits for another one, and in which operation.
+struct RankWait {
+  std::uint32_t rank = 0;
+  std::uint32_t awaited = 0;
+  std::string text;  ///< one line
+};
+
 /// One rank. All calls are made at non-decreasing times.
 class RankExecutor {
  public:
@@ -46,6 +53,8 @@ class RankExecutor {
   /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no
   /// such message has come"), at most `most`.
   std::vector<std::string> waiting(std::size_t most) const;
+  /// For whom its started operations wait: data, a free slot, or a message.
+  void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }

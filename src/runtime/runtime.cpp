@@ -58,6 +58,12 @@ std::vector<std::string> Runtime::waiting(std::size_t most) const {
   return lines;
 }
 
+std::vector<RankWait> Runtime::waits() const {
+  std::vector<RankWait> all;
+  for (const auto& executor : executors_) executor->add_waits(all);
+  return all;
+}
+
 std::uint64_t Runtime::operations_done() const {
   std::uint64_t total = 0;
   for (const auto& executor : executors_) total += executor->operations_done();

@@ -31,6 +31,8 @@ class Runtime final : public HostClient {
   std::uint64_t unfinished() const;
   /// What they wait for, at most `most` lines, in rank order.
   std::vector<std::string> waiting(std::size_t most) const;
+  /// Who waits for whom, of this process's ranks.
+  std::vector<RankWait> waits() const;
   std::uint64_t operations_done() const;
   std::int64_t bytes_delivered() const { return records_.bytes_delivered; }
   std::uint64_t messages_delivered() const { return records_.messages_delivered; }

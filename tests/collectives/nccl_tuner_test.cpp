@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL's tuner model against values worked out by hand from src/graph/tuning.cc, and selections.
+#include "collectives/nccl_tuner.hpp"
+
+#include <gtest/gtest.h>
+
+#include "schedule/selection.hpp"
+
+namespace weft {
+namespace {
+
+using A = NcclAlgorithm;
+constexpr CollectiveKind all_reduce = CollectiveKind::all_reduce;
+
+// One server of 8 H100, 16 channels of 20 GB/s: bus 320 GB/s.
+TEST(NcclTuner, OneServerOfEight) {
+  const NcclMachine machine;
+  const auto latency = [&](A a, Protocol p) { return nccl_estimate(machine, all_reduce, a, p, 1 << 30).latency_us; };
+  // Ring: base + 14 steps; tree: base + 2 x 7 hops.
+  EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::ll), 6.6 + 14 * 0.6);
+  EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::ll128), 14.0 + 14 * 1.9);
+  EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::simple), 8.4 + 14 * 3.4);
+  EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::ll), 6.8 + 14 * 0.6);
+  EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::ll128), 14.0 + 14 * 1.25);
+  EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::simple), 8.4 + 14 * 4.0);
+  // Large enough for a correction factor of 1 for the tree.
+  const auto bandwidth = [&](A a, Protocol p) {
+    return nccl_estimate(machine, all_reduce, a, p, std::int64_t{1} << 40).bandwidth;
+  };
+  EXPECT_NEAR(bandwidth(A::ring, Protocol::ll), 141 * 8 / 14.0, 1e-9);
+  EXPECT_NEAR(bandwidth(A::ring, Protocol::ll128), 0.92 * 320 * 8 / 14.0, 1e-9);
+  EXPECT_NEAR(bandwidth(A::ring, Protocol::simple), 320 * 8 / 14.0, 1e-9);
+  EXPECT_NEAR(bandwidth(A::tree, Protocol::ll), 0.92 * 320 / 3.8 / 2, 1e-9);
+  EXPECT_NEAR(bandwidth(A::tree, Protocol::ll128), 0.92 * 320 * 7 / 9 / 2, 1e-9);
+  EXPECT_NEAR(bandwidth(A::tree, Protocol::simple), 0.92 * 320 / 2, 1e-9);
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1 << 20).time_us(1 << 20), 28.01, 0.005);
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::simple, 1 << 30).time_us(1 << 30), 5928.03, 0.005);
+}
+
+Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
+                 std::uint32_t server = 1) {
+  const Communicator communicator(0, ranks);
+  CollectiveCall call;
+  call.kind = kind;
+  call.communicator = &communicator;
+  call.size = Bytes(size);
+  call.tuning.ranks_per_server = server;
+  return find_selector(name)->select(call, {Time::from_us(2), Bandwidth::from_gbps(400)});
+}
+
+TEST(NcclTuner, ChoosesByBytes) {
+  EXPECT_EQ(choice("nccl", all_reduce, 8, 1024, 8).protocol, Protocol::ll);
+  EXPECT_EQ(choice("nccl", all_reduce, 8, std::int64_t{1} << 33, 8).algorithm, "ring");
+  EXPECT_EQ(choice("nccl", all_reduce, 8, std::int64_t{1} << 33, 8).protocol, Protocol::simple);
+  EXPECT_EQ(choice("nccl", all_reduce, 512, 1 << 16, 8).algorithm, "double_binary_tree");
+  EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 1 << 30, 8).algorithm, "nccl_p2p");
+  EXPECT_EQ(choice("nccl", CollectiveKind::broadcast, 8, 1 << 20, 8).algorithm, "ring");
+}
+
+TEST(Selections, TablesAndTheBest) {
+  EXPECT_EQ(choice("mpich", all_reduce, 16, 2048).algorithm, "recursive_doubling");
+  EXPECT_EQ(choice("mpich", all_reduce, 16, 2049).algorithm, "halving_doubling");
+  EXPECT_EQ(choice("mpich", CollectiveKind::all_to_all, 8, 8 * 256).algorithm, "bruck");
+  EXPECT_EQ(choice("mpich", CollectiveKind::all_to_all, 7, 7 * 256).algorithm, "linear");
+  EXPECT_EQ(choice("open_mpi", all_reduce, 16, 10000).algorithm, "ring");
+  // Few bytes: log P rounds of all bytes; many: 2(P-1)/P S.
+  EXPECT_LE(choice("best", CollectiveKind::broadcast, 16, 8).reason.find("gives it 8"), 40U);
+  EXPECT_EQ(find_selector("nobody"), nullptr);
+  for (const std::string& kind : collective_kind_names())
+    for (const char* table : {"mpich", "open_mpi", "nccl", "best"}) {
+      const Selection found = choice(table, *parse_collective_kind(kind), 6, 1000);
+      EXPECT_TRUE(find_collective(found.algorithm)->supports(*parse_collective_kind(kind))) << table << " " << kind;
+    }
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every collective algorithm and kind gives the same run on 1, 2, 3, 4 and 8 MPI processes, with kernel times and LL."""
+
+import itertools
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+WEFT = os.environ["WEFT"]
+KINDS = {
+    "bidirectional_ring": "all_reduce",
+    "double_binary_tree": "all_reduce",
+    "chain": "all_reduce",
+    "swing": "all_reduce",
+    "bucket": "all_reduce",
+    "hierarchical": "all_reduce",
+    "direct": "all_reduce",
+    "pat": "reduce_scatter",
+    "binomial": "gather",
+    "bruck": "all_to_all",
+    "pairwise": "all_to_all",
+    "nccl_p2p": "all_to_all",
+    "linear": "scatter",
+    "scatter_allgather": "broadcast",
+}
+WORKLOAD = {
+    "kind": "collective",
+    "size": "300 kB",
+    "channels": 2,
+    "protocol": "ll128",
+    "step_latency": "1 us",
+    "reduce_rate": "1600 Gb/s",
+    "launch_latency": "3 us",
+    "iterations": 2,
+}
+
+
+class Identity(unittest.TestCase):
+    def fingerprint(self, folder, algorithm, processes):
+        workload = {**WORKLOAD, "collective": KINDS[algorithm], "algorithm": algorithm}
+        if algorithm in ("double_binary_tree", "hierarchical", "nccl_p2p"):
+            workload["ranks_per_server"] = 4
+        experiment = {
+            "topology": {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
+            "workload": workload,
+        }
+        (folder / "e.yaml").write_text(json.dumps(experiment))
+        mpi = ["mpirun", "-n", str(processes), "--oversubscribe"] if processes > 1 else []
+        words = [*mpi, WEFT, "run", "e.yaml", "-o", "e.h5", "--quiet", "--summary", "json"]
+        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=100)
+        summary = json.loads(done.stdout)
+        self.assertTrue(summary["complete"])
+        return summary["fingerprint"], summary["simulated_time_ps"]
+
+    def test_same_for_all_numbers_of_processes(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            for algorithm, processes in zip(KINDS, itertools.cycle((2, 3, 4, 8))):
+                one = self.fingerprint(folder, algorithm, 1)
+                self.assertEqual(self.fingerprint(folder, algorithm, processes), one, (algorithm, processes))
+
+
+if __name__ == "__main__":
+    unittest.main()
