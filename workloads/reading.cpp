@@ -59,9 +59,9 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
     return path;
   }
   if (CollectiveRegistry::instance().find(name) == nullptr && find_selector(name) == nullptr) {
-    const auto known = algorithm_names();
-    throw value.error(
-        fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), listed(known)));
+    const auto known = CollectiveRegistry::instance().names();
+    throw value.error(fmt::format("unknown algorithm '{}'{}; known here: {}", name,
+                                  did_you_mean(name, algorithm_names()), listed(known)));
   }
   return name;
 }

@@ -8,7 +8,6 @@
 #include "graph/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "schedule/collective.hpp"
-#include "schedule/selection.hpp"
 #include "schedule/workload.hpp"
 #include "transport/congestion_control.hpp"
 
@@ -28,10 +27,7 @@ int list_command(const CommandLine& line, ProcessGroup& group) {
   if (group.rank() != 0) return exit_done;
   const auto wanted = [&line](const char* what) { return line.list_what.empty() || line.list_what == what; };
   if (wanted("topologies")) print<TopologyBuilder>("topologies (topology.kind)");
-  if (wanted("collectives")) {
-    print<CollectiveAlgorithm>("collectives (workload.algorithm)");
-    print<CollectiveSelector>("selections (workload.algorithm), beside the tables mpich, open_mpi");
-  }
+  if (wanted("collectives")) print<CollectiveAlgorithm>("collectives (workload.algorithm)");
   if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
   if (wanted("congestion-controls")) print<CongestionControlKind>("congestion-controls (network.congestion_control)");
   if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");

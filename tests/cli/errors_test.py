@@ -145,7 +145,7 @@ class CommandLine(ErrorTest):
         good = str(self.write(GOOD))
         cases = [
             ([], "no command"),
-            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, topology, list, bench"),
+            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, topology, collective, perf, list, bench"),
             (["run"], "needs an experiment"),
             (["describe"], "needs an experiment"),
             (["run", good, good], "unexpected word"),
@@ -479,7 +479,8 @@ class Workloads(ErrorTest):
             with self.subTest(ranks=ranks, engine=engine):
                 done = self.run_wrong(["run", path, "--engine", engine], EXIT_INPUT, "unfinished operations", path, ranks)
                 lines = [line.strip() for line in done.err.splitlines()[1:] if line.startswith("  rank")]
-                self.assertEqual([line.split(":")[0] for line in lines], ["rank 0", "rank 0", "rank 1", "rank 1"], done)
+                circle = ["rank 0 waits for rank 1", "rank 1 waits for rank 0"]
+                self.assertEqual([line.split(":")[0] for line in lines], ["rank 0", "rank 0", "rank 1", "rank 1", *circle], done)
                 self.assertRegex(lines[0], r"'from 1' \(line 17\), recv of 1 kB from rank 1, tag 0: no such message", done)
                 self.assertRegex(lines[1], r"'to 1' \(line 19\), send of 1 kB to rank 1, .*waits for 1 ", done)
 
