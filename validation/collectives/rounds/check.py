@@ -16,7 +16,6 @@ def rounds_of(algorithm, kind, ranks, size):
         ("bruck", "all_gather"): [block * power for power in powers],
         ("bruck", "all_to_all"): [size // 2 for _ in powers],
         ("pairwise", "all_to_all"): (ranks - 1) * [block],
-        ("binomial", "broadcast"): [size for _ in powers],
         ("pat", "all_gather"): [block * power for power in powers],
         ("pat", "reduce_scatter"): [block * power for power in powers],
         ("swing", "all_reduce"): 2 * halves,
@@ -29,7 +28,6 @@ def check(case):
     for algorithm, kinds in (
         ("bruck", ["all_gather", "all_to_all"]),
         ("pairwise", ["all_to_all"]),
-        ("binomial", ["broadcast"]),
         ("pat", ["all_gather", "reduce_scatter"]),
         ("swing", ["all_reduce"]),
         ("bucket", ["all_reduce"]),
