@@ -41,10 +41,11 @@ void read_recovery(const Spec& network, NetworkParameters& result) {
     // 9.7.6.1.3; 14 is what RDMA software asks for).
     rules.timeout = rules.timeout_low = Time::from_ns(4096).ps() << 14;
   }
-  // In order: the next packet tells of a gap. Spread out: a window may overtake a packet.
-  rules.reordering = spreads ? static_cast<std::uint32_t>(std::max<std::int64_t>(
-                                   1, (result.window.count() + result.mtu.count() - 1) / result.mtu.count()))
-                             : 1;
+  // In order: the next packet tells of a gap. Spread out: packets that came early leave the window at once, so that one
+  // that waits in a queue may be overtaken by several windows.
+  constexpr std::int64_t windows = 8;
+  const std::int64_t overtaking = windows * ((result.window.count() + result.mtu.count() - 1) / result.mtu.count());
+  rules.reordering = spreads ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
   for (const std::string& name : kinds) {
     const auto map = network.find(name);
     if (!map) continue;
