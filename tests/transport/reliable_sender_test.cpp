@@ -39,13 +39,13 @@ std::int64_t sum(const std::vector<std::int64_t>& sizes) {
   return result;
 }
 
-/// A sender with `packets` full packets in messages of `per_message` each.
+/// A sender with `count` full packets in messages of `per_message` each.
 struct Lone {
-  explicit Lone(const RecoveryRules& recovery, int packets, int per_message, std::uint64_t first = 0)
+  explicit Lone(const RecoveryRules& recovery, int count, int per_message, std::uint64_t first = 0)
       : rules(recovery), sender(1, 7, first) {
-    for (int at = 0; at < packets; at += per_message) {
+    for (int at = 0; at < count; at += per_message) {
       Message message;
-      message.bytes = std::min(per_message, packets - at) * rules.mtu;
+      message.bytes = std::min(per_message, count - at) * rules.mtu;
       sender.post(pool.add(message), pool, rules);
     }
   }
