@@ -180,17 +180,19 @@ std::uint16_t Fabric::route_now(const Node& node, std::uint32_t in_port, Packet&
   }
   const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
   if (ports.size() == 1) return ports[0];
-  // The least queue; among equals a hash of the packet decides, so that switches in step do not all choose alike.
+  // One of the ports whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
+  // switches that move in step would all choose alike.
   const auto least_loaded = [&] {
+    std::int64_t least = never;
+    for (const std::uint16_t port : ports) least = std::min(least, port_load(node.first_port + port, now));
     const std::uint32_t hash = ecmp_hash(
         {request.source, request.destination, request.queue_pair ^ (packet.psn * 0x9e3779b9U)}, node.id, seed_);
     const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(ports.size()));
-    std::uint16_t best = ports[first];
-    for (std::size_t i = 1; i < ports.size(); ++i) {
+    for (std::size_t i = 0; i < ports.size(); ++i) {
       const std::uint16_t port = ports[(first + i) % ports.size()];
-      if (port_load(node.first_port + port, now) < port_load(node.first_port + best, now)) best = port;
+      if (port_load(node.first_port + port, now) <= least + outputs_[node.first_port + port].full_packet) return port;
     }
-    return best;
+    return ports[first];
   };
   if (balancing == LoadBalancing::adaptive) return least_loaded();
   auto& table = state.flowlets[local_of_[node.id]];

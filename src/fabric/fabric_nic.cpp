@@ -262,7 +262,10 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
   reply.queue_pair = packet.queue_pair;
   reply.lane = state.plan.control & 0xfU;
   reply.psn = answer.expected;
-  reply.payload = static_cast<std::uint16_t>(answer.caused_by - answer.expected);
+  const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
+  WEFT_EXPECT(ahead >= INT16_MIN && ahead <= INT16_MAX, "host {}: packet {} is {} packets from the expected one",
+              node.id, packet.psn, ahead);
+  reply.payload = static_cast<std::uint16_t>(ahead);
   reply.message = no_slot;
   reply.entropy = packet.entropy;
   if (answer.cnp) {
