@@ -59,6 +59,9 @@ function(weft_add_test_file name labels file)
   if(remarks MATCHES "Time limit: ([0-9]+) s")
     set_tests_properties(${names} PROPERTIES TIMEOUT ${CMAKE_MATCH_1})
   endif()
+  if(WEFT_SANITIZE) # everything is many times slower
+    set_tests_properties(${names} PROPERTIES TIMEOUT 1800)
+  endif()
 endfunction()
 
 function(weft_cpp_tests)

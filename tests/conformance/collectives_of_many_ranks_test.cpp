@@ -49,8 +49,12 @@ class ManyRanks : public testing::TestWithParam<Case> {
 };
 
 TEST_P(ManyRanks, IsRight) {
+#ifdef __SANITIZE_ADDRESS__  // a replay takes about thirty times as long then, and looks for other mistakes
+  const std::vector<std::uint32_t> counts = {2, 3, 7, 8, 13};
+#else
   std::vector<std::uint32_t> counts = {48, 63, 64, 100};
   for (std::uint32_t ranks = 2; ranks <= 33; ++ranks) counts.push_back(ranks);
+#endif
   for (const std::uint32_t ranks : counts) {
     // Two chunks per block and a few bytes more, and one byte.
     ASSERT_NO_FATAL_FAILURE(check(ranks, 97 * std::int64_t{ranks} + 5, 1 + ranks % 2, 1 + ranks % 8));
