@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/option_parsing.hpp"
 #include "schedule/selection.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
@@ -18,10 +19,6 @@ namespace weft {
 namespace {
 
 namespace po = boost::program_options;
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw InputError(SourceLine{"weft", 0}, message + "; `weft --help` lists what there is");
-}
 
 po::options_description collective_description() {
   po::options_description options("weft collective ALGORITHM|FILE.xml|FILE.schedule --ranks P --size S", 100);
@@ -64,23 +61,6 @@ po::options_description perf_description() {
   add("csv", text(), "FILE: the table as CSV");
   add("plot", text(), "FILE.svg: bus bandwidth over size");
   return options;
-}
-
-po::variables_map parse(const std::vector<std::string>& words, po::options_description options,
-                        std::vector<std::string>& positional) {
-  options.add_options()("words", po::value<std::vector<std::string>>());
-  po::positional_options_description places;
-  places.add("words", -1);
-  po::variables_map values;
-  const auto style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  try {
-    po::store(po::command_line_parser(words).options(options).positional(places).style(style).run(), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    refuse(error.what());
-  }
-  if (values.count("words") != 0) positional = values["words"].as<std::vector<std::string>>();
-  return values;
 }
 
 /// Options as one YAML map, for Spec knows numbers, units and how to complain.
@@ -150,7 +130,7 @@ CollectiveKind kind_of_algorithm(const std::string& name) {
 
 CollectiveOptions parse_collective_options(const std::vector<std::string>& words) {
   std::vector<std::string> positional;
-  const auto map = parse(words, collective_description(), positional);
+  const auto map = parse_options(words, collective_description(), positional);
   const Values values(map);
   CollectiveOptions options;
   const auto known = algorithm_names();
@@ -207,7 +187,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
 
 PerfOptions parse_perf_options(const std::vector<std::string>& words) {
   std::vector<std::string> positional;
-  const auto map = parse(words, perf_description(), positional);
+  const auto map = parse_options(words, perf_description(), positional);
   const Values values(map);
   PerfOptions options;
   if (positional.size() != 2) refuse("`weft perf` needs a collective and an experiment file");

@@ -7,6 +7,7 @@
 #include <boost/program_options.hpp>
 
 #include "app/collective_options.hpp"
+#include "app/option_parsing.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
@@ -18,10 +19,6 @@ namespace po = boost::program_options;
 
 const std::vector<std::string> commands = {"run", "describe", "topology", "collective", "perf", "list", "bench"};
 const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw InputError(SourceLine{"weft", 0}, message + "; `weft --help` lists what there is");
-}
 
 po::options_description run_options() {
   po::options_description options("weft run EXPERIMENT.yaml", 100);
@@ -67,23 +64,6 @@ po::options_description bench_options() {
   return options;
 }
 
-po::variables_map parse(const std::vector<std::string>& words, po::options_description options,
-                        std::vector<std::string>& positional) {
-  options.add_options()("words", po::value<std::vector<std::string>>());
-  po::positional_options_description places;
-  places.add("words", -1);
-  po::variables_map values;
-  const auto style = po::command_line_style::default_style & ~po::command_line_style::allow_guessing;
-  try {
-    po::store(po::command_line_parser(words).options(options).positional(places).style(style).run(), values);
-    po::notify(values);
-  } catch (const po::error& error) {
-    refuse(error.what());
-  }
-  if (values.count("words") != 0) positional = values["words"].as<std::vector<std::string>>();
-  return values;
-}
-
 void read_settings(const po::variables_map& values, CommandLine& line) {
   if (values.count("set") != 0) {
     for (const std::string& setting : values["set"].as<std::vector<std::string>>()) {
@@ -116,7 +96,7 @@ void read_experiment_name(const std::vector<std::string>& positional, CommandLin
 
 void read_topology_words(const std::vector<std::string>& words, CommandLine& line) {
   std::vector<std::string> positional;
-  const auto values = parse(words, topology_options(), positional);
+  const auto values = parse_options(words, topology_options(), positional);
   read_settings(values, line);
   read_experiment_name(positional, line);
   line.json_summary = values["json"].as<bool>();
@@ -159,7 +139,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   one_of("the command line", line.command, commands);
   std::vector<std::string> positional;
   if (line.command == "run") {
-    const auto values = parse(words, run_options(), positional);
+    const auto values = parse_options(words, run_options(), positional);
     read_settings(values, line);
     read_experiment_name(positional, line);
     if (values.count("output") != 0) line.output = values["output"].as<std::string>();
@@ -169,18 +149,18 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (one_of("--engine", values["engine"].as<std::string>(), {"weft", "ns3-default"}) == "ns3-default")
       line.engine = EngineChoice::ns3_default;
   } else if (line.command == "describe") {
-    read_settings(parse(words, describe_options(), positional), line);
+    read_settings(parse_options(words, describe_options(), positional), line);
     read_experiment_name(positional, line);
   } else if (line.command == "topology") {
     read_topology_words(words, line);
   } else if (line.command == "collective" || line.command == "perf") {
     line.words = words;
   } else if (line.command == "list") {
-    parse(words, po::options_description(), positional);
+    parse_options(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
     if (!positional.empty()) line.list_what = one_of("weft list", positional[0], lists);
   } else {
-    const auto values = parse(words, bench_options(), positional);
+    const auto values = parse_options(words, bench_options(), positional);
     if (!positional.empty()) refuse("unexpected word '" + positional[0] + "'");
     if (values.count("json") != 0) line.json_file = values["json"].as<std::string>();
     line.quick = values["quick"].as<bool>();
