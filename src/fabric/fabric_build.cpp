@@ -191,6 +191,12 @@ std::uint64_t Fabric::memory_bytes() const {
                         outputs_.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + sizeof(std::int64_t));
   bytes += blocks_.memory();
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
+  if (!buffered_) return bytes;
+  bytes += buffered_->ports.capacity() * sizeof(PortState) + buffered_->classes.capacity() * sizeof(ClassQueue);
+  bytes += buffered_->blocks.memory();
+  for (const SharedBuffer& buffer : buffered_->buffers) bytes += buffer.memory_bytes();
+  for (const auto& events : buffered_->events) bytes += events.capacity() * sizeof(NodeEvent);
+  for (const ReliableHost& host : buffered_->hosts) bytes += host.connections.capacity() * sizeof(Connection);
   return bytes;
 }
 
