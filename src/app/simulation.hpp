@@ -67,7 +67,7 @@ class Simulation {
   std::uint64_t unfinished_ranks() const;
 
  private:
-  void refuse_deadlock();
+  void refuse_deadlock(Time stopped_by);
   CongestionTotals congestion();
   void run_windows(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);

@@ -239,8 +239,9 @@ class Fabric final : public DataPath {
   /// Some link has been paused for longer than pfc.watchdog since this was asked last.
   bool suspicious() const { return suspicious_; }
   bool take_suspicion() { return std::exchange(suspicious_, false); }
-  /// Collective: ports that wait for each other in a circle, as text; empty if there is none.
-  std::string find_deadlock(ProcessGroup& group) const;
+  /// Collective: ports that wait for each other in a circle and have all been stopped since `stopped_by` at the latest,
+  /// as text; empty if there is none.
+  std::string find_deadlock(ProcessGroup& group, Time stopped_by) const;
   /// Packets wait in queues of owned nodes. O(ports).
   bool packets_wait() const;
   /// What congestion has done at owned nodes.

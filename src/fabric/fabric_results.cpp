@@ -114,13 +114,14 @@ bool Fabric::packets_wait() const {
                                   [](const PortState& port) { return port.occupied != 0; });
 }
 
-std::string Fabric::find_deadlock(ProcessGroup& group) const {
+std::string Fabric::find_deadlock(ProcessGroup& group, Time stopped_by) const {
   std::vector<WaitEdge> edges;
   if (buffered_) {
     for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
       const PortState& port = buffered_->ports[p];
       for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
         const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
+        if (buffered_->queue_of(p, lane).paused_since > stopped_by.ps()) continue;
         buffered_->queue_of(p, lane).queue.for_each([&](const QueuedPacket& packet) {
           if (packet.in_port == no_in_port) return;
           // The packets that come in through a port travel the other direction of its link.
