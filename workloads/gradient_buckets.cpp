@@ -36,9 +36,9 @@ class Bucketing {
 std::vector<GradientBucket> gradient_buckets(const ModelConfig& model, std::int64_t gradient_bytes,
                                              const BucketLimits& limits) {
   Bucketing bucketing(gradient_bytes, limits);
-  const auto layers = static_cast<std::uint32_t>(model.layers);
+  const auto layers = static_cast<std::uint32_t>(model.layers());
   bucketing.add(model.head, layers + 1);
-  for (std::uint32_t layer = layers; layer > 0; --layer) bucketing.add(model.block, layer);
+  for (std::uint32_t layer = layers; layer > 0; --layer) bucketing.add(model.layer_shape(layer - 1).tensors, layer);
   bucketing.add(model.embedding, embedding_part);
   return bucketing.buckets();
 }

@@ -13,11 +13,12 @@ namespace {
 /// Keeps all sums over tensors, bytes of gradients and optimizer state within 64 bits.
 void require_plausible(const ModelConfig& model, const JsonConfig& config) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
-  const auto blocks =
-      static_cast<unsigned __int128>(model.layers) * static_cast<unsigned __int128>(elements_of(model.block));
-  if (blocks > static_cast<unsigned __int128>(most))
-    throw InputError({config.file(), 0}, fmt::format("{} layers of {} parameters are more than {}", model.layers,
-                                                     grouped(elements_of(model.block)), grouped(most)));
+  unsigned __int128 sum = 0;
+  for (const std::uint32_t shape : model.blocks)
+    sum += static_cast<unsigned __int128>(elements_of(model.shapes[shape].tensors));
+  if (sum > static_cast<unsigned __int128>(most))
+    throw InputError({config.file(), 0},
+                     fmt::format("{} layers have more than {} parameters in all", model.layers(), grouped(most)));
 }
 
 }  // namespace
@@ -29,7 +30,24 @@ std::int64_t elements_of(const std::vector<Tensor>& tensors) {
 }
 
 std::int64_t ModelConfig::parameters() const {
-  return elements_of(embedding) + layers * elements_of(block) + elements_of(head);
+  std::int64_t sum = elements_of(embedding) + elements_of(head);
+  for (const std::uint32_t shape : blocks) sum += elements_of(shapes[shape].tensors);
+  return sum;
+}
+
+std::int64_t ModelConfig::active_parameters() const {
+  std::int64_t sum = parameters();
+  for (const std::uint32_t shape : blocks) {
+    const MlpShape& mlp = shapes[shape].mlp;
+    for (const Tensor& tensor : shapes[shape].tensors)
+      if (tensor.split == Split::expert) sum -= tensor.elements / mlp.experts * (mlp.experts - mlp.experts_per_token);
+  }
+  return sum;
+}
+
+void ModelConfig::repeat(BlockShape shape, std::int64_t layers) {
+  blocks.insert(blocks.end(), static_cast<std::size_t>(layers), static_cast<std::uint32_t>(shapes.size()));
+  shapes.push_back(std::move(shape));
 }
 
 ModelConfig read_model(const JsonConfig& config) {

@@ -18,20 +18,21 @@ Bytes traffic_of(std::int64_t tokens, std::int64_t elements_per_token, std::int6
 
 }  // namespace
 
-PartCost block_cost(const ModelConfig& model, const MicroBatch& batch, std::int64_t element) {
+PartCost block_cost(const ModelConfig& model, const BlockShape& block, const MicroBatch& batch, std::int64_t element) {
   const std::int64_t tokens = batch.tokens();
   const std::int64_t h = model.hidden;
-  const std::int64_t queries = model.heads * model.head_size;
-  const std::int64_t qkv = queries + 2 * model.kv_heads * model.head_size;
-  const std::int64_t inner = (model.gated ? 2 : 1) * model.ffn;  // results of the first products of the MLP
+  const std::int64_t queries = block.attention.heads * block.attention.head_size;
+  const std::int64_t qkv = queries + 2 * block.attention.kv_heads * block.attention.head_size;
+  const std::int64_t inner = (block.mlp.gated ? 2 : 1) * block.mlp.inner;  // results of the first products of the MLP
   PartCost cost;
   cost.flops = 2 * product(tokens, h, qkv) + 4 * product(tokens, batch.sequence_length, queries) +
-               2 * product(tokens, queries, h) + 2 * product(tokens, h, inner) + 2 * product(tokens, model.ffn, h);
+               2 * product(tokens, queries, h) + 2 * product(tokens, h, inner) +
+               2 * product(tokens, block.mlp.inner, h);
   const std::int64_t norms = 2 * (h + h);
   const std::int64_t attention = (h + qkv) + (qkv + queries) + (queries + h);
-  const std::int64_t mlp = (h + inner) + (inner + model.ffn) + (model.ffn + h);
+  const std::int64_t mlp = (h + inner) + (inner + block.mlp.inner) + (block.mlp.inner + h);
   const std::int64_t residuals = 2 * (h + h + h);
-  cost.traffic = traffic_of(tokens, norms + attention + mlp + residuals, elements_of(model.block), element);
+  cost.traffic = traffic_of(tokens, norms + attention + mlp + residuals, elements_of(block.tensors), element);
   return cost;
 }
 

@@ -29,7 +29,7 @@ struct PartCost {
 /// inputs and writes its result once (Williams et al., "Roofline", doi:10.1145/1498765.1498785); attention is one
 /// kernel that keeps the scores on chip (Dao et al., arXiv:2205.14135); norms, activations and residual sums are
 /// kernels of their own. `element` is the bytes of a weight and of an activation.
-PartCost block_cost(const ModelConfig& model, const MicroBatch& batch, std::int64_t element);
+PartCost block_cost(const ModelConfig& model, const BlockShape& block, const MicroBatch& batch, std::int64_t element);
 /// Rows are looked up (and summed with positions) and written: memory traffic only.
 PartCost embedding_cost(const ModelConfig& model, const MicroBatch& batch, std::int64_t element);
 /// Last norm, logits 2bshV, and the loss, which reads the logits once more.

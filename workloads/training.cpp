@@ -88,7 +88,7 @@ class TrainingWorkload : public Workload {
     const std::int64_t gradient = element_bytes(setup_.gradient_precision);
     const std::int64_t state = adam_state(gradient, element_bytes(setup_.precision));
     return {
-        {"model", fmt::format("{}, {} layers, hidden size {}", model.family, model.layers, model.hidden)},
+        {"model", fmt::format("{}, {} layers, hidden size {}", model.family, model.layers(), model.hidden)},
         {"parameters", grouped(model.parameters())},
         {"device", setup_.device.name},
         {"state per rank", fmt::format("{:.1f} GB of {:.1f} GB: weights, gradients, Adam ({} B per parameter)",

@@ -12,10 +12,10 @@ namespace {
 class Planner {
  public:
   Planner(const TrainingSetup& setup, const Spec& where, Time longest)
-      : setup_(setup), where_(where), longest_(longest), head_(static_cast<std::uint32_t>(setup.model.layers) + 1) {
+      : setup_(setup), where_(where), longest_(longest), head_(static_cast<std::uint32_t>(setup.model.layers()) + 1) {
     const std::int64_t element = element_bytes(setup.precision);
     embedding_cost_ = embedding_cost(setup.model, setup.batch, element);
-    block_cost_ = block_cost(setup.model, setup.batch, element);
+    block_cost_ = block_cost(setup.model, setup.model.layer_shape(0), setup.batch, element);
     head_cost_ = head_cost(setup.model, setup.batch, element);
     plan_.buckets = gradient_buckets(setup.model, element_bytes(setup.gradient_precision), setup.buckets);
   }

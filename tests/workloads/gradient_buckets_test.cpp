@@ -16,9 +16,10 @@ ModelConfig ready_made(const std::string& name) {
 /// A model of one tensor of 10 elements in each part, and a head of two tensors.
 ModelConfig toy(std::int64_t layers) {
   ModelConfig model;
-  model.layers = layers;
   model.embedding = {{"e", 10}};
-  model.block = {{"b", 10}};
+  BlockShape block;
+  block.tensors = {{"b", 10}};
+  model.repeat(std::move(block), layers);
   model.head = {{"h0", 1}, {"h1", 9}};
   return model;
 }
@@ -70,7 +71,8 @@ TEST(GradientBuckets, SumToTheGradientsInBackwardOrder) {
           }
         }
         EXPECT_EQ(sum, model.parameters() * element);
-        EXPECT_EQ(tensors, model.embedding.size() + static_cast<std::size_t>(model.layers) * model.block.size() +
+        EXPECT_EQ(tensors, model.embedding.size() +
+                               static_cast<std::size_t>(model.layers()) * model.layer_shape(0).tensors.size() +
                                model.head.size());
         EXPECT_EQ(buckets.back().ready_after, embedding_part);
       }

@@ -51,9 +51,9 @@ TEST(ModelConfig, LlamaFollowsTheClosedForm) {
 TEST(ModelConfig, Gpt2InnerWidthIsFourTimesHiddenUnlessGiven) {
   const std::string start =
       R"({"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 4, "vocab_size": 10)";
-  EXPECT_EQ(read_model(JsonConfig::parse(start + "}", "x")).ffn, 32);
-  EXPECT_EQ(read_model(JsonConfig::parse(start + R"(, "n_inner": null})", "x")).ffn, 32);
-  EXPECT_EQ(read_model(JsonConfig::parse(start + R"(, "n_inner": 20})", "x")).ffn, 20);
+  EXPECT_EQ(read_model(JsonConfig::parse(start + "}", "x")).layer_shape(0).mlp.inner, 32);
+  EXPECT_EQ(read_model(JsonConfig::parse(start + R"(, "n_inner": null})", "x")).layer_shape(0).mlp.inner, 32);
+  EXPECT_EQ(read_model(JsonConfig::parse(start + R"(, "n_inner": 20})", "x")).layer_shape(0).mlp.inner, 20);
 }
 
 void expect_bad_json(const std::string& text, const std::string& place, const std::vector<std::string>& parts) {

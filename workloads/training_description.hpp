@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What is trained, and how the work is shared out: the one description that all configuration formats are read into.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/error.hpp"
+#include "workloads/gradient_buckets.hpp"
+#include "workloads/model_config.hpp"
+
+namespace weft {
+
+/// How the keys and values of a sequence that is cut over ranks meet all queries.
+enum class ContextKind : std::uint8_t {
+  ring,        ///< blocks go round (Liu et al., arXiv:2310.01889)
+  all_gather,  ///< keys and values are gathered before attention (Llama 3, arXiv:2407.21783, 3.3.2)
+  ulysses,     ///< all-to-all between sequence and heads (Jacobs et al., arXiv:2309.14509)
+};
+
+/// What data-parallel ranks share out instead of each keeping it (ZeRO; Rajbhandari et al., arXiv:1910.02054).
+enum class Sharding : std::uint8_t {
+  none,
+  optimizer,   ///< stage 1, Megatron's distributed optimizer
+  gradients,   ///< stage 2
+  parameters,  ///< stage 3, FSDP
+};
+
+/// Activations that are computed again in the backward pass (Korthikanti et al., arXiv:2205.05198).
+enum class Recompute : std::uint8_t {
+  none,
+  selective,  ///< the core of attention
+  full,       ///< whole blocks
+};
+
+/// Numbers of ranks. world = tensor * context * data * pipeline; expert and expert_tensor share out the same ranks
+/// again: expert * expert_tensor divides tensor * context * data.
+struct ParallelPlan {
+  std::int64_t tensor = 1;
+  std::int64_t context = 1;
+  std::int64_t data = 0;  ///< 0: what the world leaves
+  std::int64_t pipeline = 1;
+  std::int64_t expert = 1;
+  std::int64_t expert_tensor = 0;   ///< ranks that share one expert; 0: as `tensor`
+  std::int64_t virtual_stages = 1;  ///< model chunks of each pipeline rank
+  bool sequence = false;            ///< the parts between tensor-parallel products are cut along the sequence
+  ContextKind context_kind = ContextKind::ring;
+  std::string schedule = "1f1b";  ///< of the pipeline, a name of PipelineScheduleRegistry
+  /// Dimensions from the one whose ranks are neighbours to the outermost (Megatron-LM,
+  /// megatron/core/parallel_state.py).
+  std::string order = "tp-cp-ep-dp-pp";
+  Sharding sharding = Sharding::none;
+  std::int64_t shard_group = 0;       ///< data-parallel ranks that share one copy (HSDP, ZeRO++); 0: all
+  bool reshard_after_forward = true;  ///< stage 3: parameters are gathered again for the backward pass
+  std::int64_t prefetch = 1;          ///< stage 3: blocks whose parameters are gathered ahead
+};
+
+struct TrainingDescription {
+  ModelConfig model;
+  ParallelPlan parallel;
+  std::int64_t world = 0;            ///< ranks; 0: not said, as Megatron's arguments do not
+  std::int64_t micro_batch = 1;      ///< sequences [b]
+  std::int64_t global_batch = 0;     ///< sequences per step over all ranks [B]; 0: micro_batch * data * micro_batches
+  std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
+  std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
+  std::string precision = "bf16";    ///< of products and activations
+  std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
+  std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
+  std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as `precision`
+  Recompute recompute = Recompute::none;
+  std::int64_t recompute_layers = 0;      ///< full: so many blocks of each stage; 0: all
+  BucketLimits buckets;                   ///< of gradients that are reduced together
+  bool overlap_gradients = true;          ///< reductions run beside the backward pass
+  bool overlap_parameters = false;        ///< stage 1: parameters are gathered beside the next forward pass
+  bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
+  bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
+  double capacity_factor = 0;             ///< largest share of tokens an expert takes, of the mean; 0: all that come
+  bool offload_optimizer = false;         ///< optimizer state is in host memory
+  bool offload_parameters = false;
+  std::vector<std::string> ignored;  ///< keys that say nothing here, each once, for people
+
+  /// Where each field was said, by its name above ("tensor", "global_batch"): for complaints.
+  std::map<std::string, SourceLine> where;
+  /// An InputError at the place of a field, or at `otherwise` if it was not said.
+  InputError error(const std::string& field, const std::string& message, const SourceLine& otherwise) const;
+};
+
+/// Fills in what follows from the rest (data from world, micro_batches from global_batch, expert_tensor, precisions),
+/// and throws InputError for contradictions, at the line of one of the fields: products that are not the world, batches
+/// that do not divide, heads by tensor ranks, layers by stages, experts by expert ranks, sequences by context ranks,
+/// recompute without blocks. `hosts`: accelerators of the machine, or 0 if there is none; the world defaults to it.
+/// `otherwise`: place of complaints about fields that were not said.
+void settle_description(TrainingDescription& description, std::int64_t hosts, const SourceLine& otherwise);
+
+}  // namespace weft
