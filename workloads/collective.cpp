@@ -14,10 +14,11 @@ namespace {
 /// Iterations one after another on the communication stream, with a compute operation of length `gap` between them.
 class CollectiveProgram : public RankProgram {
  public:
-  CollectiveProgram(const std::vector<CollectiveCall>& calls, Time gap) : calls_(calls), gap_(gap) {}
+  CollectiveProgram(const Workload& workload, Time gap)
+      : workload_(workload), calls_(static_cast<std::uint32_t>(workload.call_count())), gap_(gap) {}
 
   bool next(Operation& operation) override {
-    if (call_ == calls_.size()) return false;
+    if (call_ == calls_) return false;
     operation = Operation{};
     operation.id = id_;
     if (id_ > 0) operation.after.push_back(id_ - 1);
@@ -31,17 +32,19 @@ class CollectiveProgram : public RankProgram {
     }
     operation.kind = Operation::Kind::collective;
     operation.stream = Stream::communication;
-    operation.call = &calls_[call_++];
+    operation.call = std::make_shared<CollectiveCall>(workload_.call(call_++));
     operation.line = static_cast<std::uint32_t>(operation.call->where.line);
     operation.label = operation.call->label;
-    gap_due_ = gap_ > Time() && call_ < calls_.size();
+    gap_due_ = gap_ > Time() && call_ < calls_;
     return true;
   }
+  std::size_t read_ahead() const override { return 4; }
 
  private:
-  const std::vector<CollectiveCall>& calls_;
+  const Workload& workload_;
+  std::uint32_t calls_;
   Time gap_;
-  std::size_t call_ = 0;
+  std::uint32_t call_ = 0;
   std::uint64_t id_ = 0;
   bool gap_due_ = false;
 };
@@ -49,43 +52,45 @@ class CollectiveProgram : public RankProgram {
 class CollectiveWorkload : public Workload {
  public:
   CollectiveWorkload(std::uint32_t ranks, CollectiveCall call, std::uint32_t iterations, Time gap)
-      : communicator_(0, ranks), gap_(gap) {
-    call.communicator = &communicator_;
-    for (call.id = 0; call.id < iterations; ++call.id) {
-      call.label = fmt::format("{} {}", to_text(call.kind), call.id);
-      calls_.push_back(call);
-    }
+      : communicator_(0, ranks), call_(std::move(call)), iterations_(iterations), gap_(gap) {
+    call_.communicator = &communicator_;
   }
 
   std::uint32_t ranks() const override { return communicator_.size(); }
-  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+  std::uint64_t call_count() const override { return iterations_; }
+  CollectiveCall call(std::uint32_t id) const override {
+    CollectiveCall call = call_;
+    call.id = id;
+    call.label = fmt::format("{} {}", to_text(call.kind), id);
+    return call;
+  }
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
-    return std::make_unique<CollectiveProgram>(calls_, gap_);
+    return std::make_unique<CollectiveProgram>(*this, gap_);
   }
 
   WorkloadEstimate estimate() const override {
-    WorkloadEstimate estimate = estimate_call(calls_.front());
-    estimate.messages *= calls_.size();
-    estimate.bytes = saturated(static_cast<unsigned __int128>(estimate.bytes.count()) * calls_.size());
-    estimate.compute = gap_ * static_cast<std::int64_t>(calls_.size() - 1);
+    WorkloadEstimate estimate = estimate_call(call_);
+    estimate.messages *= iterations_;
+    estimate.bytes = saturated(static_cast<unsigned __int128>(estimate.bytes.count()) * iterations_);
+    estimate.compute = gap_ * (std::int64_t{iterations_} - 1);
     return estimate;
   }
 
   std::vector<std::pair<std::string, std::string>> description() const override {
-    const CollectiveCall& call = calls_.front();
-    return {{"collective", std::string(to_text(call.kind))},
-            {"algorithm", call.algorithm},
+    return {{"collective", std::string(to_text(call_.kind))},
+            {"algorithm", call_.algorithm},
             {"ranks", std::to_string(ranks())},
-            {"size", to_text(call.size)},
-            {"iterations", std::to_string(calls_.size())}};
+            {"size", to_text(call_.size)},
+            {"iterations", std::to_string(iterations_)}};
   }
 
  private:
   Communicator communicator_;
+  CollectiveCall call_;
+  std::uint32_t iterations_;
   Time gap_;
-  std::vector<CollectiveCall> calls_;
 };
 
 /// A list of sizes, one per rank, or for all_to_all a list of rows. `size` must be their sum.

@@ -28,7 +28,10 @@ class TraceProgram : public RankProgram {
     operation.id = item;
     for (const std::uint32_t name : entry.after)
       operation.after.push_back(static_cast<std::uint64_t>(trace_.names[name].item(rank_)));
-    if (operation.kind == Operation::Kind::collective) operation.call = &trace_.calls[entry.call];
+    if (operation.kind == Operation::Kind::collective) {
+      // Not owned: the trace lives as long as the workload.
+      operation.call = std::shared_ptr<const CollectiveCall>(std::shared_ptr<void>(), &trace_.calls[entry.call]);
+    }
     return true;
   }
 
@@ -45,7 +48,8 @@ class TraceWorkload : public Workload {
   explicit TraceWorkload(Trace trace) : trace_(std::move(trace)) {}
 
   std::uint32_t ranks() const override { return trace_.ranks; }
-  const std::vector<CollectiveCall>& calls() const override { return trace_.calls; }
+  std::uint64_t call_count() const override { return trace_.calls.size(); }
+  CollectiveCall call(std::uint32_t id) const override { return trace_.calls.at(id); }
   bool from_user() const override { return true; }
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {

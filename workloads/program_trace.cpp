@@ -96,8 +96,9 @@ class TraceReader {
     operation.line = static_cast<std::uint32_t>(std::max(item.where().line, 0));
     read_what(item, entry);
     if (const auto stream = item.find("stream")) {
-      const std::string name = stream->one_of({"compute", "communication", "none"});
-      operation.stream = name == "compute" ? Stream::compute : name == "none" ? Stream::none : Stream::communication;
+      const std::vector<std::string> names = stream_names();
+      const auto name = std::find(names.begin(), names.end(), stream->one_of(names));
+      operation.stream = static_cast<Stream>(name - names.begin());
     }
     if (const auto time = item.find("not_before")) operation.not_before = time->time();
     const auto id = item.find("id");

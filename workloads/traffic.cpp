@@ -100,7 +100,8 @@ class TrafficWorkload : public Workload {
         flow_wire_(flow_wire) {}
 
   std::uint32_t ranks() const override { return ranks_; }
-  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+  std::uint64_t call_count() const override { return 0; }
+  CollectiveCall call(std::uint32_t) const override { return {}; }
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks_, "rank {} of {}", rank.value(), ranks_);
@@ -131,7 +132,6 @@ class TrafficWorkload : public Workload {
   TrafficStarts starts_;
   FlowShape shape_;
   Bytes flow_wire_;
-  std::vector<CollectiveCall> calls_;
 };
 
 std::uint32_t require_rank(const Spec& value, std::int64_t rank, std::uint32_t ranks) {

@@ -31,7 +31,7 @@ class TrainingProgram : public RankProgram {
     if (planned.collective) {
       operation.kind = Operation::Kind::collective;
       operation.stream = Stream::communication;
-      operation.call = &calls_[step * plan_.buckets.size() + planned.bucket];
+      operation.call = std::make_shared<CollectiveCall>(calls_[step * plan_.buckets.size() + planned.bucket]);
     } else {
       operation.stream = Stream::compute;
       operation.duration = planned.duration;
@@ -63,7 +63,8 @@ class TrainingWorkload : public Workload {
   }
 
   std::uint32_t ranks() const override { return communicator_.size(); }
-  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+  std::uint64_t call_count() const override { return calls_.size(); }
+  CollectiveCall call(std::uint32_t id) const override { return calls_.at(id); }
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());

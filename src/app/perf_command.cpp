@@ -58,7 +58,7 @@ Row measure(const PerfOptions& options, const Spec& original, Bytes size, Proces
   simulation.run([](Time) { return Simulation::Look::go_on; });
   const bool done = simulation.unfinished_ranks() == 0;
   const auto results = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
-                                          collective_infos(*experiment.workload));
+                                          collective_directory(*experiment.workload));
   prepare(group, [&] {
     if (!done)
       throw InputError(

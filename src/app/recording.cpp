@@ -77,12 +77,17 @@ std::uint64_t largest_resident_set() {
 
 }  // namespace
 
-std::vector<CollectiveInfo> collective_infos(const Workload& workload) {
-  std::vector<CollectiveInfo> infos;
-  for (const CollectiveCall& call : workload.calls())
-    infos.push_back({call.id, std::string(to_text(call.kind)), call.algorithm, call.label, call.communicator->size(),
-                     call.size.count(), bus_bandwidth_factor(call.kind, call.communicator->size())});
-  return infos;
+CollectiveDirectory collective_directory(const Workload& workload) {
+  return {workload.call_count(), [&workload](std::uint32_t id) {
+            const CollectiveCall call = workload.call(id);
+            return CollectiveInfo{id,
+                                  std::string(to_text(call.kind)),
+                                  call.algorithm,
+                                  call.label,
+                                  call.communicator->size(),
+                                  call.size.count(),
+                                  bus_bandwidth_factor(call.kind, call.communicator->size())};
+          }};
 }
 
 std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
@@ -124,7 +129,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
   recorder_.write_outcome(end.ps(), fingerprint);
   if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
-  recorder_.write_collectives(records.collectives, collective_infos(*experiment_.workload));
+  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload));
   recorder_.write_links(link_records(experiment_, simulation_.fabric(), end));
   if (simulation_.fabric().buffered()) {
     recorder_.write_link_classes(link_class_records(simulation_.fabric(), end));

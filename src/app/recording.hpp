@@ -12,7 +12,7 @@
 namespace weft {
 
 /// Collectives of the workload, as results name them.
-std::vector<CollectiveInfo> collective_infos(const Workload& workload);
+CollectiveDirectory collective_directory(const Workload& workload);
 
 /// Collective: the fingerprint of a run, a sum over the rows of messages, collectives, links and ranks.
 std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts);

@@ -151,9 +151,9 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   if (!facts.interrupted) progress.finish();
 
   Summary summary;
-  summary.collective_count = experiment.workload->calls().size();
+  summary.collective_count = experiment.workload->call_count();
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
-                                           collective_infos(*experiment.workload));
+                                           collective_directory(*experiment.workload));
   summary.fingerprint = recording.write_rest(facts);
   recorder.finish(ended);
   prepare(group, [&] {

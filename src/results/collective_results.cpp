@@ -15,7 +15,7 @@ namespace weft {
 
 namespace {
 
-/// What is known of one collective on one process; travels as bytes.
+/// What is known of one collective; travels as bytes.
 struct Partial {
   std::int64_t start = std::numeric_limits<std::int64_t>::max();
   std::int64_t end = -1;
@@ -32,24 +32,32 @@ struct Partial {
   }
 };
 
-std::vector<CollectiveInfo> sorted_by_id(std::vector<CollectiveInfo> all) {
-  const auto by_id = [](const CollectiveInfo& a, const CollectiveInfo& b) { return a.id < b.id; };
-  if (!std::is_sorted(all.begin(), all.end(), by_id)) std::sort(all.begin(), all.end(), by_id);
-  return all;
-}
+/// What this process knows of one collective.
+struct Share {
+  std::uint64_t id = 0;
+  Partial partial;
+};
 
-/// One partial per collective of `all` (in ascending order of id) from this process's parts.
-std::vector<Partial> sum_up(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all) {
-  std::vector<Partial> partials(all.size());
+/// One share per collective that this process took part in, in ascending order of id.
+std::vector<Share> sum_up(const std::vector<CollectivePart>& parts, std::uint64_t collectives) {
+  std::vector<Share> shares;
+  shares.reserve(parts.size());
   for (const CollectivePart& part : parts) {
-    const auto at = std::lower_bound(all.begin(), all.end(), part.collective,
-                                     [](const CollectiveInfo& info, std::uint32_t id) { return info.id < id; });
-    if (at == all.end() || at->id != part.collective)
+    if (part.collective >= collectives)
       throw InternalError(fmt::format("rank {} took part in collective {}, which nobody announced: please report this",
                                       part.rank, part.collective));
-    partials[static_cast<std::size_t>(at - all.begin())].add({part.start, part.end, part.bytes, part.messages, 1});
+    shares.push_back({part.collective, {part.start, part.end, part.bytes, part.messages, 1}});
   }
-  return partials;
+  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.id < b.id; });
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    if (kept > 0 && shares[kept - 1].id == shares[i].id)
+      shares[kept - 1].partial.add(shares[i].partial);
+    else
+      shares[kept++] = shares[i];
+  }
+  shares.resize(kept);
+  return shares;
 }
 
 CollectiveResult result_of(const CollectiveInfo& info, const Partial& partial) {
@@ -88,11 +96,41 @@ struct PartialReduction {
   PartialReduction& operator=(const PartialReduction&) = delete;
 };
 
-std::vector<Partial> sum_up_together(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                     const std::vector<CollectiveInfo>& sorted) {
-  std::vector<Partial> partials;
-  collectively(comm, [&] { partials = sum_up(parts, sorted); });
-  return partials;
+std::vector<Share> sum_up_together(MPI_Comm comm, const std::vector<CollectivePart>& parts, std::uint64_t collectives) {
+  std::vector<Share> shares;
+  collectively(comm, [&] { shares = sum_up(parts, collectives); });
+  return shares;
+}
+
+/// Process i owns the ids [bounds[i], bounds[i + 1]).
+std::vector<std::uint64_t> block_bounds(std::uint64_t collectives, int processes) {
+  std::vector<std::uint64_t> bounds;
+  for (int i = 0; i <= processes; ++i)
+    bounds.push_back(collectives * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(processes));
+  return bounds;
+}
+
+/// The shares of the ids that this process owns, from all processes.
+std::vector<Share> to_owners(MPI_Comm comm, const std::vector<Share>& mine, const std::vector<std::uint64_t>& bounds) {
+  const std::size_t processes = bounds.size() - 1;
+  std::vector<int> send_counts(processes), receive_counts(processes);
+  std::size_t owner = 0;
+  for (const Share& share : mine) {
+    while (share.id >= bounds[owner + 1]) ++owner;
+    ++send_counts[owner];
+  }
+  MPI_Alltoall(send_counts.data(), 1, MPI_INT, receive_counts.data(), 1, MPI_INT, comm);
+  std::vector<int> send_places(processes), receive_places(processes);
+  std::exclusive_scan(send_counts.begin(), send_counts.end(), send_places.begin(), 0);
+  std::exclusive_scan(receive_counts.begin(), receive_counts.end(), receive_places.begin(), 0);
+  std::vector<Share> owned(static_cast<std::size_t>(receive_places.back() + receive_counts.back()));
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  MPI_Type_contiguous(static_cast<int>(sizeof(Share)), MPI_BYTE, &type);
+  MPI_Type_commit(&type);
+  MPI_Alltoallv(mine.data(), send_counts.data(), send_places.data(), type, owned.data(), receive_counts.data(),
+                receive_places.data(), type, comm);
+  MPI_Type_free(&type);
+  return owned;
 }
 
 }  // namespace
@@ -108,40 +146,35 @@ double CollectiveResult::algorithm_bandwidth() const {
 double CollectiveResult::bus_bandwidth() const { return algorithm_bandwidth() * info.bus_factor; }
 
 std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                 const std::vector<CollectiveInfo>& all, std::size_t limit) {
-  const std::vector<CollectiveInfo> sorted = sorted_by_id(all);
-  const std::vector<Partial> mine = sum_up_together(comm, parts, sorted);
-  const std::size_t count = std::min(limit, sorted.size());
-  std::vector<Partial> total(count);
+                                                 const CollectiveDirectory& all, std::size_t limit) {
+  const std::size_t count = std::min<std::size_t>(limit, all.count);
+  std::vector<Partial> mine(count), total(count);
+  for (const Share& share : sum_up_together(comm, parts, all.count))
+    if (share.id < count) mine[share.id] = share.partial;
   const PartialReduction reduction;
   MPI_Reduce(mine.data(), total.data(), static_cast<int>(count), reduction.type, reduction.add, 0, comm);
   int process = 0;
   MPI_Comm_rank(comm, &process);
   std::vector<CollectiveResult> results;
-  for (std::size_t i = 0; process == 0 && i < count; ++i) results.push_back(result_of(sorted[i], total[i]));
+  for (std::uint32_t i = 0; process == 0 && i < count; ++i) results.push_back(result_of(all.info(i), total[i]));
   return results;
 }
 
 std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const std::vector<CollectiveInfo>& all) {
-  const std::vector<CollectiveInfo> sorted = sorted_by_id(all);
-  const std::vector<Partial> mine = sum_up_together(comm, parts, sorted);
+                                                       const CollectiveDirectory& all) {
   int process = 0;
   int processes = 0;
   MPI_Comm_rank(comm, &process);
   MPI_Comm_size(comm, &processes);
-  // Block i of the sorted list: [size * i / processes, size * (i + 1) / processes).
-  std::vector<std::size_t> bounds;
-  for (int i = 0; i <= processes; ++i)
-    bounds.push_back(sorted.size() * static_cast<std::size_t>(i) / static_cast<std::size_t>(processes));
-  std::vector<int> counts;
-  for (std::size_t i = 0; i + 1 < bounds.size(); ++i) counts.push_back(static_cast<int>(bounds[i + 1] - bounds[i]));
-  const std::size_t first = bounds[static_cast<std::size_t>(process)];
-  std::vector<Partial> owned(static_cast<std::size_t>(counts[static_cast<std::size_t>(process)]));
-  const PartialReduction reduction;
-  MPI_Reduce_scatter(mine.data(), owned.data(), counts.data(), reduction.type, reduction.add, comm);
+  const std::vector<std::uint64_t> bounds = block_bounds(all.count, processes);
+  const std::uint64_t first = bounds[static_cast<std::size_t>(process)];
+  std::vector<Partial> owned(bounds[static_cast<std::size_t>(process) + 1] - first);
+  for (const Share& share : to_owners(comm, sum_up_together(comm, parts, all.count), bounds))
+    owned[share.id - first].add(share.partial);
   std::vector<CollectiveResult> results;
-  for (std::size_t i = 0; i < owned.size(); ++i) results.push_back(result_of(sorted[first + i], owned[i]));
+  results.reserve(owned.size());
+  for (std::size_t i = 0; i < owned.size(); ++i)
+    results.push_back(result_of(all.info(static_cast<std::uint32_t>(first + i)), owned[i]));
   return results;
 }
 

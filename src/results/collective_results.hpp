@@ -32,11 +32,12 @@ struct CollectiveResult {
 
 /// Collective: every process passes its own parts and the same `all`. Process 0 gets the `limit` collectives with the
 /// lowest ids, in ascending order; the others get nothing. Parts of unknown collectives throw InternalError everywhere.
+/// Memory grows with a process's own parts and its share of the collectives.
 std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                 const std::vector<CollectiveInfo>& all, std::size_t limit = 1000);
+                                                 const CollectiveDirectory& all, std::size_t limit = 1000);
 
 /// The same for the collectives that this process owns in the file: `all` is cut into blocks by id. For Hdf5Recorder.
 std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const std::vector<CollectiveInfo>& all);
+                                                       const CollectiveDirectory& all);
 
 }  // namespace weft

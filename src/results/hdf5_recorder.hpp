@@ -51,7 +51,7 @@ class Hdf5Recorder {
 
   // Each at most once.
   /// `all` is the same on every process; `parts` are those of the process's own ranks.
-  void write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all);
+  void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all);
   void write_links(std::vector<LinkRecord> rows);
   void write_link_classes(std::vector<LinkClassRecord> rows);
   void write_queue_pairs(std::vector<QueuePairRecord> rows);

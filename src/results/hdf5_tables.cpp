@@ -193,7 +193,7 @@ void Hdf5Recorder::append_link_series(std::vector<LinkSample> rows, std::int64_t
   });
 }
 
-void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const std::vector<CollectiveInfo>& all) {
+void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all) {
   write_table(collective_table(), reduce_owned_collectives(comm_, parts, all));
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 namespace weft {
@@ -47,6 +48,12 @@ struct CollectiveInfo {
   std::uint32_t ranks = 0;
   std::int64_t bytes = 0;
   double bus_factor = 1;  ///< busbw / algbw
+};
+
+/// All collectives of a run: ids are 0 to count - 1.
+struct CollectiveDirectory {
+  std::uint64_t count = 0;
+  std::function<CollectiveInfo(std::uint32_t)> info;
 };
 
 /// One direction of a link. id = 2 * link + direction.

@@ -25,6 +25,7 @@ RankExecutor::RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankPr
     : rank_(rank), host_(host), program_(std::move(program)), fabric_(fabric), records_(records) {
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
+  read_ahead_ = program_->read_ahead();
   record_.rank = rank.value();
   record_.node = host;
 }
@@ -37,7 +38,7 @@ void RankExecutor::start(Time now) {
 
 // Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
 void RankExecutor::pull(Time now) {
-  while (!exhausted_ && resume_at_ <= now) {
+  while (!exhausted_ && resume_at_ <= now && (read_ahead_ == 0 || live_.size() < read_ahead_)) {
     Operation operation;
     if (!program_->next(operation)) {
       exhausted_ = true;
@@ -83,10 +84,11 @@ bool RankExecutor::may_start(const Live& live, Time now) const {
 
 // Operations complete at once now and then (empty ones), which makes others startable: a list, not a recursion.
 void RankExecutor::make_progress(Time now) {
-  for (std::size_t i = 0; i < candidates_.size(); ++i) {
+  for (std::size_t i = 0;; ++i) {
+    if (i == candidates_.size()) pull(now);
+    if (i == candidates_.size()) break;
     const auto found = live_.find(candidates_[i]);
     if (found != live_.end() && may_start(found->second, now)) start_operation(now, found->second);
-    if (i + 1 == candidates_.size()) pull(now);
   }
   candidates_.clear();
 }

@@ -110,11 +110,12 @@ class RankExecutor {
   bool exhausted_ = false;
   bool accepts_unexpected_ = false;
   bool in_order_of_time_ = false;
+  std::size_t read_ahead_ = 0;  // 0: no limit
   Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
   std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
   std::map<std::uint64_t, Live> live_;
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
-  Queue streams_[3];
+  Queue streams_[stream_count];
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
   std::map<std::uint32_t, std::uint64_t> running_collective_;     // communicator -> operation
   std::unordered_map<std::uint64_t, Matching> matching_;          // (source, tag); looked up, never iterated in order

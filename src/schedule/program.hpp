@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedule/collective.hpp"
@@ -17,8 +18,22 @@
 namespace weft {
 
 /// In-order execution resources of a rank: operations of one stream run one after another, as CUDA streams do. `none`:
-/// the operation waits for its dependencies only.
-enum class Stream : std::uint8_t { none, compute, communication };
+/// the operation waits for its dependencies only. The collectives of one communicator run one after another in any
+/// case.
+enum class Stream : std::uint8_t {
+  none,
+  compute,
+  communication,  ///< of gradients, and of whatever needs one stream only
+  parameters,     ///< gathering of sharded parameters
+  tensor,
+  context,
+  expert,
+  storage,
+};
+constexpr std::size_t stream_count = 8;
+std::string_view to_text(Stream stream);
+/// Names in the order of the values.
+std::vector<std::string> stream_names();
 
 /// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` names
 /// smaller ids of the same rank only.
@@ -27,16 +42,16 @@ struct Operation {
   std::uint64_t id = 0;
   Kind kind = Kind::compute;
   Stream stream = Stream::none;
-  std::vector<std::uint64_t> after;      ///< operations of this rank that must be complete
-  Time not_before;                       ///< simulated time before which it does not start
-  Time duration;                         ///< compute
-  const CollectiveCall* call = nullptr;  ///< collective; owned by the workload
-  Rank peer;                             ///< send: destination; recv: source
-  std::uint32_t tag = 0;                 ///< send, recv: matched with (peer, tag) in order
-  Bytes bytes;                           ///< send, recv
-  std::uint32_t queue_pair = 0;          ///< send: which of several queue pairs to the peer carries it
-  std::uint32_t line = 0;                ///< of the workload's file, 0 if generated
-  std::string label;                     ///< for people and timelines; may be empty
+  std::vector<std::uint64_t> after;            ///< operations of this rank that must be complete
+  Time not_before;                             ///< simulated time before which it does not start
+  Time duration;                               ///< compute
+  std::shared_ptr<const CollectiveCall> call;  ///< collective
+  Rank peer;                                   ///< send: destination; recv: source
+  std::uint32_t tag = 0;                       ///< send, recv: matched with (peer, tag) in order
+  Bytes bytes;                                 ///< send, recv
+  std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
+  std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
+  std::string label;                           ///< for people and timelines; may be empty
 };
 
 /// The operations of one rank in program order, one at a time.
@@ -50,6 +65,10 @@ class RankProgram {
   /// True if `not_before` never decreases. Then no further operation is asked for while the newest lies in the future:
   /// a generator is read no further than its clock. Otherwise operations behind a delayed one need not wait for it.
   virtual bool in_order_of_time() const { return false; }
+  /// Operations that may be admitted and not complete at a time; 0: no limit. With a limit, no further one is asked for
+  /// until one completes: a long program needs memory for so many only. The program must make progress however small
+  /// the limit is, that is, also if its operations were executed one after another.
+  virtual std::size_t read_ahead() const { return 0; }
 };
 
 }  // namespace weft

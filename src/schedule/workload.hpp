@@ -37,8 +37,10 @@ class Workload {
   virtual std::uint32_t ranks() const = 0;
   /// The program of one rank; called on the MPI rank that owns its host, once.
   virtual std::unique_ptr<RankProgram> program(Rank rank) const = 0;
-  /// All collective calls; index = CollectiveCall::id. Lives as long as the workload.
-  virtual const std::vector<CollectiveCall>& calls() const = 0;
+  /// Collective calls of all ranks: ids from 0 to call_count() - 1.
+  virtual std::uint64_t call_count() const = 0;
+  /// A call by its id; made when asked for. Its communicator lives as long as the workload.
+  virtual CollectiveCall call(std::uint32_t id) const = 0;
   virtual WorkloadEstimate estimate() const = 0;
   /// Lines for `weft describe`: ("parameters", "124,439,808"), ...
   virtual std::vector<std::pair<std::string, std::string>> description() const = 0;

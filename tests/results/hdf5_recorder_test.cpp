@@ -174,10 +174,8 @@ void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bo
   }
   late.insert(late.end(), early.begin(), early.end());
   recorder.append_messages(std::move(late), true);
-  std::vector<CollectiveInfo> all;
-  for (std::uint32_t c = sample::collectives; c-- > 0;) all.push_back(sample::collective(c));
   recorder.write_collectives(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks),
-                             all);
+                             sample::directory());
   recorder.write_links(sample::dealt<LinkRecord>(
       deal, sample::links, [](std::uint32_t id, std::uint32_t) { return sample::link(id); }, 1));
   const auto series = sample::dealt<LinkSample>(deal, sample::links, sample::sample, sample::samples_per_link);
@@ -396,7 +394,7 @@ TEST_F(Recorder, TablesWithoutRowsAreThereAndEmpty) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("empty.h5"));
   recorder.write_outcome(0, 0);
   recorder.append_messages({}, true);
-  recorder.write_collectives({}, {});
+  recorder.write_collectives({}, sample::directory(0));
   recorder.write_links({});
   recorder.finish(true);
   if (world_rank() != 0) return;
@@ -412,7 +410,7 @@ TEST_F(Recorder, UnfinishedCollectivesHaveNoTime) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("unfinished.h5"));
   std::vector<CollectivePart> parts;
   if (world_rank() == world_size() - 1) parts = {sample::part(0, 1), sample::part(0, 2)};  // 2 of 5 ranks
-  recorder.write_collectives(parts, {sample::collective(0), sample::collective(1)});
+  recorder.write_collectives(parts, sample::directory(2));
   recorder.finish(false);
   if (world_rank() != 0) return;
   const ReadFile file(path("unfinished.h5"));
@@ -492,10 +490,8 @@ TEST_F(Recorder, TwoRowsOfOneIdAreABugOnAllProcesses) {
 
 TEST(CollectiveResults, FirstProcessGetsTheLowestIds) {
   const sample::Deal deal{3, static_cast<std::uint32_t>(world_rank()), static_cast<std::uint32_t>(world_size())};
-  std::vector<CollectiveInfo> all;
-  for (std::uint32_t c = sample::collectives; c-- > 0;) all.push_back(sample::collective(c));
   const auto parts = sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks);
-  const auto results = reduce_collectives(MPI_COMM_WORLD, parts, all, 3);
+  const auto results = reduce_collectives(MPI_COMM_WORLD, parts, sample::directory(), 3);
   ASSERT_EQ(results.size(), world_rank() == 0 ? 3U : 0U);
   for (std::uint32_t c = 0; c < results.size(); ++c) {
     EXPECT_EQ(results[c].info.id, c);
@@ -508,7 +504,7 @@ TEST(CollectiveResults, FirstProcessGetsTheLowestIds) {
 TEST(CollectiveResults, PartsOfUnknownCollectivesAreABugOnAllProcesses) {
   std::vector<CollectivePart> parts;
   if (world_rank() == world_size() - 1) parts.push_back(sample::part(9, 0));
-  EXPECT_THROW(reduce_collectives(MPI_COMM_WORLD, parts, {sample::collective(0)}), InternalError);
+  EXPECT_THROW(reduce_collectives(MPI_COMM_WORLD, parts, sample::directory(1)), InternalError);
 }
 
 }  // namespace

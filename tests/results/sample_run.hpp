@@ -90,6 +90,7 @@ inline CollectiveInfo collective(std::uint32_t id) {
   return {id, id % 2 == 0 ? "all_reduce" : "broadcast", "ring", fmt::format("bucket{}", id), ranks, 1 << 20, 1.6};
 }
 
+inline CollectiveDirectory directory(std::uint64_t count = collectives) { return {count, collective}; }
 inline CollectivePart part(std::uint32_t collective, std::uint32_t rank) {
   return {collective, rank, 100 * collective + 10 * rank, 5000 + 100 * collective - rank, 2 + rank, 64 * (1 + rank)};
 }

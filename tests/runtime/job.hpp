@@ -49,7 +49,7 @@ class ListWorkload final : public Workload {
   void call(std::uint32_t rank, std::uint32_t id, std::vector<std::uint64_t> after = {}) {
     Operation operation;
     operation.kind = Operation::Kind::collective;
-    operation.call = &calls_.at(id);
+    operation.call = std::make_shared<CollectiveCall>(calls_.at(id));
     operation.after = std::move(after);
     add(rank, std::move(operation));
   }
@@ -71,7 +71,8 @@ class ListWorkload final : public Workload {
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     return std::make_unique<List>(operations_[rank.value()]);
   }
-  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+  std::uint64_t call_count() const override { return calls_.size(); }
+  CollectiveCall call(std::uint32_t id) const override { return calls_.at(id); }
   WorkloadEstimate estimate() const override { return {}; }
   std::vector<std::pair<std::string, std::string>> description() const override { return {}; }
 

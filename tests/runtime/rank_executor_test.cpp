@@ -134,14 +134,59 @@ class ClockworkWorkload final : public Workload {
   explicit ClockworkWorkload(std::uint64_t& asked) : asked_(asked) {}
   std::uint32_t ranks() const override { return 1; }
   std::unique_ptr<RankProgram> program(Rank) const override { return std::make_unique<Clockwork>(asked_); }
-  const std::vector<CollectiveCall>& calls() const override { return calls_; }
+  std::uint64_t call_count() const override { return 0; }
+  CollectiveCall call(std::uint32_t) const override { return {}; }
   WorkloadEstimate estimate() const override { return {}; }
   std::vector<std::pair<std::string, std::string>> description() const override { return {}; }
 
  private:
   std::uint64_t& asked_;
-  std::vector<CollectiveCall> calls_;
 };
+
+/// A thousand operations, at most `ahead` of them under way; says how many are asked for at most before one completes.
+class Endless final : public RankProgram {
+ public:
+  Endless(std::uint64_t& asked, std::size_t ahead) : asked_(asked), ahead_(ahead) {}
+  bool next(Operation& operation) override {
+    if (asked_ == 1000) return false;
+    operation = Operation{};
+    operation.id = asked_++;
+    operation.stream = Stream::compute;
+    operation.duration = us(1);
+    return true;
+  }
+  std::size_t read_ahead() const override { return ahead_; }
+
+ private:
+  std::uint64_t& asked_;
+  std::size_t ahead_;
+};
+class EndlessWorkload final : public Workload {
+ public:
+  EndlessWorkload(std::uint64_t& asked, std::size_t ahead) : asked_(asked), ahead_(ahead) {}
+  std::uint32_t ranks() const override { return 1; }
+  std::unique_ptr<RankProgram> program(Rank) const override { return std::make_unique<Endless>(asked_, ahead_); }
+  std::uint64_t call_count() const override { return 0; }
+  CollectiveCall call(std::uint32_t) const override { return {}; }
+  WorkloadEstimate estimate() const override { return {}; }
+  std::vector<std::pair<std::string, std::string>> description() const override { return {}; }
+
+ private:
+  std::uint64_t& asked_;
+  std::size_t ahead_;
+};
+
+TEST(read_ahead, no_more_operations_are_asked_for_than_may_be_under_way) {
+  for (const std::size_t ahead : {1U, 3U, 64U}) {
+    std::uint64_t asked = 0;
+    Job job(1, std::make_unique<EndlessWorkload>(asked, ahead));
+    // After t us, t operations are done and `ahead` more are known.
+    job.run_until(Time::from_ps(us(10).ps() + 1));
+    EXPECT_EQ(asked, 10 + ahead);
+    job.run_until(us(2000));
+    EXPECT_EQ(asked, 1000U);
+  }
+}
 
 TEST(not_before, a_program_in_order_of_time_is_read_no_further_than_the_clock) {
   std::uint64_t asked = 0;

@@ -75,15 +75,15 @@ TEST(Program, OptionsOfCollectivesHoldForAllAndCanBeOverridden) {
   const auto workload = read_workload(
       "{kind: program, ranks: 2, channels: 3, operations: [{collective: all_reduce, size: 1 B, algorithm: ring}]}",
       context_of(2));
-  EXPECT_EQ(workload->calls()[0].tuning.channels, 3U);
-  EXPECT_EQ(workload->calls()[0].label, "all_reduce");
+  EXPECT_EQ(workload->call(0).tuning.channels, 3U);
+  EXPECT_EQ(workload->call(0).label, "all_reduce");
 }
 
 TEST(Program, ReadyMadeTraceIsReadFromItsFile) {
   const auto workload = read_workload("{kind: program, file: traces/ddp_step.yaml}", context_of(16));
   EXPECT_EQ(workload->ranks(), 4U);
-  EXPECT_EQ(workload->calls().size(), 2U);
-  EXPECT_EQ(workload->calls()[0].where.file, workloads_folder() + "/traces/ddp_step.yaml");
+  EXPECT_EQ(workload->call_count(), 2U);
+  EXPECT_EQ(workload->call(0).where.file, workloads_folder() + "/traces/ddp_step.yaml");
   for (std::uint32_t rank = 0; rank < 4; ++rank)
     EXPECT_EQ(operations_of(*workload, rank).size(), rank % 3 == 0 ? 7U : 6U);
   EXPECT_EQ(read_workload("{kind: program, file: ddp_step}", context_of(16))->ranks(), 4U);
@@ -95,7 +95,7 @@ TEST(Program, ExampleOfTheManualIsRead) {
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   const std::size_t begin = text.find("```yaml\n") + 8;
   const auto workload = read_workload(text.substr(begin, text.find("```", begin) - begin), context_of(4));
-  EXPECT_EQ(workload->calls().size(), 2U);
+  EXPECT_EQ(workload->call_count(), 2U);
   EXPECT_EQ(operations_of(*workload, 1).size(), 5U);
   EXPECT_EQ(operations_of(*workload, 3).size(), 2U);
 }

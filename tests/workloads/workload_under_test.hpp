@@ -71,12 +71,23 @@ inline std::vector<Operation> operations_of(const Workload& workload, std::uint3
     for (const auto earlier : operation.after) EXPECT_TRUE(std::binary_search(ids.begin(), ids.end(), earlier));
     if (operation.kind == Operation::Kind::collective) {
       EXPECT_NE(operation.call, nullptr);
-      EXPECT_EQ(operation.call, &workload.calls()[operation.call->id]);
+      const CollectiveCall call = workload.call(operation.call->id);
+      EXPECT_EQ(operation.call->size, call.size);
+      EXPECT_EQ(operation.call->kind, call.kind);
+      EXPECT_EQ(operation.call->label, call.label);
+      EXPECT_EQ(operation.call->communicator, call.communicator);
     }
     ids.push_back(operation.id);
     operations.push_back(operation);
   }
   return operations;
+}
+
+/// All calls of a workload.
+inline std::vector<CollectiveCall> calls_of(const Workload& workload) {
+  std::vector<CollectiveCall> calls;
+  for (std::uint32_t id = 0; id < workload.call_count(); ++id) calls.push_back(workload.call(id));
+  return calls;
 }
 
 /// A file that lives as long as this object, in a folder of its own.
