@@ -7,6 +7,9 @@
 #include <fmt/format.h>
 
 #include "graph/cluster_graph.hpp"
+#include "graph/rails_shape.hpp"
+#include "graph/server_shape.hpp"
+#include "schedule/server_check.hpp"
 
 namespace weft {
 namespace {
@@ -92,7 +95,17 @@ void read_routing(Experiment& experiment, const Spec& place) {
   }
 }
 
-std::unique_ptr<Workload> read_workload(const Spec& spec, const Experiment& experiment, const std::string& directory) {
+ServerGrid server_grid(const Topology& topology) {
+  if (const auto* servers = shape_of<ServerShape>(topology))
+    return {servers->servers, servers->design.gpus, servers->design.gpus, 1};
+  if (const auto* rails = shape_of<RailsShape>(topology)) {
+    const std::uint32_t servers = rails->rail->graph.host_count();
+    return {servers, rails->rails, 1, servers};
+  }
+  return {};
+}
+
+void read_workload(const Spec& spec, const std::string& directory, Experiment& experiment) {
   const auto kind = spec.at("kind").one_of(WorkloadRegistry::instance().names());
   WorkloadContext context;
   context.hosts = experiment.topology->graph.host_count();
@@ -102,7 +115,17 @@ std::unique_ptr<Workload> read_workload(const Spec& spec, const Experiment& expe
   context.mtu = experiment.network.mtu;
   context.packet_overhead = experiment.network.data_overhead();
   context.directory = directory;
-  return WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
+  context.servers = server_grid(*experiment.topology);
+  const auto placement = spec.find("placement");
+  experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
+  if (const Placement* own = experiment.workload->placement()) {
+    if (placement) throw placement->error("the jobs have placements of their own; give these, or one for all ranks");
+    experiment.placement = *own;
+    return;
+  }
+  experiment.placement = read_placement(
+      placement, spec, {experiment.workload->ranks(), context.hosts, context.servers, experiment.seed, 0});
+  if (placement) require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
 }
 
 }  // namespace
@@ -128,7 +151,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
                                                experiment.network.reconvergence, *experiment.topology);
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
-  experiment.workload = read_workload(spec.at("workload"), experiment, directory);
+  read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment.topology->graph);
   return experiment;
 }

@@ -47,6 +47,7 @@ struct Experiment {
   std::string routing_name;
   std::unique_ptr<RoutingAlgorithm> routing;
   std::unique_ptr<Workload> workload;
+  Placement placement;  ///< of its ranks
   OutputOptions output;
   /// `network.ns3_attributes`: ns-3 config path -> value, in file order.
   std::vector<std::pair<std::string, Spec>> ns3_attributes;

@@ -41,7 +41,7 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
                                      *experiment.routing, experiment.seed,
                                      engine == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events);
   if (experiment.output.sampling > Time()) fabric_->set_sampling(experiment.output.sampling);
-  runtime_ = std::make_unique<Runtime>(*experiment.workload, *fabric_, experiment.output.messages,
+  runtime_ = std::make_unique<Runtime>(*experiment.workload, experiment.placement, *fabric_, experiment.output.messages,
                                        experiment.output.operations);
   fabric_->set_client(runtime_.get());
   build_seconds_ = seconds_since(start);

@@ -69,7 +69,8 @@ Volume expected_volume(const Experiment& experiment) {
       const Bytes wire = pair.payload + static_cast<std::int64_t>(pair.packets) * network.data_overhead() +
                          static_cast<std::int64_t>(control) * network.control_wire();
       // Control packets take a path of the same length and classes the other way.
-      const auto path = trace_path(topology, *experiment.routing, RouteRequest{r, peer, 0});
+      const auto path = trace_path(topology, *experiment.routing,
+                                   RouteRequest{experiment.placement.host(r), experiment.placement.host(peer), 0});
       volume.packet_hops += (pair.packets + control) * path.size();
       for (const auto& hop : path) volume.wire_by_class[topology.link_class[hop.directed_link / 2]] += wire;
     }

@@ -11,7 +11,7 @@ namespace weft {
 
 constexpr std::uint32_t no_collective = 0xffffffffU;
 
-/// One message. id = source << 32 | number of the message at its source.
+/// One message. id = sending host << 32 | number of the message at that host.
 struct MessageRecord {
   std::uint64_t id = 0;
   std::uint32_t source = 0;       ///< rank

@@ -37,9 +37,9 @@ Table<MessageRecord> message_table() {
         return RowKey{static_cast<std::uint64_t>(row.delivered), row.id};
       },
       {
-          column<Row>("id", "id", "source << 32 | number of the message at its source", &Row::id),
-          column<Row>("source", "id", "sending rank", &Row::source),
-          column<Row>("destination", "id", "receiving rank", &Row::destination),
+          column<Row>("id", "id", "sending host << 32 | number of the message at that host", &Row::id),
+          column<Row>("source", "id", "sending rank, not its host", &Row::source),
+          column<Row>("destination", "id", "receiving rank, not its host", &Row::destination),
           column<Row>("bytes", "B", "payload", &Row::bytes),
           column<Row>("issued", "ps", "handed to the queue pair", &Row::issued),
           column<Row>("delivered", "ps", "last byte at the destination", &Row::delivered),

@@ -23,6 +23,7 @@ struct SendConnection {
   std::uint32_t queue_pair = no_slot;
   std::uint32_t in_flight = 0;  ///< slices sent whose slot the receiver has not freed
   std::uint32_t communicator = 0;
+  std::uint32_t peer = 0;  ///< rank at the other end
 };
 
 /// Receiving end. Slices that have arrived and wait for their step, oldest first.

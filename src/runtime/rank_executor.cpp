@@ -12,7 +12,7 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t resume_token = (std::uint64_t{1} << 62);
-constexpr std::uint64_t lane_tokens = (std::uint64_t{1} << 61);  // operation ids stay below
+constexpr std::uint64_t lane_tokens = (std::uint64_t{1} << 61);
 
 constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
   return static_cast<std::uint64_t>(high) << 32 | low;
@@ -20,14 +20,20 @@ constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
 
 }  // namespace
 
-RankExecutor::RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric,
-                           RunRecords& records)
-    : rank_(rank), host_(host), program_(std::move(program)), fabric_(fabric), records_(records) {
+RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t place,
+                           std::unique_ptr<RankProgram> program, Fabric& fabric, RunRecords& records)
+    : rank_(rank),
+      placement_(placement),
+      host_(placement.host(rank.value())),
+      place_(place),
+      program_(std::move(program)),
+      fabric_(fabric),
+      records_(records) {
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
   read_ahead_ = program_->read_ahead();
   record_.rank = rank.value();
-  record_.node = host;
+  record_.node = host_;
 }
 
 void RankExecutor::start(Time now) {
@@ -47,7 +53,7 @@ void RankExecutor::pull(Time now) {
     if (operation.not_before > now) {
       if (in_order_of_time_) resume_at_ = operation.not_before;
       delayed_.emplace(operation.not_before, operation.id);
-      fabric_.set_timer(host_, operation.not_before, resume_token);
+      fabric_.set_timer(host_, operation.not_before, with_place(resume_token));
     }
     admit(std::move(operation));
   }
@@ -55,7 +61,7 @@ void RankExecutor::pull(Time now) {
 
 void RankExecutor::admit(Operation operation) {
   const std::uint64_t id = operation.id;
-  WEFT_EXPECT(id < lane_tokens, "operation id {}", id);
+  WEFT_EXPECT(id >> place_bit == 0, "operation id {}", id);
   Live live;
   for (const std::uint64_t dependency : operation.after) {
     const auto found = live_.find(dependency);
@@ -100,7 +106,7 @@ void RankExecutor::start_operation(Time now, Live& live) {
   const Operation& operation = live.operation;
   if (operation.kind == Operation::Kind::compute) {
     ++computing_;
-    fabric_.set_timer(host_, now + operation.duration, operation.id);
+    fabric_.set_timer(host_, now + operation.duration, with_place(operation.id));
     return;
   }
   ++communicating_;
@@ -133,22 +139,24 @@ void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_
   const std::uint32_t slot = free_lane_timers_.back();
   free_lane_timers_.pop_back();
   lane_timers_[slot] = {operation, lane};
-  fabric_.set_timer(host_, at, lane_tokens + slot);
+  fabric_.set_timer(host_, at, with_place(lane_tokens + slot));
 }
 
 void RankExecutor::start_send(Time now, Live& live) {
   const Operation& operation = live.operation;
   const auto [at, fresh] = queue_pairs_.try_emplace(pair_key(operation.peer.value(), operation.queue_pair), 0);
-  if (fresh) at->second = fabric_.open_queue_pair(host_, operation.peer.value());
+  if (fresh) at->second = fabric_.open_queue_pair(host_, placement_.host(operation.peer.value()));
   Message message;
   message.bytes = operation.bytes.count();
   message.collective = no_collective;
+  message.source_rank = rank_.value();
+  message.destination_rank = operation.peer.value();
   message.tag = operation.tag;
   message.sequence = live.sequence;
   message.notify = 1;
   ++record_.messages_sent;
   record_.bytes_sent += message.bytes;
-  fabric_.post(host_, at->second, now, message, operation.id);
+  fabric_.post(host_, at->second, now, message, with_place(operation.id));
 }
 
 void RankExecutor::start_recv(Time now, Live& live) {
@@ -234,8 +242,8 @@ void RankExecutor::on_message(Time now, const Message& message) {
   record_.bytes_received += message.bytes;
   MessageRecord row;
   row.id = message.id;
-  row.source = message.source;
-  row.destination = message.destination;
+  row.source = message.source_rank;
+  row.destination = message.destination_rank;
   row.bytes = message.bytes;
   row.issued = message.issued;
   row.delivered = now.ps();
@@ -252,13 +260,13 @@ void RankExecutor::on_message(Time now, const Message& message) {
   ++records_.messages_delivered;
   records_.bytes_delivered += message.bytes;
   if (message.collective != no_collective) {
-    receive_connection(message.communicator, message.channel, message.source)
+    receive_connection(message.communicator, message.channel, message.source_rank)
         .arrived.push_back({message.bytes, message.collective, message.queue_pair});
     advance_collective(now, message.communicator, message.channel);
     return;
   }
   if (accepts_unexpected_) return;
-  Matching& matching = matching_[pair_key(message.source, message.tag)];
+  Matching& matching = matching_[pair_key(message.source_rank, message.tag)];
   const auto posted = matching.posted.find(message.sequence);
   if (posted == matching.posted.end()) {
     matching.arrived.emplace(message.sequence, message.bytes);
@@ -268,7 +276,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
   matching.posted.erase(posted);
   const Operation& operation = live_.at(id).operation;
   WEFT_EXPECT(message.bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
-              rank_.value(), message.bytes, message.source, message.tag, operation.bytes.count());
+              rank_.value(), message.bytes, message.source_rank, message.tag, operation.bytes.count());
   complete(now, id);
   make_progress(now);
 }
@@ -291,10 +299,11 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
 }
 
 SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer) {
-  const std::uint32_t host = call.communicator->rank(peer).value();
-  const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, host});
+  const std::uint32_t rank = call.communicator->rank(peer).value();
+  const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, rank});
   if (fresh) {
-    at->second.queue_pair = fabric_.open_queue_pair(host_, host);
+    at->second.queue_pair = fabric_.open_queue_pair(host_, placement_.host(rank));
+    at->second.peer = rank;
     at->second.communicator = call.communicator->id();
     connection_of_queue_pair_[at->second.queue_pair] = {&at->second, channel};
   }
@@ -310,6 +319,8 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
                               Bytes bytes) {
   Message message;
   message.bytes = bytes.count();
+  message.source_rank = rank_.value();
+  message.destination_rank = connection.peer;
   message.collective = call.id;
   message.communicator = call.communicator->id();
   message.channel = channel;
@@ -318,8 +329,8 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   fabric_.post(host_, connection.queue_pair, now, message);
 }
 
-void RankExecutor::return_credit(Time now, std::uint32_t source_host, std::uint32_t queue_pair) {
-  fabric_.send_credit(host_, now, source_host, queue_pair);
+void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {
+  fabric_.send_credit(host_, now, placement_.host(source_rank), queue_pair);
 }
 
 void RankExecutor::account(Time now) {

@@ -15,6 +15,7 @@
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
 #include "runtime/message_log.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/program.hpp"
 
 namespace weft {
@@ -39,8 +40,19 @@ struct RankWait {
 /// One rank. All calls are made at non-decreasing times.
 class RankExecutor {
  public:
-  RankExecutor(Rank rank, std::uint32_t host, std::unique_ptr<RankProgram> program, Fabric& fabric,
-               RunRecords& records);
+  /// `place`: number among the ranks of this host. Bits of all its tokens: see place_of().
+  RankExecutor(Rank rank, const Placement& placement, std::uint32_t place, std::unique_ptr<RankProgram> program,
+               Fabric& fabric, RunRecords& records);
+  /// The executor's place at its host, of a timer or completion that it has asked for; and what is left of the token,
+  /// which it is to be given.
+  static constexpr std::uint32_t place_of(std::uint64_t token) {
+    return static_cast<std::uint32_t>(token >> place_bit) & (most_places - 1);
+  }
+  static constexpr std::uint64_t without_place(std::uint64_t token) {
+    return token & ~(std::uint64_t{most_places - 1} << place_bit);
+  }
+  static constexpr std::uint32_t most_places = 1U << 12;
+  static constexpr unsigned place_bit = 48;  ///< operations are numbered below; kinds of tokens begin at bit 61
 
   void start(Time now);
   void on_timer(Time now, std::uint64_t token);
@@ -58,17 +70,22 @@ class RankExecutor {
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }
+  std::uint32_t rank() const { return rank_.value(); }
+  /// A queue pair of the host that collectives of this rank use.
+  bool has_connection(std::uint32_t queue_pair) const { return connection_of_queue_pair_.contains(queue_pair); }
 
   // Used by CollectiveRun ---------------------------------------------------------------------------------------------
   SendConnection& send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer);
   ReceiveConnection& receive_connection(std::uint32_t communicator, std::uint32_t channel, std::uint32_t source);
   void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes);
-  void return_credit(Time now, std::uint32_t source_host, std::uint32_t queue_pair);
+  void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
   bool credits_limited() const { return fabric_.parameters().acks; }
   /// Calls CollectiveRun::on_timer of the operation's run.
   void set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane);
 
  private:
+  std::uint64_t with_place(std::uint64_t token) const { return token | std::uint64_t{place_} << place_bit; }
+
   struct Live {
     Operation operation;
     std::uint32_t unfinished = 0;  // dependencies
@@ -102,7 +119,9 @@ class RankExecutor {
   std::string describe(const Live& live) const;
 
   Rank rank_;
+  const Placement& placement_;
   std::uint32_t host_;
+  std::uint32_t place_;
   std::unique_ptr<RankProgram> program_;
   Fabric& fabric_;
   RunRecords& records_;

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "runtime/runtime.hpp"
 
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+
 namespace weft {
 namespace {
 
@@ -8,33 +12,58 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 
 }  // namespace
 
-Runtime::Runtime(const Workload& workload, Fabric& fabric, MessageSelection messages, bool keep_operations)
+Runtime::Runtime(const Workload& workload, const Placement& placement, Fabric& fabric, MessageSelection messages,
+                 bool keep_operations)
     : records_{MessageLog(messages), 0, 0, {}, {}, keep_operations} {
-  for (const std::uint32_t host : fabric.hosts()) {
-    if (host >= workload.ranks()) continue;
-    if (executor_of_host_.size() <= host) executor_of_host_.resize(host + 1, no_slot);
-    executor_of_host_[host] = static_cast<std::uint32_t>(executors_.size());
-    const Rank rank(host);
-    executors_.push_back(std::make_unique<RankExecutor>(rank, host, workload.program(rank), fabric, records_));
-    fabric.set_timer(host, Time(), start_token);
+  for (std::uint32_t r = 0; r < workload.ranks(); ++r) {
+    const std::uint32_t host = placement.host(r);
+    if (!fabric.owns(NodeId(host))) continue;
+    const std::uint32_t place = add_place(host);
+    executors_.push_back(
+        std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), fabric, records_));
+    fabric.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
   }
 }
 
+std::uint32_t Runtime::add_place(std::uint32_t host) {
+  if (slot_of_host_.size() <= host) slot_of_host_.resize(host + 1, no_slot);
+  if (slot_of_host_[host] == no_slot) {
+    slot_of_host_[host] = static_cast<std::uint32_t>(ranks_of_host_.size());
+    ranks_of_host_.emplace_back();
+  }
+  Ranks& ranks = ranks_of_host_[slot_of_host_[host]];
+  ranks.push_back(static_cast<std::uint32_t>(executors_.size()));
+  WEFT_EXPECT(ranks.size() <= RankExecutor::most_places, "host {} has more than {} ranks", host,
+              +RankExecutor::most_places);
+  return static_cast<std::uint32_t>(ranks.size() - 1);
+}
+
 void Runtime::on_timer(std::uint32_t host, Time now, std::uint64_t token) {
+  RankExecutor& rank = executor(host, token);
+  token = RankExecutor::without_place(token);
   if (token == start_token)
-    executor(host).start(now);
+    rank.start(now);
   else
-    executor(host).on_timer(now, token);
+    rank.on_timer(now, token);
+}
+
+RankExecutor& Runtime::executor_of_rank(std::uint32_t host, std::uint32_t rank) {
+  for (const std::uint32_t number : ranks_of(host))
+    if (executors_[number]->rank() == rank) return *executors_[number];
+  throw InternalError(fmt::format("host {} gets a message for rank {}, which is not there", host, rank));
 }
 
 void Runtime::on_message(std::uint32_t host, Time now, const Message& message) {
-  executor(host).on_message(now, message);
+  executor_of_rank(host, message.destination_rank).on_message(now, message);
 }
 
-void Runtime::on_sent(std::uint32_t host, Time now, std::uint64_t token) { executor(host).on_sent(now, token); }
+void Runtime::on_sent(std::uint32_t host, Time now, std::uint64_t token) {
+  executor(host, token).on_sent(now, RankExecutor::without_place(token));
+}
 
 void Runtime::on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) {
-  executor(host).on_credit(now, queue_pair);
+  for (const std::uint32_t number : ranks_of(host))
+    if (executors_[number]->has_connection(queue_pair)) return executors_[number]->on_credit(now, queue_pair);
 }
 
 std::vector<RankRecord> Runtime::rank_records(Time end) const {

@@ -10,15 +10,19 @@
 #include "fabric/fabric.hpp"
 #include "fabric/host_client.hpp"
 #include "runtime/rank_executor.hpp"
+#include "schedule/placement.hpp"
 #include "schedule/workload.hpp"
 
 namespace weft {
 
-/// Rank r runs on host r. Hosts beyond the last rank are idle.
+/// Each rank runs on the host where the placement has it; a host may have several ranks, which share its port. Hosts
+/// without a rank are idle.
 class Runtime final : public HostClient {
  public:
-  /// Takes the programs of the ranks whose hosts `fabric` owns, and sets a timer that starts each at time 0.
-  Runtime(const Workload& workload, Fabric& fabric, MessageSelection messages, bool keep_operations);
+  /// Takes the programs of the ranks whose hosts `fabric` owns, and sets a timer that starts each. The workload, the
+  /// placement and the fabric have to live as long.
+  Runtime(const Workload& workload, const Placement& placement, Fabric& fabric, MessageSelection messages,
+          bool keep_operations);
 
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
   void on_message(std::uint32_t host, Time now, const Message& message) override;
@@ -38,10 +42,17 @@ class Runtime final : public HostClient {
   std::uint64_t messages_delivered() const { return records_.messages_delivered; }
 
  private:
-  RankExecutor& executor(std::uint32_t host) { return *executors_[executor_of_host_[host]]; }
+  using Ranks = std::vector<std::uint32_t>;  // of one host: numbers of executors, in order of their ranks
+  const Ranks& ranks_of(std::uint32_t host) const { return ranks_of_host_[slot_of_host_[host]]; }
+  RankExecutor& executor(std::uint32_t host, std::uint64_t token) {
+    return *executors_[ranks_of(host)[RankExecutor::place_of(token)]];
+  }
+  RankExecutor& executor_of_rank(std::uint32_t host, std::uint32_t rank);
+  std::uint32_t add_place(std::uint32_t host);
 
   RunRecords records_;
-  std::vector<std::uint32_t> executor_of_host_;
+  std::vector<std::uint32_t> slot_of_host_;  // [hosts] in ranks_of_host_
+  std::vector<Ranks> ranks_of_host_;
   std::vector<std::unique_ptr<RankExecutor>> executors_;
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "schedule/placement.hpp"
 #include "schedule/program.hpp"
 #include "support/registry.hpp"
 #include "support/spec.hpp"
@@ -22,6 +23,7 @@ struct WorkloadContext {
   Bytes mtu;              ///< payload bytes per packet
   Bytes packet_overhead;  ///< wire bytes of a data packet beyond its payload
   std::string directory;  ///< of the experiment file: relative paths start there
+  ServerGrid servers;     ///< if the machine has servers of several accelerators
 };
 
 /// Expected volume, for `describe`, progress and partition weights.
@@ -44,6 +46,10 @@ class Workload {
   virtual WorkloadEstimate estimate() const = 0;
   /// Lines for `weft describe`: ("parameters", "124,439,808"), ...
   virtual std::vector<std::pair<std::string, std::string>> description() const = 0;
+  /// When a rank starts its program.
+  virtual Time start(Rank) const { return Time(); }
+  /// Hosts of the ranks if the workload itself says so, else nothing.
+  virtual const Placement* placement() const { return nullptr; }
   /// The operations are the user's own: if they wait for each other for ever, the input is wrong, not weft.
   virtual bool from_user() const { return false; }
 };

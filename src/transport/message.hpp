@@ -31,6 +31,8 @@ struct Message {
   std::uint64_t token = 0;        ///< of whoever waits for completion at the source
   std::uint32_t source = 0;       ///< host node
   std::uint32_t destination = 0;  ///< host node
+  std::uint32_t source_rank = 0;  ///< whose program sends it; a host may have several
+  std::uint32_t destination_rank = 0;
   std::uint32_t queue_pair = 0;   ///< at the source
   std::uint32_t collective = 0;   ///< id of the collective call, or no_slot
   std::uint32_t communicator = 0;

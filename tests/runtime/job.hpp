@@ -110,15 +110,18 @@ struct Job {
   /// `text`: a `workload:` map.
   Job(std::uint32_t hosts, const std::string& text, const NetworkParameters& network = {})
       : Job(hosts, read_workload(text, context_of(hosts)), network) {}
-  Job(std::uint32_t hosts, std::unique_ptr<Workload> what, const NetworkParameters& network = {})
+  Job(std::uint32_t hosts, std::unique_ptr<Workload> what, const NetworkParameters& network = {},
+      const Placement& where = {})
       : machine(star(hosts), network),
         workload(std::move(what)),
-        runtime(*workload, *machine.fabric, MessageSelection{}, true) {
+        placement(where.ranks() > 0 ? where : Placement::regular(workload->ranks())),
+        runtime(*workload, placement, *machine.fabric, MessageSelection{}, true) {
     machine.fabric->set_client(&runtime);
   }
 
   LeanMachine machine;
   std::unique_ptr<Workload> workload;
+  Placement placement;
   Runtime runtime;
 
   static std::string star(std::uint32_t hosts) {
