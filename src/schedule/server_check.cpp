@@ -31,9 +31,11 @@ void require_servers_of(const Spec& where, const CollectiveCall& call, const Pla
 void require_servers(const Spec& where, const Workload& workload, const Placement& placement, const ServerGrid& grid) {
   if (grid.gpus == 0) return;
   std::set<std::pair<std::uint32_t, std::uint32_t>> seen;  // communicator, ranks per server
-  for (const CollectiveCall& call : workload.calls())
+  for (std::uint64_t id = 0; id < workload.call_count(); ++id) {
+    const CollectiveCall call = workload.call(static_cast<std::uint32_t>(id));
     if (call.tuning.ranks_per_server > 1 && seen.emplace(call.communicator->id(), call.tuning.ranks_per_server).second)
       require_servers_of(where, call, placement, grid);
+  }
 }
 
 }  // namespace weft
