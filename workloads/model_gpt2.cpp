@@ -2,7 +2,7 @@
 // Model family `gpt2`: Radford et al. 2019, "Language models are unsupervised multitask learners".
 #include <fmt/format.h>
 
-#include "workloads/model_config.hpp"
+#include "workloads/transformer_tensors.hpp"
 
 namespace weft {
 namespace {
@@ -25,7 +25,7 @@ class Gpt2 : public ModelFamily {
     model.tied = config.boolean_or("tie_word_embeddings", true);
     model.learned_positions = true;
     add_tensors(model, block);
-    model.repeat(std::move(block), config.count("n_layer"));
+    model.repeat(std::move(block), read_layers(config, "n_layer"));
     return model;
   }
 
@@ -33,22 +33,16 @@ class Gpt2 : public ModelFamily {
   static void add_tensors(ModelConfig& model, BlockShape& block) {
     const std::int64_t h = model.hidden;
     const std::int64_t f = block.mlp.inner;
-    constexpr auto shared = Split::tensor;
-    model.embedding = {{"wte.weight", model.vocabulary * h, shared}, {"wpe.weight", model.positions * h}};
-    block.tensors = {{"ln_1.weight", h},
-                     {"ln_1.bias", h},
-                     {"attn.c_attn.weight", 3 * h * h, shared},
-                     {"attn.c_attn.bias", 3 * h, shared},
-                     {"attn.c_proj.weight", h * h, shared},
-                     {"attn.c_proj.bias", h},
-                     {"ln_2.weight", h},
-                     {"ln_2.bias", h},
-                     {"mlp.c_fc.weight", h * f, shared},
-                     {"mlp.c_fc.bias", f, shared},
-                     {"mlp.c_proj.weight", f * h, shared},
-                     {"mlp.c_proj.bias", h}};
-    model.head = {{"ln_f.weight", h}, {"ln_f.bias", h}};
-    if (!model.tied) model.head.push_back({"lm_head.weight", model.vocabulary * h, shared});
+    add_columns(model.embedding, "wte", model.vocabulary, h, false);
+    add_whole(model.embedding, "wpe", model.positions, h, false);
+    add_norm(block.tensors, "ln_1", h, true);
+    add_columns(block.tensors, "attn.c_attn", h, 3 * h, true);
+    add_rows(block.tensors, "attn.c_proj", h, h, true);
+    add_norm(block.tensors, "ln_2", h, true);
+    add_columns(block.tensors, "mlp.c_fc", h, f, true);
+    add_rows(block.tensors, "mlp.c_proj", f, h, true);
+    add_norm(model.head, "ln_f", h, true);
+    if (!model.tied) add_columns(model.head, "lm_head", h, model.vocabulary, false);
   }
 };
 

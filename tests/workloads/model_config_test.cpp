@@ -80,7 +80,8 @@ TEST(ModelConfig, Complaints) {
   expect_bad_json("{\"model_type\": \"gpt2\"," + rest + ",\n \"vocab_size\": 3\n \"n_inner\": 3}", "config.json:7",
                   {"not valid JSON"});
   expect_bad_json("{\"model_type\": \"gpt2\",\n \"vocab_size\": 3", "config.json:2", {"not valid JSON"});
-  expect_bad_json("{\n \"model_type\": \"gpt3\"}", "config.json:2", {"gpt3", "did you mean 'gpt2'", "gpt2, llama"});
+  expect_bad_json("{\n \"model_type\": \"gpt3\"}", "config.json:2",
+                  {"gpt3", "did you mean 'gpt2'", "gpt2, llama, mistral"});
   expect_bad_json("{\n \"model_type\": 3}", "config.json:2", {"text"});
   expect_bad_json("{}", "config.json", {"model_type", "missing"});
   expect_bad_json("[1, 2]", "config.json:1", {"object", "array"});
