@@ -51,6 +51,49 @@ double read_flops(const Spec& value) {
       fmt::format("'{}' is no arithmetic rate; give a positive number with GFLOP/s, TFLOP/s or PFLOP/s", text));
 }
 
+namespace {
+
+constexpr double least_fraction = 1e-6;
+
+/// `matmul: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
+void read_matmul(const Spec& map, Device& device) {
+  device.matmul_fraction = map.at("peak_fraction").number(least_fraction, 1);
+  if (const auto value = map.find("bandwidth_fraction"))
+    device.matmul_memory_fraction = value->number(least_fraction, 1);
+  const auto units = map.find("units");
+  const auto tile = map.find("tile");
+  if (units.has_value() != tile.has_value())
+    throw map.error("'units' and 'tile' go together: how many tiles are worked on at once, and [m, n] of one");
+  if (tile) {
+    if (tile->items().size() != 2) throw tile->error("a tile has two sides, such as [128, 128]");
+    constexpr std::int64_t most = 1 << 20;
+    device.tiles = {units->integer(1, most), (*tile)[0].integer(1, most), (*tile)[1].integer(1, most)};
+  }
+  map.finish();
+}
+
+/// The keys of kernel_time(): without `matmul` a constant efficiency, as roofline_time() has.
+void read_fractions(const Spec& spec, Device& device) {
+  const auto efficiency = spec.find("efficiency");
+  const auto matmul = spec.find("matmul");
+  if (!efficiency && !matmul) throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
+  if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(least_fraction, 1);
+  if (matmul) read_matmul(*matmul, device);
+  if (!efficiency) device.efficiency = device.matmul_fraction;
+  const auto fraction = [&](const char* name, const char* key, double otherwise) {
+    const auto map = spec.find(name);
+    if (!map) return otherwise;
+    const double value = map->at(key).number(least_fraction, 1);
+    map->finish();
+    return value;
+  };
+  device.memory_fraction = fraction("memory_kernels", "bandwidth_fraction", 1);
+  device.fused_fraction = fraction("fused_kernels", "peak_fraction", device.matmul_fraction);
+  if (const auto launch = spec.find("launch")) device.launch = launch->time();
+}
+
+}  // namespace
+
 Device read_device(const Spec& spec) {
   Device device;
   device.name = spec.at("name").text();
@@ -60,7 +103,7 @@ Device read_device(const Spec& spec) {
     if (const auto value = peak.find(name)) device.peak[name] = read_flops(*value);
   peak.finish();
   if (device.peak.empty()) throw peak.error("no precision; give at least one, such as 'bf16: 100 TFLOP/s'");
-  device.efficiency = spec.at("efficiency").number(1e-6, 1);
+  read_fractions(spec, device);
   const Spec bandwidth = spec.at("memory_bandwidth");
   device.memory_bandwidth = bandwidth.bandwidth();
   if (device.memory_bandwidth == Bandwidth()) throw bandwidth.error("a bandwidth of 0 moves nothing");

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,9 +19,23 @@ namespace weft {
 struct Device {
   std::string name;
   std::map<std::string, double> peak;  ///< precision -> dense FLOP/s
-  double efficiency = 1;               ///< fraction of the peak that large matrix products reach, (0, 1]
+  double efficiency = 1;  ///< fraction of the peak for roofline_time(), (0, 1]; matmul_fraction if the file lacks it
   Bandwidth memory_bandwidth;
   Bytes memory;
+
+  // For kernel_time(), each in (0, 1].
+  double matmul_fraction = 1;         ///< of the peak in matrix products, while all units work; `efficiency` if absent
+  double matmul_memory_fraction = 1;  ///< of the memory bandwidth in matrix products
+  double memory_fraction = 1;         ///< of the memory bandwidth in all other kernels
+  double fused_fraction = 1;          ///< of the peak in kernels known by flops and bytes; matmul_fraction if absent
+  Time launch;                        ///< a kernel's share of getting started, in a queue of kernels
+  /// How matrix products are cut up; without it any size is as efficient as any other.
+  struct Tiles {
+    std::int64_t units = 1;  ///< tiles that are worked on at once: streaming multiprocessors
+    std::int64_t m = 1;
+    std::int64_t n = 1;
+  };
+  std::optional<Tiles> tiles;
 };
 
 /// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8 1.
@@ -33,8 +48,8 @@ Device read_device(const Spec& spec);
 /// "989.4 TFLOP/s" -> 9.894e14. Units: GFLOP/s, TFLOP/s, PFLOP/s. Throws InputError at `value`.
 double read_flops(const Spec& value);
 
-/// Roofline (Williams, Waterman, Patterson, doi:10.1145/1498765.1498785): the larger of flops / (peak * efficiency) and
-/// traffic / memory bandwidth, rounded to ps, at most 2^62 ps. `precision` is in device.peak.
+/// Without a kernel's shape: roofline (Williams, Waterman, Patterson, doi:10.1145/1498765.1498785): the larger of flops
+/// / (peak * efficiency) and traffic / memory bandwidth, rounded to ps, at most 2^62 ps. `precision` is in device.peak.
 Time roofline_time(const Device& device, const std::string& precision, double flops, Bytes traffic);
 
 }  // namespace weft
