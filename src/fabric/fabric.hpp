@@ -17,6 +17,8 @@
 #include "engine/process_group.hpp"
 #include "fabric/buffered_port.hpp"
 #include "fabric/host_client.hpp"
+#include "fabric/host_network.hpp"
+#include "fabric/link_counters.hpp"
 #include "fabric/network_parameters.hpp"
 #include "fabric/node_calendar.hpp"
 #include "fabric/packet_queue.hpp"
@@ -35,34 +37,6 @@ namespace weft {
 struct BufferedState;
 class SharedBuffer;
 struct Connection;
-
-/// What one direction of a link does to a packet.
-struct LinkTimes {
-  Bandwidth rate;
-  Time delay;  ///< propagation
-  friend bool operator==(const LinkTimes&, const LinkTimes&) = default;
-};
-
-/// Counters of one direction of a link, read when the run has ended.
-struct LinkCounters {
-  std::uint32_t directed_link = 0;
-  NodeId from;
-  NodeId to;
-  std::uint32_t from_port = 0;
-  std::int64_t bytes = 0;
-  std::int64_t payload_bytes = 0;
-  std::uint64_t packets = 0;
-  std::uint64_t data_packets = 0;
-  std::int64_t busy_ps = 0;
-  std::int64_t peak_queue_bytes = 0;
-  double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
-  LinkTimes times;            ///< as configured
-  std::uint64_t dropped = 0;  ///< packets for which the switch had no room
-  std::uint64_t lost = 0;     ///< packets that the link has lost
-  std::uint64_t other_packets =
-      0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
-  std::int64_t other_bytes = 0;
-};
 
 /// Counters of one traffic class at one direction of a link. Times in ps.
 struct LinkClassCounters {
@@ -139,7 +113,7 @@ struct PortSample {
 /// Queueing: switches are output-queued, first in first out, without a buffer limit, so that a packet that reaches its
 /// output at t leaves at max(t, port free) + serialisation, known at once: one visit per packet-hop. A NIC sends when
 /// its port is free: ACKs and credits first, then one packet of each ready queue pair in turn.
-class Fabric final : public DataPath {
+class Fabric final : public HostNetwork {
  public:
   /// How time advances: by windows of this class, or by one ns-3 event per packet arrival (the reference).
   enum class Drive { windows, ns3_events };
@@ -150,7 +124,6 @@ class Fabric final : public DataPath {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  void set_client(HostClient* client) { client_ = client; }
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
@@ -196,14 +169,13 @@ class Fabric final : public DataPath {
   Drive drive() const { return drive_; }
 
   // For the software of owned hosts -----------------------------------------------------------------------------------
-  const std::vector<std::uint32_t>& hosts() const { return owned_hosts_; }
-  bool owns(NodeId node) const { return local_of_[node.value()] != no_slot; }
-  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination);
-  /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets.
-  void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0);
-  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair);
-  void set_timer(std::uint32_t host, Time at, std::uint64_t token);
-  const NetworkParameters& parameters() const { return parameters_; }
+  const std::vector<std::uint32_t>& hosts() const override { return owned_hosts_; }
+  bool owns(NodeId node) const override { return local_of_[node.value()] != no_slot; }
+  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
+  void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0) override;
+  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  const NetworkParameters& parameters() const override { return parameters_; }
 
   // DataPath ---------------------------------------------------------------------------------------------------------
   Time next_time() const override;
@@ -216,11 +188,11 @@ class Fabric final : public DataPath {
   Time now() const override { return Time::from_ps(now_); }
 
   // Results ----------------------------------------------------------------------------------------------------------
-  std::uint64_t packet_hops() const;
-  std::uint64_t events() const { return events_; }
+  std::uint64_t packet_hops() const override;
+  std::uint64_t events() const override { return events_; }
   std::uint64_t inner_windows() const { return inner_windows_; }
   Time inner_window() const { return Time::from_ps(window_length_); }
-  std::vector<LinkCounters> link_counters() const;
+  std::vector<LinkCounters> link_counters() const override;
   /// The `most` links for which packets have waited most, over all processes; the same on each. Collective.
   std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most) const;
   /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that
@@ -235,7 +207,7 @@ class Fabric final : public DataPath {
   /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out.
   std::vector<PortSample> take_closed_samples(Time now);
   std::size_t samples_held() const { return samples_.size(); }
-  std::uint32_t node_count() const { return static_cast<std::uint32_t>(nodes_.size()); }
+  std::uint32_t node_count() const override { return static_cast<std::uint32_t>(nodes_.size()); }
   /// Some link has been paused for longer than pfc.watchdog since this was asked last.
   bool suspicious() const { return suspicious_; }
   bool take_suspicion() { return std::exchange(suspicious_, false); }
@@ -246,14 +218,17 @@ class Fabric final : public DataPath {
   bool packets_wait() const;
   /// What congestion has done at owned nodes.
   CongestionTotals congestion() const;
-  /// Nothing is on its way to or due at any owned node. O(ports).
-  bool idle() const;
+  /// O(ports).
+  bool idle() const override;
   std::uint64_t messages_in_flight() const { return messages_.live(); }
   /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError
   /// otherwise. Collective.
   void check_conservation(ProcessGroup& group);
-  /// Bytes of memory that this process's nodes, ports and queues hold.
-  std::uint64_t memory_bytes() const;
+  void finish(ProcessGroup& group, bool all_idle) override {
+    if (all_idle) check_conservation(group);
+  }
+  /// Of this process's nodes, ports and queues.
+  std::uint64_t memory_bytes() const override;
 
  private:
   static constexpr std::int64_t never = INT64_MAX;
@@ -473,7 +448,6 @@ class Fabric final : public DataPath {
   std::vector<Detour> detours_;
   bool has_faults_ = false;
   std::vector<const LinkFault*> fault_of_port_;  // [local ports]
-  HostClient* client_ = nullptr;
   std::int64_t mtu_ = 0;
   std::int64_t window_ = 0;
   std::int64_t data_overhead_ = 0;

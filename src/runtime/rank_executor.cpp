@@ -21,13 +21,13 @@ constexpr std::uint64_t pair_key(std::uint32_t high, std::uint32_t low) {
 }  // namespace
 
 RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t place,
-                           std::unique_ptr<RankProgram> program, Fabric& fabric, RunRecords& records)
+                           std::unique_ptr<RankProgram> program, HostNetwork& network, RunRecords& records)
     : rank_(rank),
       placement_(placement),
       host_(placement.host(rank.value())),
       place_(place),
       program_(std::move(program)),
-      fabric_(fabric),
+      network_(network),
       records_(records) {
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
@@ -53,7 +53,7 @@ void RankExecutor::pull(Time now) {
     if (operation.not_before > now) {
       if (in_order_of_time_) resume_at_ = operation.not_before;
       delayed_.emplace(operation.not_before, operation.id);
-      fabric_.set_timer(host_, operation.not_before, with_place(resume_token));
+      network_.set_timer(host_, operation.not_before, with_place(resume_token));
     }
     admit(std::move(operation));
   }
@@ -106,7 +106,7 @@ void RankExecutor::start_operation(Time now, Live& live) {
   const Operation& operation = live.operation;
   if (operation.kind == Operation::Kind::compute) {
     ++computing_;
-    fabric_.set_timer(host_, now + operation.duration, with_place(operation.id));
+    network_.set_timer(host_, now + operation.duration, with_place(operation.id));
     return;
   }
   ++communicating_;
@@ -139,13 +139,13 @@ void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_
   const std::uint32_t slot = free_lane_timers_.back();
   free_lane_timers_.pop_back();
   lane_timers_[slot] = {operation, lane};
-  fabric_.set_timer(host_, at, with_place(lane_tokens + slot));
+  network_.set_timer(host_, at, with_place(lane_tokens + slot));
 }
 
 void RankExecutor::start_send(Time now, Live& live) {
   const Operation& operation = live.operation;
   const auto [at, fresh] = queue_pairs_.try_emplace(pair_key(operation.peer.value(), operation.queue_pair), 0);
-  if (fresh) at->second = fabric_.open_queue_pair(host_, placement_.host(operation.peer.value()));
+  if (fresh) at->second = network_.open_queue_pair(host_, placement_.host(operation.peer.value()));
   Message message;
   message.bytes = operation.bytes.count();
   message.collective = no_collective;
@@ -156,7 +156,7 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.notify = 1;
   ++record_.messages_sent;
   record_.bytes_sent += message.bytes;
-  fabric_.post(host_, at->second, now, message, with_place(operation.id));
+  network_.post(host_, at->second, now, message, with_place(operation.id));
 }
 
 void RankExecutor::start_recv(Time now, Live& live) {
@@ -302,7 +302,7 @@ SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::u
   const std::uint32_t rank = call.communicator->rank(peer).value();
   const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, rank});
   if (fresh) {
-    at->second.queue_pair = fabric_.open_queue_pair(host_, placement_.host(rank));
+    at->second.queue_pair = network_.open_queue_pair(host_, placement_.host(rank));
     at->second.peer = rank;
     at->second.communicator = call.communicator->id();
     connection_of_queue_pair_[at->second.queue_pair] = {&at->second, channel};
@@ -326,11 +326,11 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.channel = channel;
   ++record_.messages_sent;
   record_.bytes_sent += message.bytes;
-  fabric_.post(host_, connection.queue_pair, now, message);
+  network_.post(host_, connection.queue_pair, now, message);
 }
 
 void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {
-  fabric_.send_credit(host_, now, placement_.host(source_rank), queue_pair);
+  network_.send_credit(host_, now, placement_.host(source_rank), queue_pair);
 }
 
 void RankExecutor::account(Time now) {

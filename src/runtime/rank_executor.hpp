@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Runs the program of one rank on the fabric: streams, dependencies, matching, collectives step by step.
+// Runs the program of one rank on the network: streams, dependencies, matching, collectives step by step.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fabric/fabric.hpp"
+#include "fabric/host_network.hpp"
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
@@ -42,7 +42,7 @@ class RankExecutor {
  public:
   /// `place`: number among the ranks of this host. Bits of all its tokens: see place_of().
   RankExecutor(Rank rank, const Placement& placement, std::uint32_t place, std::unique_ptr<RankProgram> program,
-               Fabric& fabric, RunRecords& records);
+               HostNetwork& network, RunRecords& records);
   /// The executor's place at its host, of a timer or completion that it has asked for; and what is left of the token,
   /// which it is to be given.
   static constexpr std::uint32_t place_of(std::uint64_t token) {
@@ -79,7 +79,7 @@ class RankExecutor {
   ReceiveConnection& receive_connection(std::uint32_t communicator, std::uint32_t channel, std::uint32_t source);
   void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes);
   void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
-  bool credits_limited() const { return fabric_.parameters().acks; }
+  bool credits_limited() const { return network_.parameters().acks; }
   /// Calls CollectiveRun::on_timer of the operation's run.
   void set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane);
 
@@ -123,7 +123,7 @@ class RankExecutor {
   std::uint32_t host_;
   std::uint32_t place_;
   std::unique_ptr<RankProgram> program_;
-  Fabric& fabric_;
+  HostNetwork& network_;
   RunRecords& records_;
 
   bool exhausted_ = false;

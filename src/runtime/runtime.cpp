@@ -12,16 +12,16 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 
 }  // namespace
 
-Runtime::Runtime(const Workload& workload, const Placement& placement, Fabric& fabric, MessageSelection messages,
+Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
                  bool keep_operations)
     : records_{MessageLog(messages), 0, 0, {}, {}, keep_operations} {
   for (std::uint32_t r = 0; r < workload.ranks(); ++r) {
     const std::uint32_t host = placement.host(r);
-    if (!fabric.owns(NodeId(host))) continue;
+    if (!network.owns(NodeId(host))) continue;
     const std::uint32_t place = add_place(host);
     executors_.push_back(
-        std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), fabric, records_));
-    fabric.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
+        std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), network, records_));
+    network.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
   }
 }
 

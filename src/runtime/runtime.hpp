@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// All ranks of one process: programs on the fabric's hosts.
+// All ranks of one process: programs on the network's hosts.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "fabric/fabric.hpp"
 #include "fabric/host_client.hpp"
+#include "fabric/host_network.hpp"
 #include "runtime/rank_executor.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/workload.hpp"
@@ -19,9 +19,9 @@ namespace weft {
 /// without a rank are idle.
 class Runtime final : public HostClient {
  public:
-  /// Takes the programs of the ranks whose hosts `fabric` owns, and sets a timer that starts each. The workload, the
-  /// placement and the fabric have to live as long.
-  Runtime(const Workload& workload, const Placement& placement, Fabric& fabric, MessageSelection messages,
+  /// Takes the programs of the ranks whose hosts `network` owns, and sets a timer that starts each. The workload, the
+  /// placement and the network have to live as long.
+  Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
           bool keep_operations);
 
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What one direction of a link does to a packet, and what has passed it.
+#pragma once
+
+#include <cstdint>
+
+#include "units/bandwidth.hpp"
+#include "units/id.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// What one direction of a link does to a packet.
+struct LinkTimes {
+  Bandwidth rate;
+  Time delay;  ///< propagation
+  friend bool operator==(const LinkTimes&, const LinkTimes&) = default;
+};
+
+/// Counters of one direction of a link, read when the run has ended.
+struct LinkCounters {
+  std::uint32_t directed_link = 0;
+  NodeId from;
+  NodeId to;
+  std::uint32_t from_port = 0;
+  std::int64_t bytes = 0;
+  std::int64_t payload_bytes = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t data_packets = 0;
+  std::int64_t busy_ps = 0;
+  std::int64_t peak_queue_bytes = 0;
+  double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
+  LinkTimes times;            ///< as configured
+  std::uint64_t dropped = 0;  ///< packets for which the switch had no room
+  std::uint64_t lost = 0;     ///< packets that the link has lost
+  std::uint64_t other_packets =
+      0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
+  std::int64_t other_bytes = 0;
+};
+
+}  // namespace weft
