@@ -49,6 +49,9 @@ void print_machine(const Experiment& experiment) {
     line("links, " + topology.link_classes[key.first], fmt::format("{} at {}", counted(count), to_text(key.second)));
   line("routing", experiment.routing_name);
   const NetworkParameters& network = experiment.network;
+  line("fidelity", std::string(to_text(network.fidelity)));
+  if (!network.without_effect.empty())
+    line("without effect in it", fmt::format("{}", fmt::join(network.without_effect, ", ")));
   line("packets", fmt::format("{} payload, {} overhead; {}", to_text(network.mtu), to_text(network.data_overhead()),
                               network.acks ? fmt::format("an ACK of {} each, window {}", to_text(network.ack),
                                                          to_text(network.window))

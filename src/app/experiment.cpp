@@ -42,6 +42,15 @@ PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
   return {node, *port, text};
 }
 
+// Keys for which there have to be packets.
+void refuse_without_packets(const std::optional<Spec>& map, std::initializer_list<const char*> keys,
+                            const Experiment& experiment) {
+  if (!map || experiment.network.fidelity == Fidelity::packet) return;
+  for (const char* key : keys)
+    if (map->has(key))
+      throw map->at(key).error("found with fidelity: ideal, which knows messages only; fidelity: packet is due here");
+}
+
 OutputOptions read_output(const std::optional<Spec>& spec, const std::string& path, const ClusterGraph& graph) {
   OutputOptions result;
   result.file = std::filesystem::path(path).stem().string() + ".h5";
@@ -150,9 +159,15 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.network = read_network_parameters(network);
   experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
                                                experiment.network.reconvergence, *experiment.topology);
+  refuse_without_packets(network, {"ns3_attributes"}, experiment);
+  refuse_without_packets(output, {"pcap"}, experiment);
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment.topology->graph);
+  if (experiment.network.fidelity == Fidelity::ideal && experiment.output.sampling > Time()) {
+    experiment.output.sampling = Time();  // nothing waits there, and links are not simulated
+    experiment.network.without_effect.emplace_back("output.sampling");
+  }
   return experiment;
 }
 

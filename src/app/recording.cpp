@@ -13,10 +13,10 @@
 namespace weft {
 namespace {
 
-std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric& fabric, Time simulated) {
+std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNetwork& network, Time simulated) {
   const Topology& topology = *experiment.topology;
   std::vector<LinkRecord> rows;
-  for (const LinkCounters& counters : fabric.link_counters()) {
+  for (const LinkCounters& counters : network.link_counters()) {
     const LinkId link(counters.directed_link / 2);
     LinkRecord row;
     row.id = counters.directed_link;
@@ -42,9 +42,10 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const Fabric&
   return rows;
 }
 
-std::vector<LinkClassRecord> link_class_records(const Fabric& fabric, Time end) {
+std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end) {
   std::vector<LinkClassRecord> rows;
-  for (const LinkClassCounters& c : fabric.class_counters(end))
+  if (!simulation.has_fabric()) return rows;
+  for (const LinkClassCounters& c : simulation.fabric().class_counters(end))
     rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes, c.peak_queue_bytes, c.marked,
                     c.dropped, c.trimmed, c.paused, c.pauses_received, c.stopped, c.pauses_sent});
   return rows;
@@ -93,8 +94,8 @@ CollectiveDirectory collective_directory(const Workload& workload) {
 std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
   const RunRecords& records = simulation.runtime().records();
   return simulation.group().sum(records.messages.fingerprint() + sum_of(records.collectives) +
-                                sum_of(link_records(experiment, simulation.fabric(), facts.simulated)) +
-                                sum_of(link_class_records(simulation.fabric(), facts.simulated)) +
+                                sum_of(link_records(experiment, simulation.network(), facts.simulated)) +
+                                sum_of(link_class_records(simulation, facts.simulated)) +
                                 sum_of(simulation.runtime().rank_records(facts.simulated)));
 }
 
@@ -102,8 +103,8 @@ Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simul
     : recorder_(recorder), experiment_(experiment), simulation_(simulation) {}
 
 bool Recording::portion_due() const {
-  return simulation_.runtime().records().messages.rows().size() + simulation_.fabric().samples_held() >=
-         experiment_.output.rows_in_memory;
+  const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().samples_held() : 0;
+  return simulation_.runtime().records().messages.rows().size() + samples >= experiment_.output.rows_in_memory;
 }
 
 std::vector<LinkSample> Recording::samples(std::vector<PortSample> taken) const {
@@ -130,9 +131,9 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   recorder_.write_outcome(end.ps(), fingerprint);
   if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
   recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload));
-  recorder_.write_links(link_records(experiment_, simulation_.fabric(), end));
-  if (simulation_.fabric().buffered()) {
-    recorder_.write_link_classes(link_class_records(simulation_.fabric(), end));
+  recorder_.write_links(link_records(experiment_, simulation_.network(), end));
+  if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
+    recorder_.write_link_classes(link_class_records(simulation_, end));
     if (experiment_.output.queue_pairs) {
       recorder_.write_queue_pairs(queue_pair_records(simulation_.fabric()));
       recorder_.write_receivers(receiver_records(simulation_.fabric()));
@@ -148,19 +149,19 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
 }
 
 void Recording::write_parallel(const RunFacts& facts) {
-  const Fabric& fabric = simulation_.fabric();
+  const HostNetwork& network = simulation_.network();
   ProcessRecord row;
   row.process = static_cast<std::uint32_t>(simulation_.group().rank());
-  row.nodes = fabric.node_count();
-  row.hosts = static_cast<std::uint32_t>(fabric.hosts().size());
-  row.packet_hops = fabric.packet_hops();
-  row.events = fabric.events();
+  row.nodes = network.node_count();
+  row.hosts = static_cast<std::uint32_t>(network.hosts().size());
+  row.packet_hops = network.packet_hops();
+  row.events = network.events();
   row.wait = facts.wait_seconds;
   row.wait_share = facts.wall_seconds > 0 ? facts.wait_seconds / facts.wall_seconds : 0;
-  row.memory = fabric.memory_bytes();
+  row.memory = network.memory_bytes();
   row.peak = largest_resident_set();
   const Partition& partition = simulation_.partition();
-  const Time lookahead = partition.cut_links > 0 ? fabric.lookahead() : Time();  // none if nothing is cut
+  const Time lookahead = partition.cut_links > 0 ? network.lookahead() : Time();  // none if nothing is cut
   const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
   recorder_.write_processes({row}, {{"wall_seconds", facts.wall_seconds, "s"},
                                     {"build_seconds", facts.build_seconds, "s"},

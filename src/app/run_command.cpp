@@ -38,7 +38,8 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
                     {"switches", std::to_string(graph.switch_count())},
                     {"links", std::to_string(graph.link_count())},
                     {"routing", experiment.routing_name},
-                    {"ranks", std::to_string(experiment.workload->ranks())}};
+                    {"ranks", std::to_string(experiment.workload->ranks())},
+                    {"fidelity", std::string(to_text(experiment.network.fidelity))}};
   for (const auto& fact : experiment.workload->description()) manifest.model.push_back(fact);
   manifest.command_line = line.text;
   char host[256] = "";
@@ -54,7 +55,7 @@ Manifest make_manifest(const CommandLine& line, const Experiment& experiment, Si
                         {"method", partition.method},
                         {"cut_links", std::to_string(partition.cut_links)},
                         {"balance", fmt::format("{:.4f}", partition.balance)},
-                        {"lookahead", partition.cut_links > 0 ? to_text(simulation.fabric().lookahead()) : "none"}};
+                        {"lookahead", partition.cut_links > 0 ? to_text(simulation.network().lookahead()) : "none"}};
   return manifest;
 }
 
@@ -108,6 +109,7 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
   const ClusterGraph& graph = experiment.topology->graph;
   const double time = std::max(1.0, static_cast<double>(facts.simulated.ps()));
   std::vector<HotLinkLine> lines;
+  if (!simulation.has_fabric()) return lines;  // nothing waits inside the ideal network
   for (const HotLink& hot : simulation.fabric().hot_links(simulation.group(), most)) {
     const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
     const unsigned way = hot.directed_link % 2;
@@ -125,7 +127,9 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   apply_ns3_attributes(experiment, simulation);
   recorder.write_manifest(make_manifest(line, experiment, simulation));
   PcapTaps taps;
-  prepare(group, [&] { taps = add_pcap_taps(experiment, output, simulation.fabric()); });
+  prepare(group, [&] {
+    if (simulation.has_fabric()) taps = add_pcap_taps(experiment, output, simulation.fabric());
+  });
 
   const WorkloadEstimate estimate = experiment.workload->estimate();
   Progress progress(group.rank() == 0 && !line.quiet);
@@ -133,7 +137,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   simulation.set_on_pause([&](Time now) { recording.write_portion(now); });
   const auto look = [&](Time now) {
     if (group.rank() == 0 && !line.quiet) {
-      const double share = static_cast<double>(simulation.fabric().hosts().size()) /
+      const double share = static_cast<double>(simulation.network().hosts().size()) /
                            static_cast<double>(experiment.topology->graph.host_count());
       const double due = std::max(1.0, static_cast<double>(estimate.bytes.count()) * share);
       progress.update(std::min(1.0, static_cast<double>(simulation.runtime().bytes_delivered()) / due),
@@ -167,10 +171,11 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.complete = ended;
   summary.output = output;
   summary.partition = simulation.partition();
-  if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.fabric().lookahead();
-  summary.inner_window = simulation.fabric().inner_window();
+  if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
+  if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
+  summary.fidelity = experiment.network.fidelity;
   summary.hot_links = hot_links(experiment, simulation, facts);
-  summary.memory_bytes = group.sum(simulation.fabric().memory_bytes());
+  summary.memory_bytes = group.sum(simulation.network().memory_bytes());
   return summary;
 }
 
@@ -186,6 +191,11 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
       throw InputError(SourceLine{"weft", 0}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
                                                           "mpirun out or use --engine weft",
                                                           group.size()));
+    if (experiment.network.fidelity == Fidelity::ideal && (line.engine == EngineChoice::ns3_default || line.verify))
+      throw InputError(experiment.network.fidelity_place,
+                       fmt::format("fidelity: ideal has no events of packets for {}; fidelity: packet, or the "
+                                   "experiment without that option, is due here",
+                                   line.verify ? "--verify" : "--engine ns3-default"));
   });
   catch_interrupts();  // before there is a file that would be left behind
   auto summary = simulate(line, group, experiment, output);

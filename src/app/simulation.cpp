@@ -6,6 +6,7 @@
 #include <ns3/simulator.h>
 
 #include "app/prepare.hpp"
+#include "fabric/ideal_network.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -37,14 +38,31 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
     use_parallel_simulator(group_);
   else
     use_default_simulator();
-  fabric_ = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
-                                     *experiment.routing, experiment.seed,
-                                     engine == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events);
-  if (experiment.output.sampling > Time()) fabric_->set_sampling(experiment.output.sampling);
-  runtime_ = std::make_unique<Runtime>(*experiment.workload, experiment.placement, *fabric_, experiment.output.messages,
-                                       experiment.output.operations);
-  fabric_->set_client(runtime_.get());
+  build_network(experiment);
+  runtime_ = std::make_unique<Runtime>(*experiment.workload, experiment.placement, *network_,
+                                       experiment.output.messages, experiment.output.operations);
+  network_->set_client(runtime_.get());
   build_seconds_ = seconds_since(start);
+}
+
+void Simulation::build_network(const Experiment& experiment) {
+  if (experiment.network.fidelity == Fidelity::ideal) {
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in windows only");
+    network_ = std::make_unique<IdealNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network,
+                                              *experiment.routing);
+    return;
+  }
+  const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
+  auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
+                                         *experiment.routing, experiment.seed, drive);
+  if (experiment.output.sampling > Time()) fabric->set_sampling(experiment.output.sampling);
+  fabric_ = fabric.get();
+  network_ = std::move(fabric);
+}
+
+Fabric& Simulation::fabric() {
+  WEFT_EXPECT(fabric_ != nullptr, "the ideal network has no fabric");
+  return *fabric_;
 }
 
 Simulation::~Simulation() { ns3::Simulator::Destroy(); }
@@ -52,8 +70,10 @@ Simulation::~Simulation() { ns3::Simulator::Destroy(); }
 RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;
   facts.build_seconds = build_seconds_;
-  fabric_->settle_links(group_);
-  fabric_->close_links();
+  if (fabric_ != nullptr) {
+    fabric_->settle_links(group_);
+    fabric_->close_links();
+  }
   const auto start = Clock::now();
   // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
   if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
@@ -63,31 +83,31 @@ RunFacts Simulation::run(const Looker& look) {
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
-  const bool idle = group_.sum(fabric_->idle() ? 0 : 1) == 0;
+  const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
   // Of all processes: one that is idle alone may only be waiting for another.
-  if (idle && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0) refuse_deadlock(Time::max());
+  if (idle && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0) refuse_deadlock(Time::max());
   facts.cut_short = !facts.interrupted && !idle;
   WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
-  facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(fabric_->now().ps()));
-  facts.packet_hops = group_.sum(fabric_->packet_hops());
-  facts.events = group_.sum(fabric_->events());
+  facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
+  facts.packet_hops = group_.sum(network_->packet_hops());
+  facts.events = group_.sum(network_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
   facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
   facts.congestion = congestion();
-  if (idle) fabric_->check_conservation(group_);
+  network_->finish(group_, idle);
   return facts;
 }
 
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
-  engine->attach(fabric_.get());
+  engine->attach(network_.get());
   engine->set_between_windows([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    return wish == Look::go_on && fabric_->suspicious() ? Look::pause : wish;
+    return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
   });
   engine->set_on_pause([this](Time now) {
-    if (group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
+    if (fabric_ != nullptr && group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
   });
@@ -123,6 +143,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
 }
 
 CongestionTotals Simulation::congestion() {
+  if (fabric_ == nullptr) return {};
   CongestionTotals totals = fabric_->congestion();
   for (std::uint64_t* count : {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses,
                                &totals.repeated, &totals.timeouts, &totals.cnps, &totals.out_of_order})

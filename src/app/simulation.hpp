@@ -12,6 +12,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 #include "engine/process_group.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/host_network.hpp"
 #include "graph/partition.hpp"
 #include "runtime/runtime.hpp"
 
@@ -51,7 +52,10 @@ class Simulation {
   Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine);
   ~Simulation();
 
-  Fabric& fabric() { return *fabric_; }
+  HostNetwork& network() { return *network_; }
+  /// The network moves packets, and is fabric().
+  bool has_fabric() const { return fabric_ != nullptr; }
+  Fabric& fabric();
   Runtime& runtime() { return *runtime_; }
   const Partition& partition() const { return partition_; }
   ProcessGroup& group() { return group_; }
@@ -67,6 +71,7 @@ class Simulation {
   std::uint64_t unfinished_ranks() const;
 
  private:
+  void build_network(const Experiment& experiment);
   void refuse_deadlock(Time stopped_by);
   CongestionTotals congestion();
   void run_windows(const Looker& look, RunFacts& facts);
@@ -76,7 +81,8 @@ class Simulation {
   EngineChoice engine_;
   Time until_;
   Partition partition_;
-  std::unique_ptr<Fabric> fabric_;
+  std::unique_ptr<HostNetwork> network_;
+  Fabric* fabric_ = nullptr;  // the same if its fidelity is packet
   std::unique_ptr<Runtime> runtime_;
   std::function<void(Time)> on_pause_;
   double build_seconds_ = 0;

@@ -106,6 +106,7 @@ std::string collective_lines(const Summary& summary) {
 std::string summary_json(const Summary& summary) {
   nlohmann::ordered_json json;
   json["experiment"] = summary.experiment;
+  json["fidelity"] = to_text(summary.fidelity);
   json["complete"] = summary.complete;
   json["simulated_time_ps"] = summary.facts.simulated.ps();
   json["wall_seconds"] = summary.facts.wall_seconds;
@@ -164,8 +165,11 @@ std::string summary_table(const Summary& summary) {
   line("simulated time", readable(summary.facts.simulated));
   line("wall time",
        fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
-  line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
-                                  in_unit(hops_per_second(summary), "/s")));
+  const bool packets = summary.fidelity == Fidelity::packet;
+  line("fidelity", packets ? "packet" : "ideal: messages without contention inside the network, no packets");
+  if (packets)
+    line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
+                                    in_unit(hops_per_second(summary), "/s")));
   line("messages", fmt::format("{} ({} delivered, {} packets dropped)", summary.facts.messages,
                                in_unit(static_cast<double>(summary.facts.bytes_delivered), "B"),
                                summary.facts.congestion.dropped + summary.facts.congestion.lost));

@@ -24,6 +24,7 @@ struct HotLinkLine {
 struct Summary {
   std::string experiment;
   std::string engine;
+  Fidelity fidelity = Fidelity::packet;
   std::uint64_t seed = 1;
   int mpi_ranks = 1;
   RunFacts facts;

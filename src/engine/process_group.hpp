@@ -46,7 +46,8 @@ class ProcessGroup {
   void receive_batch(int neighbour, std::vector<std::byte>& batch) const;
   void finish_sends();
 
-  std::uint64_t sum(std::uint64_t value) const;  ///< over all ranks, modulo 2^64
+  std::uint64_t sum(std::uint64_t value) const;        ///< over all ranks, modulo 2^64
+  void add_up(std::span<std::uint64_t> values) const;  ///< each over all ranks, modulo 2^64
   std::int64_t maximum(std::int64_t value) const;
   std::int64_t minimum(std::int64_t value) const;
 

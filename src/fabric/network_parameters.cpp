@@ -94,7 +94,26 @@ void read_congestion_control(const Spec& network, NetworkParameters& result) {
   result.congestion_control = std::move(kind);
 }
 
+// What happens on the ideal network too is the same there. Waiting and what is done about it does not happen; what
+// would change an idle network is refused.
+void read_fidelity(const Spec& network, NetworkParameters& result) {
+  const auto value = network.find("fidelity");
+  if (!value || value->one_of({"packet", "ideal"}) == "packet") return;
+  result.fidelity = Fidelity::ideal;
+  result.fidelity_place = value->where();
+  for (const char* key : {"loss", "failures", "reconvergence"})
+    if (network.has(key))
+      throw network.at(key).error("found with fidelity: ideal, which has no faults; fidelity: packet is due here");
+  for (const char* key :
+       {"window", "queues", "buffer", "flow_control", "pfc", "credit", "ecn", "priorities", "trimming", "recovery",
+        "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet"})
+    if (network.has(key)) result.without_effect.emplace_back(key);
+  if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
+}
+
 }  // namespace
+
+std::string_view to_text(Fidelity fidelity) { return fidelity == Fidelity::packet ? "packet" : "ideal"; }
 
 bool NetworkParameters::buffered() const {
   return fabric.buffered || fabric.flow_control != FlowControl::none || fabric.buffer.size || fabric.buffer.queue ||
@@ -142,6 +161,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
   read_congestion_control(*spec, result);
   if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))
     throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");
+  read_fidelity(*spec, result);
   result.loss = spec->find("loss");
   result.failures = spec->find("failures");
   result.reconvergence = spec->find("reconvergence");

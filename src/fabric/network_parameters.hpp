@@ -2,9 +2,12 @@
 // The `network:` map of an experiment.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "fabric/link_faults.hpp"
 #include "fabric/switch_parameters.hpp"
@@ -15,6 +18,11 @@
 #include "units/time.hpp"
 
 namespace weft {
+
+/// What moves messages: packets, link by link (Fabric), or what is known of a message on an idle network
+/// (IdealNetwork).
+enum class Fidelity : std::uint8_t { packet, ideal };
+std::string_view to_text(Fidelity fidelity);
 
 /// Frame sizes and host limits. Defaults: RoCEv2 over Ethernet with a 4,096-byte path MTU.
 struct NetworkParameters {
@@ -27,6 +35,9 @@ struct NetworkParameters {
   Bytes window{Bytes::kib(256)};  ///< unacknowledged payload bytes per queue pair
   std::string routing;            ///< name of a routing algorithm; empty: the topology's own
   SourceLine routing_place;
+  Fidelity fidelity = Fidelity::packet;
+  SourceLine fidelity_place;
+  std::vector<std::string> without_effect;  ///< keys given that change nothing on the ideal network
 
   SwitchParameters fabric;
   RecoveryRules recovery;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A machine whose ideal network runs by itself: tests post messages at times, as with LeanMachine.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "fabric/ideal_network.hpp"
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft::test {
+
+class IdealMachine final : public HostClient {
+ public:
+  explicit IdealMachine(const std::string& text, const NetworkParameters& given = {})
+      : topology(build_topology(Spec::parse(text, "test.yaml"))), parameters(given) {
+    routing = RoutingRegistry::instance().find(topology.routing)->make();
+    routing->prepare(topology, 1);
+    const Partition partition = make_partition(topology, 1, "auto", parameters.least_wire(), 1);
+    network = std::make_unique<IdealNetwork>(topology, partition, 0, parameters, *routing);
+    network->set_client(this);
+  }
+
+  Topology topology;
+  NetworkParameters parameters;
+  std::unique_ptr<RoutingAlgorithm> routing;
+  std::unique_ptr<IdealNetwork> network;
+
+  std::vector<Posting> postings;
+  std::vector<Notice> messages;
+  std::vector<Message> received;
+  std::vector<Notice> sent;
+  std::vector<Notice> credits;
+  std::function<void(std::uint32_t host, Time now, std::uint64_t token)> on_own_timer;
+  static constexpr std::uint64_t own_timer = LeanMachine::own_timer;
+
+  std::uint32_t open(std::uint32_t host, std::uint32_t destination) {
+    return network->open_queue_pair(host, destination);
+  }
+  void post(const Posting& posting) {
+    network->set_timer(posting.host, posting.at, postings.size());
+    postings.push_back(posting);
+  }
+  /// Everything is delivered.
+  void run() {
+    network->advance(Time::from_s(1'000'000));
+    EXPECT_TRUE(network->idle());
+    EXPECT_EQ(network->next_time(), Time::max());
+    EXPECT_EQ(messages.size(), postings.size());
+    EXPECT_EQ(sent.size(), postings.size());
+  }
+  std::map<std::uint64_t, std::int64_t> ideal_by_id() const {
+    std::map<std::uint64_t, std::int64_t> result;
+    for (const Message& message : received) result[message.id] = message.ideal;
+    return result;
+  }
+
+  void on_timer(std::uint32_t host, Time now, std::uint64_t token) override {
+    if (token >= own_timer) return on_own_timer(host, now, token - own_timer);
+    Message message;
+    message.bytes = postings[token].bytes;
+    message.notify = 1;
+    network->post(host, postings[token].queue_pair, now, message, token);
+  }
+  void on_message(std::uint32_t host, Time now, const Message& message) override {
+    messages.push_back({now, host, message.id});
+    received.push_back(message);
+  }
+  void on_sent(std::uint32_t host, Time now, std::uint64_t token) override { sent.push_back({now, host, token}); }
+  void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) override {
+    credits.push_back({now, host, queue_pair});
+  }
+};
+
+inline std::map<std::uint64_t, std::int64_t> packets_ideal_by_id(const LeanMachine& machine) {
+  std::map<std::uint64_t, std::int64_t> result;
+  for (const Message& message : machine.received) result[message.id] = message.ideal;
+  return result;
+}
+
+}  // namespace weft::test
