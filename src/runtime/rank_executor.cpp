@@ -28,7 +28,8 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
       place_(place),
       program_(std::move(program)),
       network_(network),
-      records_(records) {
+      records_(records),
+      slowed_(program_->compute_slowdown()) {
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
   read_ahead_ = program_->read_ahead();
@@ -106,13 +107,21 @@ void RankExecutor::start_operation(Time now, Live& live) {
   const Operation& operation = live.operation;
   if (operation.kind == Operation::Kind::compute) {
     ++computing_;
-    network_.set_timer(host_, now + operation.duration, with_place(operation.id));
+    const Time duration = program_->compute_time(operation, now);
+    if (slowed_.active()) slowed_.start(now, operation.id, duration);
+    network_.set_timer(host_, now + duration, with_place(operation.id));
     return;
   }
   ++communicating_;
+  if (slows_compute(operation)) slowed_.begin_communication(now);
   if (operation.kind == Operation::Kind::send) return start_send(now, live);
   if (operation.kind == Operation::Kind::recv) return start_recv(now, live);
   start_collective(now, live);
+}
+
+// A recv is not counted: it may be posted long before anybody sends.
+bool RankExecutor::slows_compute(const Operation& operation) const {
+  return slowed_.active() && (operation.kind == Operation::Kind::collective || operation.kind == Operation::Kind::send);
 }
 
 void RankExecutor::start_collective(Time now, Live& live) {
@@ -184,6 +193,7 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     --computing_;
   else
     --communicating_;
+  if (slows_compute(operation)) slowed_.end_communication(now);
   ++operations_done_;
   record_.finished = now.ps();
   if (operation.kind == Operation::Kind::collective) {
@@ -213,6 +223,9 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
 
 void RankExecutor::on_timer(Time now, std::uint64_t token) {
   if (token < lane_tokens) {
+    // A timer is never later than the operation's end: if that has moved, it is waited for again.
+    const Time left = slowed_.active() ? slowed_.left(now, token) : Time();
+    if (left > Time()) return network_.set_timer(host_, now + left, with_place(token));
     complete(now, token);
   } else if (token < resume_token) {
     const auto slot = static_cast<std::uint32_t>(token - lane_tokens);

@@ -15,6 +15,7 @@
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
 #include "runtime/message_log.hpp"
+#include "runtime/slowed_compute.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
 
@@ -109,6 +110,7 @@ class RankExecutor {
   void make_progress(Time now);
   bool may_start(const Live& live, Time now) const;
   void start_operation(Time now, Live& live);
+  bool slows_compute(const Operation& operation) const;
   void start_send(Time now, Live& live);
   void start_recv(Time now, Live& live);
   void complete(Time now, std::uint64_t id);
@@ -149,6 +151,8 @@ class RankExecutor {
   };
   std::vector<LaneTimer> lane_timers_;  // by token
   std::vector<std::uint32_t> free_lane_timers_;
+
+  SlowedCompute slowed_;
 
   // Books
   Time last_change_;

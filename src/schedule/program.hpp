@@ -69,6 +69,14 @@ class RankProgram {
   /// until one completes: a long program needs memory for so many only. The program must make progress however small
   /// the limit is, that is, also if its operations were executed one after another.
   virtual std::size_t read_ahead() const { return 0; }
+  /// How long a compute operation takes that starts now; asked once. A function of its arguments: noise that varies
+  /// over time, for instance.
+  virtual Time compute_time(const Operation& operation, Time now) const {
+    static_cast<void>(now);
+    return operation.duration;
+  }
+  /// By which factor, at least 1, compute operations are slower while collectives or sends of the rank are under way.
+  virtual double compute_slowdown() const { return 1; }
 };
 
 }  // namespace weft
