@@ -94,8 +94,12 @@ void print_volume(const Experiment& experiment) {
     line("on the wire, " + topology.link_classes[c], binary(static_cast<double>(volume.wire_by_class[c].count())));
   line("data packets", counted(volume.data_packets));
   line("ACKs and credits", counted(volume.control_packets));
-  line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops),
-                                  static_cast<double>(volume.packet_hops) / 1e7));
+  if (experiment.network.fidelity == Fidelity::packet)
+    line("packet-hops", fmt::format("{} (about {:.0f} s at 10 M/s)", counted(volume.packet_hops),
+                                    static_cast<double>(volume.packet_hops) / 1e7));
+  else
+    line("time to simulate",
+         fmt::format("about {:.0f} s at 2 M messages/s", static_cast<double>(volume.messages) / 2e6));
   line("compute of the busiest", fmt::format("{:.3f} ms", volume.busiest_compute.seconds() * 1e3));
   print_memory(experiment, volume);
   line("results", experiment.output.file);

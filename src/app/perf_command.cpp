@@ -76,9 +76,10 @@ Row measure(const PerfOptions& options, const Spec& original, Bytes size, Proces
 }
 
 // Columns and widths of nccl-tests' src/common.cu.
-void print_head(const PerfOptions& options, const std::string& algorithm) {
-  std::cout << fmt::format("# weft perf {} on {}, algorithm {}, {} call{} per size, simulated\n", to_text(options.kind),
-                           options.experiment, algorithm, options.iterations, options.iterations == 1 ? "" : "s")
+void print_head(const PerfOptions& options, const std::string& algorithm, const std::string& fidelity) {
+  std::cout << fmt::format("# weft perf {} on {}, algorithm {}, {} call{} per size, simulated, fidelity {}\n",
+                           to_text(options.kind), options.experiment, algorithm, options.iterations,
+                           options.iterations == 1 ? "" : "s", fidelity)
             << fmt::format("#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "size", "count", "type",
                            "redop", "root", "time", "algbw", "busbw")
             << fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "(B)", "(elements)", "", "",
@@ -128,13 +129,16 @@ int perf_command(const CommandLine& line, ProcessGroup& group) {
   PerfOptions options;
   std::optional<Spec> spec;
   std::string algorithm = "ring";
+  std::string fidelity = "packet";
   prepare(group, [&] {
     options = parse_perf_options(line.words);
     spec = read_spec(options);
     if (const auto name = spec->at("workload").find("algorithm")) algorithm = name->text();
+    if (const auto network = spec->find("network"))
+      if (const auto value = network->find("fidelity")) fidelity = value->text();
   });
   std::vector<Row> rows;
-  if (group.rank() == 0) print_head(options, algorithm);
+  if (group.rank() == 0) print_head(options, algorithm, fidelity);
   for (Bytes size = options.begin; size <= options.end;) {
     rows.push_back(measure(options, *spec, size, group));
     if (group.rank() == 0) print(options, rows.back());
