@@ -55,6 +55,9 @@ struct ParallelPlan {
   std::int64_t shard_group = 0;       ///< data-parallel ranks that share one copy (HSDP, ZeRO++); 0: all
   bool reshard_after_forward = true;  ///< stage 3: parameters are gathered again for the backward pass
   std::int64_t prefetch = 1;          ///< stage 3: blocks whose parameters are gathered ahead
+  std::int64_t shard_copies = 0;      ///< the same as shard_group by the number of copies; 0: not said
+  /// Blocks of each pipeline stage in the order of the model; empty: as many on each. Never empty once settled.
+  std::vector<std::int64_t> stage_layers;
 };
 
 struct TrainingDescription {
@@ -70,8 +73,12 @@ struct TrainingDescription {
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
   std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as `precision`
   Recompute recompute = Recompute::none;
-  std::int64_t recompute_layers = 0;      ///< full: so many blocks of each stage; 0: all
-  BucketLimits buckets;                   ///< of gradients that are reduced together
+  std::int64_t recompute_layers = 0;  ///< full: so many blocks of each stage; 0: all
+  BucketLimits buckets;               ///< of gradients that are reduced together
+  /// Elements of a bucket, which replace `buckets` when settled, and the least of them for each data-parallel rank
+  /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
+  std::int64_t bucket_elements = 0;
+  std::int64_t bucket_elements_per_rank = 0;
   bool overlap_gradients = true;          ///< reductions run beside the backward pass
   bool overlap_parameters = false;        ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
@@ -90,8 +97,8 @@ struct TrainingDescription {
 /// Fills in what follows from the rest (data from world, micro_batches from global_batch, expert_tensor, precisions),
 /// and throws InputError for contradictions, at the line of one of the fields: products that are not the world, batches
 /// that do not divide, heads by tensor ranks, layers by stages, experts by expert ranks, sequences by context ranks,
-/// recompute without blocks. `hosts`: accelerators of the machine, or 0 if there is none; the world defaults to it.
-/// `otherwise`: place of complaints about fields that were not said.
+/// stages that have not all blocks, recompute without blocks. `hosts`: accelerators of the machine, or 0 if there is
+/// none; the world defaults to it. `otherwise`: place of complaints about fields that were not said.
 void settle_description(TrainingDescription& description, std::int64_t hosts, const SourceLine& otherwise);
 
 }  // namespace weft

@@ -52,9 +52,10 @@ class Settling {
     settle_batches();
     check_sequence();
     check_model_against_tensor();
-    check_pipeline();
+    settle_pipeline();
     check_recompute();
-    check_sharding();
+    settle_sharding();
+    settle_buckets();
   }
 
  private:
@@ -80,6 +81,9 @@ class Settling {
     require("virtual_stages", p_.virtual_stages, 1);
     require("shard_group", p_.shard_group, 0);
     require("prefetch", p_.prefetch, 0);
+    require("shard_copies", p_.shard_copies, 0);
+    require("bucket_elements", d_.bucket_elements, 0, std::int64_t{1} << 48);
+    require("bucket_elements_per_rank", d_.bucket_elements_per_rank, 0);
     require("world", d_.world, 0);
     require("micro_batch", d_.micro_batch, 1, 65536);
     require("global_batch", d_.global_batch, 0);
@@ -270,30 +274,50 @@ class Settling {
                                     near_divisors(amount, ranks)));
   }
 
-  void check_pipeline() const {
+  void settle_pipeline() {
     if (p_.pipeline == 1) {
       if (p_.virtual_stages > 1)
         complain({"virtual_stages"},
                  fmt::format("virtual_stages {}, but pipeline is 1; 1 would be right", p_.virtual_stages));
+      settle_stages(1);
       return;
     }
-    const std::int64_t stages = pipeline_stages();
+    settle_stages(pipeline_stages());
+  }
+  void settle_stages(std::int64_t stages) {
     const std::int64_t layers = d_.model.layers();
-    if (layers % stages != 0)
-      complain({"pipeline", "virtual_stages"},
-               fmt::format("{} layers cannot be shared out over the {} stages of pipeline {} x virtual_stages {}; {} "
-                           "layers would do, or {} stages",
-                           layers, stages, p_.pipeline, p_.virtual_stages, near_multiples(stages, layers),
-                           near_divisors(layers, stages)));
+    if (p_.stage_layers.empty()) {
+      if (layers % stages != 0)
+        complain({"pipeline", "virtual_stages"},
+                 fmt::format("{} layers cannot be shared out over the {} stages of pipeline {} x virtual_stages {}; {} "
+                             "layers would do, or {} stages",
+                             layers, stages, p_.pipeline, p_.virtual_stages, near_multiples(stages, layers),
+                             near_divisors(layers, stages)));
+      p_.stage_layers.assign(static_cast<std::size_t>(stages), layers / stages);
+      return;
+    }
+    std::int64_t sum = 0;
+    for (const std::int64_t own : p_.stage_layers) {
+      require("stage_layers", own, 0);
+      sum += own;
+    }
+    if (static_cast<std::int64_t>(p_.stage_layers.size()) != stages)
+      complain({"stage_layers", "pipeline"},
+               fmt::format("stage_layers has {} stages, but pipeline {} x virtual_stages {} is {}; {} numbers would be "
+                           "right",
+                           p_.stage_layers.size(), p_.pipeline, p_.virtual_stages, stages, stages));
+    if (sum != layers)
+      complain({"stage_layers", "pipeline"},
+               fmt::format("stage_layers has {} blocks in all, but the model has {}; a sum "
+                           "of {} would be right",
+                           sum, layers, layers));
   }
   std::int64_t pipeline_stages() const {
-    const auto known = PipelineScheduleRegistry::instance().names();
     const auto* entry = PipelineScheduleRegistry::instance().find(p_.schedule);
     if (entry == nullptr) {
-      if (!known.empty())
-        complain({"schedule"}, fmt::format("unknown schedule '{}'{}; known here: {}", p_.schedule,
-                                           did_you_mean(p_.schedule, known), listed(known)));
-      return ranks_of({p_.pipeline, p_.virtual_stages});
+      const auto known = PipelineScheduleRegistry::instance().names();
+      complain({"schedule"}, fmt::format("unknown schedule '{}'{}; known here: {}", p_.schedule,
+                                         did_you_mean(p_.schedule, known), listed(known)));
     }
     ranks_of({p_.pipeline, p_.virtual_stages});
     const auto schedule = entry->make();
@@ -327,13 +351,23 @@ class Settling {
                            d_.recompute_layers, own, own));
   }
 
-  void check_sharding() const {
-    if (p_.shard_group == 0) return;
+  void settle_sharding() {
     const std::int64_t replicas = p_.data * p_.context;
+    if (p_.shard_copies > 0 && p_.shard_group == 0) {
+      check_shares("shard_copies", p_.shard_copies, replicas, "data-parallel ranks (data x context)");
+      p_.shard_group = p_.shard_copies == 1 ? 0 : replicas / p_.shard_copies;
+    }
+    if (p_.shard_group == 0) return;
     if (p_.sharding == Sharding::none)
-      complain({"shard_group"},
+      complain({"shard_group", "shard_copies"},
                fmt::format("shard_group {}, but nothing is sharded; 0 would be right", p_.shard_group));
     check_shares("shard_group", p_.shard_group, replicas, "data-parallel ranks (data x context)");
+  }
+
+  void settle_buckets() {
+    if (d_.bucket_elements == 0) return;
+    const std::int64_t elements = std::max(d_.bucket_elements, d_.bucket_elements_per_rank * p_.data * p_.context);
+    d_.buckets.first = d_.buckets.further = Bytes(elements * element_bytes(d_.gradient_precision));
   }
 
   TrainingDescription& d_;

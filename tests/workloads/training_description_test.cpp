@@ -211,6 +211,42 @@ TEST(TrainingDescription, LayersByStages) {
   expect_contradiction(small_job(), virtual_alone, {"virtual_stages"}, {"virtual_stages 2", "pipeline is 1"});
 }
 
+TEST(TrainingDescription, StagesMayHaveDifferentNumbersOfBlocks) {
+  const auto even = settled(small_job(), [](auto& d) { d.parallel.pipeline = 3; });
+  EXPECT_EQ(even.parallel.stage_layers, (std::vector<std::int64_t>{8, 8, 8}));
+  EXPECT_EQ(settled(small_job(), [](auto&) {}).parallel.stage_layers, std::vector<std::int64_t>{24});
+  const auto stages = [](std::vector<std::int64_t> layers) {
+    return [layers](auto& d) {
+      d.parallel.pipeline = 3;
+      d.parallel.stage_layers = layers;
+    };
+  };
+  EXPECT_EQ(settled(small_job(), stages({7, 10, 7})).parallel.stage_layers[1], 10);
+  expect_contradiction(small_job(), stages({12, 12}), {"stage_layers"}, {"2 stages", "is 3", "3 numbers"});
+  expect_contradiction(small_job(), stages({8, 8, 9}), {"stage_layers"}, {"25 blocks", "has 24", "sum of 24"});
+  const Change unknown = [](auto& d) {
+    d.parallel.pipeline = 2;
+    d.parallel.schedule = "1f2b";
+  };
+  expect_contradiction(small_job(), unknown, {"schedule"}, {"'1f2b'", "mean '1f1b'"});
+}
+
+TEST(TrainingDescription, BucketsByElements) {
+  // Megatron-LM: max(40,000,000, 1,000,000 * data-parallel ranks) elements; fp32 gradients have 4 bytes.
+  const auto buckets = [](std::int64_t data) {
+    return settled(small_job(),
+                   [data](auto& d) {
+                     d.parallel.data = data;
+                     d.gradient_precision = "fp32";
+                     d.bucket_elements = 40'000'000;
+                     d.bucket_elements_per_rank = 1'000'000;
+                   })
+        .buckets.further.count();
+  };
+  EXPECT_EQ(buckets(8), 4 * 40'000'000);
+  EXPECT_EQ(buckets(64), 4 * 64'000'000);
+}
+
 TEST(TrainingDescription, ExpertsByExpertRanks) {
   const Change change = [](auto& d) {
     d.parallel.data = 6;
@@ -286,6 +322,12 @@ TEST(TrainingDescription, ShardGroups) {
     d.parallel.shard_group = 4;
   };
   expect_contradiction(small_job(), uneven, {"shard_group"}, {"shard_group 4", "6 data-parallel", "3 or 6 would do"});
+  const auto copies = settled(small_job(), [](auto& d) {
+    d.parallel.data = 8;
+    d.parallel.sharding = Sharding::optimizer;
+    d.parallel.shard_copies = 2;
+  });
+  EXPECT_EQ(copies.parallel.shard_group, 8 / 2);
   const Change nothing = [](auto& d) {
     d.parallel.data = 4;
     d.parallel.shard_group = 2;
