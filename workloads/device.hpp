@@ -36,11 +36,17 @@ struct Device {
     std::int64_t n = 1;
   };
   std::optional<Tiles> tiles;
+
+  /// By which factor, at least 1, kernels are slower while collectives or sends of the device are under way.
+  double slowdown_while_communicating = 1;
 };
 
 /// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8 1.
 std::int64_t element_bytes(const std::string& precision);
 std::vector<std::string> precision_names();
+
+/// Limits of a factor by which compute is slower beside communication.
+constexpr double most_slowdown = 100;
 
 /// Reads a whole device file. Throws InputError.
 Device read_device(const Spec& spec);

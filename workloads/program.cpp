@@ -34,6 +34,7 @@ class TraceProgram : public RankProgram {
     }
     return true;
   }
+  double compute_slowdown() const override { return trace_.slowdown; }
 
  private:
   const Trace& trace_;
@@ -54,7 +55,7 @@ class TraceWorkload : public Workload {
 
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < trace_.ranks, "rank {} of {}", rank.value(), trace_.ranks);
-    return std::make_unique<TraceProgram>(trace_, rank.value());
+    return with_noise(std::make_unique<TraceProgram>(trace_, rank.value()), rank, trace_.noise);
   }
 
   WorkloadEstimate estimate() const override {
@@ -82,9 +83,12 @@ class TraceWorkload : public Workload {
   }
 
   std::vector<std::pair<std::string, std::string>> description() const override {
-    return {{"ranks", std::to_string(trace_.ranks)},
-            {"operations in the file", grouped(static_cast<std::int64_t>(trace_.operations.size()))},
-            {"collective calls", grouped(static_cast<std::int64_t>(trace_.calls.size()))}};
+    std::vector<std::pair<std::string, std::string>> lines{
+        {"ranks", std::to_string(trace_.ranks)},
+        {"operations in the file", grouped(static_cast<std::int64_t>(trace_.operations.size()))},
+        {"collective calls", grouped(static_cast<std::int64_t>(trace_.calls.size()))}};
+    lines.insert(lines.end(), trace_.remarks.begin(), trace_.remarks.end());
+    return lines;
   }
 
  private:

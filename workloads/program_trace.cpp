@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "workloads/operator_times.hpp"
 #include "workloads/reading.hpp"
 
 namespace weft {
@@ -29,6 +30,7 @@ class TraceReader {
     trace_.ranks = require_ranks(ranks, ranks.integer(), context_);
     trace_.items_of_ranks.resize(trace_.ranks);
     options_ = read_collective_options(spec_, context_);
+    read_compute_times();
     read_communicators();
     const std::vector<Spec> items = spec_.at("operations").items();
     if (items.size() > most_of_32_bits) throw spec_.at("operations").error("more than 2^32 - 1 operations");
@@ -37,11 +39,31 @@ class TraceReader {
         if (const auto id = items[i].find("id")) lines_.try_emplace(id->text(), id->where().line);
     for (const Spec& item : items) read_operation(item);
     spec_.finish();
+    if (times_)
+      for (const std::string& kernel : times_->missing()) trace_.remarks.emplace_back("not measured", kernel);
     require_matching(trace_, items);
     return std::move(trace_);
   }
 
  private:
+  void read_compute_times() {
+    if (spec_.has("device")) {
+      times_ = read_operator_times(spec_, context_.directory);
+      trace_.slowdown = times_->device().slowdown_while_communicating;
+      trace_.remarks.emplace_back("device", times_->device().name);
+    }
+    if (const auto noise = spec_.find("compute_noise")) trace_.noise = {*noise, trace_.ranks, context_.seed};
+    if (const auto slowdown = spec_.find("compute_slowdown_while_communicating"))
+      trace_.slowdown = slowdown->number(1, most_slowdown);
+  }
+
+  /// A time, or a kernel of the program's device.
+  Time read_compute(const Spec& value) const {
+    if (!value.is_map()) return value.time();
+    if (!times_) throw value.error("a kernel needs to know its 'device', which the program does not say");
+    return times_->of(read_kernel(value, times_->device()));
+  }
+
   void read_communicators() {
     trace_.communicators.emplace_back(0, trace_.ranks);
     communicators_.emplace("all", 0);
@@ -123,7 +145,7 @@ class TraceReader {
     if (found[0] != "compute") return read_transfer(item, found[0] == "send", entry);
     entry.operation.kind = Operation::Kind::compute;
     entry.operation.stream = Stream::compute;
-    entry.operation.duration = item.at("compute").time();
+    entry.operation.duration = read_compute(item.at("compute"));
   }
 
   /// " (did you mean ...?)" for a key of the operation that is nearly one of those.
@@ -267,6 +289,7 @@ class TraceReader {
   const WorkloadContext& context_;
   Trace trace_;
   CollectiveOptions options_;
+  std::optional<OperatorTimes> times_;
   std::map<std::string, std::uint32_t> communicators_;  ///< name -> id
   std::map<std::string, std::uint32_t> name_index_;     ///< id of an operation that has been read -> Trace::names
   std::map<std::string, int> lines_;                    ///< every id of the file -> its first line

@@ -6,10 +6,12 @@
 #include <deque>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "schedule/workload.hpp"
 #include "support/spec.hpp"
+#include "workloads/compute_noise.hpp"
 
 namespace weft {
 
@@ -49,9 +51,13 @@ struct Trace {
   std::vector<TraceName> names;
   std::vector<std::uint32_t> items_of_all;                 ///< items for all ranks, ascending
   std::vector<std::vector<std::uint32_t>> items_of_ranks;  ///< per rank: items that list it, ascending
+  ComputeNoise noise;
+  double slowdown = 1;                                       ///< of compute while the rank communicates
+  std::vector<std::pair<std::string, std::string>> remarks;  ///< on devices and kernels, for `weft describe`
 };
 
-/// Reads `ranks`, `communicators`, `operations` and the options of collectives from a map, and finishes it. Throws
+/// Reads `ranks`, `communicators`, `operations`, the options of collectives, and those of compute times (`device`,
+/// `operators`, `compute_noise`, `compute_slowdown_while_communicating`) from a map, and finishes it. Throws
 /// InputError for whatever is wrong, also for a send without its recv.
 Trace read_trace(const Spec& spec, const WorkloadContext& context);
 

@@ -161,6 +161,23 @@ class Experiments(IdentityTest):
         experiment["workload"] = PROGRAM
         self.check(self.write(experiment), [], self.some(2))
 
+    def test_program_with_noise(self):
+        """Jitter, a slow rank, stragglers by time, and compute that is slower beside collectives."""
+        experiment = traffic()
+        noise = {
+            "jitter": "10 %",
+            "slow_ranks": [{"ranks": [4], "factor": 1.5}],
+            "stragglers": {"probability": 0.5, "factor": 3, "interval": "7 us"},
+        }
+        operations = [{"rank": "all", "id": f"beside {i}", "compute": f"{5 + i} us"} for i in range(8)]
+        experiment["workload"] = {
+            **PROGRAM,
+            "compute_noise": noise,
+            "compute_slowdown_while_communicating": 1.3,
+            "operations": PROGRAM["operations"] + operations,
+        }
+        self.check(self.write(experiment), [], self.some(0, MANY))
+
     def test_trace_file(self):
         self.check(WORKLOADS / "ddp_step.yaml", settings(), self.some(0)[:2])
 

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Noise of compute times: moments of the distributions, slow ranks, stragglers, and that nothing depends on order.
+#include "workloads/compute_noise.hpp"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+
+namespace weft::test {
+namespace {
+
+ComputeNoise noise(const std::string& text, std::uint64_t seed = 1) { return {Spec::parse(text, "x.yaml"), 8, seed}; }
+Time stretched(const ComputeNoise& what, std::uint32_t rank, std::uint64_t operation, Time now = {}) {
+  return what.stretched(Rank(rank), operation, Time::from_us(1000), now);
+}
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+  double least = 1e300;
+  double most = 0;
+};
+Moments moments(const ComputeNoise& what, int draws) {
+  Moments result;
+  double squares = 0;
+  for (int i = 0; i < draws; ++i) {
+    const double x = static_cast<double>(
+                         stretched(what, static_cast<std::uint32_t>(i % 8), static_cast<std::uint64_t>(i / 8)).ps()) /
+                     1e9;
+    result.mean += x / draws;
+    squares += x * x / draws;
+    result.least = std::min(result.least, x);
+    result.most = std::max(result.most, x);
+  }
+  result.deviation = std::sqrt(squares - result.mean * result.mean);
+  return result;
+}
+
+// Means of n draws lie within 5 standard errors s / sqrt(n); the standard deviation's own is about s / sqrt(2 n) for
+// nearly normal draws (for the lognormal with s = 0.2 its kurtosis of 3.68 makes that 1.16 times as much).
+TEST(ComputeNoise, JitterHasMeanOneAndTheDeviationThatIsAskedFor) {
+  constexpr int draws = 80'000;
+  for (const std::string distribution : {"lognormal", "normal"})
+    for (const double jitter : {0.02, 0.2}) {
+      const Moments found =
+          moments(noise("{jitter: " + std::to_string(jitter) + ", distribution: " + distribution + "}"), draws);
+      EXPECT_NEAR(found.mean, 1, 5 * jitter / std::sqrt(draws)) << distribution;
+      // A normal cut to +-3 keeps (2 Phi(3) - 1) - 6 phi(3) + 18 (1 - Phi(3)) = 0.9950 of its variance.
+      const double wanted = distribution == "normal" ? jitter * std::sqrt(0.9950) : jitter;
+      EXPECT_NEAR(found.deviation, wanted, 6 * jitter / std::sqrt(2.0 * draws)) << distribution;
+      if (distribution == "normal") {
+        EXPECT_GE(found.least, 1 - 3 * jitter - 1e-9);
+        EXPECT_LE(found.most, 1 + 3 * jitter + 1e-9);
+      }
+    }
+}
+
+TEST(ComputeNoise, IsAFunctionOfSeedRankAndOperation) {
+  const ComputeNoise one = noise("{jitter: 5 %}", 1);
+  const ComputeNoise same = noise("{jitter: 0.05}", 1);
+  const ComputeNoise other = noise("{jitter: 5 %}", 2);
+  int equal = 0;
+  for (std::uint32_t rank = 8; rank-- > 0;)
+    for (std::uint64_t operation = 100; operation-- > 0;) {
+      EXPECT_EQ(stretched(one, rank, operation), stretched(same, rank, operation));
+      if (stretched(one, rank, operation) == stretched(other, rank, operation)) ++equal;
+    }
+  EXPECT_EQ(equal, 0);
+  EXPECT_NE(stretched(one, 0, 1), stretched(one, 1, 0));
+}
+
+TEST(ComputeNoise, SlowRanksAreSlowerByTheirFactor) {
+  const ComputeNoise what = noise("{slow_ranks: [{ranks: [3, 5], factor: 1.2}, {ranks: [0], factor: 0.5}]}");
+  EXPECT_EQ(stretched(what, 3, 7), Time::from_us(1200));
+  EXPECT_EQ(stretched(what, 5, 8), Time::from_us(1200));
+  EXPECT_EQ(stretched(what, 0, 8), Time::from_us(500));
+  EXPECT_EQ(stretched(what, 4, 8), Time::from_us(1000));
+}
+
+TEST(ComputeNoise, StragglersComeAndGoByInterval) {
+  const ComputeNoise what = noise("{stragglers: {probability: 0.25, factor: 3, interval: 10 ms}}");
+  constexpr int intervals = 10'000;
+  int slow = 0;
+  for (std::uint32_t rank = 0; rank < 8; ++rank)
+    for (int i = 0; i < intervals; ++i) {
+      const Time begin = Time::from_us(10'000) * i;
+      const Time first = stretched(what, rank, 1, begin);
+      EXPECT_EQ(stretched(what, rank, 2, begin + Time::from_us(9'999)), first);  // the whole interval is
+      EXPECT_TRUE(first == Time::from_us(1000) || first == Time::from_us(3000));
+      if (first == Time::from_us(3000)) ++slow;
+    }
+  // Binomial: n p = 20,000 with a standard deviation of sqrt(n p (1 - p)) = 122; five of them.
+  EXPECT_NEAR(slow, 20'000, 5 * 122.5);
+}
+
+TEST(ComputeNoise, NothingIsNone) {
+  EXPECT_TRUE(ComputeNoise().none());
+  EXPECT_TRUE(noise("{jitter: 0}").none());
+  EXPECT_FALSE(noise("{jitter: 1 %}").none());
+  EXPECT_EQ(ComputeNoise().stretched(Rank(1), 2, Time::from_ps(12345), Time()), Time::from_ps(12345));
+}
+
+TEST(ComputeNoise, Complaints) {
+  const auto about = [](const std::string& text) { return complaint([&] { noise(text); }); };
+  EXPECT_NE(about("{jitter: 2 percent}").find("no share"), std::string::npos);
+  EXPECT_NE(about("{jitter: 200 %}").find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(about("{jiter: 2 %}").find("did you mean 'jitter'"), std::string::npos);
+  EXPECT_NE(about("{slow_ranks: [{ranks: [8], factor: 2}]}").find("ranks 0 to 7"), std::string::npos);
+  EXPECT_NE(about("{slow_ranks: [{ranks: [1, 1], factor: 2}]}").find("already"), std::string::npos);
+  EXPECT_NE(about("{slow_ranks: [{ranks: [1], factor: 0}]}").find("factor"), std::string::npos);
+  EXPECT_NE(about("{stragglers: {probability: 1 %, factor: 2, interval: 0 ms}}").find("longer than 0"),
+            std::string::npos);
+  EXPECT_NE(about("{stragglers: {probability: 1 %, factor: 2}}").find("interval"), std::string::npos);
+  EXPECT_TRUE(about("jitter: 1 %\ndistribution: uniform\n").starts_with("x.yaml:2:"));
+}
+
+}  // namespace
+}  // namespace weft::test

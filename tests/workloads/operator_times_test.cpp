@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Measured operators: what a file may say, what is found in it, what happens to the rest; kernels in programs.
+#include "workloads/operator_times.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+
+namespace weft::test {
+namespace {
+
+// 50 TFLOP/s in products, 1 TB/s.
+const std::string toy =
+    "name: toy\npeak: {bf16: 100 TFLOP/s}\nefficiency: 0.5\nmemory_bandwidth: 1 TB/s\nmemory: 1 GB\n";
+const std::string file =
+    "# measured on a Tuesday\n"
+    "kernel, m, n, k, count, bytes, precision, time\n"
+    "\n"
+    "matmul, 64, 128, 256, , , bf16, 190 us\n"
+    "matmul, 64, 128, 256, 3, , , 0.5 ms\n"
+    "memory, , , , , 4096, , 2 us\r\n";
+
+Device device() { return read_device(Spec::parse(toy, "toy.yaml")); }
+Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+  return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
+}
+Kernel pass(std::int64_t bytes) { return {Kernel::Kind::memory, 0, 0, 0, 1, bytes, 0, "bf16"}; }
+
+TEST(OperatorTimes, AreThoseOfTheFileOrOfTheDevice) {
+  const OperatorTimes times(device(), MeasuredOperators::parse(file, "ops.csv"));
+  EXPECT_EQ(times.of(product(64, 128, 256)), Time::from_us(190));
+  EXPECT_EQ(times.of(product(64, 128, 256, 3)), Time::from_us(500));  // of any precision
+  EXPECT_EQ(times.of(pass(4096)), Time::from_us(2));
+  EXPECT_TRUE(times.missing().empty());
+  EXPECT_EQ(times.of(product(128, 64, 256)), kernel_time(device(), product(128, 64, 256)));
+  EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
+  EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
+  EXPECT_EQ(times.missing(), (std::vector<std::string>{"matmul 128 x 64 x 256, bf16", "memory 4097 B, bf16"}));
+}
+
+TEST(OperatorTimes, WithoutAFileNothingIsMissing) {
+  const OperatorTimes times(device());
+  EXPECT_EQ(times.of(pass(4096)), kernel_time(device(), pass(4096)));
+  EXPECT_TRUE(times.missing().empty());
+}
+
+TEST(OperatorTimes, Complaints) {
+  const auto about = [](const std::string& text) {
+    return complaint([&] { MeasuredOperators::parse(text, "ops.csv"); });
+  };
+  const auto expect = [&](const std::string& text, const std::string& place, const std::string& part) {
+    EXPECT_TRUE(about(text).starts_with(place)) << about(text);
+    EXPECT_NE(about(text).find(part), std::string::npos) << about(text);
+  };
+  const std::string header = "kernel, m, n, k, bytes, time\n";
+  expect("", "ops.csv:", "no measured operators");
+  expect("kernel, m, tim\n", "ops.csv:1:", "did you mean 'time'");
+  expect("kernel, m, m, time\n", "ops.csv:1:", "two columns are called 'm'");
+  expect("m, n, k, time\n", "ops.csv:1:", "lacks the column 'kernel'");
+  expect(header + "matmul, 1, 2, 3, 1 us\n", "ops.csv:2:", "5 cells, but the header has 6 columns");
+  expect(header + "# x\nconv, 1, 2, 3, , 1 us\n", "ops.csv:3:", "neither 'matmul' nor 'memory'");
+  expect(header + "matmul, 1, 2, , , 1 us\n", "ops.csv:2:", "`k`: '' is no whole number");
+  expect(header + "matmul, 1, -2, 3, , 1 us\n", "ops.csv:2:", "`n`: '-2'");
+  expect(header + "memory, , , , 64, 5\n", "ops.csv:2:", "`time`: '5' is no time");
+  expect(header + "memory, , , , 64, 0 us\n", "ops.csv:2:", "positive");
+  expect(header + "memory, , , , 64, 5 us\nmemory, , , , 64, 6 us\n", "ops.csv:3:", "the kernel of line 2 again");
+  expect("kernel, bytes, precision, time\nmemory, 64, bf61, 5 us\n", "ops.csv:2:", "did you mean 'bf16'");
+  expect(header, "ops.csv:", "no measured operators");
+}
+
+TEST(OperatorTimes, KernelsOfPrograms) {
+  // The A100's peak in tf32 is half of that in bf16 (its first); 108 tiles of 128 x 128 are one wave.
+  const auto workload = read_workload(
+      "kind: program\nranks: 2\ndevice: a100-sxm\noperations:\n"
+      "  - {rank: 0, compute: {m: 1536, n: 1152, k: 8192}}\n"
+      "  - {rank: 0, compute: {m: 1536, n: 1152, k: 8192, precision: tf32}}\n"
+      "  - {rank: all, compute: {bytes: 1 GB}}\n"
+      "  - {rank: 1, compute: 7 us}\n",
+      context_of(2));
+  const auto operations = operations_of(*workload, 0);
+  ASSERT_EQ(operations.size(), 3U);
+  // 2 * 1536 * 1152 * 8192 FLOP at 312 TFLOP/s * 0.925: 100.456 us.
+  EXPECT_NEAR(operations[0].duration.seconds(), 2.0 * 1536 * 1152 * 8192 / (312e12 * 0.925), 1e-12);
+  EXPECT_NEAR(operations[1].duration.seconds(), 2 * operations[0].duration.seconds(), 2e-12);
+  EXPECT_NEAR(operations[2].duration.seconds(), 1e9 / (2039e9 * 0.66), 1e-12);
+  EXPECT_EQ(operations_of(*workload, 1)[1].duration, Time::from_us(7));
+}
+
+TEST(OperatorTimes, ComplaintsAboutKernelsOfPrograms) {
+  const auto with = [](const std::string& device, const std::string& compute) {
+    return "kind: program\nranks: 1\n" + device + "operations:\n  - {rank: 0, compute: " + compute + "}\n";
+  };
+  const WorkloadContext context = context_of(1);
+  expect_complaint(with("", "{m: 1, n: 1, k: 1}"), context, "x.yaml:4", {"device"});
+  expect_complaint(with("device: a100-sxm\n", "{m: 1, n: 1}"), context, "x.yaml:5", {"k"});
+  expect_complaint(with("device: a100-sxm\n", "{bytes: 1 kB, flop: 3}"), context, "x.yaml:5", {"did you mean 'flops'"});
+  expect_complaint(with("device: a100-sxm\n", "{bytes: 1 kB, precision: fp8}"), context, "x.yaml:5", {"fp8", "bf16"});
+  expect_complaint(with("device: a100\n", "1 us"), context, "x.yaml:3", {"a100-sxm"});
+  expect_complaint(with("compute_slowdown_while_communicating: 0.5\n", "1 us"), context, "x.yaml:3", {"0.5"});
+}
+
+}  // namespace
+}  // namespace weft::test

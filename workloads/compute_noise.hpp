@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Compute times that are not all the same: jitter, slow ranks, and stragglers that come and go.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "schedule/program.hpp"
+#include "support/spec.hpp"
+#include "units/id.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// The map `compute_noise` of a workload. No state: a stretched time is a function of the seed and the arguments, so it
+/// is the same on any number of MPI processes and in any order of asking.
+class ComputeNoise {
+ public:
+  enum class Shape : std::uint8_t {
+    lognormal,  ///< exp(s z - s^2/2) with s^2 = ln(1 + jitter^2): mean 1, standard deviation `jitter`
+    normal,     ///< 1 + jitter z, z cut to +-3, at least 0
+  };
+  struct Stragglers {
+    double probability = 0;  ///< of a rank to be slow in an interval
+    double factor = 1;
+    Time interval;  ///< time is cut into intervals of this length, from 0 on
+  };
+
+  ComputeNoise() = default;
+  /// Reads and finishes the map. `ranks`: how many there are. Throws InputError.
+  ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed);
+
+  /// Nothing is stretched.
+  bool none() const { return jitter_ == 0 && slow_ranks_.empty() && !stragglers_; }
+  /// `duration` times the factor of the rank, that of jitter (drawn for each operation), and that of a straggler if the
+  /// rank is one in the interval in which the operation starts. Rounded to ps, at most 2^62 ps.
+  Time stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const;
+
+ private:
+  double jitter_factor(Rank rank, std::uint64_t operation) const;
+
+  std::uint64_t seed_ = 0;
+  double jitter_ = 0;
+  Shape shape_ = Shape::lognormal;
+  std::map<std::uint32_t, double> slow_ranks_;
+  std::optional<Stragglers> stragglers_;
+};
+
+/// A program whose compute operations take as long as the noise says; the program itself if there is none. The noise
+/// outlives it.
+std::unique_ptr<RankProgram> with_noise(std::unique_ptr<RankProgram> program, Rank rank, const ComputeNoise& noise);
+
+/// "2 %" or 0.02 -> 0.02; between 0 and `most`. Throws InputError.
+double read_share(const Spec& value, double most);
+
+}  // namespace weft
