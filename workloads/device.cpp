@@ -76,7 +76,6 @@ void read_matmul(const Spec& map, Device& device) {
 void read_fractions(const Spec& spec, Device& device) {
   const auto efficiency = spec.find("efficiency");
   const auto matmul = spec.find("matmul");
-  if (!efficiency && !matmul) throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
   if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(least_fraction, 1);
   if (matmul) read_matmul(*matmul, device);
   if (!efficiency) device.efficiency = device.matmul_fraction;
@@ -111,6 +110,8 @@ Device read_device(const Spec& spec) {
   if (const auto value = spec.find("compute_slowdown_while_communicating"))
     device.slowdown_while_communicating = value->number(1, most_slowdown);
   spec.finish();
+  if (!spec.has("efficiency") && !spec.has("matmul"))  // a misspelt key has been found by now
+    throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
   return device;
 }
 
