@@ -12,13 +12,13 @@ class Bucketing {
       : gradient_bytes_(gradient_bytes), limits_(limits) {}
 
   /// All tensors of a part, last first.
-  void add(const std::vector<Tensor>& tensors, std::uint32_t part) {
-    for (auto tensor = tensors.rbegin(); tensor != tensors.rend(); ++tensor) {
+  void add(const PartTensors& part) {
+    for (auto elements = part.elements.rbegin(); elements != part.elements.rend(); ++elements) {
       if (!open_) buckets_.emplace_back();
       GradientBucket& bucket = buckets_.back();
-      bucket.size += Bytes(tensor->elements * gradient_bytes_);
+      bucket.size += Bytes(*elements * gradient_bytes_);
       ++bucket.tensors;
-      bucket.ready_after = part;
+      bucket.ready_after = part.part;
       open_ = bucket.size < (buckets_.size() == 1 ? limits_.first : limits_.further);
     }
   }
@@ -33,14 +33,25 @@ class Bucketing {
 
 }  // namespace
 
-std::vector<GradientBucket> gradient_buckets(const ModelConfig& model, std::int64_t gradient_bytes,
+std::vector<GradientBucket> gradient_buckets(const std::vector<PartTensors>& parts, std::int64_t gradient_bytes,
                                              const BucketLimits& limits) {
   Bucketing bucketing(gradient_bytes, limits);
-  const auto layers = static_cast<std::uint32_t>(model.layers());
-  bucketing.add(model.head, layers + 1);
-  for (std::uint32_t layer = layers; layer > 0; --layer) bucketing.add(model.layer_shape(layer - 1).tensors, layer);
-  bucketing.add(model.embedding, embedding_part);
+  for (const PartTensors& part : parts) bucketing.add(part);
   return bucketing.buckets();
+}
+
+std::vector<GradientBucket> gradient_buckets(const ModelConfig& model, std::int64_t gradient_bytes,
+                                             const BucketLimits& limits) {
+  std::vector<PartTensors> parts;
+  const auto add = [&parts](const std::vector<Tensor>& tensors, std::uint32_t part) {
+    parts.push_back({part, {}});
+    for (const Tensor& tensor : tensors) parts.back().elements.push_back(tensor.elements);
+  };
+  const auto layers = static_cast<std::uint32_t>(model.layers());
+  add(model.head, layers + 1);
+  for (std::uint32_t layer = layers; layer > 0; --layer) add(model.layer_shape(layer - 1).tensors, layer);
+  add(model.embedding, embedding_part);
+  return gradient_buckets(parts, gradient_bytes, limits);
 }
 
 }  // namespace weft

@@ -35,4 +35,13 @@ struct GradientBucket {
 std::vector<GradientBucket> gradient_buckets(const ModelConfig& model, std::int64_t gradient_bytes,
                                              const BucketLimits& limits);
 
+/// Elements of the tensors of a part, in the order of registration.
+struct PartTensors {
+  std::uint32_t part = 0;
+  std::vector<std::int64_t> elements;
+};
+/// The same for any parts, given in backward order.
+std::vector<GradientBucket> gradient_buckets(const std::vector<PartTensors>& parts, std::int64_t gradient_bytes,
+                                             const BucketLimits& limits);
+
 }  // namespace weft

@@ -30,37 +30,75 @@ class Gpt2:
 
 @dataclasses.dataclass
 class Device:
-    flops: Fraction  # per second, that large matrix products reach
-    bandwidth: int  # bytes per second
+    peak: Fraction  # operations per second
+    products: Fraction  # fraction of the peak that matrix products reach
+    fused: Fraction  # the same of attention as one kernel
+    bandwidth: Fraction  # bytes per second
 
     @staticmethod
     def of(description, precision):
+        for key in ("launch", "tiles"):
+            if key in description or key in description.get("matmul", {}):
+                raise ArithmeticError(f"this oracle knows devices without `{key}` only")
         number, unit = description["peak"][precision].split()
         peak = Fraction(number) * {"GFLOP/s": 10**9, "TFLOP/s": 10**12, "PFLOP/s": 10**15}[unit]
         number, unit = description["memory_bandwidth"].split()
         bandwidth = Fraction(number) * {"GB/s": 10**9, "TB/s": 10**12}[unit]
-        return Device(peak * Fraction(str(description["efficiency"])), int(bandwidth))
+        products = description["matmul"]["peak_fraction"]
+        fused = description.get("fused_kernels", {}).get("peak_fraction", products)
+        return Device(peak, Fraction(str(products)), Fraction(str(fused)), bandwidth)
 
-    def time(self, operations, traffic):
-        """The roofline, in whole picoseconds."""
-        exact = max(Fraction(operations) / self.flops, Fraction(traffic, self.bandwidth)) * PICOSECONDS
+    def time(self, operations, traffic, fraction):
+        """The roofline of one kernel, in whole picoseconds."""
+        exact = max(Fraction(operations) / (self.peak * fraction), Fraction(traffic) / self.bandwidth) * PICOSECONDS
         return int(exact + Fraction(1, 2))
+
+    def product(self, m, n, k):
+        """m x k times k x n in 2-byte precision."""
+        return self.time(2 * m * n * k, 2 * (m * k + k * n + m * n), self.products)
+
+    def memory(self, elements):
+        return self.time(0, 2 * elements, 1)
+
+
+def linear(device, rows, columns, inner):
+    """(forward, backward) of a linear layer: backward one product each for the gradients of its input and its weights."""
+    backward = device.product(rows, inner, columns) + device.product(inner, columns, rows)
+    return device.product(rows, columns, inner), backward
+
+
+def attention(device, model, b, s):
+    """One kernel over queries, keys, values and the result, 4 b s h elements. The causal mask leaves half of the scores:
+    2 products of b s^2 h / 2 forward; backward 5, and twice the traffic (Dao et al., arXiv:2205.14135, algorithm 4)."""
+    half = b * s * s * model.h  # 2 operations for each of b s^2 h / 2
+    elements = 4 * b * s * model.h
+    return device.time(2 * half, 2 * elements, device.fused), device.time(5 * half, 4 * elements, device.fused)
 
 
 def passes(model, device, b, s):
-    """(forward, backward) time of embedding, block and head, in 2-byte precision: b sequences of s tokens."""
-    h, tokens, element = model.h, b * s, 2
-    weights = model.block_parameters()
-    # Inputs and results of what is one kernel each, per token: two norms (h, h), the projections (h, 3h), attention
-    # (3h, h), output (h, h), up (h, 4h), activation (4h, 4h), down (4h, h), two residual sums (2h, h).
-    per_token = 2 * 2 * h + 4 * h + 4 * h + 2 * h + 5 * h + 8 * h + 5 * h + 2 * 3 * h
-    costs = {
-        "embedding": (0, 3 * h * tokens * element),
-        "block": (24 * b * s * h**2 + 4 * b * s**2 * h, (per_token * tokens + weights) * element),
-        "head": (2 * tokens * h * model.V, ((3 * h + 2 * model.V) * tokens + model.V * h) * element),
-    }
+    """(forward, backward) time of embedding, block and head: b sequences of s tokens."""
+    h, T = model.h, b * s
+
+    def total(products, forward_elements, backward_elements):
+        return (
+            sum(forward for forward, _ in products) + sum(device.memory(n) for n in forward_elements),
+            sum(backward for _, backward in products) + sum(device.memory(n) for n in backward_elements),
+        )
+
+    block = [
+        linear(device, T, 3 * h, h),
+        attention(device, model, b, s),
+        linear(device, T, h, h),
+        linear(device, T, 4 * h, h),
+        linear(device, T, h, 4 * h),
+    ]
+    # Forward: norm (in, out), residual sum (two in, one out), norm, activation (4h in, 4h out), residual sum. Backward the
+    # norms read their input again and add to the gradient; the activation reads the gradient and its input.
     return {
-        part: (device.time(work, traffic), device.time(2 * work, 2 * traffic)) for part, (work, traffic) in costs.items()
+        "embedding": total([], [3 * h * T], [3 * h * T] * 2),
+        "block": total(block, [2 * h * T, 3 * h * T, 2 * h * T, 8 * h * T, 3 * h * T],
+                       [16 * h * T, 4 * h * T, 3 * h * T, 4 * h * T]),
+        "head": total([linear(device, T, model.V, h)], [2 * h * T, 2 * model.V * T], [2 * model.V * T, 4 * h * T]),
     }
 
 
@@ -68,6 +106,4 @@ def compute_time(model, device, b, s, gradient_bytes):
     """Forward and backward passes, and Adam: gradient, 32-bit weight and two moments in; these three and the weight out."""
     of_part = passes(model, device, b, s)
     step = sum(count * sum(of_part[part]) for part, count in (("embedding", 1), ("block", model.L), ("head", 1)))
-    return step + device.time(0, model.parameters() * (gradient_bytes + 12 + 12 + 2))
-
-
+    return step + device.time(0, model.parameters() * (gradient_bytes + 12 + 12 + 2), 1)

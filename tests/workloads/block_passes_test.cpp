@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// FLOPs and bytes of the passes of a block against the published formulas.
+#include "workloads/block_passes.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+
+namespace weft::test {
+namespace {
+
+ModelConfig ready_made(const std::string& name) {
+  return read_model(JsonConfig::load(workloads_folder() + "/models/" + name + ".json"));
+}
+
+struct Case {
+  TrainingDescription description;
+  Device device = read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml"));
+  AttentionKernel attention = AttentionKernel::unfused;
+  PassSetup setup() const { return {&description, &device, attention}; }
+};
+
+Case case_of(const std::string& model, std::int64_t b, std::int64_t s) {
+  Case one;
+  one.description.model = ready_made(model);
+  one.description.micro_batch = b;
+  one.description.sequence_length = s;
+  one.description.parallel.data = 1;
+  one.description.parallel.expert_tensor = 1;
+  return one;
+}
+
+double flops(const std::vector<Segment>& segments) {
+  double sum = 0;
+  for (const Segment& segment : segments) sum += segment.flops;
+  return sum;
+}
+
+/// Bytes of the calls of a kind of group and collective.
+std::int64_t bytes(const std::vector<Segment>& segments, GroupKind group, CollectiveKind kind) {
+  std::int64_t sum = 0;
+  for (const Segment& segment : segments)
+    if (segment.kind == Segment::Kind::collective && segment.group == group && segment.collective == kind)
+      sum += segment.size.count();
+  return sum;
+}
+
+TEST(BlockPasses, DenseGptIs24bshhPlus4bssh) {
+  Case one = case_of("gpt2", 8, 1024);
+  const double b = 8, s = 1024, h = 768, v = 50257;
+  const PartPasses passes = block_passes(one.setup(), one.description.model.layer_shape(0));
+  EXPECT_DOUBLE_EQ(flops(passes.forward), 24 * b * s * h * h + 4 * b * s * s * h);
+  EXPECT_DOUBLE_EQ(flops(head_passes(one.setup()).forward), 2 * b * s * h * v);
+  EXPECT_EQ(flops(embedding_passes(one.setup()).forward), 0);
+  // Backward: twice the products (Narayanan et al., appendix).
+  EXPECT_DOUBLE_EQ(flops(passes.backward), 2 * flops(passes.forward));
+  // A fused kernel skips the half that the causal mask hides; backward 5 products for 2 (Dao et al., algorithm 4).
+  one.attention = AttentionKernel::flash;
+  const PartPasses fused = block_passes(one.setup(), one.description.model.layer_shape(0));
+  EXPECT_DOUBLE_EQ(flops(fused.forward), 24 * b * s * h * h + 2 * b * s * s * h);
+  EXPECT_DOUBLE_EQ(flops(fused.backward), 2 * 24 * b * s * h * h + 2.5 * 2 * b * s * s * h);
+}
+
+TEST(BlockPasses, WholeGptModelIsTheFormulaOfNarayanan) {
+  // SC'21: without recomputation 72 B L s h^2 (1 + s/(6h) + V/(12 L h)), with it 96 B L s h^2 (1 + s/(6h) + V/(16 L
+  // h)).
+  for (const bool again : {false, true}) {
+    Case one = case_of("gpt2", 8, 1024);
+    if (again) one.description.recompute = Recompute::full;
+    const double b = 8, s = 1024, h = 768, v = 50257, l = 12;
+    const PartPasses block = block_passes(one.setup(), one.description.model.layer_shape(0));
+    const PartPasses head = head_passes(one.setup());
+    const double sum = l * (flops(block.forward) + flops(block.recompute) + flops(block.backward)) +
+                       flops(head.forward) + flops(head.backward);
+    const double expected = again ? 96 * b * l * s * h * h * (1 + s / (6 * h) + v / (16 * l * h))
+                                  : 72 * b * l * s * h * h * (1 + s / (6 * h) + v / (12 * l * h));
+    EXPECT_NEAR(sum / expected, 1, 1e-12);
+  }
+}
+
+TEST(BlockPasses, LlamaCountsGroupedQueriesAndTheGate) {
+  const Case one = case_of("llama-3.1-8b", 2, 512);
+  const double b = 2, s = 512, h = 4096, a = 32, k = 8, d = 128, f = 14336;
+  EXPECT_DOUBLE_EQ(flops(block_passes(one.setup(), one.description.model.layer_shape(0)).forward),
+                   2 * b * s * h * (a + 2 * k) * d + 4 * b * s * s * a * d + 2 * b * s * a * d * h + 6 * b * s * h * f);
+}
+
+TEST(BlockPasses, HalvesOfTheBackwardPassAreTheWhole) {
+  for (const std::string model : {"gpt2", "llama-3.1-8b", "mixtral-8x7b", "deepseek-v3"})
+    for (const std::int64_t t : {1, 2}) {
+      Case one = case_of(model, 1, 512);
+      one.description.parallel.tensor = t;
+      for (const BlockShape& shape : one.description.model.shapes) {
+        const PartPasses passes = block_passes(one.setup(), shape);
+        EXPECT_NEAR(flops(passes.input_gradient) + flops(passes.weight_gradient), flops(passes.backward),
+                    1e-9 * flops(passes.backward));
+      }
+    }
+}
+
+TEST(BlockPasses, TensorRanksShareTheProducts) {
+  const Case one = case_of("llama-3.1-8b", 1, 1024);
+  Case shared = case_of("llama-3.1-8b", 1, 1024);
+  shared.description.parallel.tensor = 4;
+  const BlockShape& shape = one.description.model.layer_shape(0);
+  EXPECT_DOUBLE_EQ(4 * flops(block_passes(shared.setup(), shape).forward),
+                   flops(block_passes(one.setup(), shape).forward));
+}
+
+TEST(BlockPasses, TensorParallelismReducesBshTwiceEachWay) {
+  Case one = case_of("gpt2", 4, 1024);
+  one.description.parallel.tensor = 4;
+  const std::int64_t bsh = 4 * 1024 * 768 * 2;
+  const PartPasses passes = block_passes(one.setup(), one.description.model.layer_shape(0));
+  EXPECT_EQ(bytes(passes.forward, GroupKind::tensor, CollectiveKind::all_reduce), 2 * bsh);
+  EXPECT_EQ(bytes(passes.backward, GroupKind::tensor, CollectiveKind::all_reduce), 2 * bsh);
+  EXPECT_EQ(bytes(passes.input_gradient, GroupKind::tensor, CollectiveKind::all_reduce), 2 * bsh);
+  EXPECT_EQ(bytes(passes.weight_gradient, GroupKind::tensor, CollectiveKind::all_reduce), 0);
+  // With sequence parallelism 2 gathers and 2 reduce-scatters each way, and 2 more gathers backward.
+  one.description.parallel.sequence = true;
+  const PartPasses cut = block_passes(one.setup(), one.description.model.layer_shape(0));
+  EXPECT_EQ(bytes(cut.forward, GroupKind::tensor, CollectiveKind::all_gather), 2 * bsh);
+  EXPECT_EQ(bytes(cut.forward, GroupKind::tensor, CollectiveKind::reduce_scatter), 2 * bsh);
+  EXPECT_EQ(bytes(cut.backward, GroupKind::tensor, CollectiveKind::all_gather), 4 * bsh);
+  EXPECT_EQ(bytes(cut.backward, GroupKind::tensor, CollectiveKind::reduce_scatter), 2 * bsh);
+}
+
+TEST(BlockPasses, ContextParallelismMovesKeysAndValues) {
+  for (const std::int64_t c : {2, 4}) {
+    Case one = case_of("llama-3.1-8b", 2, 4096);
+    one.description.parallel.context = c;
+    const std::int64_t b = 2, s = 4096, k = 8, a = 32, d = 128, q = 2;
+    const std::int64_t block = 2 * b * (s / c) * k * d * q;  // keys and values of one rank
+    const BlockShape& shape = one.description.model.layer_shape(0);
+    const PartPasses ring = block_passes(one.setup(), shape);
+    for (const auto& [segments, factor] : {std::pair(ring.forward, 1), std::pair(ring.backward, 2)}) {
+      int rings = 0;
+      for (const Segment& segment : segments) {
+        if (segment.kind != Segment::Kind::ring) continue;
+        ++rings;
+        EXPECT_EQ(segment.size.count(), factor * block);
+      }
+      EXPECT_EQ(rings, 1);
+    }
+    one.description.parallel.context_kind = ContextKind::all_gather;
+    const PartPasses gathered = block_passes(one.setup(), shape);
+    EXPECT_EQ(bytes(gathered.forward, GroupKind::context, CollectiveKind::all_gather), c * block);
+    EXPECT_EQ(bytes(gathered.backward, GroupKind::context, CollectiveKind::reduce_scatter), c * block);
+    // Ulysses: queries, keys, values and the output, b s/c (2 h + 2 k d), both ways.
+    one.description.parallel.context_kind = ContextKind::ulysses;
+    const PartPasses heads = block_passes(one.setup(), shape);
+    const std::int64_t all = b * (s / c) * (2 * a * d + 2 * k * d) * q;
+    EXPECT_EQ(bytes(heads.forward, GroupKind::context, CollectiveKind::all_to_all), all);
+    EXPECT_EQ(bytes(heads.backward, GroupKind::context, CollectiveKind::all_to_all), all);
+  }
+}
+
+TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
+  for (const bool sequence : {false, true}) {
+    Case one = case_of("mixtral-8x7b", 1, 4096);
+    one.description.parallel.tensor = 2;
+    one.description.parallel.expert = 8;
+    one.description.parallel.sequence = sequence;
+    one.description.dispatch_precision = "fp8";
+    const std::int64_t copies = 4096 * 2 * 4096 / (sequence ? 2 : 1);  // b s K h (/ t)
+    const PartPasses passes = block_passes(one.setup(), one.description.model.layer_shape(0));
+    // Dispatch in one byte, combine in two; both of gradients in two.
+    EXPECT_EQ(bytes(passes.forward, GroupKind::expert, CollectiveKind::all_to_all), copies * 3);
+    EXPECT_EQ(bytes(passes.backward, GroupKind::expert, CollectiveKind::all_to_all), copies * 4);
+  }
+}
+
+TEST(BlockPasses, BoundariesAreCutWithTheSequence) {
+  Case one = case_of("gpt2", 4, 1024);
+  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2);
+  one.description.parallel.tensor = 2;
+  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2);
+  one.description.parallel.sequence = true;
+  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2 / 2);
+  one.description.parallel.context = 4;
+  EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2 / 8);
+}
+
+}  // namespace
+}  // namespace weft::test

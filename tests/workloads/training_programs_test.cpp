@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Programs of all ranks together: whatever the plan of parallelism, sends meet their receives, members of a
+// communicator call the same collectives in the same order, and nobody waits for ever.
+#include <map>
+#include <set>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+
+namespace weft::test {
+namespace {
+
+const std::string small_model =
+    R"({"model_type": "llama", "max_position_embeddings": 4096, "hidden_size": 64, "intermediate_size": 128,
+        "num_hidden_layers": 16, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 256,
+        "tie_word_embeddings": true})";
+const std::string small_mixture =
+    R"({"model_type": "mixtral", "max_position_embeddings": 4096, "hidden_size": 64, "intermediate_size": 128,
+        "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 256,
+        "num_local_experts": 8, "num_experts_per_tok": 2})";
+
+/// Executes programs strictly in order: an operation is done before the next one is looked at. Sends are never waited
+/// for. This is as strict as an executor with the smallest read-ahead.
+class InOrder {
+ public:
+  explicit InOrder(const Workload& workload) {
+    for (std::uint32_t r = 0; r < workload.ranks(); ++r) {
+      programs_.push_back(operations_of(workload, r));
+      at_.push_back(0);
+    }
+  }
+
+  /// True if all came to their ends.
+  bool run() {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::uint32_t r = 0; r < programs_.size(); ++r)
+        while (at_[r] < programs_[r].size() && step(r)) moved = true;
+    }
+    for (std::uint32_t r = 0; r < programs_.size(); ++r)
+      if (at_[r] != programs_[r].size()) return false;
+    return messages_.empty() && waiting_.empty();
+  }
+
+ private:
+  using Lane = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;  // source, destination, tag
+
+  bool step(std::uint32_t r) {
+    const Operation& operation = programs_[r][at_[r]];
+    if (operation.kind == Operation::Kind::send)
+      messages_[{r, operation.peer.value(), operation.tag}].push_back(operation.bytes.count());
+    if (operation.kind == Operation::Kind::recv) {
+      const auto lane = messages_.find({operation.peer.value(), r, operation.tag});
+      if (lane == messages_.end()) return false;
+      EXPECT_EQ(lane->second.front(), operation.bytes.count());
+      lane->second.erase(lane->second.begin());
+      if (lane->second.empty()) messages_.erase(lane);
+    }
+    if (operation.kind == Operation::Kind::collective) return arrive(r, *operation.call);
+    ++at_[r];
+    return true;
+  }
+
+  /// All members go on when the last one has come; they must have come for the same call.
+  bool arrive(std::uint32_t r, const CollectiveCall& call) {
+    const Communicator& members = *call.communicator;
+    EXPECT_LT(members.index_of(Rank(r)), members.size());
+    auto& here = waiting_[members.id()];
+    for (const auto& [rank, id] : here) EXPECT_EQ(id, call.id);
+    if (!here.emplace(r, call.id).second || here.size() < members.size()) return false;
+    for (const auto& [rank, id] : here) ++at_[rank];
+    waiting_.erase(members.id());
+    return true;
+  }
+
+  std::vector<std::vector<Operation>> programs_;
+  std::vector<std::size_t> at_;
+  std::map<Lane, std::vector<std::int64_t>> messages_;
+  std::map<std::uint32_t, std::map<std::uint32_t, std::uint32_t>> waiting_;
+};
+
+std::unique_ptr<Workload> job(const std::string& model, const std::string& parallelism, const std::string& more,
+                              std::uint32_t ranks) {
+  const TemporaryFile file("config.json", model);
+  return read_workload(
+      "{kind: training, model: " + file.path() +
+          ", device: h100-sxm, micro_batch: 1, sequence_length: 64, bucket_size: 64 KiB, parallelism: {" + parallelism +
+          "}" + more + "}",
+      context_of(ranks));
+}
+
+void expect_sound(const std::string& model, const std::string& parallelism, const std::string& more,
+                  std::uint32_t ranks) {
+  SCOPED_TRACE(parallelism + more);
+  const auto workload = job(model, parallelism, more, ranks);
+  ASSERT_EQ(workload->ranks(), ranks);
+  EXPECT_TRUE(InOrder(*workload).run());
+  // Ids of calls are dense, and each call belongs to its communicator.
+  std::map<std::uint32_t, std::set<std::uint32_t>> members;
+  for (std::uint32_t r = 0; r < ranks; ++r)
+    for (const Operation& operation : operations_of(*workload, r))
+      if (operation.call != nullptr) members[operation.call->id].insert(r);
+  EXPECT_EQ(members.size(), workload->call_count());
+  for (const auto& [id, ranks_of_call] : members) {
+    const CollectiveCall call = workload->call(id);
+    EXPECT_EQ(call.id, id);
+    EXPECT_EQ(ranks_of_call.size(), call.communicator->size());
+  }
+}
+
+TEST(TrainingPrograms, EverySchedule) {
+  for (const std::string schedule : {"gpipe", "1f1b", "interleaved", "zb_h1", "zbv", "dualpipe"})
+    for (const std::uint32_t p : {2U, 4U, 8U})
+      for (const std::uint32_t m : {1U, 2U, 8U, 16U})
+        for (const std::uint32_t v : {1U, 2U}) {
+          const std::string parallelism = "schedule: " + schedule + ", pipeline: " + std::to_string(p) +
+                                          ", virtual_stages: " + std::to_string(v) + ", data: 2";
+          const std::string more = ", micro_batches: " + std::to_string(m) + ", steps: 2";
+          std::string refused = complaint([&] { job(small_model, parallelism, more, 2 * p); });
+          if (refused.empty()) expect_sound(small_model, parallelism, more, 2 * p);
+        }
+}
+
+TEST(TrainingPrograms, EveryParallelism) {
+  const std::string batches = ", micro_batches: 4, steps: 2";
+  for (const std::string sequence : {"false", "true"})
+    for (const std::string context : {"ring", "all_gather", "ulysses"})
+      for (const std::string sharding : {"none", "optimizer", "gradients", "parameters"})
+        expect_sound(small_model,
+                     "tensor: 2, context: 2, data: 2, pipeline: 2, sequence: " + sequence +
+                         ", context_kind: " + context + ", sharding: " + sharding,
+                     batches, 16);
+  expect_sound(small_model, "data: 8, sharding: parameters, shard_group: 4, prefetch: 2", batches, 8);
+  expect_sound(small_model, "data: 8, sharding: parameters, reshard_after_forward: false", batches, 8);
+  expect_sound(small_model, "data: 8, sharding: gradients", ", micro_batches: 2, reduce_every_micro_batch: true", 8);
+  expect_sound(small_model, "data: 4, pipeline: 2", ", micro_batches: 2, overlap_gradients: false", 8);
+  for (const std::string recompute : {"selective", "full"})
+    expect_sound(small_model, "tensor: 2, pipeline: 2, sequence: true, data: 1",
+                 ", micro_batches: 4, recompute: " + recompute, 4);
+}
+
+TEST(TrainingPrograms, EveryMixture) {
+  for (const std::string routing : {"", ", routing: {spread: 1}", ", routing: {spread: 2}, capacity_factor: 1.25"})
+    for (const std::string plan :
+         {"data: 8, expert: 8", "data: 8, expert: 4", "tensor: 2, data: 4, expert: 4, expert_tensor: 2, sequence: true",
+          "tensor: 2, data: 4, expert: 8, expert_tensor: 1, sequence: true",
+          "data: 4, expert: 4, pipeline: 2, schedule: zb_h1", "data: 4, expert: 4, pipeline: 2, schedule: dualpipe",
+          "data: 4, expert: 2, pipeline: 2, sharding: optimizer"})
+      expect_sound(small_mixture, plan, ", micro_batches: 4" + routing, 8);
+}
+
+}  // namespace
+}  // namespace weft::test

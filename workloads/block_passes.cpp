@@ -1,0 +1,578 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/block_passes.hpp"
+
+#include <algorithm>
+
+#include "workloads/kernel_time.hpp"
+#include "workloads/reading.hpp"
+
+namespace weft {
+namespace {
+
+std::int64_t share(std::int64_t whole, std::int64_t ranks) {
+  return std::max<std::int64_t>(1, (whole + ranks - 1) / ranks);
+}
+
+/// Bytes of `a` * `b` elements.
+Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element) {
+  return saturated(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) *
+                   static_cast<unsigned __int128>(element));
+}
+
+/// Sums up kernels into the time and the FLOPs of one segment.
+class Work {
+ public:
+  explicit Work(const PassSetup& setup) : setup_(setup), element_(element_bytes(setup.description->precision)) {}
+
+  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+    Kernel kernel;
+    kernel.m = m;
+    kernel.n = n;
+    kernel.k = k;
+    kernel.count = count;
+    kernel.flops =
+        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
+    add(kernel);
+  }
+  /// A kernel that reads and writes `elements` in all and computes next to nothing.
+  void memory(std::int64_t elements) { memory_bytes(bytes_of(elements, 1, element_)); }
+  void memory_bytes(Bytes bytes, double flops = 0) {
+    Kernel kernel;
+    kernel.kind = Kernel::Kind::memory;
+    kernel.bytes = bytes.count();
+    kernel.flops = flops;
+    add(kernel);
+  }
+  Segment segment(std::string_view what) const {
+    Segment result;
+    result.what = what;
+    result.duration = time_;
+    result.flops = flops_;
+    return result;
+  }
+
+ private:
+  void add(Kernel& kernel) {
+    kernel.precision = setup_.description->precision;
+    time_ += kernel_time(*setup_.device, kernel);
+    flops_ += kernel.flops;
+  }
+  const PassSetup& setup_;
+  std::int64_t element_;
+  Time time_;
+  double flops_ = 0;
+};
+
+/// Rows x columns times inner: a product and those for the gradients of its inputs.
+struct Product {
+  std::int64_t rows, columns, inner;
+  std::int64_t count = 1;
+  void forward(Work& work) const { work.matmul(rows, columns, inner, count); }
+  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count); }
+  void weight_gradient(Work& work) const { work.matmul(inner, columns, rows, count); }
+};
+
+class BlockBuilder {
+ public:
+  explicit BlockBuilder(const PassSetup& setup)
+      : setup_(setup),
+        plan_(setup.description->parallel),
+        tokens_(tokens_per_rank(*setup.description)),
+        t_(plan_.tensor),
+        c_(plan_.context),
+        h_(setup.description->model.hidden),
+        element_(element_bytes(setup.description->precision)) {}
+
+  PartPasses block(const BlockShape& block) {
+    if (!block.products.empty()) return sample_products(block);
+    PartPasses passes;
+    build_forward(block, passes.forward);
+    if (setup_.description->recompute == Recompute::full) build_forward(block, passes.recompute);
+    build_backward(block, passes.backward, true, true);
+    build_backward(block, passes.input_gradient, true, false);
+    build_backward(block, passes.weight_gradient, false, true);
+    return passes;
+  }
+
+  PartPasses embedding() {
+    PartPasses passes;
+    const std::int64_t rows = setup_.description->model.learned_positions ? 3 : 2;  // token row, position row, result
+    Work look_up(setup_);
+    look_up.memory(tokens_ * rows * h_);
+    passes.forward.push_back(look_up.segment("embedding"));
+    if (t_ > 1)
+      passes.forward.push_back(tensor_collective(
+          "embedding sum", plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
+    if (t_ > 1 && plan_.sequence)
+      passes.backward.push_back(tensor_collective("embedding gather", CollectiveKind::all_gather));
+    Work scatter(setup_);
+    scatter.memory(tokens_ * rows * h_);
+    scatter.memory(tokens_ * rows * h_);
+    passes.backward.push_back(scatter.segment("embedding"));
+    passes.weight_gradient = passes.backward;  // there is no input to have a gradient
+    return passes;
+  }
+
+  PartPasses head() {
+    const ModelConfig& model = setup_.description->model;
+    PartPasses passes;
+    const Product logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
+                         share(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
+    Work norm(setup_);
+    norm.memory(norm_tokens() * 2 * h_);
+    Work forward(setup_);
+    logits.forward(forward);
+    forward.memory(logits.rows * logits.columns * 2);
+    passes.forward.push_back(norm.segment("final norm"));
+    if (t_ > 1 && plan_.sequence)
+      passes.forward.push_back(tensor_collective("head gather", CollectiveKind::all_gather));
+    passes.forward.push_back(forward.segment("logits"));
+    if (t_ > 1)
+      for (const char* what : {"loss maximum", "loss target", "loss sum"}) {
+        Segment sum = tensor_collective(what, CollectiveKind::all_reduce);
+        sum.size = bytes_of(tokens_, 1, 4);  // fp32
+        passes.forward.push_back(sum);
+      }
+    passes.backward = head_backward(logits, true, true);
+    passes.input_gradient = head_backward(logits, true, false);
+    passes.weight_gradient = head_backward(logits, false, true);
+    return passes;
+  }
+
+ private:
+  std::int64_t norm_tokens() const { return plan_.sequence ? share(tokens_, t_) : tokens_; }
+
+  Segment tensor_collective(std::string_view what, CollectiveKind kind) const {
+    Segment segment;
+    segment.kind = Segment::Kind::collective;
+    segment.what = what;
+    segment.stream = Stream::tensor;
+    segment.group = GroupKind::tensor;
+    segment.collective = kind;
+    segment.size = bytes_of(tokens_, h_, element_);
+    return segment;
+  }
+
+  void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const {
+    if (t_ == 1 || !plan_.sequence) return;
+    to.push_back(tensor_collective(what, CollectiveKind::all_gather));
+    to.back().beside = beside;
+  }
+  /// The sum over tensor ranks of what a product, cut along its inner dimension, leaves on each.
+  void sum(std::vector<Segment>& to, std::string_view what) const {
+    if (t_ == 1) return;
+    to.push_back(tensor_collective(what, plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
+  }
+
+  // Attention --------------------------------------------------------------------------------------------------------
+  std::int64_t kv_heads(const AttentionShape& a) const { return share(a.kv_heads, t_); }
+  std::int64_t heads(const AttentionShape& a) const { return share(a.heads, t_); }
+
+  /// Products that make queries, keys and values.
+  std::vector<Product> inputs(const AttentionShape& a) const {
+    if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
+    std::vector<Product> products;
+    if (a.query_rank > 0) {
+      products.push_back({tokens_, a.query_rank, h_});
+      products.push_back({tokens_, heads(a) * a.head_size, a.query_rank});
+    } else {
+      products.push_back({tokens_, heads(a) * a.head_size, h_});
+    }
+    products.push_back({tokens_, a.kv_rank + a.rope_size, h_});
+    products.push_back({tokens_, heads(a) * (a.head_size - a.rope_size + a.value_size), a.kv_rank});
+    return products;
+  }
+
+  /// Keys and values of one rank's part of the sequence.
+  Bytes kv_bytes(const AttentionShape& a) const {
+    return bytes_of(tokens_, kv_heads(a) * (a.head_size + a.value_size), element_);
+  }
+
+  /// The core, of which a ring takes one of c parts: 2 products forward, 4 backward.
+  Segment core(const AttentionShape& a, std::string_view what, bool backward) const {
+    const TrainingDescription& d = *setup_.description;
+    const std::int64_t parts = c_ > 1 && plan_.context_kind == ContextKind::ring ? c_ : 1;
+    const bool ulysses = c_ > 1 && plan_.context_kind == ContextKind::ulysses;
+    const std::int64_t rows = ulysses ? d.sequence_length : d.sequence_length / c_;
+    const std::int64_t seen = a.window > 0 ? std::min(a.window, d.sequence_length) : d.sequence_length;
+    const std::int64_t columns = share(seen, parts);
+    const std::int64_t count = d.micro_batch * share(heads(a), ulysses ? c_ : 1);
+    Work work(setup_);
+    if (setup_.attention == AttentionKernel::flash) {
+      // A causal mask hides half of the scores, and the kernel skips it. Backward, the scores are computed again: five
+      // products for two (Dao et al., arXiv:2205.14135, algorithm 4).
+      const double half = a.causal && a.window == 0 ? 0.5 : 1;
+      const double scores =
+          half * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count);
+      const auto products =
+          static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
+      const std::int64_t kv = d.micro_batch * share(kv_heads(a), ulysses ? c_ : 1);
+      const std::int64_t elements = (rows * count + columns * kv) * (a.head_size + a.value_size);
+      work.memory_bytes(bytes_of(elements, backward ? 2 : 1, element_), 2 * scores * products);
+    } else {
+      const std::int64_t scores = rows * columns * count;
+      for (int i = 0; i < (backward ? 2 : 1); ++i) {
+        work.matmul(rows, columns, a.head_size, count);
+        work.matmul(rows, a.value_size, columns, count);
+      }
+      // Scale, mask and softmax read and write the scores; dropout the same with a mask of one byte.
+      work.memory(scores * (backward ? 3 : 2));
+      work.memory(scores * (backward ? 2 : 2));
+      work.memory_bytes(Bytes(scores));
+    }
+    return work.segment(what);
+  }
+
+  Segment context_collective(std::string_view what, CollectiveKind kind, Bytes size) const {
+    Segment segment;
+    segment.kind = Segment::Kind::collective;
+    segment.what = what;
+    segment.stream = Stream::context;
+    segment.group = GroupKind::context;
+    segment.collective = kind;
+    segment.size = size;
+    return segment;
+  }
+
+  /// All-to-alls of queries, keys and values, or of what attention gives.
+  void exchange_heads(std::vector<Segment>& to, const AttentionShape& a, bool inputs) const {
+    if (!inputs) {
+      to.push_back(context_collective("output exchange", CollectiveKind::all_to_all,
+                                      bytes_of(tokens_, heads(a) * a.value_size, element_)));
+      return;
+    }
+    to.push_back(context_collective("query exchange", CollectiveKind::all_to_all,
+                                    bytes_of(tokens_, heads(a) * a.head_size, element_)));
+    to.push_back(context_collective("key exchange", CollectiveKind::all_to_all,
+                                    bytes_of(tokens_, kv_heads(a) * a.head_size, element_)));
+    to.push_back(context_collective("value exchange", CollectiveKind::all_to_all,
+                                    bytes_of(tokens_, kv_heads(a) * a.value_size, element_)));
+  }
+
+  void add_core(std::vector<Segment>& to, const AttentionShape& a, bool backward) const {
+    Segment computed = core(a, "attention core", backward);
+    if (c_ == 1) {
+      to.push_back(computed);
+      return;
+    }
+    switch (plan_.context_kind) {
+      case ContextKind::ring:
+        // Backward, the gradients of keys and values go round with them.
+        computed.kind = Segment::Kind::ring;
+        computed.what = "ring attention";
+        computed.group = GroupKind::context;
+        computed.size = kv_bytes(a) * (backward ? 2 : 1);
+        to.push_back(computed);
+        break;
+      case ContextKind::all_gather:
+        if (!backward)
+          to.push_back(context_collective("key-value gather", CollectiveKind::all_gather, kv_bytes(a) * c_));
+        to.push_back(computed);
+        if (backward)
+          to.push_back(context_collective("key-value gradient sum", CollectiveKind::reduce_scatter, kv_bytes(a) * c_));
+        break;
+      case ContextKind::ulysses:
+        exchange_heads(to, a, !backward);
+        to.push_back(computed);
+        exchange_heads(to, a, backward);
+        break;
+    }
+  }
+
+  void attention_forward(const AttentionShape& a, std::vector<Segment>& to) const {
+    Work before(setup_);
+    before.memory(norm_tokens() * 2 * h_);
+    Work in(setup_);
+    for (const Product& product : inputs(a)) product.forward(in);
+    to.push_back(before.segment("attention norm"));
+    gather(to, "attention gather");
+    to.push_back(in.segment("attention input"));
+    add_core(to, a, false);
+    Work out(setup_);
+    Product{tokens_, h_, heads(a) * a.value_size}.forward(out);
+    to.push_back(out.segment("attention output"));
+    sum(to, "attention sum");
+    Work after(setup_);
+    after.memory(norm_tokens() * 3 * h_);
+    to.push_back(after.segment("attention residual"));
+  }
+
+  /// Backward through a row-parallel product, the middle, and a column-parallel product: what comes in is gathered, the
+  /// gradient of the input is summed beside the products for the gradients of weights.
+  void attention_backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+    const Product out{tokens_, h_, heads(a) * a.value_size};
+    if (inputs_too) {
+      gather(to, "attention gradient gather");
+      Work work(setup_);
+      work.memory(norm_tokens() * 3 * h_);
+      out.input_gradient(work);
+      to.push_back(work.segment("attention output gradient"));
+      if (setup_.description->recompute == Recompute::selective) to.push_back(core(a, "attention core again", false));
+      add_core(to, a, true);
+      gather(to, "attention gather again", weights_too);  // for the gradient of the weights, beside
+      Work in(setup_);
+      for (const Product& product : inputs(a)) product.input_gradient(in);
+      to.push_back(in.segment("attention input gradient"));
+      sum(to, "attention gradient sum");
+      if (weights_too && t_ > 1) to.back().beside = true;
+    }
+    if (weights_too) {
+      Work work(setup_);
+      out.weight_gradient(work);
+      for (const Product& product : inputs(a)) product.weight_gradient(work);
+      to.push_back(work.segment("attention weight gradient"));
+    }
+    if (inputs_too) {
+      Work norm(setup_);
+      norm.memory(norm_tokens() * 4 * h_);
+      to.push_back(norm.segment("attention norm gradient"));
+      to.back().join = true;
+    }
+  }
+
+  // Feed-forward -----------------------------------------------------------------------------------------------------
+  struct Feed {
+    Product up, down;
+    std::int64_t activation;  // elements read and written between them
+  };
+  Feed feed(std::int64_t rows, std::int64_t inner, bool gated, std::int64_t ranks, std::int64_t count = 1) const {
+    const std::int64_t width = share(inner, ranks);
+    const std::int64_t first = width * (gated ? 2 : 1);
+    return {{rows, first, h_, count}, {rows, h_, width, count}, rows * (first + width) * count};
+  }
+
+  void dense_forward(const Feed& mlp, std::string_view what, std::vector<Segment>& to) const {
+    gather(to, "MLP gather");
+    Work work(setup_);
+    mlp.up.forward(work);
+    work.memory(mlp.activation);
+    mlp.down.forward(work);
+    to.push_back(work.segment(what));
+    sum(to, "MLP sum");
+  }
+
+  void dense_backward(const Feed& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+    if (inputs_too) {
+      gather(to, "MLP gradient gather");
+      Work down(setup_);
+      mlp.down.input_gradient(down);
+      down.memory(mlp.activation * 2);
+      to.push_back(down.segment("MLP inner gradient"));
+      gather(to, "MLP gather again", weights_too);
+      Work up(setup_);
+      mlp.up.input_gradient(up);
+      to.push_back(up.segment("MLP input gradient"));
+      sum(to, "MLP gradient sum");
+      if (weights_too && t_ > 1) to.back().beside = true;
+    }
+    if (weights_too) {
+      Work work(setup_);
+      mlp.up.weight_gradient(work);
+      mlp.down.weight_gradient(work);
+      to.push_back(work.segment("MLP weight gradient"));
+    }
+  }
+
+  Segment dispatch(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine) const {
+    Segment segment;
+    segment.kind = Segment::Kind::collective;
+    segment.what = what;
+    segment.stream = Stream::expert;
+    segment.group = GroupKind::expert;
+    segment.collective = CollectiveKind::all_to_all;
+    segment.size = bytes_of(routed_tokens(*setup_.description) * mlp.experts_per_token, h_, element_bytes(precision));
+    segment.by_load = true;
+    segment.combine = combine;
+    return segment;
+  }
+  /// Rows of one local expert when the tokens are spread evenly.
+  Feed expert(const MlpShape& mlp) const {
+    const std::int64_t here = share(mlp.experts, plan_.expert);
+    const std::int64_t rows =
+        share(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
+    return feed(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
+  }
+  /// All rows of the experts here, for the ranks that share them.
+  Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const {
+    Segment segment = dispatch(mlp, what, setup_.description->precision, false);
+    segment.group = GroupKind::expert_tensor;
+    segment.collective = kind;
+    segment.size = segment.size * plan_.expert_tensor;
+    segment.by_load = false;
+    return segment;
+  }
+
+  void mixture_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
+    Work router(setup_);
+    router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
+    to.push_back(router.segment("router"));
+    if (plan_.expert > 1) to.push_back(dispatch(mlp, "dispatch", dispatch_precision(), false));
+    if (mlp.shared_inner > 0) {
+      // The shared experts compute while the tokens travel.
+      if (plan_.expert > 1) to.back().beside = true;
+      dense_forward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), "shared expert", to);
+    }
+    experts_forward(mlp, to);
+    if (plan_.expert > 1) to.push_back(dispatch(mlp, "combine", setup_.description->precision, true));
+  }
+
+  void experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
+    if (plan_.expert_tensor > 1) {
+      to.push_back(expert_collective(mlp, "expert gather", CollectiveKind::all_gather));
+      to.back().join = true;
+    }
+    const Feed inner = expert(mlp);
+    Work work(setup_);
+    inner.up.forward(work);
+    work.memory(inner.activation);
+    inner.down.forward(work);
+    to.push_back(work.segment("experts"));
+    to.back().by_load = to.back().join = true;
+    if (plan_.expert_tensor > 1) to.push_back(expert_collective(mlp, "expert sum", CollectiveKind::reduce_scatter));
+  }
+
+  void mixture_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+    const Feed inner = expert(mlp);
+    if (inputs_too) {
+      if (plan_.expert > 1) to.push_back(dispatch(mlp, "combine gradient", setup_.description->precision, false));
+      if (plan_.expert_tensor > 1)
+        to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
+      Work work(setup_);
+      inner.down.input_gradient(work);
+      work.memory(inner.activation * 2);
+      inner.up.input_gradient(work);
+      to.push_back(work.segment("experts input gradient"));
+      to.back().by_load = true;
+      if (plan_.expert_tensor > 1)
+        to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
+      if (plan_.expert > 1) {
+        to.push_back(dispatch(mlp, "dispatch gradient", setup_.description->precision, true));
+        to.back().beside = weights_too;
+      }
+    }
+    if (weights_too) {
+      Work work(setup_);
+      inner.up.weight_gradient(work);
+      inner.down.weight_gradient(work);
+      to.push_back(work.segment("experts weight gradient"));
+      to.back().by_load = true;
+    }
+    if (mlp.shared_inner > 0)
+      dense_backward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), to, inputs_too, weights_too);
+    if (inputs_too) {
+      Work router(setup_);
+      router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
+      router.matmul(h_, mlp.experts, routed_tokens(*setup_.description));
+      to.push_back(router.segment("router gradient"));
+      to.back().join = true;
+    }
+  }
+  const std::string& dispatch_precision() const {
+    const TrainingDescription& d = *setup_.description;
+    return d.dispatch_precision.empty() ? d.precision : d.dispatch_precision;
+  }
+
+  // Whole blocks -----------------------------------------------------------------------------------------------------
+  void build_forward(const BlockShape& block, std::vector<Segment>& to) const {
+    attention_forward(block.attention, to);
+    if (block.cross_attention) attention_forward(block.attention, to);
+    Work norm(setup_);
+    norm.memory(norm_tokens() * 2 * h_);
+    to.push_back(norm.segment("MLP norm"));
+    if (block.mlp.mixture())
+      mixture_forward(block.mlp, to);
+    else
+      dense_forward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), "MLP", to);
+    Work residual(setup_);
+    residual.memory(norm_tokens() * 3 * h_);
+    to.push_back(residual.segment("MLP residual"));
+    to.back().join = true;
+  }
+
+  void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+    if (block.mlp.mixture())
+      mixture_backward(block.mlp, to, inputs_too, weights_too);
+    else
+      dense_backward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), to, inputs_too, weights_too);
+    if (inputs_too) {
+      Work norm(setup_);
+      norm.memory(norm_tokens() * 4 * h_);
+      to.push_back(norm.segment("MLP norm gradient"));
+      to.back().join = true;
+    }
+    if (block.cross_attention) attention_backward(block.attention, to, inputs_too, weights_too);
+    attention_backward(block.attention, to, inputs_too, weights_too);
+  }
+
+  std::vector<Segment> head_backward(const Product& logits, bool inputs_too, bool weights_too) const {
+    std::vector<Segment> to;
+    if (inputs_too) {
+      Work work(setup_);
+      work.memory(logits.rows * logits.columns * 2);
+      logits.input_gradient(work);
+      to.push_back(work.segment("logits input gradient"));
+      sum(to, "head gradient sum");
+      if (weights_too && t_ > 1) to.back().beside = true;
+    }
+    if (weights_too) {
+      gather(to, "head gather again");
+      Work work(setup_);
+      logits.weight_gradient(work);
+      to.push_back(work.segment("logits weight gradient"));
+    }
+    if (inputs_too) {
+      Work norm(setup_);
+      norm.memory(norm_tokens() * 4 * h_);
+      to.push_back(norm.segment("final norm gradient"));
+      to.back().join = true;
+    }
+    return to;
+  }
+
+  PartPasses sample_products(const BlockShape& block) const {
+    Work forward(setup_), inputs(setup_), weights(setup_);
+    const std::int64_t samples = setup_.description->micro_batch;
+    for (const SampleProduct& p : block.products) {
+      const Product product{p.rows * samples, p.columns, p.inner};
+      product.forward(forward);
+      forward.memory(p.rows * samples * p.columns * 4);  // norm and activation: read and written twice
+      product.input_gradient(inputs);
+      inputs.memory(p.rows * samples * p.columns * 6);
+      product.weight_gradient(weights);
+    }
+    PartPasses passes;
+    passes.forward.push_back(forward.segment("products"));
+    if (setup_.description->recompute == Recompute::full) passes.recompute = passes.forward;
+    passes.input_gradient.push_back(inputs.segment("products input gradient"));
+    passes.weight_gradient.push_back(weights.segment("products weight gradient"));
+    passes.backward = passes.input_gradient;
+    passes.backward.push_back(passes.weight_gradient.front());
+    return passes;
+  }
+
+  const PassSetup& setup_;
+  const ParallelPlan& plan_;
+  std::int64_t tokens_, t_, c_, h_, element_;
+};
+
+}  // namespace
+
+std::int64_t tokens_per_rank(const TrainingDescription& description) {
+  return description.micro_batch * description.sequence_length / description.parallel.context;
+}
+
+std::int64_t routed_tokens(const TrainingDescription& description) {
+  const ParallelPlan& plan = description.parallel;
+  return plan.sequence ? share(tokens_per_rank(description), plan.tensor) : tokens_per_rank(description);
+}
+
+Bytes boundary_bytes(const TrainingDescription& description) {
+  const std::int64_t streams = description.model.encoder_blocks > 0 ? 2 : 1;  // the encoder's output goes along
+  return bytes_of(routed_tokens(description), description.model.hidden * streams, element_bytes(description.precision));
+}
+
+PartPasses block_passes(const PassSetup& setup, const BlockShape& block) { return BlockBuilder(setup).block(block); }
+PartPasses embedding_passes(const PassSetup& setup) { return BlockBuilder(setup).embedding(); }
+PartPasses head_passes(const PassSetup& setup) { return BlockBuilder(setup).head(); }
+
+}  // namespace weft

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a rank computes and communicates in one pass of one micro-batch through a part of the model.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "schedule/collective.hpp"
+#include "schedule/program.hpp"
+#include "workloads/device.hpp"
+#include "workloads/rank_layout.hpp"
+#include "workloads/training_description.hpp"
+
+namespace weft {
+
+/// How attention is computed.
+enum class AttentionKernel : std::uint8_t {
+  flash,    ///< one kernel that keeps the scores on chip and skips what a causal mask hides (Dao, arXiv:2307.08691)
+  unfused,  ///< two products and a softmax over all scores, which go through device memory
+};
+
+/// What a pass needs to know beside the part of the model.
+struct PassSetup {
+  const TrainingDescription* description = nullptr;  ///< settled
+  const Device* device = nullptr;
+  AttentionKernel attention = AttentionKernel::flash;
+};
+
+/// A piece of a pass. Pieces run one after another, but for those that run beside.
+struct Segment {
+  enum class Kind : std::uint8_t {
+    compute,
+    collective,
+    ring,  ///< ring attention: `parts` computations of `duration`, and in between messages of `size` round the group
+  };
+  Kind kind = Kind::compute;
+  std::string_view what;  ///< for people: "attention", "MLP gather"; lives for ever
+  Time duration;          ///< compute, ring: of each part
+  double flops = 0;       ///< of it
+  Stream stream = Stream::compute;
+  GroupKind group = GroupKind::tensor;
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  Bytes size;            ///< of a collective call, or of each message of a ring
+  bool beside = false;   ///< starts when the piece before has ended; only a later piece that joins waits for it
+  bool join = false;     ///< waits for all pieces beside
+  bool by_load = false;  ///< sizes and times go with the tokens that come to the rank's experts
+  bool combine = false;  ///< by_load: the tokens go back
+};
+
+/// All passes of a part. `backward` = `input_gradient` and `weight_gradient` together. With full recomputation
+/// `recompute` comes before the backward pass.
+struct PartPasses {
+  std::vector<Segment> forward, backward, input_gradient, weight_gradient, recompute;
+};
+
+/// Arithmetic and communication per micro-batch of a block on one of its ranks, by tensor, sequence, context and expert
+/// parallelism. Products: QKV 2bsh(a+2k)d, scores and values 4bs^2 ad, output 2bsadh, MLP 4bshf or gated 6bshf; a
+/// backward pass takes a product for the gradient of each input (Narayanan et al., arXiv:2104.04473, appendix;
+/// Korthikanti et al., arXiv:2205.05198, appendix A). Communication per block, forward and backward each: tensor
+/// parallelism 2 all-reduces of bsh (Shoeybi et al., arXiv:1909.08053); with sequence parallelism 2 all-gathers and 2
+/// reduce-scatters, and backward 2 all-gathers more that run beside the products for the gradient of the input
+/// (Korthikanti et al., 4.2.2); experts 2 all-to-alls of the tokens' copies (Lepikhin et al., arXiv:2006.16668).
+PartPasses block_passes(const PassSetup& setup, const BlockShape& block);
+PartPasses embedding_passes(const PassSetup& setup);
+/// Final norm, logits, and the loss: three all-reduces of a number per token where the vocabulary is shared out
+/// (Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py).
+PartPasses head_passes(const PassSetup& setup);
+
+/// Bytes of the activations that go from one stage to the next: b s h / c, and / t with sequence parallelism.
+Bytes boundary_bytes(const TrainingDescription& description);
+
+/// Tokens of a micro-batch on one rank: b s / c.
+std::int64_t tokens_per_rank(const TrainingDescription& description);
+/// Those that one rank sends to experts: / t with sequence parallelism.
+std::int64_t routed_tokens(const TrainingDescription& description);
+
+}  // namespace weft

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/training_memory.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "workloads/adam.hpp"
+#include "workloads/stage_plan.hpp"
+
+namespace weft {
+namespace {
+
+double real(std::int64_t value) { return static_cast<double>(value); }
+
+/// Bytes per token of what attention keeps: the norm's input and output (2h each of 16 bits), queries, keys and values,
+/// the output of the core, and a mask of dropout after the projection.
+struct TokenBytes {
+  double whole = 0;   ///< outside of tensor-parallel regions
+  double shared = 0;  ///< within: / t
+};
+
+TokenBytes attention_bytes(const ModelConfig& model, const AttentionShape& a, double element) {
+  const double h = real(model.hidden);
+  const double queries = real(a.heads * a.head_size), keys = real(a.kv_heads * a.head_size),
+               values = real(a.kv_heads * a.value_size), out = real(a.heads * a.value_size);
+  TokenBytes bytes;
+  // Norm: its input; its output, which the products share (Korthikanti et al., 4.1: 2sb(h) each); dropout's mask h.
+  bytes.whole = element * 2 * h + h;
+  bytes.shared = element * (queries + keys + values + out);
+  return bytes;
+}
+
+TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double element) {
+  const double h = real(model.hidden);
+  TokenBytes bytes;
+  bytes.whole = element * 2 * h + h;
+  const double inner =
+      mlp.mixture() ? real(mlp.experts_per_token * mlp.expert_inner + mlp.shared_inner) : real(mlp.inner);
+  // Without a gate: the input and the output of the activation. With one: both products, and what comes of them.
+  bytes.shared = element * inner * (mlp.gated ? 3 : 2);
+  if (mlp.mixture()) bytes.whole += element * h * real(mlp.experts_per_token) * 2;  // the copies that travel
+  return bytes;
+}
+
+std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
+
+}  // namespace
+
+double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
+  const TrainingDescription& d = *setup.description;
+  const ParallelPlan& plan = d.parallel;
+  const double element = static_cast<double>(element_bytes(d.precision));
+  const double tokens = real(tokens_per_rank(d));
+  const double t = real(plan.tensor);
+  if (!block.products.empty()) {
+    double bytes = 0;
+    for (const SampleProduct& product : block.products)
+      bytes += real(product.rows * product.columns * d.micro_batch) * element * 2;
+    return d.recompute == Recompute::full ? 0 : bytes;
+  }
+  if (d.recompute == Recompute::full) return tokens * real(d.model.hidden) * element / (plan.sequence ? t : 1);
+  const TokenBytes attention = attention_bytes(d.model, block.attention, element);
+  const TokenBytes mlp = mlp_bytes(d.model, block.mlp, element);
+  const double copies = block.cross_attention ? 2 : 1;
+  const double whole = (copies * attention.whole + mlp.whole) / (plan.sequence ? t : 1);
+  double bytes = tokens * (whole + (copies * attention.shared + mlp.shared) / t);
+  if (setup.attention == AttentionKernel::unfused && d.recompute == Recompute::none) {
+    // Softmax's output, its dropout's mask (1 byte) and the dropout's output, of every score: 5as per token and layer.
+    const double scores = real(block.attention.heads) * real(d.sequence_length) / t;
+    bytes += tokens * scores * (2 * element + 1) * copies;
+  }
+  return bytes;
+}
+
+RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedule, const PipelineShape& shape,
+                          std::uint32_t pipeline_rank) {
+  const TrainingDescription& d = *setup.description;
+  const ParallelPlan& plan = d.parallel;
+  const std::uint32_t stages = schedule.stages(shape);
+  const std::uint32_t chunks = schedule.chunks(shape);
+  HeldParameters held;
+  const auto hold = [&](const std::vector<Tensor>& tensors) {
+    const HeldParameters more = held_parameters(tensors, plan);
+    held.dense += more.dense;
+    held.experts += more.experts;
+    return more.sum();
+  };
+  double per_chunk = 0;  // activations of the largest chunk
+  std::int64_t largest_part = 0;
+  bool first = false, last = false;
+  for (std::uint32_t c = 0; c < chunks; ++c) {
+    const std::uint32_t stage = schedule.stage_of(shape, pipeline_rank, c);
+    const StageLayers layers = layers_of_stage(d.model.layers(), stage, stages);
+    double activations = 0;
+    for (std::int64_t layer = layers.first; layer < layers.last; ++layer) {
+      const BlockShape& block = d.model.layer_shape(layer);
+      largest_part = std::max(largest_part, hold(block.tensors));
+      activations += block_activation_bytes(setup, block);
+    }
+    per_chunk = std::max(per_chunk, activations);
+    if (stage == 0) largest_part = std::max(largest_part, hold(d.model.embedding));
+    if (stage + 1 == stages) {
+      largest_part = std::max(largest_part, hold(d.model.head));
+      if (d.model.tied && stage != 0) hold({d.model.embedding.front()});  // a copy of the tied matrix
+    }
+    first = first || stage == 0;
+    last = last || stage + 1 == stages;
+  }
+  const std::int64_t data = plan.data * plan.context;
+  const std::int64_t dense_ranks = plan.shard_group > 0 ? plan.shard_group : data;
+  const std::int64_t expert_ranks =
+      std::max<std::int64_t>(1, plan.tensor * plan.context * plan.data / (plan.expert * plan.expert_tensor));
+  const auto state = [&](std::int64_t bytes, Sharding from) {
+    if (plan.sharding < from) return held.sum() * bytes;
+    return (shared_out(held.dense, dense_ranks) + shared_out(held.experts, expert_ranks)) * bytes;
+  };
+  const std::int64_t element = element_bytes(d.precision);
+  RankMemory memory;
+  memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);
+  memory.gradients = state(element_bytes(d.gradient_precision), Sharding::gradients);
+  memory.optimizer = state(adam_kept, Sharding::optimizer);
+  memory.activations = static_cast<std::int64_t>(per_chunk) * schedule.peak_activations(shape, pipeline_rank);
+  if (first)
+    memory.activations += tokens_per_rank(d) * d.model.hidden / (plan.sequence ? plan.tensor : 1) *
+                          schedule.peak_activations(shape, pipeline_rank);  // the mask of its dropout
+  if (last) {
+    const std::int64_t logits = shared_out(std::max(d.model.vocabulary, d.model.head_classes), plan.tensor);
+    memory.buffers += (d.model.vocabulary > 0 ? tokens_per_rank(d) : d.micro_batch) * logits * 4;  // fp32
+  }
+  if (d.recompute == Recompute::full) {
+    // While one block is computed again, all its activations are there.
+    TrainingDescription whole = d;
+    whole.recompute = Recompute::none;
+    PassSetup with = setup;
+    with.description = &whole;
+    double most = 0;
+    for (const BlockShape& block : d.model.shapes) most = std::max(most, block_activation_bytes(with, block));
+    memory.buffers += static_cast<std::int64_t>(most);
+  }
+  if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
+  if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);
+  if (d.offload_parameters) memory.host += std::exchange(memory.parameters, 0);
+  return memory;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> lines_of(const RankMemory& memory) {
+  return {{"parameters", memory.parameters},   {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+          {"activations", memory.activations}, {"buffers", memory.buffers},     {"sum", memory.sum()}};
+}
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Memory that a training step takes on each rank.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "workloads/block_passes.hpp"
+#include "workloads/pipeline_schedule.hpp"
+#include "workloads/training_description.hpp"
+
+namespace weft {
+
+/// Bytes of a rank at the worst moment of a step.
+struct RankMemory {
+  std::int64_t parameters = 0;
+  std::int64_t gradients = 0;
+  std::int64_t optimizer = 0;
+  std::int64_t activations = 0;
+  std::int64_t buffers = 0;  ///< gathered parameters, buckets, logits
+  std::int64_t host = 0;     ///< in the memory of the host, if offloaded
+  std::int64_t sum() const { return parameters + gradients + optimizer + activations + buffers; }
+};
+
+/// Activations that the backward pass of one block needs, of one micro-batch on one rank, in bytes. Korthikanti et al.,
+/// arXiv:2205.05198, table 2, for 16-bit activations: none sbh(34 + 5as/h); tensor sbh(10 + 24/t + 5as/(ht)); with
+/// sequence parallelism sbh/t (34 + 5as/h); without the core of attention (selective recomputation, or a fused kernel
+/// that keeps no scores) the same without 5as/h; full recomputation 2sbh. Blocks with other shapes take the same sum of
+/// their own tensors: what follows for f = 4h, no gate, and k = a. s is the rank's part of the sequence, but for the
+/// scores' columns.
+double block_activation_bytes(const PassSetup& setup, const BlockShape& block);
+
+/// Memory of a pipeline rank. Parameters, gradients and Adam's state: Rajbhandari et al., arXiv:1910.02054, 3 (K = 12
+/// bytes of optimizer state per parameter; 16-bit gradients are summed in 32 bits where gradient_precision says so),
+/// shared out by `sharding`. Activations: peak_activations() of the schedule times those of its blocks, and of the
+/// logits at the last stage.
+RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedule, const PipelineShape& shape,
+                          std::uint32_t pipeline_rank);
+
+/// Names and bytes, for tables.
+std::vector<std::pair<std::string, std::int64_t>> lines_of(const RankMemory& memory);
+
+}  // namespace weft

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/training_reading.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+#include "workloads/reading.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t most_ranks = 1 << 24;
+
+/// The value of an enumeration by its word.
+template <class Value>
+Value read_word(const Spec& spec, const std::vector<std::pair<std::string, Value>>& words) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : words) names.push_back(name);
+  const std::string text = spec.one_of(names);
+  return words[static_cast<std::size_t>(std::find(names.begin(), names.end(), text) - names.begin())].second;
+}
+
+/// Copies the values that a map has into the fields of a description, and remembers where they were.
+class Fields {
+ public:
+  Fields(const Spec& spec, TrainingDescription& description) : spec_(spec), description_(description) {}
+
+  std::optional<Spec> find(const char* key, const char* field = nullptr) {
+    auto value = spec_.find(key);
+    if (value) description_.where[field == nullptr ? key : field] = value->where();
+    return value;
+  }
+  void count(const char* key, std::int64_t& field, std::int64_t least = 1, std::int64_t most = most_ranks) {
+    if (const auto value = find(key)) field = value->integer(least, most);
+  }
+  void flag(const char* key, bool& field) {
+    if (const auto value = find(key)) field = value->boolean();
+  }
+
+ private:
+  const Spec& spec_;
+  TrainingDescription& description_;
+};
+
+void read_parallelism(const Spec& map, TrainingDescription& d) {
+  ParallelPlan& plan = d.parallel;
+  Fields fields(map, d);
+  fields.count("data", plan.data);
+  fields.count("tensor", plan.tensor);
+  fields.count("context", plan.context);
+  fields.count("pipeline", plan.pipeline);
+  fields.count("expert", plan.expert);
+  fields.count("expert_tensor", plan.expert_tensor);
+  fields.count("virtual_stages", plan.virtual_stages);
+  fields.flag("sequence", plan.sequence);
+  if (const auto value = fields.find("context_kind"))
+    plan.context_kind = read_word<ContextKind>(
+        *value,
+        {{"ring", ContextKind::ring}, {"all_gather", ContextKind::all_gather}, {"ulysses", ContextKind::ulysses}});
+  if (const auto value = fields.find("schedule"))
+    plan.schedule = value->one_of(PipelineScheduleRegistry::instance().names());
+  else if (plan.virtual_stages > 1 && plan.schedule == "1f1b")
+    plan.schedule = "interleaved";
+  if (const auto value = fields.find("order")) plan.order = value->text();
+  if (const auto value = fields.find("sharding"))
+    plan.sharding = read_word<Sharding>(*value, {{"none", Sharding::none},
+                                                 {"optimizer", Sharding::optimizer},
+                                                 {"gradients", Sharding::gradients},
+                                                 {"parameters", Sharding::parameters}});
+  fields.count("shard_group", plan.shard_group);
+  fields.flag("reshard_after_forward", plan.reshard_after_forward);
+  fields.count("prefetch", plan.prefetch, 0, 1024);
+  map.finish();
+}
+
+std::string read_precision(const Spec& value, const Device& device) {
+  const std::string precision = value.one_of(precision_names());
+  if (device.peak.contains(precision)) return precision;
+  std::vector<std::string> known;
+  for (const auto& [name, peak] : device.peak) known.push_back(name);
+  throw value.error(
+      fmt::format("'{}' has no peak for '{}'; its file gives: {}", device.name, precision, listed(known)));
+}
+
+Bytes read_limit(const Spec& value) {
+  if (value.bytes() == Bytes(0)) throw value.error("a limit of 0 B; give at least 1 B");
+  return value.bytes();
+}
+
+void read_precisions(Fields& fields, const Spec& spec, const Device& device, TrainingDescription& d) {
+  if (const auto value = fields.find("precision"))
+    d.precision = read_precision(*value, device);
+  else if (!device.peak.contains(d.precision))
+    throw spec.error(fmt::format("'{}' has no peak for '{}'; set `precision`", device.name, d.precision));
+  if (element_bytes(d.precision) == 4) d.parameter_precision = "fp32";
+  if (const auto value = fields.find("parameter_precision"))
+    d.parameter_precision = value->one_of({"bf16", "fp16", "fp32", "fp8"});
+  if (const auto value = fields.find("gradient_precision"))
+    d.gradient_precision = value->one_of({"bf16", "fp16", "fp32"});
+  if (const auto value = fields.find("dispatch_precision")) d.dispatch_precision = value->one_of(precision_names());
+}
+
+void read_batches(Fields& fields, TrainingDescription& d) {
+  fields.count("micro_batch", d.micro_batch, 1, 65536);
+  fields.count("global_batch", d.global_batch, 1, std::int64_t{1} << 32);
+  fields.count("micro_batches", d.micro_batches, 1, 1 << 20);
+  const auto length = fields.find("sequence_length");
+  if (length) d.sequence_length = length->integer(1, 1 << 24);
+  if (d.sequence_length == 0) d.sequence_length = std::max<std::int64_t>(1, d.model.positions);
+  if (length && d.model.positions > 0 && d.sequence_length > d.model.positions)
+    throw length->error(fmt::format("{} tokens, but the model has {} positions", d.sequence_length, d.model.positions));
+}
+
+void read_method(Fields& fields, TrainingDescription& d) {
+  if (const auto value = fields.find("recompute"))
+    d.recompute = read_word<Recompute>(
+        *value, {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
+  fields.count("recompute_layers", d.recompute_layers);
+  if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
+  if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);
+  fields.flag("overlap_gradients", d.overlap_gradients);
+  fields.flag("overlap_parameters", d.overlap_parameters);
+  fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
+  fields.flag("clip_gradients", d.clip_gradients);
+  if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
+  fields.flag("offload_optimizer", d.offload_optimizer);
+  fields.flag("offload_parameters", d.offload_parameters);
+}
+
+ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContext& context, double capacity) {
+  ExpertRouting routing;
+  routing.seed = context.seed;
+  routing.capacity_factor = capacity;
+  if (!spec) return routing;
+  if (const auto value = spec->find("spread")) routing.spread = value->number(0, 10);
+  if (const auto value = spec->find("seed")) routing.seed = static_cast<std::uint64_t>(value->integer(0));
+  spec->finish();
+  return routing;
+}
+
+/// Algorithms that do a kind where the chosen one does not: NCCL's.
+std::string usual_algorithm(CollectiveKind kind) { return kind == CollectiveKind::all_to_all ? "nccl_p2p" : "ring"; }
+
+GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bool named) {
+  const CollectiveOptions options = read_collective_options(spec, context);
+  GroupCollectives group;
+  group.tuning = options.tuning;
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+    const auto algorithm = find_collective(options.algorithm);
+    const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
+    group.algorithms[kind] = able || named ? options.algorithm : usual_algorithm(kind);
+  }
+  return group;
+}
+
+void read_collectives(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
+  job.collectives.fill(read_group(spec, context, false));
+  const auto map = spec.find("collectives");
+  if (!map) return;
+  for (std::size_t k = 0; k < group_kind_count; ++k) {
+    std::string name(to_text(static_cast<GroupKind>(k)));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    const auto group = map->find(name);
+    if (!group) continue;
+    job.collectives[k] = read_group(*group, context, false);
+    group->finish();
+  }
+  map->finish();
+}
+
+}  // namespace
+
+TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
+  TrainingJob job;
+  job.where = spec.where();
+  TrainingDescription& d = job.description;
+  const Spec model = spec.at("model");
+  d.model = read_model(JsonConfig::load(resolve_file(model, context.directory, "models", ".json")));
+  job.device = read_device(Spec::load(resolve_file(spec.at("device"), context.directory, "devices", ".yaml")));
+  if (const auto efficiency = spec.find("efficiency")) {
+    job.device.efficiency = job.device.matmul_fraction = job.device.fused_fraction = efficiency->number(1e-6, 1);
+    job.device.tiles.reset();
+  }
+  if (const auto value = spec.find("attention"))
+    job.attention =
+        read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
+  Fields fields(spec, d);
+  read_batches(fields, d);
+  read_precisions(fields, spec, job.device, d);
+  read_method(fields, d);
+  const auto parallelism = spec.find("parallelism");
+  if (parallelism) read_parallelism(*parallelism, d);
+  job.routing = read_routing(spec.find("routing"), context, d.capacity_factor);
+  read_collectives(spec, context, job);
+  if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
+  spec.finish();
+  settle_description(d, context.hosts, parallelism ? parallelism->where() : spec.where());
+  return job;
+}
+
+}  // namespace weft

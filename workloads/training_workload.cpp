@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/training_workload.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+#include "workloads/reading.hpp"
+#include "workloads/training_memory.hpp"
+
+namespace weft {
+namespace {
+
+/// A walk over the plan of the rank's stage, step after step; an id is step * operations of a step + position.
+class TrainingProgram final : public RankProgram {
+ public:
+  TrainingProgram(const TrainingWorkload& workload, Rank rank)
+      : workload_(workload),
+        rank_(rank),
+        place_(workload.layout().place(rank)),
+        plan_(workload.plan(place_.pipeline)),
+        end_(std::uint64_t{workload.job().steps} * plan_.operations.size()) {}
+
+  bool next(Operation& operation) override {
+    if (id_ == end_) return false;
+    const std::uint64_t size = plan_.operations.size();
+    const std::uint64_t position = id_ % size;
+    const auto step = static_cast<std::uint32_t>(id_ / size);
+    const PlannedOperation& planned = plan_.operations[position];
+    operation = Operation{};
+    operation.id = id_++;
+    operation.kind = planned.kind;
+    operation.stream = planned.stream;
+    operation.label = planned.label();
+    for (const std::int32_t after : plan_.after_of(planned)) {
+      if (after == StagePlan::no_operation) continue;
+      if (after >= 0)
+        operation.after.push_back(step * size + static_cast<std::uint64_t>(after));
+      else if (step > 0)
+        operation.after.push_back((step - 1) * size + static_cast<std::uint64_t>(-1 - after));
+    }
+    std::sort(operation.after.begin(), operation.after.end());
+    operation.after.erase(std::unique(operation.after.begin(), operation.after.end()), operation.after.end());
+    fill(operation, planned, step);
+    return true;
+  }
+
+  std::size_t read_ahead() const override { return 512; }
+
+ private:
+  void fill(Operation& operation, const PlannedOperation& planned, std::uint32_t step) const {
+    switch (planned.kind) {
+      case Operation::Kind::compute:
+        operation.duration = planned.duration;
+        if (planned.by_load)
+          operation.duration = Time::from_ps(static_cast<std::int64_t>(
+              static_cast<double>(planned.duration.ps()) * workload_.load_of(planned, rank_, step) + 0.5));
+        break;
+      case Operation::Kind::collective:
+        operation.call = workload_.make_call(planned, rank_, step);
+        break;
+      case Operation::Kind::send:
+      case Operation::Kind::recv:
+        operation.peer = peer(planned);
+        operation.tag = planned.tag;
+        operation.bytes = planned.size;
+        break;
+    }
+  }
+
+  Rank peer(const PlannedOperation& planned) const {
+    const RankLayout& layout = workload_.layout();
+    if (planned.group == GroupKind::pipeline) {
+      RankPlace there = place_;
+      there.pipeline = static_cast<std::uint32_t>(planned.peer);
+      return layout.rank(there);
+    }
+    const std::uint32_t ranks = layout.size(planned.group);
+    const std::uint32_t index = layout.index_of(planned.group, rank_);
+    const auto further = static_cast<std::uint32_t>(static_cast<std::int32_t>(ranks) + planned.peer);
+    return layout.member(planned.group, layout.group_of(planned.group, rank_), (index + further) % ranks);
+  }
+
+  const TrainingWorkload& workload_;
+  Rank rank_;
+  RankPlace place_;
+  const StagePlan& plan_;
+  std::uint64_t end_;
+  std::uint64_t id_ = 0;
+};
+
+PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.device, job.attention}; }
+
+}  // namespace
+
+TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
+    : job_(std::move(job)), settle_(std::move(settle)), layout_(job_.description.parallel) {
+  const ParallelPlan& plan = job_.description.parallel;
+  schedule_ = PipelineScheduleRegistry::instance().find(plan.schedule)->make();
+  shape_ = {static_cast<std::uint32_t>(plan.pipeline), static_cast<std::uint32_t>(plan.virtual_stages),
+            static_cast<std::uint32_t>(job_.description.micro_batches)};
+  if (const std::string reason = schedule_->refuses(shape_); !reason.empty())
+    throw job_.description.error("schedule", fmt::format("the schedule '{}' cannot do this: {}", plan.schedule, reason),
+                                 job_.where);
+  if (job_.description.model.layers() < schedule_->stages(shape_))
+    throw job_.description.error("pipeline",
+                                 fmt::format("{} pipeline stages, but the model has {} blocks; use fewer stages",
+                                             schedule_->stages(shape_), job_.description.model.layers()),
+                                 job_.where);
+  plans_.resize(shape_.ranks);
+  count_calls();
+}
+
+const StagePlan& TrainingWorkload::plan(std::uint32_t pipeline_rank) const {
+  auto& plan = plans_.at(pipeline_rank);
+  if (!plan) {
+    const StageSetup setup{pass_setup(job_), &layout_, schedule_.get(), shape_};
+    plan = std::make_unique<const StagePlan>(plan_stage(setup, pipeline_rank));
+  }
+  return *plan;
+}
+
+std::uint32_t TrainingWorkload::groups_of_stage(GroupKind kind) const {
+  return RankLayout::spans_pipeline(kind) ? layout_.groups(kind) : layout_.groups(kind) / shape_.ranks;
+}
+
+void TrainingWorkload::count_calls() {
+  // Plans of long pipelines are made again when they are needed: by a process for its own stages only.
+  constexpr std::size_t kept = 4'000'000;
+  std::size_t operations = 0;
+  const std::uint32_t ranks_of_stage = layout_.world() / shape_.ranks;
+  for (auto& counts : calls_) counts.resize(shape_.ranks);
+  for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
+    const StagePlan& one = plan(p);
+    for (std::size_t k = 0; k < group_kind_count; ++k) calls_[k][p] = static_cast<std::uint32_t>(one.calls[k].size());
+    compute_ = std::max(compute_, one.compute);
+    flops_ += one.flops * ranks_of_stage;
+    operations += one.operations.size();
+    if (operations > kept) plans_[p].reset();
+  }
+  for (std::size_t k = 0; k < group_kind_count; ++k) {
+    const auto kind = static_cast<GroupKind>(k);
+    for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
+      first_call_[k].push_back(calls_per_step_);
+      if (p == 0 || !RankLayout::spans_pipeline(kind))
+        calls_per_step_ += std::uint64_t{calls_[k][p]} * groups_of_stage(kind);
+    }
+  }
+  constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
+  if (calls_per_step_ > 0 && job_.steps > most / calls_per_step_)
+    throw InputError(job_.where, fmt::format("{} steps of {} collective calls are more than {}; simulate fewer steps",
+                                             job_.steps, calls_per_step_, most));
+}
+
+std::uint32_t TrainingWorkload::call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence,
+                                        std::uint32_t step) const {
+  const auto k = static_cast<std::size_t>(kind);
+  const std::uint32_t per_stage = groups_of_stage(kind);
+  const std::uint32_t stage = RankLayout::spans_pipeline(kind) ? 0 : group / per_stage;
+  return static_cast<std::uint32_t>(step * calls_per_step_ + first_call_[k][stage] +
+                                    std::uint64_t{group % per_stage} * calls_[k][stage] + sequence);
+}
+
+CollectiveCall TrainingWorkload::call(std::uint32_t id) const {
+  const auto step = static_cast<std::uint32_t>(id / calls_per_step_);
+  const std::uint64_t within = id % calls_per_step_;
+  for (std::size_t k = group_kind_count; k-- > 0;)
+    for (std::uint32_t stage = shape_.ranks; stage-- > 0;) {
+      const auto kind = static_cast<GroupKind>(k);
+      if (within < first_call_[k][stage] || calls_[k][stage] == 0) continue;
+      if (RankLayout::spans_pipeline(kind) && stage > 0) continue;
+      const std::uint64_t rest = within - first_call_[k][stage];
+      const auto group = static_cast<std::uint32_t>(rest / calls_[k][stage]) +
+                         (RankLayout::spans_pipeline(kind) ? 0 : stage * groups_of_stage(kind));
+      // Pairs of a pipeline's ranks that mirror each other reduce as much as they hold: the plan is that of the pair.
+      const StagePlan& one = plan(kind == GroupKind::mirror ? group % ((shape_.ranks + 1) / 2) : stage);
+      return call_of(one.operations[one.calls[k][rest % calls_[k][stage]]], group, step);
+    }
+  WEFT_EXPECT(false, "collective {} of {}", id, call_count());
+  return {};
+}
+
+const Communicator& TrainingWorkload::communicator(GroupKind kind, std::uint32_t group) const {
+  const std::uint32_t id = layout_.communicator_id(kind, group);
+  auto known = communicators_.find(id);
+  if (known == communicators_.end()) known = communicators_.emplace(id, layout_.communicator(kind, group)).first;
+  return known->second;
+}
+
+CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std::uint32_t group,
+                                         std::uint32_t step) const {
+  // What a call is settled to depends on its kind, size and kind of group only.
+  const auto key = std::pair(operation.group, std::pair(operation.collective, operation.size.count()));
+  auto settled = settled_.find(key);
+  if (settled == settled_.end()) {
+    CollectiveCall fresh;
+    const GroupCollectives& wish = job_.collectives[static_cast<std::size_t>(operation.group)];
+    fresh.kind = operation.collective;
+    fresh.size = operation.size;
+    fresh.algorithm = wish.algorithms.at(operation.collective);
+    fresh.tuning = wish.tuning;
+    fresh.where = job_.where;
+    fresh.communicator = &communicator(operation.group, group);
+    settle_(fresh);
+    settled = settled_.emplace(key, fresh).first;
+  }
+  CollectiveCall call = settled->second;
+  call.id = call_id(operation.group, group, operation.sequence, step);
+  call.communicator = &communicator(operation.group, group);
+  call.label = fmt::format("step {} {}", step, operation.label());
+  if (!operation.by_load || job_.routing.even()) return call;
+  const RoutingCase one = routing_case(operation, group, step);
+  std::vector<std::int64_t> table = routed_copies(job_.routing, one);
+  if (operation.combine)
+    for (std::uint32_t i = 0; i < one.ranks; ++i)
+      for (std::uint32_t j = 0; j < i; ++j) std::swap(table[i * one.ranks + j], table[j * one.ranks + i]);
+  const std::int64_t bytes = operation.size.count() / one.copies;
+  for (std::int64_t& entry : table) entry *= bytes;
+  call.blocks = std::make_shared<BlockTable>(one.ranks, std::move(table));
+  call.size = Bytes(call.blocks->total());
+  return call;
+}
+
+RoutingCase TrainingWorkload::routing_case(const PlannedOperation& operation, std::uint32_t group,
+                                           std::uint32_t step) const {
+  const TrainingDescription& d = job_.description;
+  const MlpShape& mlp = d.model.layer_shape(operation.layer).mlp;
+  RoutingCase one;
+  one.ranks = layout_.size(GroupKind::expert);
+  one.experts = mlp.experts;
+  one.copies = routed_tokens(d) * mlp.experts_per_token;
+  one.block = static_cast<std::uint64_t>(operation.layer);
+  one.step = (std::uint64_t{step} * shape_.micro_batches + static_cast<std::uint64_t>(operation.micro_batch)) *
+                 layout_.groups(GroupKind::expert) +
+             group;
+  return one;
+}
+
+double TrainingWorkload::load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const {
+  if (job_.routing.even()) return 1;
+  const RoutingCase one = routing_case(operation, layout_.group_of(GroupKind::expert, rank), step);
+  const std::vector<std::int64_t> table = routed_copies(job_.routing, one);
+  const std::uint32_t index = layout_.index_of(GroupKind::expert, rank);
+  std::int64_t come = 0;
+  for (std::uint32_t from = 0; from < one.ranks; ++from) come += table[from * one.ranks + index];
+  return static_cast<double>(come) / static_cast<double>(one.copies);
+}
+
+std::shared_ptr<const CollectiveCall> TrainingWorkload::make_call(const PlannedOperation& operation, Rank rank,
+                                                                  std::uint32_t step) const {
+  return std::make_shared<const CollectiveCall>(call_of(operation, layout_.group_of(operation.group, rank), step));
+}
+
+std::unique_ptr<RankProgram> TrainingWorkload::program(Rank rank) const {
+  WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
+  return std::make_unique<TrainingProgram>(*this, rank);
+}
+
+WorkloadEstimate TrainingWorkload::estimate() const {
+  unsigned __int128 bytes = 0;
+  unsigned __int128 messages = 0;
+  std::map<std::pair<GroupKind, std::pair<CollectiveKind, std::int64_t>>, WorkloadEstimate> known;
+  const std::uint32_t ranks_of_stage = layout_.world() / shape_.ranks;
+  for (std::uint32_t p = 0; p < shape_.ranks; ++p)
+    for (const PlannedOperation& operation : plan(p).operations) {
+      if (operation.kind == Operation::Kind::send) {
+        messages += ranks_of_stage;
+        bytes += static_cast<unsigned __int128>(operation.size.count()) * ranks_of_stage;
+      }
+      if (operation.kind != Operation::Kind::collective) continue;
+      const bool mirror = operation.group == GroupKind::mirror;
+      const std::uint32_t pairs = (shape_.ranks + 1) / 2;
+      if (RankLayout::spans_pipeline(operation.group) && p >= (mirror ? pairs : 1)) continue;
+      const auto key = std::pair(operation.group, std::pair(operation.collective, operation.size.count()));
+      auto at = known.find(key);
+      if (at == known.end()) {
+        const std::uint32_t group =
+            RankLayout::spans_pipeline(operation.group) ? 0 : p * groups_of_stage(operation.group);
+        at = known.emplace(key, estimate_call(call_of(operation, group, 0))).first;
+      }
+      const std::uint32_t groups = groups_of_stage(operation.group) / (mirror ? pairs : 1);
+      messages += static_cast<unsigned __int128>(at->second.messages) * groups;
+      bytes += static_cast<unsigned __int128>(at->second.bytes.count()) * groups;
+    }
+  WorkloadEstimate estimate;
+  estimate.messages = static_cast<std::uint64_t>(messages * job_.steps);
+  estimate.bytes = saturated(bytes * job_.steps);
+  estimate.compute = compute_ * std::int64_t{job_.steps};
+  return estimate;
+}
+
+std::vector<std::pair<std::string, std::string>> TrainingWorkload::description() const {
+  const TrainingDescription& d = job_.description;
+  const ParallelPlan& plan = d.parallel;
+  std::vector<std::pair<std::string, std::string>> lines;
+  lines.emplace_back("model",
+                     fmt::format("{}, {} blocks, hidden size {}", d.model.family, d.model.layers(), d.model.hidden));
+  lines.emplace_back("parameters", grouped(d.model.parameters()));
+  if (d.model.active_parameters() != d.model.parameters())
+    lines.emplace_back("active parameters", grouped(d.model.active_parameters()));
+  lines.emplace_back("device", job_.device.name);
+  std::string parallelism;
+  const auto add = [&parallelism](const char* name, std::int64_t ranks) {
+    if (ranks > 1) parallelism += fmt::format("{}{} {}", parallelism.empty() ? "" : ", ", name, ranks);
+  };
+  add("tensor", plan.tensor);
+  add("context", plan.context);
+  add("data", plan.data);
+  add("pipeline", plan.pipeline);
+  add("expert", plan.expert);
+  lines.emplace_back("parallelism", parallelism.empty() ? "none" : parallelism);
+  if (plan.pipeline > 1)
+    lines.emplace_back("schedule", fmt::format("{}, {} micro-batches, {} chunks per rank", plan.schedule,
+                                               shape_.micro_batches, schedule_->chunks(shape_)));
+  describe_sizes(lines);
+  lines.emplace_back("steps", std::to_string(job_.steps));
+  return lines;
+}
+
+void TrainingWorkload::describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const {
+  const TrainingDescription& d = job_.description;
+  lines.emplace_back("batch", fmt::format("{} sequences of {} tokens, {} a micro-batch", d.global_batch,
+                                          d.sequence_length, d.micro_batch));
+  lines.emplace_back("FLOPs per step", fmt::format("{:.4g}, by all ranks", flops_));
+  lines.emplace_back("compute per step", fmt::format("{:.3f} ms on the busiest rank", compute_.seconds() * 1e3));
+  const StagePlan& first = plan(0);
+  lines.emplace_back("gradients", fmt::format("{} B on the first rank, {} reductions of them per step",
+                                              grouped(first.parameters.sum() * element_bytes(d.gradient_precision)),
+                                              first.calls[static_cast<std::size_t>(GroupKind::data)].size() +
+                                                  first.calls[static_cast<std::size_t>(GroupKind::expert_data)].size() +
+                                                  first.calls[static_cast<std::size_t>(GroupKind::shard)].size()));
+  lines.emplace_back("collective calls", grouped(static_cast<std::int64_t>(calls_per_step_)) + " per step");
+  RankMemory worst;
+  for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
+    const RankMemory memory = memory_of_rank(pass_setup(job_), *schedule_, shape_, p);
+    if (memory.sum() > worst.sum()) worst = memory;
+  }
+  const double capacity = static_cast<double>(job_.device.memory.count());
+  lines.emplace_back(
+      "memory per rank",
+      fmt::format("{:.1f} GB of {:.1f} GB: parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, "
+                  "activations {:.1f}, buffers {:.1f}{}",
+                  static_cast<double>(worst.sum()) / 1e9, capacity / 1e9, static_cast<double>(worst.parameters) / 1e9,
+                  static_cast<double>(worst.gradients) / 1e9, static_cast<double>(worst.optimizer) / 1e9,
+                  static_cast<double>(worst.activations) / 1e9, static_cast<double>(worst.buffers) / 1e9,
+                  static_cast<double>(worst.sum()) > capacity ? "; DOES NOT FIT" : ""));
+}
+
+}  // namespace weft

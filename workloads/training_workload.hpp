@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Training steps of a model on many ranks, as a workload.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/workload.hpp"
+#include "workloads/device.hpp"
+#include "workloads/expert_routing.hpp"
+#include "workloads/rank_layout.hpp"
+#include "workloads/stage_plan.hpp"
+#include "workloads/training_description.hpp"
+
+namespace weft {
+
+/// Algorithm and tuning of the calls of a kind of group, as the experiment says.
+struct GroupCollectives {
+  CollectiveTuning tuning;
+  std::map<CollectiveKind, std::string> algorithms;
+};
+
+/// Everything that a training job depends on.
+struct TrainingJob {
+  TrainingDescription description;  ///< settled
+  Device device;
+  AttentionKernel attention = AttentionKernel::flash;
+  ExpertRouting routing;
+  std::uint32_t steps = 1;
+  std::array<GroupCollectives, group_kind_count> collectives;
+  SourceLine where;
+};
+
+/// Programs of all ranks of a pipeline rank are walks over one plan (made when first asked for); calls have the ids
+/// step * calls of a step + those of group kinds, pipeline ranks, groups and calls of a group in order.
+class TrainingWorkload final : public Workload {
+ public:
+  using Settle = std::function<void(CollectiveCall&)>;
+  /// `settle` has the last word on a call (settle_call). Throws InputError if the schedule refuses the shape or the
+  /// machine's memory does not hold the job.
+  TrainingWorkload(TrainingJob job, Settle settle);
+
+  std::uint32_t ranks() const override { return layout_.world(); }
+  std::unique_ptr<RankProgram> program(Rank rank) const override;
+  std::uint64_t call_count() const override { return calls_per_step_ * job_.steps; }
+  CollectiveCall call(std::uint32_t id) const override;
+  WorkloadEstimate estimate() const override;
+  std::vector<std::pair<std::string, std::string>> description() const override;
+
+  const TrainingJob& job() const { return job_; }
+  const RankLayout& layout() const { return layout_; }
+  const PipelineSchedule& schedule() const { return *schedule_; }
+  const PipelineShape& shape() const { return shape_; }
+  /// The plan of a pipeline rank.
+  const StagePlan& plan(std::uint32_t pipeline_rank) const;
+
+  // For the programs
+  std::shared_ptr<const CollectiveCall> make_call(const PlannedOperation& operation, Rank rank,
+                                                  std::uint32_t step) const;
+  /// Tokens that come to the experts of a rank, relative to an even spread.
+  double load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const;
+
+ private:
+  std::uint32_t call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence, std::uint32_t step) const;
+  CollectiveCall call_of(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
+  const Communicator& communicator(GroupKind kind, std::uint32_t group) const;
+  std::uint32_t groups_of_stage(GroupKind kind) const;
+  RoutingCase routing_case(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
+  void count_calls();
+  void describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const;
+
+  TrainingJob job_;
+  Settle settle_;
+  RankLayout layout_;
+  std::unique_ptr<PipelineSchedule> schedule_;
+  PipelineShape shape_;
+  /// [kind][pipeline rank] calls of a group in a step, and the id of the first of all its groups.
+  std::array<std::vector<std::uint32_t>, group_kind_count> calls_;
+  std::array<std::vector<std::uint64_t>, group_kind_count> first_call_;
+  std::uint64_t calls_per_step_ = 0;
+  Time compute_;      // of the busiest rank in a step
+  double flops_ = 0;  // of all ranks in a step
+  mutable std::vector<std::unique_ptr<const StagePlan>> plans_;
+  mutable std::map<std::uint32_t, Communicator> communicators_;
+  mutable std::map<std::pair<GroupKind, std::pair<CollectiveKind, std::int64_t>>, CollectiveCall> settled_;
+};
+
+}  // namespace weft
