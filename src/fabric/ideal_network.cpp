@@ -3,28 +3,21 @@
 #include "fabric/ideal_network.hpp"
 
 #include <algorithm>
-#include <functional>
 
 #include "support/contract.hpp"
 
 namespace weft {
 
 void IdealNetwork::push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what) {
-  events_due_.push_back({time, static_cast<std::uint64_t>(kind) << 56 | place, number, what});
-  std::push_heap(events_due_.begin(), events_due_.end(), std::greater<>());
+  due_.push({time, static_cast<std::uint64_t>(kind) << 56 | place, number, what});
 }
 
 void IdealNetwork::advance(Time end) {
-  while (!events_due_.empty() && events_due_.front().time < end.ps()) {
-    std::pop_heap(events_due_.begin(), events_due_.end(), std::greater<>());
-    const Event event = events_due_.back();
-    events_due_.pop_back();
-    handle(event);
-  }
+  while (due_.next_time() < end.ps()) handle(due_.pop());
   reached_ = end.ps();
 }
 
-void IdealNetwork::handle(const Event& event) {
+void IdealNetwork::handle(const IdealEvent& event) {
   const auto kind = static_cast<Kind>(event.order >> 56);
   const auto place = static_cast<std::uint32_t>(event.order);
   const auto what = static_cast<std::uint32_t>(event.what);

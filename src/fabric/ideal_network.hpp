@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/host_network.hpp"
+#include "fabric/ideal_events.hpp"
 #include "fabric/ideal_path.hpp"
 #include "fabric/turn_taking.hpp"
 #include "graph/partition.hpp"
@@ -69,18 +70,10 @@ class IdealNetwork final : public HostNetwork {
   Time now() const override { return Time::from_ps(now_); }
 
  private:
-  /// Kinds of events in the order in which they happen at one time.
+  /// Kinds of events in the order in which they happen at one time. The place of an event is a host, or for ports their
+  /// directed link; its number that of the message, or of the timer at its host, or of the port's plan; what it is
+  /// about the slot of the message, the token, or the queue pair.
   enum class Kind : std::uint8_t { arrive, deliver, credit, sent, timer, ready, port };
-  struct Event {
-    std::int64_t time;
-    std::uint64_t order;   ///< kind << 56 | host, or for ports their directed link
-    std::uint64_t number;  ///< message, or of the timer at its host, or of the port's plan
-    std::uint64_t what;    ///< slot of the message, token, queue pair
-    bool operator>(const Event& other) const {
-      if (time != other.time) return time > other.time;
-      return order != other.order ? order > other.order : number > other.number;
-    }
-  };
   /// A message, and what its destination needs to know of it.
   struct Flight {
     Message message;
@@ -128,7 +121,7 @@ class IdealNetwork final : public HostNetwork {
   };
 
   void push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what);
-  void handle(const Event& event);
+  void handle(const IdealEvent& event);
   Host& host_state(std::uint32_t host) { return host_states_[local_of_host_[host]]; }
   Flow& flow_of(std::uint32_t host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
   IdealMessage shape_of(const Message& message) const;
@@ -174,7 +167,7 @@ class IdealNetwork final : public HostNetwork {
   std::vector<DestinationPort> destination_ports_;  // [directed links]
   std::vector<Flight> flights_;
   std::uint32_t free_flight_ = no_slot;
-  std::vector<Event> events_due_;  // binary heap, the earliest first
+  IdealEvents due_;
   std::int64_t now_ = 0;
   std::int64_t reached_ = 0;  // everything before has happened
   std::uint64_t events_ = 0;

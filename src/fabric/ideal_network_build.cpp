@@ -144,7 +144,7 @@ void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte
 }
 
 Time IdealNetwork::next_time() const {
-  std::int64_t next = events_due_.empty() ? INT64_MAX : events_due_.front().time;
+  std::int64_t next = due_.next_time();
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
     if (!outgoing_[n].empty()) next = std::min(next, first_outgoing_[n]);
   return Time::from_ps(next);
@@ -152,7 +152,7 @@ Time IdealNetwork::next_time() const {
 
 bool IdealNetwork::idle() const {
   const auto empty = [](const std::vector<std::byte>& batch) { return batch.empty(); };
-  return events_due_.empty() && std::all_of(outgoing_.begin(), outgoing_.end(), empty);
+  return due_.empty() && std::all_of(outgoing_.begin(), outgoing_.end(), empty);
 }
 
 void IdealNetwork::finish(ProcessGroup& group, bool all_idle) {
@@ -182,7 +182,7 @@ void IdealNetwork::finish(ProcessGroup& group, bool all_idle) {
 std::uint64_t IdealNetwork::memory_bytes() const {
   std::uint64_t bytes = host_states_.capacity() * sizeof(Host) + flows_.capacity() * sizeof(Flow) +
                         links_.capacity() * (sizeof(std::uint32_t) + 2 * sizeof(std::int64_t)) +
-                        flights_.capacity() * sizeof(Flight) + events_due_.capacity() * sizeof(Event) +
+                        flights_.capacity() * sizeof(Flight) + due_.memory_bytes() +
                         source_ports_.capacity() * sizeof(SourcePort) +
                         destination_ports_.capacity() * sizeof(DestinationPort) +
                         (source_port_of_.capacity() + local_of_host_.capacity()) * sizeof(std::uint32_t) +

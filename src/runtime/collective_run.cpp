@@ -64,15 +64,29 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   return tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice, rate) : Time());
 }
 
-bool CollectiveRun::can_move(std::uint32_t number, const Lane& lane) {
-  const std::uint32_t channel = number % channels_;
+ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
+  if (lane.source != peer) {
+    lane.source = peer;
+    lane.from = &executor_.receive_connection(call_.communicator->id(), number % channels_, rank(peer));
+  }
+  return *lane.from;
+}
+
+SendConnection& CollectiveRun::sender(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
+  if (lane.destination != peer) {
+    lane.destination = peer;
+    lane.to = &executor_.send_connection(call_, number % channels_, peer);
+  }
+  return *lane.to;
+}
+
+bool CollectiveRun::can_move(std::uint32_t number, Lane& lane) const {
   const Step& step = lane.step;
   for (std::uint32_t i = 0; i < step.receive_count(); ++i)
-    if (executor_.receive_connection(call_.communicator->id(), channel, rank(step.receive_from(i))).empty())
-      return false;
+    if (receiver(number, lane, step.receive_from(i)).empty()) return false;
   if (!executor_.credits_limited()) return true;
   for (std::uint32_t i = 0; i < step.send_count(); ++i)
-    if (executor_.send_connection(call_, channel, step.send_to(i)).in_flight >= credits_) return false;
+    if (sender(number, lane, step.send_to(i)).in_flight >= credits_) return false;
   return true;
 }
 
@@ -108,16 +122,15 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
   const Bytes slice = slice_of(lane);
   const Bytes wire = wire_bytes(call_.tuning.protocol, slice);
   for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
-    const std::uint32_t source = rank(step.receive_from(i));
-    const ReceiveConnection::Slice arrived =
-        executor_.receive_connection(call_.communicator->id(), channel, source).pop();
+    const std::uint32_t peer = step.receive_from(i);
+    const ReceiveConnection::Slice arrived = receiver(number, lane, peer).pop();
     WEFT_EXPECT(arrived.bytes == wire.count() && arrived.collective == call_.id,
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
                 wire.count(), arrived.bytes, arrived.collective);
-    if (executor_.credits_limited()) executor_.return_credit(now, source, arrived.queue_pair);
+    if (executor_.credits_limited()) executor_.return_credit(now, rank(peer), arrived.queue_pair);
   }
   for (std::uint32_t i = 0; i < step.send_count(); ++i) {
-    SendConnection& to = executor_.send_connection(call_, channel, step.send_to(i));
+    SendConnection& to = sender(number, lane, step.send_to(i));
     ++to.in_flight;
     ++messages_;
     bytes_ += wire;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/connection.hpp"
 #include "schedule/collective.hpp"
 #include "units/time.hpp"
 
@@ -40,15 +41,22 @@ class CollectiveRun {
     Step step;
     bool has_step = false;
     bool finished = false;
-    bool handling = false;    // a slice, until the timer
+    bool handling = false;  // a slice, until the timer
+    // The connections that it has used last; most steps of a lane have the same peers.
+    std::uint32_t source = no_slot;
+    std::uint32_t destination = no_slot;
+    ReceiveConnection* from = nullptr;
+    SendConnection* to = nullptr;
     Bytes done;               // of the step
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
   };
+  ReceiveConnection& receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const;
+  SendConnection& sender(std::uint32_t number, Lane& lane, std::uint32_t peer) const;
   bool advance_slice(Time now, std::uint32_t lane);
   bool fetch(Lane& lane);
   bool waits(const Lane& lane) const;
-  bool can_move(std::uint32_t number, const Lane& lane);
+  bool can_move(std::uint32_t number, Lane& lane) const;
   void handle(Time now, std::uint32_t number, Lane& lane);
   void finish_step(Lane& lane);
   void walk(Time now, std::uint32_t lane);
