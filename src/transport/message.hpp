@@ -33,8 +33,8 @@ struct Message {
   std::uint32_t destination = 0;  ///< host node
   std::uint32_t source_rank = 0;  ///< whose program sends it; a host may have several
   std::uint32_t destination_rank = 0;
-  std::uint32_t queue_pair = 0;   ///< at the source
-  std::uint32_t collective = 0;   ///< id of the collective call, or no_slot
+  std::uint32_t queue_pair = 0;  ///< at the source
+  std::uint32_t collective = 0;  ///< id of the collective call, or no_slot
   std::uint32_t communicator = 0;
   std::uint32_t channel = 0;
   std::uint32_t tag = 0;

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/random.hpp"
 #include "tests/workloads/workload_under_test.hpp"
 
 namespace weft::test {
@@ -66,6 +67,27 @@ TEST(OperatorTimes, Complaints) {
   expect(header + "memory, , , , 64, 5 us\nmemory, , , , 64, 6 us\n", "ops.csv:3:", "the kernel of line 2 again");
   expect("kernel, bytes, precision, time\nmemory, 64, bf61, 5 us\n", "ops.csv:2:", "did you mean 'bf16'");
   expect(header, "ops.csv:", "no measured operators");
+}
+
+// Whatever is in the file, it is read or refused with a line of it.
+TEST(OperatorTimes, FilesWithAnythingInThem) {
+  const std::string bytes("\0\n\r,#-\"9 Emk\xff%u", 16);
+  int refused = 0;
+  for (std::uint64_t round = 0; round < 20'000; ++round) {
+    std::string text = file;
+    const std::uint64_t changes = 1 + random_below(6, 1, round, 0);
+    for (std::uint64_t i = 1; i <= changes; ++i) {
+      const std::size_t at = random_below(text.size(), 2, round, i);
+      const char byte = bytes[random_below(bytes.size(), 3, round, i)];
+      if (random_below(3, 4, round, i) == 0) text.erase(at, 1 + random_below(9, 5, round, i));
+      if (!text.empty()) text.insert(std::min(at, text.size()), 1, byte);
+    }
+    const std::string refusal = complaint([&] { MeasuredOperators::parse(text, "ops.csv"); });
+    if (refusal.empty()) continue;
+    ++refused;
+    EXPECT_TRUE(refusal.starts_with("ops.csv:")) << refusal;
+  }
+  EXPECT_GT(refused, 10'000);
 }
 
 TEST(OperatorTimes, KernelsOfPrograms) {
