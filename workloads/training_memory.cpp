@@ -2,6 +2,7 @@
 #include "workloads/training_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "workloads/adam.hpp"
@@ -44,6 +45,61 @@ TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double eleme
 
 std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
 
+/// Activations of one micro-batch in a model chunk: those of its blocks, and of embedding and head if it has them.
+struct ChunkBytes {
+  double blocks = 0;
+  double ends = 0;
+  double sum() const { return blocks + ends; }
+};
+
+/// Of a block, if it is computed again or not.
+double kept_bytes(const PassSetup& setup, const BlockShape& block, bool again) {
+  if (setup.description->recompute != Recompute::full || again) return block_activation_bytes(setup, block);
+  TrainingDescription whole = *setup.description;
+  whole.recompute = Recompute::none;
+  PassSetup with = setup;
+  with.description = &whole;
+  return block_activation_bytes(with, block);
+}
+
+double tokens_of_norms(const TrainingDescription& d) {
+  return real(tokens_per_rank(d)) / (d.parallel.sequence ? real(d.parallel.tensor) : 1);
+}
+
+/// The mask of the dropout after the embedding (Korthikanti et al., 4.3).
+double embedding_activation_bytes(const TrainingDescription& d) { return tokens_of_norms(d) * real(d.model.hidden); }
+
+/// The final norm's input and output, and the logits in 32 bits: 4sbh/t (1 + V/h) with sequence parallelism (the same).
+double head_activation_bytes(const TrainingDescription& d) {
+  const double classes = real(shared_out(std::max(d.model.vocabulary, d.model.head_classes), d.parallel.tensor));
+  const double rows = d.model.vocabulary > 0 ? real(tokens_per_rank(d)) : real(d.micro_batch);
+  return tokens_of_norms(d) * real(d.model.hidden) * 2 * real(element_bytes(d.precision)) + rows * classes * 4;
+}
+
+/// What a rank holds when it holds most, as its slots come and go. Slots that are worked on together end together.
+ChunkBytes most_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t pipeline_rank,
+                            const std::vector<ChunkBytes>& chunks) {
+  std::vector<std::int64_t> held(chunks.size());
+  std::vector<std::uint32_t> ended;
+  ChunkBytes most;
+  const auto slots = schedule.slots(shape, pipeline_rank);
+  for (PipelineSlot slot; slots->next(slot);) {
+    if (slot.pass == PipelineSlot::Pass::forward) ++held[slot.chunk];
+    if (slot.pass == PipelineSlot::Pass::backward || slot.pass == PipelineSlot::Pass::weight_gradient)
+      ended.push_back(slot.chunk);
+    ChunkBytes now;
+    for (std::size_t c = 0; c < chunks.size(); ++c) {
+      now.blocks += chunks[c].blocks * real(held[c]);
+      now.ends += chunks[c].ends * real(held[c]);
+    }
+    if (now.sum() > most.sum()) most = now;
+    if (slot.with_next) continue;
+    for (const std::uint32_t chunk : ended) --held[chunk];
+    ended.clear();
+  }
+  return most;
+}
+
 }  // namespace
 
 double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
@@ -77,34 +133,32 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   const TrainingDescription& d = *setup.description;
   const ParallelPlan& plan = d.parallel;
   const std::uint32_t stages = schedule.stages(shape);
-  const std::uint32_t chunks = schedule.chunks(shape);
   HeldParameters held;
+  std::int64_t largest_part = 0;
   const auto hold = [&](const std::vector<Tensor>& tensors) {
     const HeldParameters more = held_parameters(tensors, plan);
     held.dense += more.dense;
     held.experts += more.experts;
-    return more.sum();
+    largest_part = std::max(largest_part, more.sum());
   };
-  double per_chunk = 0;  // activations of the largest chunk
-  std::int64_t largest_part = 0;
-  bool first = false, last = false;
-  for (std::uint32_t c = 0; c < chunks; ++c) {
+  std::vector<ChunkBytes> chunks(schedule.chunks(shape));
+  for (std::uint32_t c = 0; c < chunks.size(); ++c) {
     const std::uint32_t stage = schedule.stage_of(shape, pipeline_rank, c);
     const StageLayers layers = layers_of_stage(d.model.layers(), stage, stages);
-    double activations = 0;
     for (std::int64_t layer = layers.first; layer < layers.last; ++layer) {
-      const BlockShape& block = d.model.layer_shape(layer);
-      largest_part = std::max(largest_part, hold(block.tensors));
-      activations += block_activation_bytes(setup, block);
+      hold(d.model.layer_shape(layer).tensors);
+      const bool again = d.recompute_layers == 0 || layer < layers.first + d.recompute_layers;
+      chunks[c].blocks += kept_bytes(setup, d.model.layer_shape(layer), again);
     }
-    per_chunk = std::max(per_chunk, activations);
-    if (stage == 0) largest_part = std::max(largest_part, hold(d.model.embedding));
+    if (stage == 0) {
+      hold(d.model.embedding);
+      chunks[c].ends += embedding_activation_bytes(d);
+    }
     if (stage + 1 == stages) {
-      largest_part = std::max(largest_part, hold(d.model.head));
+      hold(d.model.head);
+      chunks[c].ends += head_activation_bytes(d);
       if (d.model.tied && stage != 0) hold({d.model.embedding.front()});  // a copy of the tied matrix
     }
-    first = first || stage == 0;
-    last = last || stage + 1 == stages;
   }
   const std::int64_t data = plan.data * plan.context;
   const std::int64_t dense_ranks = plan.shard_group > 0 ? plan.shard_group : data;
@@ -118,24 +172,15 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);
   memory.gradients = state(element_bytes(d.gradient_precision), Sharding::gradients);
-  memory.optimizer = state(adam_kept, Sharding::optimizer);
-  memory.activations = static_cast<std::int64_t>(per_chunk) * schedule.peak_activations(shape, pipeline_rank);
-  if (first)
-    memory.activations += tokens_per_rank(d) * d.model.hidden / (plan.sequence ? plan.tensor : 1) *
-                          schedule.peak_activations(shape, pipeline_rank);  // the mask of its dropout
-  if (last) {
-    const std::int64_t logits = shared_out(std::max(d.model.vocabulary, d.model.head_classes), plan.tensor);
-    memory.buffers += (d.model.vocabulary > 0 ? tokens_per_rank(d) : d.micro_batch) * logits * 4;  // fp32
-  }
+  memory.optimizer = state(adam_kept(element_bytes(d.parameter_precision)), Sharding::optimizer);
+  const ChunkBytes most = most_activations(schedule, shape, pipeline_rank, chunks);
+  memory.activations = std::llround(most.blocks);
+  memory.ends = std::llround(most.ends);
   if (d.recompute == Recompute::full) {
     // While one block is computed again, all its activations are there.
-    TrainingDescription whole = d;
-    whole.recompute = Recompute::none;
-    PassSetup with = setup;
-    with.description = &whole;
-    double most = 0;
-    for (const BlockShape& block : d.model.shapes) most = std::max(most, block_activation_bytes(with, block));
-    memory.buffers += static_cast<std::int64_t>(most);
+    double whole = 0;
+    for (const BlockShape& block : d.model.shapes) whole = std::max(whole, kept_bytes(setup, block, false));
+    memory.buffers += std::llround(whole);
   }
   if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
   if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);
@@ -144,8 +189,13 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
 }
 
 std::vector<std::pair<std::string, std::int64_t>> lines_of(const RankMemory& memory) {
-  return {{"parameters", memory.parameters},   {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-          {"activations", memory.activations}, {"buffers", memory.buffers},     {"sum", memory.sum()}};
+  return {{"parameters", memory.parameters},
+          {"gradients", memory.gradients},
+          {"optimizer", memory.optimizer},
+          {"activations", memory.activations},
+          {"ends", memory.ends},
+          {"buffers", memory.buffers},
+          {"sum", memory.sum()}};
 }
 
 }  // namespace weft

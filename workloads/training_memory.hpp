@@ -18,10 +18,11 @@ struct RankMemory {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t activations = 0;
-  std::int64_t buffers = 0;  ///< gathered parameters, buckets, logits
-  std::int64_t host = 0;     ///< in the memory of the host, if offloaded
-  std::int64_t sum() const { return parameters + gradients + optimizer + activations + buffers; }
+  std::int64_t activations = 0;  ///< of blocks
+  std::int64_t ends = 0;         ///< activations of the embedding and the head
+  std::int64_t buffers = 0;      ///< gathered parameters, a block that is computed again
+  std::int64_t host = 0;         ///< in the memory of the host, if offloaded
+  std::int64_t sum() const { return parameters + gradients + optimizer + activations + ends + buffers; }
 };
 
 /// Activations that the backward pass of one block needs, of one micro-batch on one rank, in bytes. Korthikanti et al.,
@@ -33,9 +34,10 @@ struct RankMemory {
 double block_activation_bytes(const PassSetup& setup, const BlockShape& block);
 
 /// Memory of a pipeline rank. Parameters, gradients and Adam's state: Rajbhandari et al., arXiv:1910.02054, 3 (K = 12
-/// bytes of optimizer state per parameter; 16-bit gradients are summed in 32 bits where gradient_precision says so),
-/// shared out by `sharding`. Activations: peak_activations() of the schedule times those of its blocks, and of the
-/// logits at the last stage.
+/// bytes of optimizer state per parameter, 8 if parameters have 32 bits; 16-bit gradients are summed in 32 bits where
+/// gradient_precision says so), shared out by `sharding`. Activations: of all micro-batches that are in flight when the
+/// rank's slots hold most; peak_activations() of the schedule if all its chunks are equal (Korthikanti et al., 4.2.3: L
+/// blocks on the first rank of 1F1B, L (1 + (p-1)/(pv)) interleaved); and their ends (4.3).
 RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedule, const PipelineShape& shape,
                           std::uint32_t pipeline_rank);
 

@@ -344,7 +344,7 @@ void TrainingWorkload::describe_sizes(std::vector<std::pair<std::string, std::st
                   "activations {:.1f}, buffers {:.1f}{}",
                   static_cast<double>(worst.sum()) / 1e9, capacity / 1e9, static_cast<double>(worst.parameters) / 1e9,
                   static_cast<double>(worst.gradients) / 1e9, static_cast<double>(worst.optimizer) / 1e9,
-                  static_cast<double>(worst.activations) / 1e9, static_cast<double>(worst.buffers) / 1e9,
+                  static_cast<double>(worst.activations + worst.ends) / 1e9, static_cast<double>(worst.buffers) / 1e9,
                   static_cast<double>(worst.sum()) > capacity ? "; DOES NOT FIT" : ""));
 }
 
