@@ -4,19 +4,19 @@
 
 namespace weft {
 
-void add_latent_attention(std::vector<Tensor>& tensors, std::int64_t hidden, const AttentionShape& attention,
-                          bool bias) {
+void add_latent_attention(std::vector<Tensor>& tensors, std::int64_t hidden, const AttentionShape& attention, bool bias,
+                          bool norms) {
   const std::int64_t queries = attention.heads * attention.head_size;
   const std::int64_t unrotated = attention.head_size - attention.rope_size;
   if (attention.query_rank > 0) {
     add_whole(tensors, "self_attn.q_a_proj", hidden, attention.query_rank, bias);
-    add_norm(tensors, "self_attn.q_a_layernorm", attention.query_rank, false);
+    if (norms) add_norm(tensors, "self_attn.q_a_layernorm", attention.query_rank, false);
     add_columns(tensors, "self_attn.q_b_proj", attention.query_rank, queries, false);
   } else {
     add_columns(tensors, "self_attn.q_proj", hidden, queries, false);
   }
   add_whole(tensors, "self_attn.kv_a_proj_with_mqa", hidden, attention.kv_rank + attention.rope_size, bias);
-  add_norm(tensors, "self_attn.kv_a_layernorm", attention.kv_rank, false);
+  if (norms) add_norm(tensors, "self_attn.kv_a_layernorm", attention.kv_rank, false);
   add_columns(tensors, "self_attn.kv_b_proj", attention.kv_rank, attention.heads * (unrotated + attention.value_size),
               false);
   add_rows(tensors, "self_attn.o_proj", attention.heads * attention.value_size, hidden, bias);

@@ -8,20 +8,15 @@
 #include "workloads/reading.hpp"
 
 namespace weft {
-namespace {
-
-/// Keeps all sums over tensors, bytes of gradients and optimizer state within 64 bits.
-void require_plausible(const ModelConfig& model, const JsonConfig& config) {
+void require_plausible(const ModelConfig& model, const SourceLine& where) {
   constexpr std::int64_t most = std::int64_t{1} << 48;
   unsigned __int128 sum = 0;
   for (const std::uint32_t shape : model.blocks)
     sum += static_cast<unsigned __int128>(elements_of(model.shapes[shape].tensors));
   if (sum > static_cast<unsigned __int128>(most))
-    throw InputError({config.file(), 0},
+    throw InputError(where,
                      fmt::format("{} layers have more than {} parameters in all", model.layers(), grouped(most)));
 }
-
-}  // namespace
 
 std::int64_t elements_of(const std::vector<Tensor>& tensors) {
   std::int64_t elements = 0;
@@ -60,7 +55,7 @@ ModelConfig read_model(const JsonConfig& config) {
   }
   ModelConfig model = family->make()->read(config);
   model.family = type;
-  require_plausible(model, config);
+  require_plausible(model, {config.file(), 0});
   return model;
 }
 

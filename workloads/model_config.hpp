@@ -97,6 +97,10 @@ struct ModelConfig {
 /// Parameters of all tensors of a part.
 std::int64_t elements_of(const std::vector<Tensor>& tensors);
 
+/// Throws InputError at `where` for a model whose number of parameters leaves 48 bits: sums over tensors, bytes of
+/// gradients and of optimizer state stay within 64 bits.
+void require_plausible(const ModelConfig& model, const SourceLine& where);
+
 /// Reads the fields of one `model_type`. Registered under that name: a further family is one new file.
 class ModelFamily {
  public:

@@ -343,11 +343,10 @@ class Settling {
                "would be right");
     if (d_.recompute == Recompute::full && d_.model.blocks.empty())
       complain({"recompute"}, "recomputation of whole blocks, but the model has 0 blocks; none would be right");
-    const std::int64_t own = d_.model.layers() / p_.pipeline;
+    const std::int64_t own = *std::max_element(p_.stage_layers.begin(), p_.stage_layers.end());
     if (d_.recompute_layers > own)
       complain({"recompute_layers"},
-               fmt::format("recompute_layers {}, but a pipeline rank has {} blocks; up to {} would "
-                           "do",
+               fmt::format("recompute_layers {}, but a pipeline stage has {} blocks; up to {} would do",
                            d_.recompute_layers, own, own));
   }
 
