@@ -58,6 +58,7 @@ class CollectiveWorkload : public Workload {
 
   std::uint32_t ranks() const override { return communicator_.size(); }
   std::uint64_t call_count() const override { return iterations_; }
+  std::uint64_t steps() const override { return iterations_; }
   CollectiveCall call(std::uint32_t id) const override {
     CollectiveCall call = call_;
     call.id = id;

@@ -51,12 +51,11 @@ class TrafficProgram : public RankProgram {
         interval_ps_(starts.interval_ps(flow_wire * std::int64_t{flows_})) {}
 
   bool next(Operation& operation) override {
-    if (flows_ == 0 || start_ == starts_.count()) return false;
-    if (flow_ == 0 && message_ == 0) now_ = starts_.at(start_, now_, rank_, interval_ps_);
+    if (flows_ == 0 || (flow_ == 0 && message_ == 0 && !starts_.next(clock_, rank_, interval_ps_))) return false;
     operation = Operation{};
     operation.id = id_++;
     operation.kind = Operation::Kind::send;
-    operation.not_before = now_;
+    operation.not_before = clock_.time;
     operation.peer = Rank(pattern_.destination(rank_, flow_));
     operation.bytes = shape_.share(message_);
     operation.queue_pair = message_;
@@ -72,7 +71,6 @@ class TrafficProgram : public RankProgram {
     message_ = 0;
     if (++flow_ < flows_) return;
     flow_ = 0;
-    ++start_;
   }
 
   const TrafficPattern& pattern_;
@@ -82,10 +80,9 @@ class TrafficProgram : public RankProgram {
   std::uint32_t flows_;
   double interval_ps_;
   std::uint64_t id_ = 0;
-  std::uint64_t start_ = 0;
   std::uint32_t flow_ = 0;
   std::uint32_t message_ = 0;
-  Time now_;
+  TrafficStarts::Clock clock_;
 };
 
 class TrafficWorkload : public Workload {
@@ -110,17 +107,18 @@ class TrafficWorkload : public Workload {
 
   WorkloadEstimate estimate() const override {
     WorkloadEstimate estimate;
-    const std::uint64_t flows = pattern_->all_flows() * starts_.count();
+    const std::uint64_t flows = pattern_->all_flows() * starts_.expected_count(starts_.interval_ps(flow_wire_));
     estimate.messages = flows * shape_.messages();
     estimate.bytes = saturated(static_cast<unsigned __int128>(shape_.size.count()) * flows);
     return estimate;
   }
 
   std::vector<std::pair<std::string, std::string>> description() const override {
+    const std::uint64_t count = starts_.expected_count(starts_.interval_ps(flow_wire_));
     return {{"pattern", name_},
             {"ranks", std::to_string(ranks_)},
             {"flows per start", grouped(static_cast<std::int64_t>(pattern_->all_flows()))},
-            {"starts", grouped(static_cast<std::int64_t>(starts_.count()))},
+            {"starts", count > 0 ? grouped(static_cast<std::int64_t>(count)) : "without end"},
             {"flow size", to_text(shape_.size)},
             {"queue pairs per flow", std::to_string(shape_.queue_pairs)}};
   }

@@ -128,7 +128,6 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   const auto placement = spec.find("placement");
   experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
   if (const Placement* own = experiment.workload->placement()) {
-    if (placement) throw placement->error("the jobs have placements of their own; give these, or one for all ranks");
     experiment.placement = *own;
     return;
   }

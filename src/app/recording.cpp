@@ -8,6 +8,7 @@
 
 #include <sys/resource.h>
 
+#include "app/job_results.hpp"
 #include "results/fingerprint.hpp"
 
 namespace weft {
@@ -79,7 +80,7 @@ std::uint64_t largest_resident_set() {
 }  // namespace
 
 CollectiveDirectory collective_directory(const Workload& workload) {
-  return {workload.call_count(), [&workload](std::uint32_t id) {
+  return {workload.call_count(), [&workload, jobs = workload.jobs()](std::uint32_t id) {
             const CollectiveCall call = workload.call(id);
             return CollectiveInfo{id,
                                   std::string(to_text(call.kind)),
@@ -87,7 +88,8 @@ CollectiveDirectory collective_directory(const Workload& workload) {
                                   call.label,
                                   call.communicator->size(),
                                   call.size.count(),
-                                  bus_bandwidth_factor(call.kind, call.communicator->size())};
+                                  bus_bandwidth_factor(call.kind, call.communicator->size()),
+                                  job_of_call(jobs, id)};
           }};
 }
 
@@ -100,7 +102,7 @@ std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulati
 }
 
 Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
-    : recorder_(recorder), experiment_(experiment), simulation_(simulation) {}
+    : recorder_(recorder), experiment_(experiment), simulation_(simulation), jobs_(experiment.workload->jobs()) {}
 
 bool Recording::portion_due() const {
   const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().samples_held() : 0;
@@ -142,7 +144,11 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (experiment_.output.sampling > Time())
     recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
                                  end.ps(), true);
-  recorder_.write_ranks(simulation_.runtime().rank_records(end));
+  auto ranks = simulation_.runtime().rank_records(end);
+  for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
+  job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());
+  recorder_.write_jobs(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
+  recorder_.write_ranks(std::move(ranks));
   if (records.keep_operations) recorder_.write_operations(std::move(records.operations));
   write_parallel(facts);
   return fingerprint;

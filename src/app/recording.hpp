@@ -28,6 +28,8 @@ class Recording {
   void write_portion(Time now);
   /// Collective: the rest. Gives the run's fingerprint.
   std::uint64_t write_rest(const RunFacts& facts);
+  /// After write_rest().
+  const std::vector<JobRecord>& job_rows() const { return job_rows_; }
 
  private:
   std::vector<LinkSample> samples(std::vector<PortSample> taken) const;
@@ -36,6 +38,8 @@ class Recording {
   Hdf5Recorder& recorder_;
   const Experiment& experiment_;
   Simulation& simulation_;
+  std::vector<JobInfo> jobs_;
+  std::vector<JobRecord> job_rows_;
 };
 
 }  // namespace weft

@@ -159,6 +159,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
                                            collective_directory(*experiment.workload));
   summary.fingerprint = recording.write_rest(facts);
+  summary.jobs = recording.job_rows();
   recorder.finish(ended);
   prepare(group, [&] {
     for (const auto& tap : taps) tap->close();

@@ -29,7 +29,10 @@ void poll(const Simulation::Looker* look, ns3::Time interval, bool* interrupted)
 }  // namespace
 
 Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine)
-    : group_(std::move(group)), engine_(engine), until_(experiment.until) {
+    : group_(std::move(group)),
+      engine_(engine),
+      until_(experiment.until),
+      background_check_(experiment.workload->background_check()) {
   const auto start = Clock::now();
   partition_ = make_partition(*experiment.topology, static_cast<std::uint32_t>(group_.size()), experiment.partition,
                               experiment.network.least_wire(), experiment.seed);
@@ -86,9 +89,10 @@ RunFacts Simulation::run(const Looker& look) {
   const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
   // Of all processes: one that is idle alone may only be waiting for another.
   if (idle && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0) refuse_deadlock(Time::max());
-  facts.cut_short = !facts.interrupted && !idle;
+  facts.outlived = facts.outlived && !idle;
+  facts.cut_short = !facts.interrupted && !idle && !facts.outlived;
   WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
-  facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
+  if (!facts.outlived) facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
   facts.packet_hops = group_.sum(network_->packet_hops());
   facts.events = group_.sum(network_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
@@ -111,7 +115,7 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
   });
-  ns3::Simulator::Run();
+  run_events(facts);
   facts.windows = engine->windows();
   facts.wait_seconds = engine->wait_seconds();
   facts.critical_events = engine->critical_events();
@@ -125,6 +129,24 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
     return look(now);
   };
   ns3::Simulator::Schedule(interval, &poll, &watching, interval, &facts.interrupted);
+  run_events(facts);
+}
+
+// Background jobs end with the others. All processes stop at the same times to see whether these have ended: whatever
+// the number of processes and their windows, the same has happened everywhere then. The times are 1 ps before round
+// ones, since under ns3's own engine events of the very time, which round ones in the input lead to, may come first.
+void Simulation::run_events(RunFacts& facts) {
+  for (Time check = background_check_; check < until_; check += background_check_) {
+    const Time stop = check - Time::from_ps(1);
+    ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(stop.ps())) - ns3::Simulator::Now());
+    ns3::Simulator::Run();
+    if (group_.sum(facts.interrupted ? 1 : 0) > 0) return;
+    if (group_.sum(network_->idle() ? 0 : 1) == 0) return;
+    if (unfinished_ranks() > 0) continue;
+    facts.outlived = true;
+    facts.simulated = stop;
+    return;
+  }
   ns3::Simulator::Run();
 }
 

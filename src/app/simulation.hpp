@@ -23,8 +23,9 @@ enum class EngineChoice { weft, ns3_default };
 /// How a run went on this process.
 struct RunFacts {
   bool interrupted = false;
-  bool cut_short = false;   ///< by simulation.until, with packets or operations under way
-  Time simulated;           ///< time of the last event of any process; simulation.until if that cut the run short
+  bool cut_short = false;  ///< by simulation.until, with packets or operations under way
+  bool outlived = false;   ///< complete; what background jobs still had to do was left undone
+  Time simulated;  ///< time of the last event of any process, or when the run was ended with something still to do
   double wall_seconds = 0;  ///< of the run itself, without building
   double build_seconds = 0;
   std::uint64_t packet_hops = 0;  ///< of all processes
@@ -67,7 +68,7 @@ class Simulation {
   /// a time has happened). Throws InternalError if conservation is broken. Call once.
   RunFacts run(const Looker& look);
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
-  /// Ranks of the job, on all processes, that have not done all they should. 0: complete.
+  /// Ranks of all jobs but those in the background, on all processes, that have not done all they should. 0: complete.
   std::uint64_t unfinished_ranks() const;
 
  private:
@@ -76,10 +77,12 @@ class Simulation {
   CongestionTotals congestion();
   void run_windows(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);
+  void run_events(RunFacts& facts);
 
   ProcessGroup group_;
   EngineChoice engine_;
   Time until_;
+  Time background_check_;
   Partition partition_;
   std::unique_ptr<HostNetwork> network_;
   Fabric* fabric_ = nullptr;  // the same if its fidelity is packet

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/job_results.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -27,25 +28,6 @@ nlohmann::ordered_json collective_json(const CollectiveResult& result) {
           {"time_ps", result.time()},
           {"algbw_GBps", result.algorithm_bandwidth()},
           {"busbw_GBps", result.bus_bandwidth()}};
-}
-
-std::string in_unit(double value, const char* unit) {
-  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
-  int step = 0;
-  while (value >= 1000 && step < 5) {
-    value /= 1000;
-    ++step;
-  }
-  return fmt::format("{:.4g} {}{}", value, prefixes[step], unit);
-}
-
-std::string readable(Time time) {
-  const double ps = static_cast<double>(time.ps());
-  if (ps < 1e3) return fmt::format("{} ps", time.ps());
-  if (ps < 1e6) return fmt::format("{:.3f} ns", ps * 1e-3);
-  if (ps < 1e9) return fmt::format("{:.3f} us", ps * 1e-6);
-  if (ps < 1e12) return fmt::format("{:.3f} ms", ps * 1e-9);
-  return fmt::format("{:.3f} s", ps * 1e-12);
 }
 
 std::string congestion_text(const CongestionTotals& totals) {
@@ -101,7 +83,44 @@ std::string collective_lines(const Summary& summary) {
   return text;
 }
 
+nlohmann::ordered_json job_json(const JobRecord& row) {
+  return {{"name", row.name},
+          {"first_rank", row.first_rank},
+          {"ranks", row.ranks},
+          {"background", row.background},
+          {"start_ps", row.start},
+          {"end_ps", row.end},
+          {"time_ps", row.time()},
+          {"steps", row.steps},
+          {"step_time_ps", row.step_time()},
+          {"compute_ps", row.mean(row.compute)},
+          {"communication_ps", row.mean(row.communication)},
+          {"exposed_ps", row.mean(row.exposed)},
+          {"idle_ps", row.idle()},
+          {"messages", row.messages},
+          {"bytes", row.bytes}};
+}
+
 }  // namespace
+
+std::string in_unit(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  int step = 0;
+  while (value >= 1000 && step < 5) {
+    value /= 1000;
+    ++step;
+  }
+  return fmt::format("{:.4g} {}{}", value, prefixes[step], unit);
+}
+
+std::string readable(Time time) {
+  const double ps = static_cast<double>(time.ps());
+  if (ps < 1e3) return fmt::format("{} ps", time.ps());
+  if (ps < 1e6) return fmt::format("{:.3f} ns", ps * 1e-3);
+  if (ps < 1e9) return fmt::format("{:.3f} us", ps * 1e-6);
+  if (ps < 1e12) return fmt::format("{:.3f} ms", ps * 1e-9);
+  return fmt::format("{:.3f} s", ps * 1e-12);
+}
 
 std::string summary_json(const Summary& summary) {
   nlohmann::ordered_json json;
@@ -148,6 +167,8 @@ std::string summary_json(const Summary& summary) {
                                  {"mean_queue_bytes", link.mean_queue},
                                  {"peak_queue_bytes", link.peak_queue}});
   json["fabric_memory_bytes"] = summary.memory_bytes;
+  json["jobs"] = nlohmann::ordered_json::array();
+  for (const JobRecord& row : summary.jobs) json["jobs"].push_back(job_json(row));
   json["collective_count"] = summary.collective_count;
   json["collectives"] = nlohmann::ordered_json::array();
   for (const CollectiveResult& result : summary.collectives) json["collectives"].push_back(collective_json(result));
@@ -196,7 +217,7 @@ std::string summary_table(const Summary& summary) {
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
-  return text + collective_lines(summary);
+  return text + job_lines(summary.jobs) + collective_lines(summary);
 }
 
 }  // namespace weft

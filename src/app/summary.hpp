@@ -36,9 +36,14 @@ struct Summary {
   Time inner_window;
   std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
   std::vector<HotLinkLine> hot_links;  ///< the hottest first
+  std::vector<JobRecord> jobs;
   std::vector<CollectiveResult> collectives;
   std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
 };
+
+/// "1.234 ms", "12.5 kB".
+std::string readable(Time time);
+std::string in_unit(double value, const char* unit);
 
 /// One JSON object (README, "Summary").
 std::string summary_json(const Summary& summary);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/job_results.hpp"
 #include "routing/path.hpp"
 #include "transport/message.hpp"
 
@@ -48,7 +49,9 @@ Volume expected_volume(const Experiment& experiment) {
   const NetworkParameters& network = experiment.network;
   Volume volume;
   volume.wire_by_class.resize(topology.link_classes.size());
+  const auto jobs = experiment.workload->jobs();
   for (std::uint32_t r = 0; r < experiment.workload->ranks(); ++r) {
+    if (jobs[job_of_rank(jobs, r)].background) continue;  // nobody knows how much of it there will be
     PeerVolumes peers;
     Time compute;
     const auto program = experiment.workload->program(Rank(r));

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// Totals over all ranks, from walking the programs and the steps of every collective.
+/// Totals over all ranks but those of background jobs, from walking the programs and the steps of every collective.
 struct Volume {
   std::uint64_t messages = 0;
   Bytes payload;

@@ -57,6 +57,7 @@ class Hdf5Recorder {
   void write_queue_pairs(std::vector<QueuePairRecord> rows);
   void write_receivers(std::vector<ReceiverRecord> rows);
   void write_ranks(std::vector<RankRecord> rows);
+  void write_jobs(std::vector<JobRecord> rows);
   void write_operations(std::vector<OperationRecord> rows);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,

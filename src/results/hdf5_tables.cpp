@@ -214,6 +214,8 @@ void Hdf5Recorder::write_receivers(std::vector<ReceiverRecord> rows) { write_tab
 
 void Hdf5Recorder::write_ranks(std::vector<RankRecord> rows) { write_table(rank_table(), std::move(rows)); }
 
+void Hdf5Recorder::write_jobs(std::vector<JobRecord> rows) { write_table(job_table(), std::move(rows)); }
+
 void Hdf5Recorder::write_operations(std::vector<OperationRecord> rows) {
   write_table(operation_table(), std::move(rows));
 }

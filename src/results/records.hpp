@@ -48,6 +48,7 @@ struct CollectiveInfo {
   std::uint32_t ranks = 0;
   std::int64_t bytes = 0;
   double bus_factor = 1;  ///< busbw / algbw
+  std::uint32_t job = 0;  ///< JobRecord::job
 };
 
 /// All collectives of a run: ids are 0 to count - 1.
@@ -128,10 +129,35 @@ struct LinkSample {
   std::int64_t queue = 0;      ///< bytes not yet transmitted at `time`
 };
 
+/// One job over the run. Times of its ranks are summed up.
+struct JobRecord {
+  std::uint32_t job = 0;  ///< 0, 1, ... in order of ranks
+  std::string name;
+  std::uint32_t first_rank = 0;
+  std::uint32_t ranks = 0;
+  bool background = false;
+  std::int64_t start = 0;    ///< of its programs
+  std::int64_t end = 0;      ///< its last operation ended; not before start
+  std::uint64_t steps = 1;   ///< iterations or training steps
+  std::int64_t compute = 0;  ///< of all its ranks
+  std::int64_t communication = 0;
+  std::int64_t exposed = 0;
+  std::uint64_t collectives = 0;
+  std::uint64_t messages = 0;  ///< sent
+  std::int64_t bytes = 0;      ///< sent
+
+  std::int64_t time() const { return end - start; }
+  double step_time() const { return static_cast<double>(time()) / static_cast<double>(steps); }
+  double mean(std::int64_t of_all_ranks) const { return static_cast<double>(of_all_ranks) / ranks; }
+  /// Of a rank on average: neither computing nor communicating between start and end.
+  double idle() const { return static_cast<double>(time()) - mean(compute) - mean(exposed); }
+};
+
 /// One rank of the job over the run.
 struct RankRecord {
   std::uint32_t rank = 0;
   std::uint32_t node = 0;
+  std::uint32_t job = 0;           ///< JobRecord::job. Not part of the fingerprint.
   std::int64_t finished = 0;       ///< its last operation ended
   std::int64_t compute = 0;        ///< a compute operation was running
   std::int64_t communication = 0;  ///< a send, recv or collective was running

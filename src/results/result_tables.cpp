@@ -69,6 +69,7 @@ Table<CollectiveResult> collective_table() {
       },
       {
           column<Row>("id", "id", "number of the collective in the job", [](const Row& row) { return row.info.id; }),
+          column<Row>("job", "id", "/jobs/job it belongs to", [](const Row& row) { return row.info.job; }),
           column<Row>("kind", "text", "all_reduce, all_gather, ...", [](const Row& row) { return row.info.kind; }),
           column<Row>("algorithm", "text", "ring, ...", [](const Row& row) { return row.info.algorithm; }),
           column<Row>("label", "text", "name in the workload", [](const Row& row) { return row.info.label; }),
@@ -145,13 +146,14 @@ Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulate
 Table<RankRecord> rank_table() {
   using Row = RankRecord;
   return {"ranks",
-          "One row per rank of the job, in ascending order",
+          "One row per rank of all jobs, in ascending order",
           [](const Row& row) {
             return RowKey{row.rank, 0};
           },
           {
-              column<Row>("rank", "id", "rank of the job", &Row::rank),
+              column<Row>("rank", "id", "rank of the workload", &Row::rank),
               column<Row>("node", "id", "host it runs on", &Row::node),
+              column<Row>("job", "id", "/jobs/job it belongs to", &Row::job),
               column<Row>("finished", "ps", "its last operation ended", &Row::finished),
               column<Row>("compute", "ps", "a compute operation was running", &Row::compute),
               column<Row>("communication", "ps", "a send, receive or collective was running", &Row::communication),
@@ -161,6 +163,38 @@ Table<RankRecord> rank_table() {
               column<Row>("messages_received", "1", "messages received", &Row::messages_received),
               column<Row>("bytes_sent", "B", "payload sent", &Row::bytes_sent),
               column<Row>("bytes_received", "B", "payload received", &Row::bytes_received),
+          }};
+}
+
+Table<JobRecord> job_table() {
+  using Row = JobRecord;
+  return {"jobs",
+          "One row per job, in ascending order",
+          [](const Row& row) {
+            return RowKey{row.job, 0};
+          },
+          {
+              column<Row>("job", "id", "number of the job", &Row::job),
+              column<Row>("name", "text", "name in the workload", &Row::name),
+              column<Row>("first_rank", "id", "its first rank", &Row::first_rank),
+              column<Row>("ranks", "1", "how many ranks it has", &Row::ranks),
+              column<Row>("background", "1", "1 if it ends when all others have ended",
+                          [](const Row& row) { return std::uint8_t{row.background}; }),
+              column<Row>("start", "ps", "its programs started", &Row::start),
+              column<Row>("end", "ps", "its last operation ended", &Row::end),
+              column<Row>("time", "ps", "end - start", [](const Row& row) { return row.time(); }),
+              column<Row>("steps", "1", "iterations or training steps", &Row::steps),
+              column<Row>("step_time", "ps", "time / steps", [](const Row& row) { return row.step_time(); }),
+              column<Row>("compute", "ps", "a compute operation was running, average of its ranks",
+                          [](const Row& row) { return row.mean(row.compute); }),
+              column<Row>("communication", "ps", "a send, receive or collective was running, average of its ranks",
+                          [](const Row& row) { return row.mean(row.communication); }),
+              column<Row>("exposed", "ps", "communication was running and compute was not, average of its ranks",
+                          [](const Row& row) { return row.mean(row.exposed); }),
+              column<Row>("idle", "ps", "time - compute - exposed", [](const Row& row) { return row.idle(); }),
+              column<Row>("collectives", "1", "collective calls", &Row::collectives),
+              column<Row>("messages", "1", "messages sent", &Row::messages),
+              column<Row>("bytes", "B", "payload sent", &Row::bytes),
           }};
 }
 

@@ -20,6 +20,7 @@ Table<LinkClassRecord> link_class_table();
 Table<QueuePairRecord> queue_pair_table();
 Table<ReceiverRecord> receiver_table();
 Table<RankRecord> rank_table();
+Table<JobRecord> job_table();
 Table<OperationRecord> operation_table();
 
 Table<ProcessRecord> process_table();

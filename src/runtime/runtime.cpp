@@ -15,14 +15,20 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
                  bool keep_operations)
     : records_{MessageLog(messages), 0, 0, {}, {}, keep_operations} {
-  for (std::uint32_t r = 0; r < workload.ranks(); ++r) {
-    const std::uint32_t host = placement.host(r);
-    if (!network.owns(NodeId(host))) continue;
-    const std::uint32_t place = add_place(host);
-    executors_.push_back(
-        std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), network, records_));
-    network.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
-  }
+  for (const JobInfo& job : workload.jobs())
+    for (std::uint32_t r = job.first_rank; r < job.first_rank + job.ranks; ++r)
+      add_rank(workload, r, job.background, placement, network);
+}
+
+void Runtime::add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
+                       HostNetwork& network) {
+  const std::uint32_t host = placement.host(r);
+  if (!network.owns(NodeId(host))) return;
+  const std::uint32_t place = add_place(host);
+  executors_.push_back(
+      std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), network, records_));
+  background_.push_back(background);
+  network.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
 }
 
 std::uint32_t Runtime::add_place(std::uint32_t host) {
@@ -74,7 +80,7 @@ std::vector<RankRecord> Runtime::rank_records(Time end) const {
 
 std::uint64_t Runtime::unfinished() const {
   std::uint64_t count = 0;
-  for (const auto& executor : executors_) count += executor->finished() ? 0 : 1;
+  for (std::size_t i = 0; i < executors_.size(); ++i) count += background_[i] || executors_[i]->finished() ? 0 : 1;
   return count;
 }
 

@@ -31,7 +31,7 @@ class Runtime final : public HostClient {
 
   RunRecords& records() { return records_; }
   std::vector<RankRecord> rank_records(Time end) const;
-  /// Ranks of this process whose program is not done.
+  /// Ranks of this process whose program is not done, without those of background jobs.
   std::uint64_t unfinished() const;
   /// What they wait for, at most `most` lines, in rank order.
   std::vector<std::string> waiting(std::size_t most) const;
@@ -49,11 +49,14 @@ class Runtime final : public HostClient {
   }
   RankExecutor& executor_of_rank(std::uint32_t host, std::uint32_t rank);
   std::uint32_t add_place(std::uint32_t host);
+  void add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
+                HostNetwork& network);
 
   RunRecords records_;
   std::vector<std::uint32_t> slot_of_host_;  // [hosts] in ranks_of_host_
   std::vector<Ranks> ranks_of_host_;
   std::vector<std::unique_ptr<RankExecutor>> executors_;
+  std::vector<bool> background_;  // [executors]
 };
 
 }  // namespace weft

@@ -20,6 +20,15 @@ class Communicator {
   Communicator(std::uint32_t id, std::vector<Rank> ranks)
       : id_(id), size_(static_cast<std::uint32_t>(ranks.size())), ranks_(std::move(ranks)) {}
 
+  /// The same group within a workload in which its ranks count from `by` on.
+  Communicator shifted(std::uint32_t id, std::uint32_t by) const {
+    Communicator result = *this;
+    result.id_ = id;
+    result.first_ += by;
+    for (Rank& rank : result.ranks_) rank = Rank(rank.value() + by);
+    return result;
+  }
+
   std::uint32_t id() const { return id_; }
   std::uint32_t size() const { return size_; }
   Rank rank(std::uint32_t index) const {

@@ -22,6 +22,7 @@ struct WorkloadContext {
   Bandwidth host_rate;    ///< rate of a host's port
   Bytes mtu;              ///< payload bytes per packet
   Bytes packet_overhead;  ///< wire bytes of a data packet beyond its payload
+  bool endless = false;   ///< what is repeated may go on without an end: a background job
   std::string directory;  ///< of the experiment file: relative paths start there
   ServerGrid servers;     ///< if the machine has servers of several accelerators
 };
@@ -31,6 +32,18 @@ struct WorkloadEstimate {
   std::uint64_t messages = 0;  ///< data messages of all ranks
   Bytes bytes;                 ///< payload bytes sent over the network by all ranks
   Time compute;                ///< compute time of the busiest rank
+};
+
+/// One of several jobs that run on a machine at the same time: consecutive ranks and collective calls of the workload.
+struct JobInfo {
+  std::string name;
+  std::uint32_t first_rank = 0;
+  std::uint32_t ranks = 0;
+  std::uint32_t first_call = 0;
+  std::uint32_t calls = 0;
+  Time start;               ///< of its ranks' programs
+  std::uint64_t steps = 1;  ///< alike, one after another
+  bool background = false;  ///< ends when all others have ended
 };
 
 class Workload {
@@ -46,6 +59,14 @@ class Workload {
   virtual WorkloadEstimate estimate() const = 0;
   /// Lines for `weft describe`: ("parameters", "124,439,808"), ...
   virtual std::vector<std::pair<std::string, std::string>> description() const = 0;
+  /// Iterations or training steps: parts of the work that are alike.
+  virtual std::uint64_t steps() const { return 1; }
+  /// In order of their ranks; every rank and every call belongs to one.
+  virtual std::vector<JobInfo> jobs() const {
+    return {{"job", 0, ranks(), 0, static_cast<std::uint32_t>(call_count()), Time(), steps(), false}};
+  }
+  /// If there are background jobs: how often it is looked whether the others have ended.
+  virtual Time background_check() const { return Time::max(); }
   /// When a rank starts its program.
   virtual Time start(Rank) const { return Time(); }
   /// Hosts of the ranks if the workload itself says so, else nothing.

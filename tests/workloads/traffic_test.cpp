@@ -161,6 +161,109 @@ TEST(Traffic, PoissonGapsHaveTheMeanAndSpreadOfTheirLaw) {
   }
 }
 
+TEST(Traffic, StopsAtATime) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, size: 1 B, start: {process: periodic, interval: 3 us, stop: 9 us}}",
+      context_of(2));
+  const auto operations = operations_of(*workload, 1);
+  ASSERT_EQ(operations.size(), 3U);  // at 0, 3 and 6 us
+  EXPECT_EQ(workload->estimate().messages, 3U);
+}
+
+TEST(Traffic, ConstantOnAndOffPeriods) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, size: 1 B, start: {process: on_off, on: 10 us, off: 20 us, law: constant, "
+      "interval: 4 us, count: 7}}",
+      context_of(4));
+  for (const std::uint32_t source : {1U, 3U}) {
+    std::vector<std::int64_t> us;
+    for (const Operation& operation : operations_of(*workload, source))
+      us.push_back(operation.not_before.ps() / 1000000);
+    EXPECT_EQ(us, (std::vector<std::int64_t>{0, 4, 8, 30, 34, 38, 60}));
+  }
+}
+
+/// On and off periods of a source, from its starts: gaps longer than the interval are off, and the rest of an interval.
+struct Periods {
+  double on_share = 0;  ///< starts times interval, over all time
+  std::vector<double> off;
+};
+Periods periods_of(const Workload& workload, std::uint32_t sources, double interval, double end) {
+  Periods periods;
+  double starts = 0;
+  for (std::uint32_t source = 1; source <= sources; ++source) {
+    Time previous;
+    for (const Operation& operation : operations_of(workload, source)) {
+      const auto gap = static_cast<double>((operation.not_before - previous).ps());
+      if (starts > 0 && gap > interval * 1.5) periods.off.push_back(gap);
+      previous = operation.not_before;
+      ++starts;
+    }
+  }
+  periods.on_share = starts * interval / (end * sources);
+  return periods;
+}
+
+// A source that is on for 1 ms and off for 3 ms on average is on a quarter of the time. Within T, alternating
+// exponential periods of means a and b give that share a variance of 2 (a b)^2 / ((a + b)^3 T) (Cox, Renewal Theory,
+// 1962, 7.3); an on period of length t has ceil(t / d) starts for t / d on average, which is d / 2 more: a share of d /
+// (2 (a + b)).
+TEST(Traffic, ExponentialOnAndOffPeriodsHaveTheirShare) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, size: 1 B, start: {process: on_off, on: 1 ms, off: 3 ms, interval: 10 us, "
+      "stop: "
+      "4 s}}",
+      context_of(17));
+  const double on = 1e9, off = 3e9, interval = 1e7, end = 4e12;
+  const Periods periods = periods_of(*workload, 16, interval, end);
+  const double bias = interval / 2 / (on + off);
+  const double deviation = std::sqrt(2 * on * on * off * off / (std::pow(on + off, 3) * 16 * end));
+  EXPECT_NEAR(periods.on_share, 0.25 + bias, 4 * deviation);
+  // As many starts are expected as there are, but for that.
+  EXPECT_NEAR(static_cast<double>(workload->estimate().messages), 0.25 * end / interval * 16, 16);
+}
+
+// Beyond x, Pareto's law with mean m and shape a leaves (x_m / x)^a of all periods, x_m = m (a - 1) / a.
+TEST(Traffic, ParetoPeriodsHaveTheTailOfTheirLaw) {
+  const auto workload = read_workload(
+      "{kind: traffic, pattern: incast, size: 1 B, start: {process: on_off, on: 100 us, off: 900 us, interval: 10 us, "
+      "law: "
+      "pareto, shape: 1.5, stop: 10 s}}",
+      context_of(3));
+  const Periods periods = periods_of(*workload, 2, 1e7, 1e13);
+  const auto count = static_cast<double>(periods.off.size());
+  ASSERT_GT(count, 10000);
+  for (const double x : {1e9, 3e9, 1e10}) {
+    // A gap is an off period and up to an interval more, which moves the tail by a * interval / x of itself at most.
+    const double tail = std::pow(3e8 / x, 1.5);
+    const auto beyond =
+        static_cast<double>(std::count_if(periods.off.begin(), periods.off.end(), [x](double gap) { return gap > x; }));
+    EXPECT_GT(beyond / count, tail - 4 * std::sqrt(tail / count)) << x;
+    EXPECT_LT(beyond / count, tail * (1 + 1.5 * 1e7 / x) + 4 * std::sqrt(tail / count)) << x;
+  }
+}
+
+TEST(Traffic, OnlyBackgroundTrafficIsWithoutEnd) {
+  const std::string text = "{kind: traffic, pattern: incast, size: 1 B, start: {process: periodic, interval: 3 us}}";
+  expect_complaint(text, context_of(2), "x.yaml:1", {"neither 'count' nor 'stop'"});
+  WorkloadContext endless = context_of(2);
+  endless.endless = true;
+  const auto workload = read_workload(text, endless);
+  EXPECT_EQ(workload->estimate().messages, 0U);
+  const auto program = workload->program(Rank(1));
+  Operation operation;
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(program->next(operation));
+  EXPECT_EQ(operation.not_before, Time::from_us(2997));
+  const auto start = [](const std::string& map) {
+    return "{kind: traffic, pattern: incast, size: 1 B, start: {process: on_off, interval: 1 us, count: 1, " + map +
+           "}}";
+  };
+  expect_complaint(start("on: 0 s, off: 1 us"), context_of(2), "x.yaml:1", {"found 0"});
+  expect_complaint(start("on: 1 us"), context_of(2), "x.yaml:1", {"off"});
+  expect_complaint(start("on: 1 us, off: 1 us, shape: 2"), context_of(2), "x.yaml:1", {"only 'law: pareto'"});
+  expect_complaint(start("on: 1 us, off: 1 us, law: pareto, shape: 1"), context_of(2), "x.yaml:1", {"shape"});
+}
+
 TEST(Traffic, IntervalIsTaken) {
   const auto workload =
       read_workload("{kind: traffic, pattern: incast, size: 1 B, start: {process: periodic, interval: 3 us, count: 3}}",

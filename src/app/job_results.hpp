@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What became of each job of a workload.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/process_group.hpp"
+#include "results/records.hpp"
+#include "schedule/workload.hpp"
+
+namespace weft {
+
+/// Number of the job that a rank, or a collective call, belongs to. `jobs` is in order of ranks and calls.
+std::uint32_t job_of_rank(const std::vector<JobInfo>& jobs, std::uint32_t rank);
+std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call);
+
+/// Collective: one row per job, the same on all processes. `ranks`: rows of this process's ranks, with their jobs.
+std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks,
+                                   ProcessGroup& group);
+
+/// A table for people, or nothing for a single job.
+std::string job_lines(const std::vector<JobRecord>& rows);
+
+}  // namespace weft

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Several workloads as one: ranks, calls, peers and times of the whole.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+
+namespace weft::test {
+namespace {
+
+const std::string two_jobs =
+    "kind: jobs\n"
+    "jobs:\n"
+    "  - {name: a, workload: {kind: collective, collective: all_reduce, ranks: 3, size: 1 kB, iterations: 2}}\n"
+    "  - name: b\n"
+    "    start: 7 us\n"
+    "    workload: {kind: program, ranks: 2, communicators: {both: [1, 0]}, operations: [\n"
+    "      {rank: 0, send: 5 B, to: 1}, {rank: 1, recv: 5 B, from: 0},\n"
+    "      {collective: all_gather, size: 4 B, communicator: both, not_before: 1 us}]}\n";
+
+TEST(Jobs, RanksAndCallsFollowEachOther) {
+  const auto workload = read_workload(two_jobs, context_of(8));
+  EXPECT_EQ(workload->ranks(), 5U);
+  EXPECT_EQ(workload->call_count(), 3U);
+  const auto jobs = workload->jobs();
+  ASSERT_EQ(jobs.size(), 2U);
+  EXPECT_EQ(jobs[0].name, "a");
+  EXPECT_EQ(jobs[0].steps, 2U);
+  EXPECT_EQ(jobs[1].first_rank, 3U);
+  EXPECT_EQ(jobs[1].ranks, 2U);
+  EXPECT_EQ(jobs[1].first_call, 2U);
+  EXPECT_EQ(jobs[1].calls, 1U);
+  EXPECT_EQ(workload->start(Rank(2)), Time());
+  EXPECT_EQ(workload->start(Rank(3)), Time::from_us(7));
+  EXPECT_TRUE(workload->from_user());
+}
+
+TEST(Jobs, OperationsNameRanksCallsAndTimesOfTheWhole) {
+  const auto workload = read_workload(two_jobs, context_of(8));
+  const auto sender = operations_of(*workload, 3);
+  ASSERT_EQ(sender.size(), 2U);
+  EXPECT_EQ(sender[0].peer, Rank(4));
+  EXPECT_EQ(sender[0].not_before, Time::from_us(7));
+  EXPECT_EQ(operations_of(*workload, 4)[0].peer, Rank(3));
+  const Operation& gather = sender[1];
+  EXPECT_EQ(gather.not_before, Time::from_us(8));
+  EXPECT_EQ(gather.call->id, 2U);
+  EXPECT_EQ(gather.call->communicator->rank(0), Rank(4));  // [1, 0] of the job
+  EXPECT_EQ(gather.call->communicator->rank(1), Rank(3));
+  EXPECT_EQ(gather.call->communicator->index_of(Rank(3)), 1U);
+  const CollectiveCall first = workload->call(1);
+  EXPECT_EQ(first.id, 1U);
+  EXPECT_EQ(first.communicator->rank(2), Rank(2));
+  EXPECT_NE(first.communicator->id(), gather.call->communicator->id());
+  EXPECT_EQ(operations_of(*workload, 0)[1].call->id, 1U);
+}
+
+TEST(Jobs, PlacementBehindEachOtherOrAsTheySay) {
+  const auto hosts = [](const std::string& text) {
+    const auto workload = read_workload(text, context_of(8));
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank) result.push_back(workload->placement()->host(rank));
+    return result;
+  };
+  using Hosts = std::vector<std::uint32_t>;
+  const std::string job = "workload: {kind: traffic, pattern: incast, ranks: 2, size: 1 B}";
+  EXPECT_EQ(hosts("{kind: jobs, jobs: [{" + job + "}, {" + job + "}]}"), (Hosts{0, 1, 2, 3}));
+  EXPECT_EQ(hosts("{kind: jobs, jobs: [{placement: {first: 3}, " + job + "}, {" + job + "}]}"), (Hosts{3, 4, 5, 6}));
+  EXPECT_EQ(hosts("{kind: jobs, placement: {hosts: [7, 1, 0, 2]}, jobs: [{" + job + "}, {" + job + "}]}"),
+            (Hosts{7, 1, 0, 2}));
+  EXPECT_EQ(hosts("{kind: jobs, jobs: [{" + job + "}, {share: true, placement: {first: 1}, " + job + "}]}"),
+            (Hosts{0, 1, 1, 2}));
+  // Alone, a job stays where it is among the others.
+  EXPECT_EQ(hosts("{kind: jobs, only: job1, jobs: [{" + job + "}, {" + job + "}]}"), (Hosts{2, 3}));
+}
+
+// What a job draws at random depends on its place in the list, and not on the others.
+TEST(Jobs, SeedsOfTheirOwn) {
+  const std::string job = "workload: {kind: traffic, pattern: permutation, ranks: 64, size: 1 B}";
+  const auto peers = [](const Workload& workload, std::uint32_t first) {
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t rank = first; rank < first + 64; ++rank)
+      result.push_back(operations_of(workload, rank).at(0).peer.value() - first);
+    return result;
+  };
+  const auto both = read_workload("{kind: jobs, jobs: [{" + job + "}, {" + job + "}]}", context_of(128));
+  const auto second = read_workload("{kind: jobs, only: job1, jobs: [{" + job + "}, {" + job + "}]}", context_of(128));
+  const auto alone = read_workload("{kind: traffic, pattern: permutation, ranks: 64, size: 1 B}", context_of(128));
+  EXPECT_EQ(peers(*both, 0), peers(*alone, 0));
+  EXPECT_NE(peers(*both, 64), peers(*both, 0));
+  EXPECT_EQ(peers(*both, 64), peers(*second, 0));
+}
+
+TEST(Jobs, WorkloadsOfFiles) {
+  const TemporaryFile experiment("x.yaml",
+                                 "topology: {kind: star}\nworkload: {kind: traffic, pattern: incast, ranks: 3, "
+                                 "size: 1 B}\n");
+  const TemporaryFile alone("y.yaml", "{kind: traffic, pattern: incast, ranks: 2, size: 1 B}\n");
+  const auto workload = read_workload(
+      "{kind: jobs, jobs: [{workload: " + experiment.path() + "}, {workload: " + alone.path() + "}]}", context_of(8));
+  EXPECT_EQ(workload->ranks(), 5U);
+}
+
+TEST(Jobs, Complaints) {
+  const std::string job = "workload: {kind: traffic, pattern: incast, ranks: 2, size: 1 B}";
+  const auto expect = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_complaint("{kind: jobs, " + text + "}", context_of(4), "x.yaml:1", parts);
+  };
+  expect("jobs: []", {"found 0 jobs"});
+  expect("jobs: [{" + job + "}, {placement: {first: 1}, " + job + "}]",
+         {"'job0' and 'job1' both have a rank on host 1"});
+  expect("jobs: [{name: x, " + job + "}, {name: x, " + job + "}]", {"two jobs have the name 'x'"});
+  expect("jobs: [{" + job + "}, {" + job + "}, {" + job + "}]", {"rank 1 would be on host 5"});
+  expect("jobs: [{workload: {kind: jobs}}]", {"unknown value 'jobs'"});
+  expect("jobs: [{workload: {kind: traffic, placement: packed}}]", {"stands beside its workload"});
+  expect("jobs: [{workload: nowhere.yaml}]", {"there is no file"});
+  expect("jobs: [{ranks: 3, " + job + "}]", {"found 3, but the workload has 2 ranks"});
+  expect("jobs: [{background: true, " + job + "}]", {"all jobs are in the background"});
+  expect("only: b, jobs: [{name: a, " + job + "}]", {"unknown value 'b'"});
+  expect("placement: packed, jobs: [{placement: packed, " + job + "}]", {"a placement for all jobs already"});
+  expect("jobs: [{strat: 1 us, " + job + "}]", {"did you mean 'start'?"});
+}
+
+}  // namespace
+}  // namespace weft::test
