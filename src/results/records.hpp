@@ -157,7 +157,6 @@ struct JobRecord {
 struct RankRecord {
   std::uint32_t rank = 0;
   std::uint32_t node = 0;
-  std::uint32_t job = 0;           ///< JobRecord::job. Not part of the fingerprint.
   std::int64_t finished = 0;       ///< its last operation ended
   std::int64_t compute = 0;        ///< a compute operation was running
   std::int64_t communication = 0;  ///< a send, recv or collective was running
@@ -167,6 +166,7 @@ struct RankRecord {
   std::uint64_t messages_received = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
+  std::uint32_t job = 0;  ///< JobRecord::job. Not part of the fingerprint.
 };
 
 /// One operation of one rank, for timelines (`output.operations: true`).

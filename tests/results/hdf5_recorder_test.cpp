@@ -186,6 +186,7 @@ void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bo
   recorder.append_link_series(rest, sample::interval, sample::simulated_time, true);
   recorder.write_ranks(sample::dealt<RankRecord>(
       deal, sample::ranks, [](std::uint32_t id, std::uint32_t) { return sample::rank(id); }, 1));
+  recorder.write_jobs(process == 0 ? std::vector<JobRecord>{sample::job(1), sample::job(0)} : std::vector<JobRecord>());
   recorder.write_operations(
       sample::dealt<OperationRecord>(deal, sample::ranks, sample::operation, sample::operations_per_rank));
   ProcessRecord own;
@@ -294,6 +295,11 @@ void expect_series_ranks_operations(const ReadFile& file) {
   EXPECT_EQ(file.numbers("links_series/utilization"), utilization);
   EXPECT_EQ(file.integer_attribute("links_series", "interval"), sample::interval);
   EXPECT_EQ(file.integers("links_series/time").back(), sample::simulated_time);
+  EXPECT_EQ(file.texts("jobs/name"), (std::vector<std::string>{"job0", "job1"}));
+  EXPECT_EQ(file.integers("jobs/time"), (std::vector<std::int64_t>{900, 1800}));
+  EXPECT_EQ(file.numbers("jobs/step_time"), (std::vector<double>{900, 900}));
+  EXPECT_EQ(file.numbers("jobs/compute"), (std::vector<double>{150, 225}));  // 600 of 4 ranks, 900 of 4
+  EXPECT_EQ(file.numbers("jobs/idle"), (std::vector<double>{900 - 150 - 50, 1800 - 225 - 50}));
   std::vector<std::int64_t> received;
   std::vector<std::string> labels;
   for (std::uint32_t rank = 0; rank < sample::ranks; ++rank) {

@@ -76,6 +76,20 @@ inline RankRecord rank(std::uint32_t number) {
           8 + number, 9 + number,   10 + number,      11 + number, 12 + number};
 }
 
+inline JobRecord job(std::uint32_t number) {
+  JobRecord row;
+  row.job = number;
+  row.name = fmt::format("job{}", number);
+  row.first_rank = 4 * number;
+  row.ranks = 4;
+  row.start = 100;
+  row.end = 1000 + 900 * number;
+  row.steps = 1 + number;
+  row.compute = 600 + 300 * number;
+  row.exposed = 200;
+  return row;
+}
+
 inline OperationRecord operation(std::uint32_t rank, std::uint32_t number) {
   return {rank,
           number,
