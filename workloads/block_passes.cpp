@@ -54,7 +54,7 @@ class Work {
  private:
   void add(Kernel& kernel) {
     kernel.precision = setup_.description->precision;
-    time_ += kernel_time(*setup_.device, kernel);
+    time_ += setup_.times->of(kernel);
     flops_ += kernel.flops;
   }
   const PassSetup& setup_;

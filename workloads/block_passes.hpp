@@ -8,7 +8,7 @@
 
 #include "schedule/collective.hpp"
 #include "schedule/program.hpp"
-#include "workloads/device.hpp"
+#include "workloads/operator_times.hpp"
 #include "workloads/rank_layout.hpp"
 #include "workloads/training_description.hpp"
 
@@ -23,7 +23,7 @@ enum class AttentionKernel : std::uint8_t {
 /// What a pass needs to know beside the part of the model.
 struct PassSetup {
   const TrainingDescription* description = nullptr;  ///< settled
-  const Device* device = nullptr;
+  const OperatorTimes* times = nullptr;
   AttentionKernel attention = AttentionKernel::flash;
 };
 

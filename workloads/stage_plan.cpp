@@ -11,7 +11,6 @@
 #include "support/contract.hpp"
 #include "workloads/adam.hpp"
 #include "workloads/gradient_buckets.hpp"
-#include "workloads/kernel_time.hpp"
 #include "workloads/reading.hpp"
 
 namespace weft {
@@ -102,7 +101,7 @@ class StagePlanner {
       Chunk chunk;
       chunk.stage = setup_.schedule->stage_of(setup_.shape, rank_, c);
       if (chunk.stage == 0 && !model.embedding.empty()) add_part(chunk, -1, embedding_, model.embedding);
-      const StageLayers layers = layers_of_stage(model.layers(), chunk.stage, stages);
+      const StageLayers layers = layers_of_stage(plan_, chunk.stage);
       for (std::int64_t layer = layers.first; layer < layers.last; ++layer)
         add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.blocks[static_cast<std::size_t>(layer)]],
                  model.layer_shape(layer).tensors);
@@ -190,8 +189,7 @@ class StagePlanner {
     const auto pass = walk.slot.pass;
     if (pass != PipelineSlot::Pass::backward && pass != PipelineSlot::Pass::input_gradient) return false;
     if (description_.recompute_layers == 0) return true;
-    const StageLayers layers =
-        layers_of_stage(description_.model.layers(), walk.chunk->stage, setup_.schedule->stages(setup_.shape));
+    const StageLayers layers = layers_of_stage(plan_, walk.chunk->stage);
     return part_of(walk).layer < layers.first + description_.recompute_layers;
   }
 
@@ -536,7 +534,7 @@ class StagePlanner {
     PlannedOperation norm;
     norm.phase = Phase::optimizer;
     norm.what = "gradient norm";
-    norm.duration = kernel_time(*setup_.pass.device, read);
+    norm.duration = setup_.pass.times->of(read);
     const std::int32_t computed = add(norm, {}, reductions_);
     reductions_.clear();
     PlannedOperation sum =
@@ -565,7 +563,7 @@ class StagePlanner {
     PlannedOperation operation;
     operation.phase = Phase::optimizer;
     operation.what = "optimizer";
-    operation.duration = kernel_time(*setup_.pass.device, kernel);
+    operation.duration = setup_.pass.times->of(kernel);
     add(operation, {}, reductions_);
   }
 
@@ -639,8 +637,11 @@ HeldParameters held_parameters(const std::vector<Tensor>& tensors, const Paralle
   return held;
 }
 
-StageLayers layers_of_stage(std::int64_t layers, std::uint32_t stage, std::uint32_t stages) {
-  return {layers * stage / stages, layers * (stage + 1) / stages};
+StageLayers layers_of_stage(const ParallelPlan& plan, std::uint32_t stage) {
+  StageLayers layers;
+  for (std::uint32_t s = 0; s < stage; ++s) layers.first += plan.stage_layers[s];
+  layers.last = layers.first + plan.stage_layers.at(stage);
+  return layers;
 }
 
 StagePlan plan_stage(const StageSetup& setup, std::uint32_t pipeline_rank) {

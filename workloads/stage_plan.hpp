@@ -52,12 +52,12 @@ struct HeldParameters {
 };
 HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan);
 
-/// Blocks [first, last) of a stage: floor(stage L / stages) and so on.
+/// Blocks [first, last) of a stage.
 struct StageLayers {
   std::int64_t first = 0;
   std::int64_t last = 0;
 };
-StageLayers layers_of_stage(std::int64_t layers, std::uint32_t stage, std::uint32_t stages);
+StageLayers layers_of_stage(const ParallelPlan& plan, std::uint32_t stage);
 
 struct StagePlan {
   std::vector<PlannedOperation> operations;

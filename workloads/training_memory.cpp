@@ -144,7 +144,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   std::vector<ChunkBytes> chunks(schedule.chunks(shape));
   for (std::uint32_t c = 0; c < chunks.size(); ++c) {
     const std::uint32_t stage = schedule.stage_of(shape, pipeline_rank, c);
-    const StageLayers layers = layers_of_stage(d.model.layers(), stage, stages);
+    const StageLayers layers = layers_of_stage(plan, stage);
     for (std::int64_t layer = layers.first; layer < layers.last; ++layer) {
       hold(d.model.layer_shape(layer).tensors);
       const bool again = d.recompute_layers == 0 || layer < layers.first + d.recompute_layers;

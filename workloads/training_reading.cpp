@@ -55,6 +55,8 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("expert", plan.expert);
   fields.count("expert_tensor", plan.expert_tensor);
   fields.count("virtual_stages", plan.virtual_stages);
+  if (const auto value = fields.find("stage_layers"))
+    for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, most_ranks));
   fields.flag("sequence", plan.sequence);
   if (const auto value = fields.find("context_kind"))
     plan.context_kind = read_word<ContextKind>(
@@ -180,25 +182,30 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   TrainingDescription& d = job.description;
   const Spec model = spec.at("model");
   d.model = read_model(JsonConfig::load(resolve_file(model, context.directory, "models", ".json")));
-  job.device = read_device(Spec::load(resolve_file(spec.at("device"), context.directory, "devices", ".yaml")));
+  job.times = read_operator_times(spec, context.directory);
   if (const auto efficiency = spec.find("efficiency")) {
-    job.device.efficiency = job.device.matmul_fraction = job.device.fused_fraction = efficiency->number(1e-6, 1);
-    job.device.tiles.reset();
+    Device device = job.times.device();
+    device.efficiency = device.matmul_fraction = device.fused_fraction = efficiency->number(1e-6, 1);
+    device.tiles.reset();
+    job.times = OperatorTimes(std::move(device));
+    if (spec.has("operators")) throw efficiency->error("found with `operators`; use one of them");
   }
   if (const auto value = spec.find("attention"))
     job.attention =
         read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
   Fields fields(spec, d);
   read_batches(fields, d);
-  read_precisions(fields, spec, job.device, d);
+  read_precisions(fields, spec, job.times.device(), d);
   read_method(fields, d);
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
   job.routing = read_routing(spec.find("routing"), context, d.capacity_factor);
   read_collectives(spec, context, job);
   if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
+  const auto noise = spec.find("compute_noise");
   spec.finish();
   settle_description(d, context.hosts, parallelism ? parallelism->where() : spec.where());
+  if (noise) job.noise = ComputeNoise(*noise, static_cast<std::uint32_t>(d.world), context.seed);
   return job;
 }
 

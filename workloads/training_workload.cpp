@@ -48,6 +48,7 @@ class TrainingProgram final : public RankProgram {
   }
 
   std::size_t read_ahead() const override { return 512; }
+  double compute_slowdown() const override { return workload_.job().times.device().slowdown_while_communicating; }
 
  private:
   void fill(Operation& operation, const PlannedOperation& planned, std::uint32_t step) const {
@@ -91,7 +92,7 @@ class TrainingProgram final : public RankProgram {
   std::uint64_t id_ = 0;
 };
 
-PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.device, job.attention}; }
+PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.times, job.attention}; }
 
 }  // namespace
 
@@ -255,7 +256,7 @@ std::shared_ptr<const CollectiveCall> TrainingWorkload::make_call(const PlannedO
 
 std::unique_ptr<RankProgram> TrainingWorkload::program(Rank rank) const {
   WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
-  return std::make_unique<TrainingProgram>(*this, rank);
+  return with_noise(std::make_unique<TrainingProgram>(*this, rank), rank, job_.noise);
 }
 
 WorkloadEstimate TrainingWorkload::estimate() const {
@@ -300,7 +301,7 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   lines.emplace_back("parameters", grouped(d.model.parameters()));
   if (d.model.active_parameters() != d.model.parameters())
     lines.emplace_back("active parameters", grouped(d.model.active_parameters()));
-  lines.emplace_back("device", job_.device.name);
+  lines.emplace_back("device", job_.times.device().name);
   std::string parallelism;
   const auto add = [&parallelism](const char* name, std::int64_t ranks) {
     if (ranks > 1) parallelism += fmt::format("{}{} {}", parallelism.empty() ? "" : ", ", name, ranks);
@@ -315,6 +316,9 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
     lines.emplace_back("schedule", fmt::format("{}, {} micro-batches, {} chunks per rank", plan.schedule,
                                                shape_.micro_batches, schedule_->chunks(shape_)));
   describe_sizes(lines);
+  const std::vector<std::string> missing = job_.times.missing();
+  for (const std::string& kernel : missing) lines.emplace_back("not measured", kernel);
+  for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
   return lines;
 }
@@ -337,7 +341,7 @@ void TrainingWorkload::describe_sizes(std::vector<std::pair<std::string, std::st
     const RankMemory memory = memory_of_rank(pass_setup(job_), *schedule_, shape_, p);
     if (memory.sum() > worst.sum()) worst = memory;
   }
-  const double capacity = static_cast<double>(job_.device.memory.count());
+  const double capacity = static_cast<double>(job_.times.device().memory.count());
   lines.emplace_back(
       "memory per rank",
       fmt::format("{:.1f} GB of {:.1f} GB: parameters {:.1f}, gradients {:.1f}, optimizer {:.1f}, "

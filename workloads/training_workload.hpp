@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "schedule/workload.hpp"
-#include "workloads/device.hpp"
+#include "workloads/compute_noise.hpp"
 #include "workloads/expert_routing.hpp"
+#include "workloads/operator_times.hpp"
 #include "workloads/rank_layout.hpp"
 #include "workloads/stage_plan.hpp"
 #include "workloads/training_description.hpp"
@@ -29,7 +30,8 @@ struct GroupCollectives {
 /// Everything that a training job depends on.
 struct TrainingJob {
   TrainingDescription description;  ///< settled
-  Device device;
+  OperatorTimes times{Device{}};
+  ComputeNoise noise;
   AttentionKernel attention = AttentionKernel::flash;
   ExpertRouting routing;
   std::uint32_t steps = 1;

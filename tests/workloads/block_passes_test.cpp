@@ -15,9 +15,9 @@ ModelConfig ready_made(const std::string& name) {
 
 struct Case {
   TrainingDescription description;
-  Device device = read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml"));
+  OperatorTimes times{read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml"))};
   AttentionKernel attention = AttentionKernel::unfused;
-  PassSetup setup() const { return {&description, &device, attention}; }
+  PassSetup setup() const { return {&description, &times, attention}; }
 };
 
 Case case_of(const std::string& model, std::int64_t b, std::int64_t s) {
