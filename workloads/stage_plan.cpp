@@ -430,7 +430,7 @@ class StagePlanner {
     };
     const std::int32_t scattered = call(GroupKind::shard, CollectiveKind::reduce_scatter, part.held.dense, walk.chain);
     if (last_micro_batch && plan_.shard_group > 0)
-      call(GroupKind::replica, CollectiveKind::all_reduce, part.held.dense / setup_.layout->size(GroupKind::shard),
+      call(GroupKind::replica, CollectiveKind::all_reduce, part.held.dense / setup_.whole->size(GroupKind::shard),
            scattered);
     call(GroupKind::expert_data, CollectiveKind::reduce_scatter, part.held.experts, walk.chain);
   }
@@ -547,10 +547,9 @@ class StagePlanner {
   std::int64_t kept_elements() const {
     if (plan_.sharding == Sharding::none) return result_.parameters.sum();
     const std::int64_t ranks =
-        setup_.layout->size(plan_.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
-    return (result_.parameters.dense + ranks - 1) / ranks +
-           (result_.parameters.experts + setup_.layout->size(GroupKind::expert_data) - 1) /
-               setup_.layout->size(GroupKind::expert_data);
+        setup_.whole->size(plan_.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
+    const std::int64_t copies = setup_.whole->size(GroupKind::expert_data);
+    return (result_.parameters.dense + ranks - 1) / ranks + (result_.parameters.experts + copies - 1) / copies;
   }
 
   void step_optimizer() {

@@ -79,7 +79,8 @@ struct StagePlan {
 /// The job that plans are made for.
 struct StageSetup {
   PassSetup pass;
-  const RankLayout* layout = nullptr;
+  const RankLayout* layout = nullptr;  ///< of the ranks that are simulated
+  const RankLayout* whole = nullptr;   ///< of all ranks
   const PipelineSchedule* schedule = nullptr;
   PipelineShape shape;
 };

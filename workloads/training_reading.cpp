@@ -174,6 +174,42 @@ void read_collectives(const Spec& spec, const WorkloadContext& context, Training
   map->finish();
 }
 
+std::uint32_t simulated_ranks(const TrainingJob& job) {
+  const TrainingDescription& d = job.description;
+  const std::int64_t data = job.simulated_data > 0 ? job.simulated_data : d.parallel.data;
+  return static_cast<std::uint32_t>(d.world / d.parallel.data * data);
+}
+
+/// With `symmetry` only some of the data-parallel copies need accelerators.
+void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const WorkloadContext& context,
+                  const SourceLine& place) {
+  TrainingDescription& d = job.description;
+  settle_description(d, symmetry ? 0 : context.hosts, place);
+  if (!symmetry) return;
+  const ParallelPlan& plan = d.parallel;
+  const Spec data = symmetry->at("data");
+  const std::int64_t copies = data.integer(1, most_ranks);
+  symmetry->finish();
+  if (copies < 2 || copies > plan.data)
+    throw data.error(fmt::format("{} copies, but the job has {} data-parallel ranks; 2 to {} would do", copies,
+                                 plan.data, plan.data));
+  if (plan.shard_group > 0)
+    throw data.error(fmt::format(
+        "parameters are shared out over groups of {}; symmetry is for whole data-parallel groups", plan.shard_group));
+  const std::int64_t shares = plan.tensor * plan.context * copies;
+  if (shares % (plan.expert * plan.expert_tensor) != 0)
+    throw data.error(fmt::format("{} copies have {} ranks, which {} expert ranks do not divide", copies, shares,
+                                 plan.expert * plan.expert_tensor));
+  const std::int64_t experts_of_all = plan.tensor * plan.context * plan.data / (plan.expert * plan.expert_tensor);
+  if (plan.expert > 1 && experts_of_all > 1 && shares == plan.expert * plan.expert_tensor)
+    throw data.error(
+        fmt::format("{} copies have one copy of the experts, of {}; at least 2 would do", copies, experts_of_all));
+  job.simulated_data = static_cast<std::uint32_t>(copies);
+  if (simulated_ranks(job) > context.hosts)
+    throw data.error(
+        fmt::format("{} ranks to simulate, but the machine has {} hosts", simulated_ranks(job), context.hosts));
+}
+
 }  // namespace
 
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
@@ -203,9 +239,10 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   read_collectives(spec, context, job);
   if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
   const auto noise = spec.find("compute_noise");
+  const auto symmetry = spec.find("symmetry");
   spec.finish();
-  settle_description(d, context.hosts, parallelism ? parallelism->where() : spec.where());
-  if (noise) job.noise = ComputeNoise(*noise, static_cast<std::uint32_t>(d.world), context.seed);
+  settle_ranks(job, symmetry, context, parallelism ? parallelism->where() : spec.where());
+  if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
   return job;
 }
 

@@ -94,10 +94,19 @@ class TrainingProgram final : public RankProgram {
 
 PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.times, job.attention}; }
 
+ParallelPlan simulated_plan(const TrainingJob& job) {
+  ParallelPlan plan = job.description.parallel;
+  if (job.simulated_data > 0) plan.data = job.simulated_data;
+  return plan;
+}
+
 }  // namespace
 
 TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
-    : job_(std::move(job)), settle_(std::move(settle)), layout_(job_.description.parallel) {
+    : job_(std::move(job)),
+      settle_(std::move(settle)),
+      layout_(simulated_plan(job_)),
+      whole_(job_.description.parallel) {
   const ParallelPlan& plan = job_.description.parallel;
   schedule_ = PipelineScheduleRegistry::instance().find(plan.schedule)->make();
   shape_ = {static_cast<std::uint32_t>(plan.pipeline), static_cast<std::uint32_t>(plan.virtual_stages),
@@ -117,7 +126,7 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
 const StagePlan& TrainingWorkload::plan(std::uint32_t pipeline_rank) const {
   auto& plan = plans_.at(pipeline_rank);
   if (!plan) {
-    const StageSetup setup{pass_setup(job_), &layout_, schedule_.get(), shape_};
+    const StageSetup setup{pass_setup(job_), &layout_, &whole_, schedule_.get(), shape_};
     plan = std::make_unique<const StagePlan>(plan_stage(setup, pipeline_rank));
   }
   return *plan;
@@ -190,6 +199,17 @@ const Communicator& TrainingWorkload::communicator(GroupKind kind, std::uint32_t
   return known->second;
 }
 
+// Of D ranks n are simulated: each of them sends and receives what it would among all. That is (D - 1)/D of the buffer
+// in an all-gather or reduce-scatter, and twice as much in an all-reduce, so that a buffer (D - 1)/D / ((n - 1)/n)
+// times as large makes n ranks do the same.
+Bytes TrainingWorkload::represented(const PlannedOperation& operation) const {
+  const auto all = static_cast<unsigned __int128>(whole_.size(operation.group));
+  const auto some = static_cast<unsigned __int128>(layout_.size(operation.group));
+  if (all == some || operation.size.count() == 0) return operation.size;
+  const auto size = static_cast<unsigned __int128>(operation.size.count());
+  return saturated((size * (all - 1) * some + all * (some - 1) - 1) / (all * (some - 1)));
+}
+
 CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std::uint32_t group,
                                          std::uint32_t step) const {
   // What a call is settled to depends on its kind, size and kind of group only.
@@ -199,7 +219,7 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
     CollectiveCall fresh;
     const GroupCollectives& wish = job_.collectives[static_cast<std::size_t>(operation.group)];
     fresh.kind = operation.collective;
-    fresh.size = operation.size;
+    fresh.size = represented(operation);
     fresh.algorithm = wish.algorithms.at(operation.collective);
     fresh.tuning = wish.tuning;
     fresh.where = job_.where;
@@ -312,6 +332,11 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   add("pipeline", plan.pipeline);
   add("expert", plan.expert);
   lines.emplace_back("parallelism", parallelism.empty() ? "none" : parallelism);
+  if (job_.simulated_data > 0)
+    lines.emplace_back("approximation",
+                       fmt::format("{} of {} data-parallel copies are simulated, {} of {} ranks; their "
+                                   "collectives carry each rank's bytes among all",
+                                   job_.simulated_data, plan.data, layout_.world(), whole_.world()));
   if (plan.pipeline > 1)
     lines.emplace_back("schedule", fmt::format("{}, {} micro-batches, {} chunks per rank", plan.schedule,
                                                shape_.micro_batches, schedule_->chunks(shape_)));

@@ -35,6 +35,8 @@ struct TrainingJob {
   AttentionKernel attention = AttentionKernel::flash;
   ExpertRouting routing;
   std::uint32_t steps = 1;
+  /// Data-parallel copies that are simulated; 0: all. The others are taken to do the same at the same time.
+  std::uint32_t simulated_data = 0;
   std::array<GroupCollectives, group_kind_count> collectives;
   SourceLine where;
 };
@@ -56,6 +58,7 @@ class TrainingWorkload final : public Workload {
   std::vector<std::pair<std::string, std::string>> description() const override;
 
   const TrainingJob& job() const { return job_; }
+  /// Of the simulated ranks.
   const RankLayout& layout() const { return layout_; }
   const PipelineSchedule& schedule() const { return *schedule_; }
   const PipelineShape& shape() const { return shape_; }
@@ -70,6 +73,7 @@ class TrainingWorkload final : public Workload {
 
  private:
   std::uint32_t call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence, std::uint32_t step) const;
+  Bytes represented(const PlannedOperation& operation) const;
   CollectiveCall call_of(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
   const Communicator& communicator(GroupKind kind, std::uint32_t group) const;
   std::uint32_t groups_of_stage(GroupKind kind) const;
@@ -79,7 +83,8 @@ class TrainingWorkload final : public Workload {
 
   TrainingJob job_;
   Settle settle_;
-  RankLayout layout_;
+  RankLayout layout_;  // of the simulated ranks
+  RankLayout whole_;   // of all ranks
   std::unique_ptr<PipelineSchedule> schedule_;
   PipelineShape shape_;
   /// [kind][pipeline rank] calls of a group in a step, and the id of the first of all its groups.
