@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "support/contract.hpp"
+#include "workloads/megatron_arguments.hpp"
 #include "workloads/reading.hpp"
 
 namespace weft {
@@ -210,14 +211,27 @@ void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const W
         fmt::format("{} ranks to simulate, but the machine has {} hosts", simulated_ranks(job), context.hosts));
 }
 
+/// Files first, then the keys of the experiment, which replace what files say.
+void read_configurations(const Spec& spec, const WorkloadContext& context, TrainingDescription& d) {
+  const auto megatron = spec.find("megatron");
+  const auto model = spec.find("model");
+  if (megatron) read_megatron_arguments(resolve_file(*megatron, context.directory, "megatron", ".sh"), d);
+  if (model) {
+    d.model = read_model(JsonConfig::load(resolve_file(*model, context.directory, "models", ".json")));
+    d.where["model"] = model->where();
+  }
+  if (!d.model.blocks.empty()) return;
+  if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); give `model` besides");
+  static_cast<void>(spec.at("model"));  // complains
+}
+
 }  // namespace
 
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
   TrainingJob job;
   job.where = spec.where();
   TrainingDescription& d = job.description;
-  const Spec model = spec.at("model");
-  d.model = read_model(JsonConfig::load(resolve_file(model, context.directory, "models", ".json")));
+  read_configurations(spec, context, d);
   job.times = read_operator_times(spec, context.directory);
   if (const auto efficiency = spec.find("efficiency")) {
     Device device = job.times.device();
