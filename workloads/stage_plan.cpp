@@ -500,11 +500,12 @@ class StagePlanner {
     const ModelConfig& model = description_.model;
     const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
     if (plan_.sequence) {
-      // Norms see a part of the sequence on each tensor rank (Korthikanti et al., 4.2.2).
+      // Norms, the last one too, and routers see a part of the sequence on each tensor rank (Korthikanti et
+      // al., 4.2.2).
       std::int64_t whole = 0;
       for (const Chunk& chunk : chunks_)
         for (const Part& part : chunk.parts)
-          if (part.layer >= 0)
+          if (part.passes != &embedding_)
             for (const Tensor& tensor : *part.tensors) whole += tensor.split == Split::none ? tensor.elements : 0;
       reduce_at_end(GroupKind::tensor, whole, "norm gradients");
     }
