@@ -64,7 +64,7 @@ struct TrainingDescription {
   ModelConfig model;
   ParallelPlan parallel;
   std::int64_t world = 0;            ///< ranks; 0: not said, as Megatron's arguments do not
-  std::int64_t micro_batch = 1;      ///< sequences [b]
+  std::int64_t micro_batch = 1;      ///< sequences [b]; 0: what global_batch and micro_batches leave
   std::int64_t global_batch = 0;     ///< sequences per step over all ranks [B]; 0: micro_batch * data * micro_batches
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said

@@ -85,7 +85,7 @@ class Settling {
     require("bucket_elements", d_.bucket_elements, 0, std::int64_t{1} << 48);
     require("bucket_elements_per_rank", d_.bucket_elements_per_rank, 0);
     require("world", d_.world, 0);
-    require("micro_batch", d_.micro_batch, 1, 65536);
+    require("micro_batch", d_.micro_batch, 0, 65536);
     require("global_batch", d_.global_batch, 0);
     require("micro_batches", d_.micro_batches, 0);
     require("sequence_length", d_.sequence_length, 0);
@@ -156,7 +156,7 @@ class Settling {
   }
   /// Nobody has said how many ranks there are: what the batches need, or the least that hold the experts.
   std::int64_t least_data() const {
-    if (d_.global_batch != 0 && d_.micro_batches != 0) {
+    if (d_.global_batch != 0 && d_.micro_batches != 0 && d_.micro_batch != 0) {
       const std::int64_t share = d_.micro_batch * d_.micro_batches;
       if (d_.global_batch % share == 0) return d_.global_batch / share;
     }
@@ -189,6 +189,7 @@ class Settling {
   }
 
   void settle_batches() {
+    if (d_.micro_batch == 0) settle_micro_batch();
     const std::int64_t share = d_.micro_batch * p_.data;
     if (d_.micro_batches == 0) {
       if (d_.global_batch % share != 0)
@@ -209,6 +210,16 @@ class Settling {
                            grouped(d_.global_batch), d_.micro_batch, p_.data, d_.micro_batches, grouped(batch),
                            right_batch(share, batch)));
     d_.global_batch = batch;
+  }
+  void settle_micro_batch() {
+    const std::int64_t share = p_.data * std::max<std::int64_t>(1, d_.micro_batches);
+    if (d_.global_batch == 0 || d_.global_batch % share != 0)
+      complain({"global_batch", "micro_batches", "data"},
+               fmt::format("global_batch {} is no multiple of data {} x micro_batches {} = {}; {} would do",
+                           grouped(d_.global_batch), p_.data, std::max<std::int64_t>(1, d_.micro_batches),
+                           grouped(share), near_multiples(share, d_.global_batch)));
+    d_.micro_batch = d_.global_batch / share;
+    require("micro_batch", d_.micro_batch, 1, 65536);
   }
   std::string right_batch(std::int64_t share, std::int64_t batch) const {
     if (d_.global_batch % share == 0) return fmt::format("{} micro_batches would be right", d_.global_batch / share);
