@@ -95,7 +95,7 @@ Placement require_fit(const Spec& where, const PlacementRequest& request, std::u
 Placement read_packed(const Spec& spec, const PlacementRequest& request) {
   const auto first = spec.find("first");
   const auto stride = spec.find("stride");
-  return require_fit(spec, request, first ? read_host(*first, request) : request.first,
+  return require_fit(spec, request, first ? read_host(*first, request) : 0,
                      stride ? static_cast<std::uint32_t>(stride->integer(1, request.hosts)) : 1);
 }
 

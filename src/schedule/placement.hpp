@@ -68,7 +68,7 @@ struct PlacementRequest {
   std::uint32_t hosts = 0;  ///< of the machine
   ServerGrid servers;
   std::uint64_t seed = 1;   ///< of a random one that has none of its own
-  std::uint32_t first = 0;  ///< host of the first rank if nothing else is said
+  std::uint32_t first = 0;  ///< host of the first rank of one that is absent or just `packed`
 };
 
 /// The value of a key `placement` (docs/jobs.md), or ranks on consecutive hosts if it is absent. `where` is to blame

@@ -121,6 +121,31 @@ class JobsIdentity(ProgramTest):
             self.assertEqual(sorted(table(results, "ranks")["node"].tolist()), list(range(16)))
         self.assertLess(times["packed"], times["random"])
 
+    def test_checkpoints_and_loading_beside_collectives(self):
+        storage = {"kind": "checkpoint", "ranks": 12, "targets": 3, "size": "300 kB", "piece": "64 kB"}
+        summary, _ = self.check(experiment({
+            "kind": "jobs",
+            "jobs": [
+                {"name": "work", "workload": {**ALL_REDUCE, "ranks": 12}},
+                {"name": "write", "share": True, "start": "40 us", "placement": [{"ranks": 12}, {"first": 13}],
+                 "workload": {**storage, "device_rate": "100 Gb/s", "device_latency": "1 us"}},
+                {"name": "load", "share": True, "background": True, "placement": [{"ranks": 12}, {"first": 13}],
+                 "workload": {**storage, "operation": "read", "size": "20 kB", "interval": "25 us"}},
+            ],
+        }))
+        work, write, load = summary["jobs"]
+        self.assertEqual(write["bytes"], 12 * (300_000 + 64))
+        self.assertEqual(write["messages"], 12 * (5 + 1))
+        self.assertGreater(load["bytes"], 12 * 20_000)
+        # Serving takes at least as long as the device of the busiest target: 4 ranks, 5 pieces each.
+        self.assertGreater(write["time_ps"], 4 * (5 * 1_000_000 + 300_000 * 80))
+
+    def test_checkpoint_burst_as_shipped(self):
+        path = SOURCE / "workloads" / "checkpoint_burst.yaml"
+        training = self.check(path, reference=False)[0]["jobs"][0]
+        alone, _ = self.simulate(path, "--set", "workload.only=training")
+        self.assertLess(alone["jobs"][0]["time_ps"], training["time_ps"])
+
     def test_two_jobs_as_shipped(self):
         path = SOURCE / "workloads" / "two_jobs_sharing_a_spine.yaml"
         both = self.check(path, reference=False)[0]["jobs"]
