@@ -35,7 +35,7 @@ void IdealNetwork::handle(const IdealEvent& event) {
     case Kind::arrive:
       return arrive(what, event.time);
     case Kind::deliver:
-      --destination_ports_[flights_[what].port].pending;
+      --destination_port(flights_[what].port).pending;
       return deliver(what, event.time);
     case Kind::credit:
       return client_->on_credit(place, time, what);
@@ -217,10 +217,10 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, std::int64_t now) {
 void IdealNetwork::arrive(std::uint32_t slot, std::int64_t now) {
   const Flight& flight = flights_[slot];
   if (flight.port == no_slot) return deliver(slot, now);
-  DestinationPort& port = destination_ports_[flight.port];
-  port.free = std::max(port.free, flight.first) + flight.work;
+  DestinationPort& port = destination_port(flight.port);
+  const std::int64_t done = port.line.serve(flight.first, flight.work);
   // Messages come out in the order in which they have come in.
-  const std::int64_t at = std::max(now + std::max<std::int64_t>(0, port.free - flight.end), port.latest);
+  const std::int64_t at = std::max(now + std::max<std::int64_t>(0, done - flight.end), port.latest);
   port.latest = at;
   if (at == now && port.pending == 0) return deliver(slot, now);
   ++port.pending;

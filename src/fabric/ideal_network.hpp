@@ -11,6 +11,7 @@
 #include "fabric/ideal_events.hpp"
 #include "fabric/ideal_path.hpp"
 #include "fabric/turn_taking.hpp"
+#include "fabric/waiting_line.hpp"
 #include "graph/partition.hpp"
 
 namespace weft {
@@ -23,9 +24,9 @@ namespace weft {
 /// * From there on it moves as its packets would if nothing else were on the links, close behind the message of its
 ///   queue pair before (the recurrence of ideal_path.hpp).
 /// * At its destination, the slowest link of those that belong to it alone serves messages in the order in which their
-///   last bit would have come: message m with work w whose first bit would begin there at a ends at F = max(F of the
-///   one before, a) + w, or later if its last packet comes later. What has come in the meantime is thus not counted
-///   twice, and a slow message does not hold the link.
+///   last bit would have come: each takes the first time that is free there from when its first bit could begin, as
+///   much as its bytes need, and ends then, or later if its last packet comes later. A slow message does not hold the
+///   link.
 /// * ACKs and credits take the time of their packet on an idle way, and no place on any link.
 ///
 /// A flow alone on its links moves as on the packet network to the picosecond: both follow the same recurrence.
@@ -106,7 +107,7 @@ class IdealNetwork final : public HostNetwork {
     TurnTaking turns;
   };
   struct DestinationPort {
-    std::int64_t free = 0;      // all work that has come is done
+    WaitingLine line;
     std::int64_t latest = 0;    // delivery
     std::uint32_t pending = 0;  // messages that have come and are not delivered
   };
@@ -127,6 +128,7 @@ class IdealNetwork final : public HostNetwork {
   IdealMessage shape_of(const Message& message) const;
   std::uint32_t intern(IdealPath path);
   std::uint32_t source_port(std::uint32_t directed_link);
+  DestinationPort& destination_port(std::uint32_t directed_link);
   std::uint32_t new_flight();
   std::int64_t idle_time_of(std::uint32_t path, const Message& message);
 
@@ -164,7 +166,8 @@ class IdealNetwork final : public HostNetwork {
   std::vector<std::int64_t> busy_;             // [flows, links] ps in which its packets were on the wire
   std::vector<std::uint32_t> source_port_of_;  // [directed links]
   std::vector<SourcePort> source_ports_;
-  std::vector<DestinationPort> destination_ports_;  // [directed links]
+  std::vector<std::uint32_t> destination_port_of_;  // [directed links]
+  std::vector<DestinationPort> destination_ports_;
   std::vector<Flight> flights_;
   std::uint32_t free_flight_ = no_slot;
   IdealEvents due_;

@@ -46,7 +46,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
   }
   host_states_.resize(owned_hosts_.size());
   source_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
-  destination_ports_.resize(std::size_t{2} * graph.link_count());
+  destination_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
   // A process alone looks up now and then, for interrupts and progress.
   lookahead_ = Time::from_us(100);
   neighbour_of_.assign(partition.parts, no_slot);
@@ -90,6 +90,15 @@ std::uint32_t IdealNetwork::source_port(std::uint32_t directed_link) {
     source_ports_.push_back({directed_link, 0, {}});
   }
   return port;
+}
+
+IdealNetwork::DestinationPort& IdealNetwork::destination_port(std::uint32_t directed_link) {
+  std::uint32_t& port = destination_port_of_[directed_link];
+  if (port == no_slot) {
+    port = static_cast<std::uint32_t>(destination_ports_.size());
+    destination_ports_.emplace_back();
+  }
+  return destination_ports_[port];
 }
 
 std::uint32_t IdealNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
@@ -185,7 +194,8 @@ std::uint64_t IdealNetwork::memory_bytes() const {
                         flights_.capacity() * sizeof(Flight) + due_.memory_bytes() +
                         source_ports_.capacity() * sizeof(SourcePort) +
                         destination_ports_.capacity() * sizeof(DestinationPort) +
-                        (source_port_of_.capacity() + local_of_host_.capacity()) * sizeof(std::uint32_t) +
+                        (source_port_of_.capacity() + destination_port_of_.capacity() + local_of_host_.capacity()) *
+                            sizeof(std::uint32_t) +
                         counters_.capacity() * sizeof(LinkCounters);
   for (const Host& host : host_states_) bytes += host.flows.capacity() * sizeof(std::uint32_t);
   for (const SourcePort& port : source_ports_) bytes += port.turns.memory_bytes();
