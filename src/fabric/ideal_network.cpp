@@ -147,26 +147,27 @@ void IdealNetwork::serve_next(std::uint32_t number, std::int64_t now) {
   const IdealPath& path = classes_[flow.path].path;
   const IdealMessage shape = shape_of(message);
   const IdealLink& link = path.links[path.out];
-  const std::int64_t work = work_on(link, shape, last_packet_time(link, shape, full_wire_));
+  const std::int64_t last = last_packet_time(link, shape, full_wire_);
+  const std::int64_t work = work_on(link, shape, last);
   flow.begin = now;
   busy_[flow.links + path.out] += work;
-  source_ports_[flow.port].turns.begin(now, work, message.id, number);
+  source_ports_[flow.port].turns.begin(now, flow.turn, work, last, message.id, number);
 }
 
 void IdealNetwork::plan(std::uint32_t number) {
   SourcePort& port = source_ports_[number];
   ++port.plan;
-  if (!port.turns.empty()) push(port.turns.next_end(), Kind::port, port.directed_link, port.plan, 0);
+  if (port.turns.busy()) push(port.turns.next_event(), Kind::port, port.directed_link, port.plan, 0);
 }
 
 void IdealNetwork::run_port(std::uint32_t number, std::int64_t now) {
-  TurnTaking::Turn turn;
-  while (source_ports_[number].turns.take(now, turn)) {
-    Flow& flow = flows_[turn.flow];
+  std::uint32_t name = 0;
+  while (source_ports_[number].turns.take(now, name)) {
+    Flow& flow = flows_[name];
     const std::uint32_t slot = flow.head;
     flow.head = flights_[slot].message.next;
     leave(flow, slot, now);
-    if (flow.head != no_slot) serve_next(turn.flow, now);
+    if (flow.head != no_slot) serve_next(name, now);
   }
   plan(number);
 }

@@ -19,8 +19,8 @@ namespace weft {
 /// No packets, no queues inside the network, no window: the work of a message does not grow with its bytes.
 ///
 /// * At its source a message is served by the slowest link of those that belong to the source alone (its own link; of
-///   servers, also those inside and those of its NICs). Messages of different queue pairs share that link equally,
-///   those of one queue pair follow each other.
+///   servers, also those inside and those of its NICs). Queue pairs take turns at that link packet by packet
+///   (TurnTaking); messages of one queue pair follow each other.
 /// * From there on it moves as its packets would if nothing else were on the links, close behind the message of its
 ///   queue pair before (the recurrence of ideal_path.hpp).
 /// * At its destination, the slowest link of those that belong to it alone serves messages in the order in which their
@@ -88,6 +88,7 @@ class IdealNetwork final : public HostNetwork {
     std::uint32_t destination = 0;
     std::uint32_t path = 0;
     std::uint32_t port = 0;         // of the source
+    std::uint32_t turn = 0;         // its number there
     std::uint32_t links = 0;        // into links_ and free_, as many as the path has
     std::uint32_t head = no_slot;   // messages that are ready; the first one is in service
     std::uint32_t tail = no_slot;   //

@@ -111,6 +111,7 @@ std::uint32_t IdealNetwork::open_queue_pair(std::uint32_t host, std::uint32_t de
   flow.destination = destination;
   flow.links = static_cast<std::uint32_t>(links_.size());
   flow.port = source_port(found.directed_links[found.path.out]);
+  flow.turn = source_ports_[flow.port].turns.add_flow();
   links_.insert(links_.end(), found.directed_links.begin(), found.directed_links.end());
   free_.resize(links_.size());
   busy_.resize(links_.size());

@@ -3,6 +3,7 @@
 // credits.
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -74,24 +75,53 @@ TEST(ideal_network, messages_of_a_queue_pair_follow_each_other) {
   EXPECT_EQ(times(machine.messages), (std::vector{5 * full + 2 * delay, 6 * full + 2 * delay, 8 * full + 2 * delay}));
 }
 
-// Each of n flows in service has 1/n of the port. Messages of 1, 3 and 6 packets: the first one is out when each has
-// had 1 packet, the second one when the other two have had 2 more each, and the third is then alone.
+// Packet by packet in turn, messages of 1, 3 and 6 packets leave as A B C B C B C C C C.
 TEST(ideal_network, flows_share_the_port_of_their_source_equally) {
   IdealMachine machine(star(4));
   for (const std::uint32_t to : {1, 2, 3})
     machine.post({Time(), 0, machine.open(0, to), (to == 1 ? 1 : to == 2 ? 3 : 6) * mtu});
   machine.run();
   EXPECT_EQ(times(machine.messages),
-            (std::vector{3 * full + full + 2 * delay, 7 * full + full + 2 * delay, 10 * full + full + 2 * delay}));
+            (std::vector{full + full + 2 * delay, 6 * full + full + 2 * delay, 10 * full + full + 2 * delay}));
 }
 
-TEST(ideal_network, a_flow_that_comes_later_takes_half_of_what_is_left) {
+// Messages that begin together on a port of their own. Of equal length: exactly in the turns of their packets. Of
+// different length: a last packet leaves when its turn begins, so by less than a round earlier than packets have it,
+// and the last of all exactly when they have it.
+TEST(ideal_network, messages_that_begin_together_leave_in_the_turns_of_their_packets) {
+  for (std::uint64_t trial = 0; trial < 60; ++trial) {
+    const bool equal = trial % 3 == 0;
+    const auto flows = static_cast<std::uint32_t>(1 + random_below(7, trial, 1, 0));
+    IdealMachine ideal(star(8), network_of("{ack: none}"));
+    LeanMachine packets(star(8), network_of("{ack: none}"));
+    for (std::uint32_t flow = 1; flow <= flows; ++flow) {
+      const auto count = static_cast<std::int64_t>(1 + random_below(30, trial, 2, equal ? 0 : flow));
+      const Posting posting{Time(), 0, ideal.open(0, flow), mtu * count};
+      packets.open(0, flow);
+      ideal.post(posting);
+      packets.post(posting);
+    }
+    ideal.run();
+    packets.run();
+    std::map<std::uint64_t, std::int64_t> expected;
+    for (const Notice& notice : packets.messages) expected[notice.what] = notice.at.ps();
+    for (const Notice& notice : ideal.messages) {
+      EXPECT_LE(notice.at.ps(), expected[notice.what]) << "trial " << trial;
+      EXPECT_GE(notice.at.ps(), expected[notice.what] - (equal ? 0 : (flows - 1) * full)) << "trial " << trial;
+    }
+    const std::vector<std::int64_t> all = times(packets.messages);
+    EXPECT_EQ(ideal.messages.back().at.ps(), *std::max_element(all.begin(), all.end()));
+  }
+}
+
+TEST(ideal_network, a_flow_that_comes_later_takes_turns_from_then_on) {
   IdealMachine machine(star(3));
   machine.post({Time(), 0, machine.open(0, 1), 10 * mtu});
   machine.post({Time::from_ps(4 * full), 0, machine.open(0, 2), 2 * mtu});
   machine.run();
-  // 6 packets are left; 2 of each take 4 times, and then 4 alone.
-  EXPECT_EQ(times(machine.messages), (std::vector{8 * full + full + 2 * delay, 12 * full + full + 2 * delay}));
+  // Four of the first are out; then one of each, and the last of the second, behind which the first has the port alone.
+  EXPECT_EQ(times(machine.messages),
+            (std::vector{7 * full + full + 2 * delay, 10 * full + 2 * full + full + 2 * delay}));
 }
 
 // n messages of P packets that come at once: the port has n P packets to pass on, and is never idle. The last one is
