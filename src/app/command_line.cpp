@@ -17,7 +17,8 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::vector<std::string> commands = {"run", "describe", "topology", "collective", "perf", "list", "bench"};
+const std::vector<std::string> commands = {"run",  "describe", "topology", "collective",
+                                           "perf", "goodput",  "list",     "bench"};
 const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
 
 po::options_description run_options() {
@@ -153,7 +154,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_experiment_name(positional, line);
   } else if (line.command == "topology") {
     read_topology_words(words, line);
-  } else if (line.command == "collective" || line.command == "perf") {
+  } else if (line.command == "collective" || line.command == "perf" || line.command == "goodput") {
     line.words = words;
   } else if (line.command == "list") {
     parse_options(words, po::options_description(), positional);
@@ -177,6 +178,7 @@ std::string help_text() {
           "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
+          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
           "  weft --help | --version\n\n"
        << run_options() << '\n'

@@ -14,7 +14,7 @@ namespace weft {
 
 /// A parsed command line.
 struct CommandLine {
-  std::string command;  ///< run, describe, topology, collective, perf, list, bench, help, version
+  std::string command;  ///< run, describe, topology, collective, perf, goodput, list, bench, help, version
   std::string text;     ///< as typed, for the manifest
   std::string experiment;
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
@@ -25,7 +25,7 @@ struct CommandLine {
   bool verify = false;                               ///< run --verify
   std::string list_what;                             ///< topologies, collectives, ... or empty for all
   std::string json_file;                             ///< bench --json
-  std::vector<std::string> words;                    ///< collective, perf: what they read themselves
+  std::vector<std::string> words;                    ///< collective, perf, goodput: what they read themselves
   bool quick = false;                                ///< bench --quick
   std::string export_format;                         ///< topology --export, or empty
   std::string routing;                               ///< topology --routing, or empty

@@ -13,6 +13,7 @@ int topology_command(const CommandLine& line, ProcessGroup& group);
 int list_command(const CommandLine& line, ProcessGroup& group);
 int collective_command(const CommandLine& line, ProcessGroup& group);
 int perf_command(const CommandLine& line, ProcessGroup& group);
+int goodput_command(const CommandLine& line, ProcessGroup& group);
 int bench_command(const CommandLine& line, ProcessGroup& group);
 
 }  // namespace weft

@@ -22,6 +22,7 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   if (line.command == "list") return list_command(line, group);
   if (line.command == "collective") return collective_command(line, group);
   if (line.command == "perf") return perf_command(line, group);
+  if (line.command == "goodput") return goodput_command(line, group);
   if (line.command == "bench") return bench_command(line, group);
   if (group.rank() == 0) std::cout << (line.command == "help" ? help_text() : version_text()) << std::flush;
   return exit_done;

@@ -73,7 +73,7 @@ class Words(ProgramTest):
                 self.assertEqual(self.run_weft(*words, ranks=2).out, self.run_weft(*words).out)
 
     def test_unknown_words(self):
-        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, topology, collective, perf, list, bench"),
+        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, topology, collective, perf, goodput, list, bench"),
                                (["lst"], "did you mean 'list'"), (["list", "--all"], "all"),
                                (["--versions"], "versions")]:
             with self.subTest(words[0]):
