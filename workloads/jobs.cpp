@@ -144,6 +144,10 @@ class JobProgram : public RankProgram {
   bool accepts_unexpected() const override { return program_->accepts_unexpected(); }
   bool in_order_of_time() const override { return program_->in_order_of_time(); }
   std::size_t read_ahead() const override { return program_->read_ahead(); }
+  Time compute_time(const Operation& operation, Time now) const override {
+    return program_->compute_time(operation, now - job_.info.start);
+  }
+  double compute_slowdown() const override { return program_->compute_slowdown(); }
 
  private:
   const JobsWorkload& all_;

@@ -54,6 +54,7 @@ class TrainingWorkload final : public Workload {
   std::unique_ptr<RankProgram> program(Rank rank) const override;
   std::uint64_t call_count() const override { return calls_per_step_ * job_.steps; }
   CollectiveCall call(std::uint32_t id) const override;
+  std::uint64_t steps() const override { return job_.steps; }
   WorkloadEstimate estimate() const override;
   std::vector<std::pair<std::string, std::string>> description() const override;
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Several workloads as one: ranks, calls, peers and times of the whole.
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,6 +92,31 @@ TEST(Jobs, SeedsOfTheirOwn) {
   EXPECT_EQ(peers(*both, 0), peers(*alone, 0));
   EXPECT_NE(peers(*both, 64), peers(*both, 0));
   EXPECT_EQ(peers(*both, 64), peers(*second, 0));
+}
+
+// Times of computing are those that the job would have alone, from its start on.
+TEST(Jobs, ComputeTimesGoByTheClockOfTheJob) {
+  const std::string noisy =
+      "{kind: program, ranks: 2, operations: [{rank: all, compute: 1 ms}], compute_slowdown_while_communicating: 1.5, "
+      "compute_noise: "
+      "{jitter: 0.1, stragglers: {probability: 0.5, factor: 3, interval: 1 ms}}}";
+  const auto alone = read_workload(noisy, context_of(8));
+  const auto jobs = read_workload("{kind: jobs, jobs: [{start: 5.5 ms, workload: " + noisy + "}]}", context_of(8));
+  std::set<Time> seen;
+  for (const std::uint32_t rank : {0U, 1U}) {
+    const auto one = alone->program(Rank(rank));
+    const auto late = jobs->program(Rank(rank));
+    Operation first, second;
+    ASSERT_TRUE(one->next(first));
+    ASSERT_TRUE(late->next(second));
+    EXPECT_EQ(late->compute_slowdown(), 1.5);
+    for (std::int64_t us = 0; us < 20'000; us += 300) {
+      const Time now = Time::from_us(us);
+      EXPECT_EQ(late->compute_time(second, now + Time::from_us(5500)), one->compute_time(first, now));
+      seen.insert(one->compute_time(first, now));
+    }
+  }
+  EXPECT_EQ(seen.size(), 4U);  // two ranks, slow and not
 }
 
 TEST(Jobs, WorkloadsOfFiles) {
