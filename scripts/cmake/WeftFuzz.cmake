@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft_fuzzers: the executables fuzz_NAME, one for each folder tests/fuzz/corpus/NAME. Needs clang (WEFT_FUZZ).
+function(weft_fuzzers)
+  file(GLOB folders CONFIGURE_DEPENDS LIST_DIRECTORIES true ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/*)
+  add_custom_target(fuzzers)
+  foreach(folder ${folders})
+    get_filename_component(name ${folder} NAME)
+    add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzzer.cpp)
+    target_compile_definitions(fuzz_${name} PRIVATE WEFT_FUZZ_TARGET="${name}")
+    # Only the rooms that read files: nothing that needs MPI.
+    foreach(room units support graph schedule topologies workloads)
+      target_link_libraries(fuzz_${name} PRIVATE weft_${room})
+      get_target_property(type weft_${room} TYPE)
+      if(type STREQUAL OBJECT_LIBRARY)
+        target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:weft_${room}>)
+      endif()
+    endforeach()
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers fuzz_${name})
+  endforeach()
+endfunction()

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the fuzzers feed with bytes: each reader of files that people bring. An InputError is an answer, all else is
+// not.
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+
+#include "schedule/workload.hpp"
+#include "support/spec.hpp"
+#include "topologies/machine_file.hpp"
+#include "workloads/deepspeed_config.hpp"
+#include "workloads/hugging_face_fields.hpp"
+#include "workloads/megatron_arguments.hpp"
+#include "workloads/trainer_arguments.hpp"
+
+namespace weft::fuzz {
+
+inline std::optional<std::string> no_variables(const std::string&) { return std::nullopt; }
+
+/// Completes and checks what was read, as every job is.
+inline void settle(TrainingDescription description) {
+  if (description.sequence_length == 0) description.sequence_length = 64;
+  settle_description(description, 0, {"input", 0});
+}
+
+/// A job that files without a model are laid over.
+inline TrainingDescription small_job() {
+  TrainingDescription description;
+  description.model = read_model(JsonConfig::parse(R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 4,
+ "n_positions": 1024, "vocab_size": 100})",
+                                                   "config.json"));
+  return description;
+}
+
+inline void read_config_json(const std::string& text) {
+  const JsonConfig config = JsonConfig::parse(text, "config.json");
+  TrainingDescription description;
+  description.model = read_model(config);
+  static_cast<void>(unknown_fields(config));
+  static_cast<void>(description.model.parameters() + description.model.active_parameters());
+  settle(std::move(description));
+}
+
+inline void read_megatron_script(const std::string& text) {
+  TrainingDescription description;
+  apply_megatron_options(read_megatron_shell(text, "run.sh", no_variables), description);
+  settle(std::move(description));
+}
+
+inline void read_megatron_map(const std::string& text) {
+  TrainingDescription description;
+  const Spec spec = Spec::parse(text, "job.yaml");
+  apply_megatron_options(read_megatron_yaml(spec, "job.yaml", no_variables), description);
+  settle(std::move(description));
+}
+
+inline void read_deepspeed_json(const std::string& text) {
+  TrainingDescription description = small_job();
+  apply_deepspeed(JsonConfig::parse(text, "ds.json"), description);
+  settle(std::move(description));
+}
+
+inline void read_trainer_map(const std::string& text) {
+  TrainingDescription description = small_job();
+  // A folder in which nothing is: a fuzzer must not find files.
+  apply_trainer_arguments(Spec::parse(text, "args.yaml"), "/nonexistent", description);
+  settle(std::move(description));
+}
+
+/// An experiment's `workload:` of kind program.
+inline void read_program(const std::string& text) {
+  const Spec spec = Spec::parse(text, "program.yaml");
+  WorkloadContext context;
+  context.hosts = 16;
+  context.seed = 1;
+  context.host_rate = Bandwidth::from_gbps(400);
+  context.mtu = Bytes(4096);
+  context.packet_overhead = Bytes(82);
+  context.directory = "/nonexistent";
+  const auto workload = WorkloadRegistry::instance().find("program")->make()->read(spec, context);
+  const std::uint32_t ranks = std::min(workload->ranks(), 64U);
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const auto program = workload->program(Rank(rank));
+    Operation operation;
+    for (int steps = 0; steps < 10'000 && program->next(operation); ++steps) {
+    }
+  }
+}
+
+/// Machines in the formats of other programs: the first line names the format.
+inline void read_machine(const std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return;
+  const auto* format = MachineFormatRegistry::instance().find(text.substr(0, end));
+  if (format != nullptr) static_cast<void>(format->make()->read(text.substr(end + 1), "machine.txt"));
+}
+
+/// All targets by name.
+inline const std::map<std::string, std::function<void(const std::string&)>>& targets() {
+  static const std::map<std::string, std::function<void(const std::string&)>> all = {
+      {"config_json", read_config_json},    {"megatron_shell", read_megatron_script},
+      {"megatron_yaml", read_megatron_map}, {"deepspeed_json", read_deepspeed_json},
+      {"trainer_yaml", read_trainer_map},   {"program_yaml", read_program},
+      {"machine_file", read_machine}};
+  return all;
+}
+
+/// Feeds one target; false if it has complained.
+inline bool feed(const std::string& name, const std::string& text) {
+  try {
+    targets().at(name)(text);
+  } catch (const InputError&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace weft::fuzz
