@@ -80,6 +80,9 @@ JsonConfig JsonConfig::parse(const std::string& text, const std::string& name) {
   auto document = std::make_shared<Document>();
   document->file = name;
   document->text = text;
+  // The parser takes a NUL for the end of the text, whatever follows.
+  if (const std::size_t nul = text.find('\0'); nul != std::string::npos)
+    throw InputError({name, line_at(text, nul)}, "not valid JSON: a NUL character");
   try {
     document->root = json::parse(text);
   } catch (const json::parse_error& failure) {

@@ -258,6 +258,8 @@ TEST(JsonConfig, InnerObjectsAndNumbers) {
   EXPECT_NE(complaint([&] { static_cast<void>(config.object("t")); }).find("x.json:6: `t`: an object is due"),
             std::string::npos);
   EXPECT_EQ(config.unasked(), std::vector<std::string>{"b"});
+  EXPECT_NE(complaint([] { JsonConfig::parse(std::string("{}\n\0]", 5), "x.json"); }).find("x.json:2: not valid JSON"),
+            std::string::npos);
   EXPECT_NE(complaint([] { JsonConfig::parse("{\"a\": 1e999}", "x.json"); }).find("not valid JSON"), std::string::npos);
 }
 
