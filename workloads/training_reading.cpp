@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 
 #include "support/contract.hpp"
+#include "workloads/deepspeed_config.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/reading.hpp"
+#include "workloads/trainer_arguments.hpp"
 
 namespace weft {
 namespace {
@@ -220,6 +222,10 @@ void read_configurations(const Spec& spec, const WorkloadContext& context, Train
     d.model = read_model(JsonConfig::load(resolve_file(*model, context.directory, "models", ".json")));
     d.where["model"] = model->where();
   }
+  if (const auto trainer = spec.find("trainer"))
+    read_trainer_arguments(resolve_file(*trainer, context.directory, "trainer", ".json"), d);
+  if (const auto deepspeed = spec.find("deepspeed"))
+    read_deepspeed_config(resolve_file(*deepspeed, context.directory, "deepspeed", ".json"), d);
   if (!d.model.blocks.empty()) return;
   if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); give `model` besides");
   static_cast<void>(spec.at("model"));  // complains
