@@ -114,11 +114,6 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
   if (const std::string reason = schedule_->refuses(shape_); !reason.empty())
     throw job_.description.error("schedule", fmt::format("the schedule '{}' cannot do this: {}", plan.schedule, reason),
                                  job_.where);
-  if (job_.description.model.layers() < schedule_->stages(shape_))
-    throw job_.description.error("pipeline",
-                                 fmt::format("{} pipeline stages, but the model has {} blocks; use fewer stages",
-                                             schedule_->stages(shape_), job_.description.model.layers()),
-                                 job_.where);
   plans_.resize(shape_.ranks);
   count_calls();
 }
