@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "support/registry.hpp"
@@ -31,6 +32,14 @@ struct PipelineSlot {
   /// The next slot of the rank is worked on at the same time, block by block in turn, so that the communication of one
   /// hides behind the computation of the other (DualPipe's F&B).
   bool with_next = false;
+};
+
+/// Times of the passes of one micro-batch through what one rank has of the model, in any unit.
+struct PipelineTimes {
+  double forward = 0;          ///< [F]
+  double input_gradient = 0;   ///< [I]
+  double weight_gradient = 0;  ///< [W]
+  double backward = 0;         ///< [B]; I + W, or less where both share work
 };
 
 /// The slots of one rank in order, made one by one.
@@ -63,6 +72,9 @@ class PipelineSchedule {
   /// Micro-batches whose activations a rank holds at most at once, in units of one chunk (1/(p * chunks) of the model),
   /// by the published formula or by count of the slots.
   virtual std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const = 0;
+  /// Idle time of the worst rank in a step without any communication, by the closed form of docs/pipeline_schedules.md;
+  /// nothing where none holds. In the unit of `times`.
+  virtual std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const = 0;
 };
 using PipelineScheduleRegistry = Registry<PipelineSchedule>;
 

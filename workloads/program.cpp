@@ -26,6 +26,11 @@ class TraceProgram : public RankProgram {
     const TraceOperation& entry = trace_.operations[item];
     operation = entry.operation;
     operation.id = item;
+    if (!entry.peers.empty()) {
+      const auto& ranks = entry.ranks.ranks;
+      operation.peer =
+          Rank(entry.peers[static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin())]);
+    }
     for (const std::uint32_t name : entry.after)
       operation.after.push_back(static_cast<std::uint64_t>(trace_.names[name].item(rank_)));
     if (operation.kind == Operation::Kind::collective) {
@@ -35,6 +40,7 @@ class TraceProgram : public RankProgram {
     return true;
   }
   double compute_slowdown() const override { return trace_.slowdown; }
+  std::size_t read_ahead() const override { return trace_.read_ahead; }
 
  private:
   const Trace& trace_;

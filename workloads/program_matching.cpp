@@ -22,8 +22,10 @@ Lanes lanes_of(const Trace& trace) {
   Lanes lanes;
   for (std::uint32_t item = 0; item < trace.operations.size(); ++item) {
     const Operation& operation = trace.operations[item].operation;
-    const std::uint32_t peer = operation.peer.value();
-    for (const std::uint32_t rank : trace.operations[item].ranks.ranks) {
+    const auto& ranks = trace.operations[item].ranks.ranks;
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      const std::uint32_t rank = ranks[i];
+      const std::uint32_t peer = trace.operations[item].peer(i);
       if (operation.kind == Operation::Kind::send) lanes[{rank, peer, operation.tag}].sends.push_back(item);
       if (operation.kind == Operation::Kind::recv) lanes[{peer, rank, operation.tag}].recvs.push_back(item);
     }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,8 +19,9 @@ namespace {
 
 constexpr std::int64_t most_of_32_bits = std::numeric_limits<std::uint32_t>::max();
 const std::vector<std::string> what_keys{"compute", "collective", "send", "recv"};
-const std::vector<std::string> other_keys{"rank", "id", "after", "stream", "not_before", "label",        "size",
-                                          "root", "to", "from",  "tag",    "queue_pair", "communicator", "algorithm"};
+const std::vector<std::string> other_keys{"rank",         "id",        "after",  "stream", "not_before", "label",
+                                          "size",         "root",      "to",     "from",   "tag",        "queue_pair",
+                                          "communicator", "algorithm", "tuning", "call",   "blocks"};
 
 class TraceReader {
  public:
@@ -32,6 +34,9 @@ class TraceReader {
     options_ = read_collective_options(spec_, context_);
     read_compute_times();
     read_communicators();
+    read_tunings();
+    if (const auto ahead = spec_.find("read_ahead"))
+      trace_.read_ahead = static_cast<std::size_t>(ahead->integer(1, most_of_32_bits));
     const std::vector<Spec> items = spec_.at("operations").items();
     if (items.size() > most_of_32_bits) throw spec_.at("operations").error("more than 2^32 - 1 operations");
     for (std::uint32_t i = 0; i < items.size(); ++i)
@@ -39,6 +44,7 @@ class TraceReader {
         if (const auto id = items[i].find("id")) lines_.try_emplace(id->text(), id->where().line);
     for (const Spec& item : items) read_operation(item);
     spec_.finish();
+    order_calls(items);
     if (times_)
       for (const std::string& kernel : times_->missing()) trace_.remarks.emplace_back("not measured", kernel);
     require_matching(trace_, items);
@@ -161,40 +167,167 @@ class TraceReader {
     Operation& operation = entry.operation;
     operation.kind = send ? Operation::Kind::send : Operation::Kind::recv;
     operation.bytes = item.at(send ? "send" : "recv").bytes();
-    const Spec peer = item.at(send ? "to" : "from");
-    operation.peer = Rank(read_rank(peer));
-    const auto& ranks = entry.ranks.ranks;
-    if (entry.ranks.all || std::find(ranks.begin(), ranks.end(), operation.peer.value()) != ranks.end())
-      throw peer.error(
-          fmt::format("rank {} would {} itself", operation.peer.value(), send ? "send to" : "receive from"));
+    read_peers(item.at(send ? "to" : "from"), send, entry);
     if (const auto tag = item.find("tag")) operation.tag = static_cast<std::uint32_t>(tag->integer(0, most_of_32_bits));
     if (!send) return;
     if (const auto pair = item.find("queue_pair"))
       operation.queue_pair = static_cast<std::uint32_t>(pair->integer(0, 65535));
   }
 
+  /// A rank, or as many as the operation has, each the peer of one.
+  void read_peers(const Spec& peer, bool send, TraceOperation& entry) const {
+    const auto& ranks = entry.ranks.ranks;
+    const auto self = [&](std::uint32_t rank) {
+      return peer.error(fmt::format("rank {} would {} itself", rank, send ? "send to" : "receive from"));
+    };
+    if (!peer.is_sequence()) {
+      entry.operation.peer = Rank(read_rank(peer));
+      const std::uint32_t rank = entry.operation.peer.value();
+      if (entry.ranks.all || std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) throw self(rank);
+      return;
+    }
+    if (entry.ranks.all || peer.size() != ranks.size())
+      throw peer.error(
+          fmt::format("{} ranks; a list names one for each rank of the operation, in the order of a list "
+                      "`rank`, which has {}",
+                      peer.size(), entry.ranks.all ? "none here" : std::to_string(ranks.size())));
+    for (const Spec& one : peer.items()) {
+      entry.peers.push_back(read_rank(one));
+      if (entry.peers.back() == ranks[entry.peers.size() - 1]) throw self(entry.peers.back());
+    }
+  }
+
+  /// Named options of collectives.
+  void read_tunings() {
+    const auto map = spec_.find("tunings");
+    if (!map) return;
+    for (const auto& [name, value] : map->entries()) {
+      tunings_[name] = read_collective_options(value, context_);
+      value.finish();
+    }
+  }
+
+  const CollectiveOptions& tuning_of(const Spec& item) const {
+    const auto name = item.find("tuning");
+    if (!name) return options_;
+    const auto at = tunings_.find(name->text());
+    if (at != tunings_.end()) return at->second;
+    std::vector<std::string> known;
+    for (const auto& [text, options] : tunings_) known.push_back(text);
+    throw name->error(fmt::format("unknown tuning '{}'{}; known here: {}", name->text(),
+                                  did_you_mean(name->text(), known), known.empty() ? "none" : listed(known)));
+  }
+
+  void read_blocks(const Spec& item, CollectiveCall& call) const {
+    const auto list = item.find("blocks");
+    if (!list) {
+      call.size = read_size(item, call.kind);
+      return;
+    }
+    if (const auto size = item.find("size")) throw size->error("found beside 'blocks', whose sum it is; leave it out");
+    const std::uint32_t n = call.communicator->size();
+    const std::size_t due = call.kind == CollectiveKind::all_to_all ? std::size_t{n} * n : n;
+    std::vector<std::int64_t> bytes;
+    for (const Spec& one : list->items()) bytes.push_back(one.integer(0));
+    if (bytes.size() != due || has_no_blocks(call.kind))
+      throw list->error(
+          fmt::format("{} blocks; all_to_all of {} ranks has {} (row by row, from each to each), "
+                      "all_gather, reduce_scatter, gather and scatter have {}",
+                      bytes.size(), n, std::size_t{n} * n, n));
+    call.blocks = std::make_shared<BlockTable>(n, std::move(bytes));
+    call.size = Bytes(call.blocks->total());
+  }
+  static bool has_no_blocks(CollectiveKind kind) {
+    return kind != CollectiveKind::all_to_all && kind != CollectiveKind::all_gather &&
+           kind != CollectiveKind::reduce_scatter && kind != CollectiveKind::gather && kind != CollectiveKind::scatter;
+  }
+
   void read_collective(const Spec& item, TraceOperation& entry) {
     const Spec what = item.at("collective");
     CollectiveCall call;
-    call.id = static_cast<std::uint32_t>(trace_.calls.size());
+    const auto number = item.find("call");
+    if (!trace_.calls.empty() && number.has_value() != numbered_)
+      throw item.error("some collectives have a 'call' and some have none; give it to all or to none");
+    numbered_ = number.has_value();
+    call.id = number ? static_cast<std::uint32_t>(number->integer(0, most_of_32_bits - 1))
+                     : static_cast<std::uint32_t>(trace_.calls.size());
     call.kind = *parse_collective_kind(what.one_of(collective_kind_names()));
     call.communicator = &trace_.communicators[read_communicator(item)];
-    call.size = read_size(item, call.kind);
+    read_blocks(item, call);
     call.root = read_root(item, call.kind, call.communicator->size());
     const auto algorithm = item.find("algorithm");
-    call.algorithm = algorithm ? read_algorithm(*algorithm, context_.directory) : options_.algorithm;
-    call.tuning = options_.tuning;
+    const CollectiveOptions& options = tuning_of(item);
+    call.algorithm = algorithm ? read_algorithm(*algorithm, context_.directory) : options.algorithm;
+    call.tuning = options.tuning;
     settle_call(what, call, context_);
+    if (call.blocks && !find_collective(call.algorithm)->takes_block_tables(call.kind))
+      throw what.error(fmt::format("'{}' has no blocks of different sizes", call.algorithm));
     call.where = item.where();
     const auto label = item.find("label");
     const auto id = item.find("id");
     call.label = label ? label->text() : id ? id->text() : std::string(to_text(call.kind));
     entry.ranks = members_of(*call.communicator);
-    if (const auto rank = item.find("rank")) require_members(*rank, entry.ranks);
+    if (const auto rank = item.find("rank")) {
+      if (number)
+        entry.ranks = some_members(*rank, *call.communicator);
+      else
+        require_members(*rank, entry.ranks);
+    }
     entry.operation.kind = Operation::Kind::collective;
     entry.operation.stream = Stream::communication;
     entry.call = call.id;
+    if (number) return take_part(*number, std::move(call), entry.ranks);
     trace_.calls.push_back(std::move(call));
+  }
+
+  /// Members that have this item; others have another one with the same number.
+  RankSet some_members(const Spec& value, const Communicator& communicator) const {
+    RankSet given = read_rank_set(value);
+    if (given.all) return members_of(communicator);
+    for (const std::uint32_t rank : given.ranks)
+      if (communicator.index_of(Rank(rank)) == communicator.size())
+        throw value.error(fmt::format("rank {} is not a member of the communicator", rank));
+    return given;
+  }
+
+  /// Items with one number are parts of one call.
+  void take_part(const Spec& number, CollectiveCall call, const RankSet& ranks) {
+    const auto [at, fresh] = call_index_.try_emplace(call.id, static_cast<std::uint32_t>(trace_.calls.size()));
+    if (fresh) {
+      trace_.calls.push_back(call);
+      members_found_.push_back(0);
+    }
+    const CollectiveCall& first = trace_.calls[at->second];
+    if (first.kind != call.kind || first.size != call.size || first.communicator != call.communicator ||
+        first.root != call.root || first.algorithm != call.algorithm)
+      throw number.error(
+          fmt::format("call {} is another one on line {}: kind, size, communicator, root or algorithm "
+                      "differ",
+                      call.id, first.where.line));
+    const auto take = [&](std::uint32_t rank) {
+      if (!taking_part_.insert(std::uint64_t{call.id} << 32 | rank).second)
+        throw number.error(fmt::format("rank {} takes part in call {} twice", rank, call.id));
+      ++members_found_[at->second];
+    };
+    for (std::uint32_t rank = 0; ranks.all && rank < trace_.ranks; ++rank) take(rank);
+    for (const std::uint32_t rank : ranks.ranks) take(rank);
+  }
+
+  /// Numbers of calls are 0, 1, ...; each call has all members of its communicator.
+  void order_calls(const std::vector<Spec>& items) {
+    if (!numbered_) return;
+    for (std::uint32_t i = 0; i < trace_.calls.size(); ++i) {
+      const CollectiveCall& call = trace_.calls[i];
+      if (members_found_[i] != call.communicator->size())
+        throw InputError(call.where,
+                         fmt::format("call {} has {} ranks; its communicator has {}, and each takes part once", call.id,
+                                     members_found_[i], call.communicator->size()));
+    }
+    std::sort(trace_.calls.begin(), trace_.calls.end(),
+              [](const CollectiveCall& a, const CollectiveCall& b) { return a.id < b.id; });
+    if (!trace_.calls.empty() && trace_.calls.back().id + 1 != trace_.calls.size())
+      throw items.front().error(fmt::format("{} calls, but one has the number {}; numbers are 0, 1, ... without gaps",
+                                            trace_.calls.size(), trace_.calls.back().id));
   }
 
   std::uint32_t read_communicator(const Spec& item) const {
@@ -289,6 +422,11 @@ class TraceReader {
   const WorkloadContext& context_;
   Trace trace_;
   CollectiveOptions options_;
+  std::map<std::string, CollectiveOptions> tunings_;
+  bool numbered_ = false;                              ///< collectives say their numbers
+  std::map<std::uint32_t, std::uint32_t> call_index_;  ///< number -> position in Trace::calls
+  std::unordered_set<std::uint64_t> taking_part_;      ///< number << 32 | rank
+  std::vector<std::size_t> members_found_;             ///< of Trace::calls, if they are numbered
   std::optional<OperatorTimes> times_;
   std::map<std::string, std::uint32_t> communicators_;  ///< name -> id
   std::map<std::string, std::uint32_t> name_index_;     ///< id of an operation that has been read -> Trace::names

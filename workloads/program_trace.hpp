@@ -25,8 +25,12 @@ struct RankSet {
 struct TraceOperation {
   Operation operation;  ///< without id, after and call
   RankSet ranks;
+  std::vector<std::uint32_t> peers;  ///< of sends and recvs whose ranks have different ones: in the order of `ranks`
   std::vector<std::uint32_t> after;  ///< names, as indices into Trace::names
-  std::uint32_t call = 0;            ///< index of the collective call
+  std::uint32_t call = 0;            ///< id of the collective call
+
+  /// The peer of the rank at `index` of `ranks`.
+  std::uint32_t peer(std::size_t index) const { return peers.empty() ? operation.peer.value() : peers[index]; }
 };
 
 /// Which item a name means on each rank.
@@ -52,6 +56,7 @@ struct Trace {
   std::vector<std::uint32_t> items_of_all;                 ///< items for all ranks, ascending
   std::vector<std::vector<std::uint32_t>> items_of_ranks;  ///< per rank: items that list it, ascending
   ComputeNoise noise;
+  std::size_t read_ahead = 0;                                ///< RankProgram::read_ahead
   double slowdown = 1;                                       ///< of compute while the rank communicates
   std::vector<std::pair<std::string, std::string>> remarks;  ///< on devices and kernels, for `weft describe`
 };

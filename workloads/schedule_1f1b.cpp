@@ -19,6 +19,9 @@ class OneForwardOneBackward : public OneChunkSchedule {
         std::vector<SlotPhase>{{ahead, {forward}}, {m - ahead, {forward, backward}}, {ahead, {backward}}},
         MicroBatchNumbers{{}, m, false});
   }
+  std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
+    return (shape.ranks - 1) * (times.forward + times.backward);
+  }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
     return std::min(shape.micro_batches, shape.ranks - rank);
   }

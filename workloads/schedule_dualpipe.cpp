@@ -35,6 +35,11 @@ class DualPipe : public PipelineSchedule {
     const std::uint32_t half = shape.micro_batches / 2;
     return std::make_unique<PhasedSlots>(phases(shape.ranks, half, rank), MicroBatchNumbers{{0, half}, half, false});
   }
+  /// F&B is F + B here: nothing of a pair's computation runs at the same time.
+  std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
+    if (times.weight_gradient > times.input_gradient || times.input_gradient > times.forward) return std::nullopt;
+    return (shape.ranks / 2.0 - 1) * (2 * times.forward + times.backward - 2 * times.weight_gradient);
+  }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
     return count_activations(*this, shape, rank);
   }

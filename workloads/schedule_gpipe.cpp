@@ -15,6 +15,9 @@ class Gpipe : public OneChunkSchedule {
         std::vector<SlotPhase>{{m, {{PipelineSlot::Pass::forward}}}, {m, {{PipelineSlot::Pass::backward}}}},
         MicroBatchNumbers{{}, m, true});
   }
+  std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
+    return (shape.ranks - 1) * (times.forward + times.backward);
+  }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t) const override {
     return shape.micro_batches;
   }

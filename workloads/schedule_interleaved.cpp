@@ -68,6 +68,9 @@ class Interleaved : public PipelineSchedule {
     return std::make_unique<InterleavedSlots>(shape, rank);
   }
   // With Korthikanti et al. (arXiv:2205.05198, 4.2.3): on rank 0 1 + (p - 1) / (p v) models.
+  std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
+    return (shape.ranks - 1) * (times.forward + times.backward) / shape.virtual_stages;
+  }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
     const std::uint64_t all = std::uint64_t{shape.micro_batches} * shape.virtual_stages;
     return static_cast<std::uint32_t>(std::min(all, passes_ahead(shape, rank) + 1));

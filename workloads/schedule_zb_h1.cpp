@@ -27,6 +27,10 @@ class ZbH1 : public OneChunkSchedule {
                                          MicroBatchNumbers{{}, m, false});
   }
   // Before the n-th weight gradient of rank r, n + r + (p - r - 1) forward passes have begun.
+  std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const override {
+    const double hidden = std::min({times.weight_gradient, times.forward, times.input_gradient});
+    return (shape.ranks - 1) * (times.forward + times.input_gradient - hidden);
+  }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t) const override {
     return std::min(shape.micro_batches, shape.ranks);
   }

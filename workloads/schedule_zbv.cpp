@@ -31,6 +31,8 @@ class Zbv : public PipelineSchedule {
     return std::make_unique<PhasedSlots>(phases(shape.ranks, m, rank),
                                          MicroBatchNumbers{{}, shape.micro_batches, false});
   }
+  /// For F = I = W only; what it is for other times is not known in closed form.
+  std::optional<double> idle_time(const PipelineShape&, const PipelineTimes&) const override { return std::nullopt; }
   std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const override {
     return count_activations(*this, shape, rank);
   }

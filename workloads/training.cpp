@@ -11,8 +11,14 @@ class TrainingReader : public WorkloadReader {
  public:
   std::unique_ptr<Workload> read(const Spec& spec, const WorkloadContext& context) const override {
     static_cast<void>(spec.find("kind"));
-    return std::make_unique<TrainingWorkload>(
+    const auto verdict = spec.find("out_of_memory");
+    const bool refuse = verdict && verdict->one_of({"warn", "refuse"}) == "refuse";
+    auto workload = std::make_unique<TrainingWorkload>(
         read_training_job(spec, context), [spec, context](CollectiveCall& call) { settle_call(spec, call, context); });
+    if (!refuse) return workload;
+    const auto report = workload->report();
+    if (report && !report->fits()) throw verdict->error(report->verdict() + "; out_of_memory: warn would run it");
+    return workload;
   }
 };
 

@@ -34,6 +34,9 @@ class TrainingProgram final : public RankProgram {
     operation.kind = planned.kind;
     operation.stream = planned.stream;
     operation.label = planned.label();
+    operation.phase = to_text(planned.phase);
+    operation.operator_name = planned.what;
+    if (planned.kind != Operation::Kind::compute) operation.group = to_text(planned.group);
     for (const std::int32_t after : plan_.after_of(planned)) {
       if (after == StagePlan::no_operation) continue;
       if (after >= 0)
@@ -55,9 +58,13 @@ class TrainingProgram final : public RankProgram {
     switch (planned.kind) {
       case Operation::Kind::compute:
         operation.duration = planned.duration;
-        if (planned.by_load)
-          operation.duration = Time::from_ps(static_cast<std::int64_t>(
-              static_cast<double>(planned.duration.ps()) * workload_.load_of(planned, rank_, step) + 0.5));
+        operation.flops = planned.flops;
+        if (planned.by_load) {
+          const double load = workload_.load_of(planned, rank_, step);
+          operation.duration =
+              Time::from_ps(static_cast<std::int64_t>(static_cast<double>(planned.duration.ps()) * load + 0.5));
+          operation.flops *= load;
+        }
         break;
       case Operation::Kind::collective:
         operation.call = workload_.make_call(planned, rank_, step);

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -57,6 +58,12 @@ class TrainingWorkload final : public Workload {
   std::uint64_t steps() const override { return job_.steps; }
   WorkloadEstimate estimate() const override;
   std::vector<std::pair<std::string, std::string>> description() const override;
+  /// Kinds are pipeline ranks.
+  std::uint32_t kind_count() const override { return shape_.ranks; }
+  std::uint32_t kind_of(Rank rank) const override { return layout_.place(rank).pipeline; }
+  Rank first_of_kind(std::uint32_t kind) const override;
+  std::uint32_t ranks_of_kind(std::uint32_t) const override { return layout_.world() / shape_.ranks; }
+  std::optional<WorkloadReport> report() const override;
 
   const TrainingJob& job() const { return job_; }
   /// Of the simulated ranks.

@@ -17,7 +17,7 @@ namespace {
 
 namespace po = boost::program_options;
 
-const std::vector<std::string> commands = {"run",  "describe", "topology", "collective",
+const std::vector<std::string> commands = {"run",  "describe", "workload", "topology", "collective",
                                            "perf", "goodput",  "list",     "bench"};
 const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
 
@@ -40,6 +40,23 @@ po::options_description describe_options() {
   po::options_description options("weft describe EXPERIMENT.yaml", 100);
   options.add_options()("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run")(
       "seed", po::value<std::string>(), "N: as for run");
+  return options;
+}
+
+po::options_description workload_options() {
+  po::options_description options(
+      "weft workload FILE (an experiment, a model's config.json, or Megatron-LM's arguments)", 100);
+  auto add = options.add_options();
+  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
+  add("seed", po::value<std::string>(), "N: as for run");
+  add("ranks", po::value<std::vector<std::uint32_t>>()->multitoken(),
+      "R ...: ranks to show (default: the first of each kind)");
+  add("json", po::bool_switch(), "print one JSON object");
+  add("timeline", po::value<std::string>(),
+      "FILE.json: when every operation runs without congestion, for Perfetto or chrome://tracing");
+  add("dump", po::value<std::string>(), "FILE.yaml: the experiment with all operations written out (kind: program)");
+  add("no-run", po::bool_switch(), "count only: no schedule, no step time");
+  add("quiet", po::bool_switch(), "no report");
   return options;
 }
 
@@ -93,6 +110,20 @@ void read_experiment_name(const std::vector<std::string>& positional, CommandLin
   if (positional.empty()) refuse("`weft " + line.command + "` needs an experiment file");
   if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "' after the experiment file");
   line.experiment = positional[0];
+}
+
+void read_workload_words(const std::vector<std::string>& words, CommandLine& line) {
+  std::vector<std::string> positional;
+  const auto values = parse_options(words, workload_options(), positional);
+  read_settings(values, line);
+  read_experiment_name(positional, line);
+  line.json_summary = values["json"].as<bool>();
+  line.no_run = values["no-run"].as<bool>();
+  line.quiet = values["quiet"].as<bool>();
+  if (values.count("timeline") != 0) line.timeline = values["timeline"].as<std::string>();
+  if (values.count("dump") != 0) line.dump = values["dump"].as<std::string>();
+  if (line.no_run && !line.timeline.empty()) refuse("--timeline needs a schedule, which --no-run does not make");
+  if (values.count("ranks") != 0) line.ranks = values["ranks"].as<std::vector<std::uint32_t>>();
 }
 
 void read_topology_words(const std::vector<std::string>& words, CommandLine& line) {
@@ -152,6 +183,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (line.command == "describe") {
     read_settings(parse_options(words, describe_options(), positional), line);
     read_experiment_name(positional, line);
+  } else if (line.command == "workload") {
+    read_workload_words(words, line);
   } else if (line.command == "topology") {
     read_topology_words(words, line);
   } else if (line.command == "collective" || line.command == "perf" || line.command == "goodput") {
@@ -174,6 +207,7 @@ std::string help_text() {
   text << "weft simulates a training cluster packet by packet.\n\n"
           "  weft run EXPERIMENT.yaml [options]   simulate; under `mpirun -n P` on P processes, with the same result\n"
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
+          "  weft workload FILE                   a job: FLOPs, bytes, memory, bubble, step time without congestion\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
           "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
@@ -183,6 +217,7 @@ std::string help_text() {
           "  weft --help | --version\n\n"
        << run_options() << '\n'
        << describe_options() << '\n'
+       << workload_options() << '\n'
        << topology_options() << '\n'
        << collective_options_text() << '\n'
        << perf_options_text() << '\n'

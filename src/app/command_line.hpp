@@ -14,8 +14,9 @@ namespace weft {
 
 /// A parsed command line.
 struct CommandLine {
-  std::string command;  ///< run, describe, topology, collective, perf, goodput, list, bench, help, version
-  std::string text;     ///< as typed, for the manifest
+  /// run, describe, workload, topology, collective, perf, goodput, list, bench, help, version
+  std::string command;
+  std::string text;  ///< as typed, for the manifest
   std::string experiment;
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
   std::string output;                                         ///< -o, or empty
@@ -23,6 +24,10 @@ struct CommandLine {
   bool json_summary = false;
   bool quiet = false;
   bool verify = false;                               ///< run --verify
+  std::vector<std::uint32_t> ranks;                  ///< workload --ranks
+  bool no_run = false;                               ///< workload --no-run
+  std::string timeline;                              ///< workload --timeline, or empty
+  std::string dump;                                  ///< workload --dump, or empty
   std::string list_what;                             ///< topologies, collectives, ... or empty for all
   std::string json_file;                             ///< bench --json
   std::vector<std::string> words;                    ///< collective, perf, goodput: what they read themselves

@@ -74,7 +74,7 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
     if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
   }
   if (const auto value = spec->find("queue_pairs")) result.queue_pairs = value->boolean();
-  if (const auto value = spec->find("operations")) result.operations = value->boolean();
+  if (const auto value = spec->find("operations")) result.operations.any = value->boolean();
   if (const auto value = spec->find("pcap"))
     for (const Spec& item : value->items()) result.pcap.push_back(read_port_name(item, graph));
   spec->finish();

@@ -12,6 +12,7 @@
 #include "graph/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "runtime/message_log.hpp"
+#include "runtime/rank_executor.hpp"
 #include "schedule/workload.hpp"
 #include "support/spec.hpp"
 
@@ -31,7 +32,7 @@ struct OutputOptions {
   std::uint64_t rows_in_memory = 1 << 18;  ///< per MPI process; more are written to the file
   Time sampling;                           ///< interval of /links_series; 0: none
   bool queue_pairs = true;                 ///< write /queue_pairs and /receivers where connections recover losses
-  bool operations = false;                 ///< write /operations
+  OperationSelection operations;           ///< which are written to /operations
   std::vector<PortName> pcap;
 };
 

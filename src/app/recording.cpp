@@ -149,7 +149,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());
   recorder_.write_jobs(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
   recorder_.write_ranks(std::move(ranks));
-  if (records.keep_operations) recorder_.write_operations(std::move(records.operations));
+  if (records.keep_operations.any) recorder_.write_operations(std::move(records.operations));
   write_parallel(facts);
   return fingerprint;
 }

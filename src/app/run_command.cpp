@@ -180,6 +180,12 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   return summary;
 }
 
+// Before hours are spent on a job that no such machine can hold.
+void warn_of_memory(const Workload& workload) {
+  const auto report = workload.report();
+  if (report && !report->fits()) std::cerr << "weft: warning: " << report->verdict() << std::endl;
+}
+
 }  // namespace
 
 int run_command(const CommandLine& line, ProcessGroup& group) {
@@ -198,6 +204,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                    "experiment without that option, is due here",
                                    line.verify ? "--verify" : "--engine ns3-default"));
   });
+  if (group.rank() == 0 && !line.quiet) warn_of_memory(*experiment.workload);
   catch_interrupts();  // before there is a file that would be left behind
   auto summary = simulate(line, group, experiment, output);
   if (!summary) return experiment.workload->from_user() ? exit_input : exit_bug;

@@ -30,6 +30,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
       network_(network),
       records_(records),
       slowed_(program_->compute_slowdown()) {
+  keeps_operations_ = records.keep_operations.keeps(rank.value());
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
   read_ahead_ = program_->read_ahead();
@@ -205,7 +206,7 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     queue.pop_front();
     if (!queue.empty()) candidates_.push_back(queue.front());
   }
-  if (records_.keep_operations)
+  if (keeps_operations_)
     records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
                                    static_cast<std::uint8_t>(operation.kind),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label});

@@ -2,6 +2,7 @@
 // Runs the program of one rank on the network: streams, dependencies, matching, collectives step by step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -21,6 +22,15 @@
 
 namespace weft {
 
+/// Whose operations have a row in /operations.
+struct OperationSelection {
+  bool any = false;
+  std::vector<std::uint32_t> ranks;  ///< ascending; empty: all
+  bool keeps(std::uint32_t rank) const {
+    return any && (ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank));
+  }
+};
+
 /// What the executors of a process write down.
 struct RunRecords {
   MessageLog messages;
@@ -28,7 +38,7 @@ struct RunRecords {
   std::int64_t bytes_delivered = 0;
   std::vector<CollectivePart> collectives;
   std::vector<OperationRecord> operations;
-  bool keep_operations = false;
+  OperationSelection keep_operations;
 };
 
 /// A rank that waits for another one, and in which operation.
@@ -129,6 +139,7 @@ class RankExecutor {
   RunRecords& records_;
 
   bool exhausted_ = false;
+  bool keeps_operations_ = false;
   bool accepts_unexpected_ = false;
   bool in_order_of_time_ = false;
   std::size_t read_ahead_ = 0;  // 0: no limit

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "runtime/runtime.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "support/contract.hpp"
@@ -13,8 +15,8 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 }  // namespace
 
 Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
-                 bool keep_operations)
-    : records_{MessageLog(messages), 0, 0, {}, {}, keep_operations} {
+                 OperationSelection operations)
+    : records_{MessageLog(messages), 0, 0, {}, {}, std::move(operations)} {
   for (const JobInfo& job : workload.jobs())
     for (std::uint32_t r = job.first_rank; r < job.first_rank + job.ranks; ++r)
       add_rank(workload, r, job.background, placement, network);

@@ -22,7 +22,7 @@ class Runtime final : public HostClient {
   /// Takes the programs of the ranks whose hosts `network` owns, and sets a timer that starts each. The workload, the
   /// placement and the network have to live as long.
   Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
-          bool keep_operations);
+          OperationSelection operations);
 
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
   void on_message(std::uint32_t host, Time now, const Message& message) override;

@@ -52,6 +52,11 @@ struct Operation {
   std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
   std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
   std::string label;                           ///< for people and timelines; may be empty
+  // For sums in reports; they live for ever, and are empty where a workload does not say.
+  std::string_view phase;          ///< part of a step: "forward"
+  std::string_view group;          ///< whom it communicates with: "tensor", "pipeline"
+  std::string_view operator_name;  ///< what it computes or sends: "attention"
+  double flops = 0;                ///< compute: floating-point operations
 };
 
 /// The operations of one rank in program order, one at a time.

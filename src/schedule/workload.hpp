@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
+#include "schedule/workload_report.hpp"
 #include "support/registry.hpp"
 #include "support/spec.hpp"
 
@@ -67,6 +69,15 @@ class Workload {
   }
   /// If there are background jobs: how often it is looked whether the others have ended.
   virtual Time background_check() const { return Time::max(); }
+  /// Ranks of one kind have the same operations, but for peers, communicators, and what uneven routing makes of sizes
+  /// and times. Kinds are numbered from 0; the first rank of a kind stands for all in reports. Where kinds communicate
+  /// with each other, their first ranks do. Unless a workload knows better, each rank is a kind of its own.
+  virtual std::uint32_t kind_count() const { return ranks(); }
+  virtual std::uint32_t kind_of(Rank rank) const { return rank.value(); }
+  virtual Rank first_of_kind(std::uint32_t kind) const { return Rank(kind); }
+  virtual std::uint32_t ranks_of_kind(std::uint32_t) const { return 1; }
+  /// What it knows of itself, if anything.
+  virtual std::optional<WorkloadReport> report() const { return std::nullopt; }
   /// When a rank starts its program.
   virtual Time start(Rank) const { return Time(); }
   /// Hosts of the ranks if the workload itself says so, else nothing.

@@ -145,7 +145,7 @@ class CommandLine(ErrorTest):
         good = str(self.write(GOOD))
         cases = [
             ([], "no command"),
-            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, topology, collective, perf, goodput, list, bench"),
+            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, workload, topology, collective, perf, goodput, list, bench"),
             (["run"], "needs an experiment"),
             (["describe"], "needs an experiment"),
             (["run", good, good], "unexpected word"),

@@ -73,7 +73,7 @@ class Words(ProgramTest):
                 self.assertEqual(self.run_weft(*words, ranks=2).out, self.run_weft(*words).out)
 
     def test_unknown_words(self):
-        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, topology, collective, perf, goodput, list, bench"),
+        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, workload, topology, collective, perf, goodput, list, bench"),
                                (["lst"], "did you mean 'list'"), (["list", "--all"], "all"),
                                (["--versions"], "versions")]:
             with self.subTest(words[0]):
@@ -205,6 +205,7 @@ class Llama(ProgramTest):
         self.addCleanup(stop, process)
         readable, _, _ = select.select([process.stderr], [], [], 60)
         self.assertTrue(readable, "no progress in a minute")
+        self.assertRegex(process.stderr.readline(), r"^weft: warning: OUT OF MEMORY: ")  # as the file says itself
         self.assertRegex(process.stderr.readline(), r"^\d+ %, \d+ s elapsed, .*\d+\.\d+ ms simulated$")
         process.send_signal(signal.SIGINT)
         out, _ = process.communicate(timeout=60)

@@ -115,7 +115,7 @@ struct Job {
       : machine(star(hosts), network),
         workload(std::move(what)),
         placement(where.ranks() > 0 ? where : Placement::regular(workload->ranks())),
-        runtime(*workload, placement, *machine.fabric, MessageSelection{}, true) {
+        runtime(*workload, placement, *machine.fabric, MessageSelection{}, OperationSelection{true, {}}) {
     machine.fabric->set_client(&runtime);
   }
 
