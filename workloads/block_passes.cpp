@@ -153,6 +153,9 @@ class BlockBuilder {
     return segment;
   }
 
+  /// Sums and gathers of a backward pass run beside the products for the gradients of weights.
+  bool overlaps(bool weights_too) const { return weights_too && setup_.description->overlap_tensor; }
+
   void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const {
     if (t_ == 1 || !plan_.sequence) return;
     to.push_back(tensor_collective(what, CollectiveKind::all_gather));
@@ -309,12 +312,12 @@ class BlockBuilder {
       to.push_back(work.segment("attention output gradient"));
       if (setup_.description->recompute == Recompute::selective) to.push_back(core(a, "attention core again", false));
       add_core(to, a, true);
-      gather(to, "attention gather again", weights_too);  // for the gradient of the weights, beside
+      gather(to, "attention gather again", overlaps(weights_too));  // for the gradient of the weights, beside
       Work in(setup_);
       for (const Product& product : inputs(a)) product.input_gradient(in);
       to.push_back(in.segment("attention input gradient"));
       sum(to, "attention gradient sum");
-      if (weights_too && t_ > 1) to.back().beside = true;
+      if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
     }
     if (weights_too) {
       Work work(setup_);
@@ -358,12 +361,12 @@ class BlockBuilder {
       mlp.down.input_gradient(down);
       down.memory(mlp.activation * 2);
       to.push_back(down.segment("MLP inner gradient"));
-      gather(to, "MLP gather again", weights_too);
+      gather(to, "MLP gather again", overlaps(weights_too));
       Work up(setup_);
       mlp.up.input_gradient(up);
       to.push_back(up.segment("MLP input gradient"));
       sum(to, "MLP gradient sum");
-      if (weights_too && t_ > 1) to.back().beside = true;
+      if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
     }
     if (weights_too) {
       Work work(setup_);
@@ -512,7 +515,7 @@ class BlockBuilder {
       logits.input_gradient(work);
       to.push_back(work.segment("logits input gradient"));
       sum(to, "head gradient sum");
-      if (weights_too && t_ > 1) to.back().beside = true;
+      if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
     }
     if (weights_too) {
       gather(to, "head gather again");
@@ -568,7 +571,10 @@ std::int64_t routed_tokens(const TrainingDescription& description) {
 
 Bytes boundary_bytes(const TrainingDescription& description) {
   const std::int64_t streams = description.model.encoder_blocks > 0 ? 2 : 1;  // the encoder's output goes along
-  return bytes_of(routed_tokens(description), description.model.hidden * streams, element_bytes(description.precision));
+  const ParallelPlan& plan = description.parallel;
+  const std::int64_t tokens =
+      plan.scatter_gather ? share(tokens_per_rank(description), plan.tensor) : routed_tokens(description);
+  return bytes_of(tokens, description.model.hidden * streams, element_bytes(description.precision));
 }
 
 PartPasses block_passes(const PassSetup& setup, const BlockShape& block) { return BlockBuilder(setup).block(block); }

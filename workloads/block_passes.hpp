@@ -67,7 +67,8 @@ PartPasses embedding_passes(const PassSetup& setup);
 /// (Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py).
 PartPasses head_passes(const PassSetup& setup);
 
-/// Bytes of the activations that go from one stage to the next: b s h / c, and / t with sequence parallelism.
+/// Bytes of the activations that go from one stage to the next: b s h / c, and / t with sequence parallelism or
+/// scatter_gather.
 Bytes boundary_bytes(const TrainingDescription& description);
 
 /// Tokens of a micro-batch on one rank: b s / c.

@@ -357,8 +357,15 @@ class StagePlanner {
   }
 
   std::int32_t receive(const SlotWalk& walk) {
-    if (const auto operation = message(walk, true)) return add(*operation, {last_compute_});
-    return last_of_slot_;
+    const auto operation = message(walk, true);
+    if (!operation) return last_of_slot_;
+    const std::int32_t received = add(*operation, {last_compute_});
+    if (!plan_.scatter_gather || plan_.sequence || alone(GroupKind::tensor)) return received;
+    PlannedOperation whole = collective(GroupKind::tensor, CollectiveKind::all_gather, operation->size * plan_.tensor,
+                                        Stream::tensor, operation->what);
+    whole.phase = Phase::pipeline;
+    whole.micro_batch = operation->micro_batch;
+    return add(whole, {received});
   }
 
   void finish(SlotWalk& walk) {

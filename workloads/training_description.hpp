@@ -46,6 +46,9 @@ struct ParallelPlan {
   std::int64_t expert_tensor = 0;   ///< ranks that share one expert; 0: as `tensor`
   std::int64_t virtual_stages = 1;  ///< model chunks of each pipeline rank
   bool sequence = false;            ///< the parts between tensor-parallel products are cut along the sequence
+  /// Activations go to the next stage in parts, one from each tensor rank, and are gathered there (Narayanan et al.,
+  /// arXiv:2104.04473, 4.1).
+  bool scatter_gather = false;
   ContextKind context_kind = ContextKind::ring;
   std::string schedule = "1f1b";  ///< of the pipeline, a name of PipelineScheduleRegistry
   /// Dimensions from the one whose ranks are neighbours to the outermost (Megatron-LM,
@@ -79,8 +82,9 @@ struct TrainingDescription {
   /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
   std::int64_t bucket_elements = 0;
   std::int64_t bucket_elements_per_rank = 0;
-  bool overlap_gradients = true;          ///< reductions run beside the backward pass
-  bool overlap_parameters = false;        ///< stage 1: parameters are gathered beside the next forward pass
+  bool overlap_tensor = true;       ///< tensor ranks sum gradients of inputs beside the products for those of weights
+  bool overlap_gradients = true;    ///< reductions run beside the backward pass
+  bool overlap_parameters = false;  ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
   double capacity_factor = 0;             ///< largest share of tokens an expert takes, of the mean; 0: all that come

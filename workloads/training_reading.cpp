@@ -61,6 +61,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   if (const auto value = fields.find("stage_layers"))
     for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, most_ranks));
   fields.flag("sequence", plan.sequence);
+  fields.flag("scatter_gather", plan.scatter_gather);
   if (const auto value = fields.find("context_kind"))
     plan.context_kind = read_word<ContextKind>(
         *value,
@@ -126,6 +127,7 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.count("recompute_layers", d.recompute_layers);
   if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
   if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);
+  fields.flag("overlap_tensor", d.overlap_tensor);
   fields.flag("overlap_gradients", d.overlap_gradients);
   fields.flag("overlap_parameters", d.overlap_parameters);
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);

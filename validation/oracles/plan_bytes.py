@@ -46,6 +46,7 @@ class Plan:
     expert_tensor: int = 1
     virtual_stages: int = 1
     sequence: bool = False
+    scatter_gather: bool = False
     context_kind: str = "ring"
     schedule: str = "1f1b"
     sharding: str = "none"
@@ -169,6 +170,8 @@ def pipeline_bytes(model, plan, rank):
     size = Fraction(plan.batch * plan.length * model.hidden * ELEMENT, plan.context)
     if plan.sequence:
         size /= plan.tensor
+    elif plan.scatter_gather:  # a part, and what comes from the neighbours is gathered
+        size = size / plan.tensor + one_way(size, plan.tensor)
     here = plan.stages_of(rank)
     total = 0
     for stage, micro_batches in here:

@@ -38,6 +38,7 @@ PLANS = {
         {"pipeline": 4, "schedule": "dualpipe", "micro_batches": 8},
         {"pipeline": 4, "tensor": 2, "micro_batches": 4},
         {"pipeline": 4, "tensor": 2, "sequence": True, "micro_batches": 4},
+        {"pipeline": 2, "tensor": 4, "scatter_gather": True, "micro_batches": 4},
         {"pipeline": 2, "tensor": 2, "data": 2, "sequence": True, "virtual_stages": 2, "schedule": "interleaved",
          "sharding": "optimizer", "micro_batches": 4}],
     "experts: 4 b s K h (e-1)/e per block and micro-batch, and sums over the ranks with the same ones": [

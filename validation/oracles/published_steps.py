@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Published step times of GPT models on A100s, and experiments that predict them. Nothing is fitted to them."""
+
+import dataclasses
+import itertools
+import json
+
+# GPUs of a DGX A100.
+SERVER = 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """s = 2048, V = 51,200, fp16. `method`: "full" recomputation, or "selective" with the sequence cut."""
+
+    name: str
+    hidden: int
+    layers: int
+    heads: int
+    tensor: int
+    pipeline: int
+    data: int
+    virtual_stages: int
+    micro_batch: int
+    batch: int
+    method: str
+    seconds: float
+    scatter_gather: bool = False
+    overlap_tensor: bool = True
+
+    @property
+    def micro_batches(self):
+        return self.batch // (self.data * self.micro_batch)
+
+    @property
+    def gpus(self):
+        return self.tensor * self.pipeline * self.data
+
+
+def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch, teraflops):
+    """D. Narayanan et al., SC'21, arXiv:2104.04473, table 1, gives FLOP/s per GPU, from which its formula (3) makes the
+    time: F = 96 B s L h^2 (1 + s/(6h) + V/(16 L h))."""
+    s, V = 2048, 51200  # noqa: N806
+    flops = 96 * batch * s * layers * hidden**2 * (1 + s / (6 * hidden) + V / (16 * layers * hidden))
+    seconds = flops / (tensor * pipeline * data * teraflops * 1e12)
+    shape = (hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch)
+    return Published(name, *shape, "full", seconds, scatter_gather=tensor > 1, overlap_tensor=False)
+
+
+NARAYANAN = [
+    sc21("1.7B", 2304, 24, 24, 1, 1, 32, 1, 16, 512, 137),
+    sc21("3.6B", 3072, 30, 32, 2, 1, 32, 1, 16, 512, 138),
+    sc21("7.5B", 4096, 36, 32, 4, 1, 32, 1, 16, 512, 142),
+    sc21("18B", 6144, 40, 48, 8, 1, 32, 1, 8, 1024, 135),
+    sc21("39B", 8192, 48, 64, 8, 2, 32, 1, 4, 1536, 138),
+    sc21("76B", 10240, 60, 80, 8, 4, 32, 3, 2, 1792, 140),
+    sc21("145B", 12288, 80, 96, 8, 8, 24, 2, 2, 2304, 148),
+    sc21("310B", 16384, 96, 128, 8, 16, 15, 2, 1, 2160, 155),
+    sc21("530B", 20480, 105, 128, 8, 35, 9, 3, 1, 2520, 163),
+    sc21("1T", 25600, 128, 160, 8, 64, 6, 1, 1, 3072, 163),
+]
+
+
+def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_batch, batch, full, selective):
+    """V. Korthikanti et al., arXiv:2205.05198, tables 3 and 5."""
+    shape = (hidden, layers, heads, SERVER, pipeline, 1, virtual_stages, micro_batch, batch)
+    return [Published(name, *shape, "full", full), Published(name, *shape, "selective", selective)]
+
+
+KORTHIKANTI = [
+    *korthikanti("22B", 6144, 48, 64, 1, 1, 4, 4, 1.42, 1.10),
+    *korthikanti("175B", 12288, 96, 96, 8, 3, 1, 64, 18.13, 13.75),
+    *korthikanti("530B", 20480, 105, 128, 35, 3, 1, 280, 49.05, 37.83),
+    *korthikanti("1T", 25600, 128, 160, 64, 1, 1, 512, 94.42, 71.49),
+]
+
+
+def settings(case, one, micro_batches, copies):
+    """Changes of the experiment for a row with so many micro-batches and data-parallel copies."""
+    model = case.scratch / "model.json"
+    model.write_text(json.dumps({
+        "model_type": "gpt2", "vocab_size": 51200, "n_positions": 2048,
+        "n_embd": one.hidden, "n_layer": one.layers, "n_head": one.heads}))  # fmt: skip
+    parallelism = {
+        "tensor": one.tensor, "pipeline": one.pipeline, "data": one.data, "virtual_stages": one.virtual_stages,
+        "sequence": one.method == "selective", "scatter_gather": one.scatter_gather,
+    }  # fmt: skip
+    changes = {
+        "topology.hosts_per_leaf": -(-one.tensor * one.pipeline * copies // SERVER),
+        "workload.model": str(model), "workload.device": str(case.root / "workloads/devices/a100-sxm.yaml"),
+        "workload.parallelism": parallelism, "workload.recompute": one.method,
+        "workload.overlap_tensor": one.overlap_tensor,
+        "workload.micro_batch": one.micro_batch, "workload.micro_batches": micro_batches,
+    }  # fmt: skip
+    if copies < one.data:
+        changes["workload.symmetry"] = {"data": copies}
+    elif one.data > 1 and one.tensor < SERVER:
+        # Rings through all NICs of a server, as NCCL makes them.
+        changes["workload.collectives.data"] = {
+            **case.experiment["workload"]["collectives"]["data"],
+            "algorithm": "hierarchical", "ranks_per_server": SERVER // one.tensor}  # fmt: skip
+    return changes
+
+
+def predict(case, one, most=0, **network):
+    """Seconds of a step. With `most` micro-batches and more in the row, those of p and 2p (of 1F1B, and interleaved in
+    groups of p, each further one adds as much) are simulated and continued in a straight line."""
+    copies = min(one.data, 2) if one.tensor == SERVER else one.data
+    p, m = one.pipeline, one.micro_batches
+
+    def seconds(micro_batches):
+        run, _ = case.run(settings(case, one, micro_batches, copies) | network)
+        return run.time * 1e-12
+
+    if not most or m <= max(most, 2 * p):
+        return seconds(m)
+    short, long = seconds(p), seconds(2 * p)
+    return long + (long - short) * (m - 2 * p) / p
+
+
+def mean_error(points):
+    """Mean of |error| in percent of (published, predicted) pairs."""
+    return sum(abs(100 * (predicted / published - 1)) for published, predicted in points) / len(points)
+
+
+def right_order(points):
+    """Percent of pairs of points of which the slower one is predicted to be the slower one."""
+    pairs = list(itertools.combinations(points, 2))
+    return 100 * sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs) / len(pairs)
