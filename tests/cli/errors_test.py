@@ -274,7 +274,7 @@ class Yaml(ErrorTest):
 
     def test_kinds(self):
         self.wrong(("kind: star", "kind: stare"), "'stare'.*did you mean 'star'.*fat_tree.*graph.*line")
-        self.wrong(("kind: traffic", "kind: trafic"), "'trafic'.*did you mean 'traffic'.*collective, program")
+        self.wrong(("kind: traffic", "kind: trafic"), "'trafic'.*did you mean 'traffic'.*collective, jobs, program")
         self.wrong(("pattern: pairs", "pattern: pair"), "'pair'.*did you mean 'pairs'.*permutation, incast")
         self.wrong(("  window:", "  routing: shortest\n  window:"), "`network.routing`.*'shortest'.*shortest_path")
         self.wrong(("  window:", "  routing: fat_tree\n  window:"), "'fat_tree' does not suit this machine")
@@ -514,8 +514,8 @@ class Training(ErrorTest):
         self.wrong(("model: model.json", "model: modle"), "there is no file '.*modle', and no 'modle.json' in '.*models'", self.text)
         self.wrong(("device: device.yaml", "device: none.yaml"), "there is no file", self.text)
         self.wrong(("  model: model.json\n", ""), "missing key 'model'", self.text, at="workload:")
-        self.wrong(("{data: 4}", "{data: 5}"), "5 ranks, but the machine has 4 hosts", self.text)
-        self.wrong(("{data: 4}", "{data: 2, tensor: 2}"), "only data parallelism", self.text)
+        self.wrong(("{data: 4}", "{data: 5}"), "5 ranks, but the machine has 4 accelerators", self.text)
+        self.wrong(("{data: 4}", "{tensor: 3}"), "tensor 3.*do not divide the machine.s accelerators of 4", self.text)
         self.wrong(("{data: 4}", "{dta: 4}"), "'dta'.*did you mean 'data'", self.text)
         self.wrong(("sequence_length: 64", "sequence_length: 65"), "65 tokens, but the model has 64", self.text)
         self.wrong(("micro_batch: 1", "micro_batch: 1\n  precision: fp8"), "'small' has no peak for 'fp8'", self.text,
