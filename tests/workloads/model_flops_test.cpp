@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // FLOPs of models against published formulas.
+#include "workloads/model_flops.hpp"
+
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/model_flops.hpp"
 
 namespace weft::test {
 namespace {
