@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 300 s
+"""Training jobs give the same file on 1, 2, 3, 4 and 8 MPI processes, and under ns-3's own engine."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import FAT_TREE, SOURCE, ProgramTest  # noqa: E402
+
+DENSE = {
+    "model_type": "llama", "max_position_embeddings": 1024, "hidden_size": 64, "intermediate_size": 128,
+    "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256,
+}  # fmt: skip
+MIXTURE = {**DENSE, "model_type": "mixtral", "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 2}
+# Name: model, parallelism, other keys, fidelity.
+CASES = {
+    "tensor and pipeline": (DENSE, {"tensor": 2, "pipeline": 2, "sequence": True, "sharding": "optimizer"},
+                            {"micro_batches": 3, "steps": 2}, "packet"),
+    "context and shards": (DENSE, {"context": 2, "sharding": "parameters", "prefetch": 2}, {"micro_batches": 2}, "packet"),
+    "experts": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True, "pipeline": 2,
+                          "schedule": "zb_h1"},
+                {"micro_batches": 4, "routing": {"spread": 1}, "capacity_factor": 1.5}, "packet"),
+    "both ways": (MIXTURE, {"expert": 4, "pipeline": 4, "schedule": "dualpipe"},
+                  {"micro_batches": 8, "compute_noise": {"jitter": "5 %"}}, "packet"),
+    "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
+              {"micro_batches": 4, "recompute": "full"}, "ideal"),
+}  # fmt: skip
+
+
+class Identity(ProgramTest):
+    def experiment(self, name):
+        model, parallelism, more, fidelity = CASES[name]
+        stem = name.replace(" ", "_")
+        config = self.write(json.dumps(model), f"{stem}.json")
+        workload = {
+            "kind": "training", "model": str(config), "device": str(SOURCE / "workloads" / "devices" / "h100-sxm.yaml"),
+            "parallelism": parallelism, "micro_batch": 1, "sequence_length": 64, "bucket_size": "64 KiB", **more,
+        }  # fmt: skip
+        text = {"topology": FAT_TREE, "network": {"fidelity": fidelity}, "workload": workload,
+                "output": {"operations": True}}  # fmt: skip
+        return self.write(text, f"{stem}.yaml"), fidelity
+
+    def test_same_for_all_numbers_of_processes(self):
+        for name in CASES:
+            path, fidelity = self.experiment(name)
+            one, expected = self.simulate(path, output=f"{path.stem}.h5")
+            self.assertGreater(one["messages"], 0)
+            for ranks, partition in ((2, "auto"), (3, "random"), (4, "auto"), (8, "random")):
+                words = ["--set", f"simulation.partition={partition}"]
+                summary, other = self.simulate(path, *words, output=f"{path.stem}{ranks}.h5", ranks=ranks)
+                self.assertEqual(summary["fingerprint"], one["fingerprint"], (name, ranks))
+                self.assert_same_results(expected, other, context=f"{name} on {ranks}")
+            if fidelity == "packet":
+                summary, other = self.simulate(path, "--engine", "ns3-default", output=f"{path.stem}_ns3.h5")
+                self.assertEqual(summary["fingerprint"], one["fingerprint"], (name, "ns3-default"))
+
+
+if __name__ == "__main__":
+    unittest.main()
