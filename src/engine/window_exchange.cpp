@@ -203,8 +203,12 @@ void WindowExchange::arrive(const WindowVote& mine) {
   Board& board = shared.board(shared.rank);
   Board& first = shared.board(0);
   board.votes[meetings_ & 1] = mine;
+  // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
+  // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
+  // would do so for ever.
+  const bool last = ++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size);
   std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
-  if (++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size))
+  if (last)
     first.all_here.open(static_cast<std::uint32_t>(meetings_));
   else
     for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived, first.all_here);
