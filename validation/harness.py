@@ -39,11 +39,14 @@ class Row:
     measured: str
     error: str
     passed: bool
+    compared: bool = False
 
     def cells(self):
         return [self.case, self.source, self.quantity, self.expected, self.measured, self.error, self.verdict()]
 
     def verdict(self):
+        if self.compared:
+            return "compared"
         return "pass" if self.passed else "FAIL"
 
 
@@ -148,6 +151,10 @@ class Case:
         excess = f"{100 * (measured / bound - 1):+.2f} %"
         cells = (f"{value:,} {unit}".rstrip() for value in (bound, measured))
         self.add(quantity, "≥ " + next(cells), next(cells), excess, bool(measured >= bound))
+
+    def compare(self, quantity, published, measured, error):
+        """Texts of what others published or simulated in full, beside ours: reported, held to nothing."""
+        self.rows.append(Row(self.name, self.source, quantity, published, measured, error, True, compared=True))
 
     def add(self, quantity, expected, measured, error, passed):
         self.rows.append(Row(self.name, self.source, quantity, expected, measured, error, passed))
