@@ -51,7 +51,16 @@ void refuse_without_packets(const std::optional<Spec>& map, std::initializer_lis
       throw map->at(key).error("found with fidelity: ideal, which knows messages only; fidelity: packet is due here");
 }
 
-OutputOptions read_output(const std::optional<Spec>& spec, const std::string& path, const ClusterGraph& graph) {
+// Results that ports without queues by class do not have.
+void require_queues(const Spec& spec, const Experiment& experiment) {
+  if (experiment.network.fidelity == Fidelity::ideal)
+    throw spec.error("found with fidelity: ideal, where nothing waits; fidelity: packet is due here");
+  if (!experiment.network.buffered() && !experiment.routing->per_packet() && experiment.routing->lanes() < 2)
+    throw spec.error("found where ports keep no queues by class; network.queues: output is due with it");
+}
+
+OutputOptions read_output(const std::optional<Spec>& spec, const std::string& path, const Experiment& experiment) {
+  const ClusterGraph& graph = experiment.topology->graph;
   OutputOptions result;
   result.file = std::filesystem::path(path).stem().string() + ".h5";
   if (!spec) return result;
@@ -72,6 +81,10 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
   if (const auto value = spec->find("sampling")) {
     result.sampling = value->time();
     if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
+  }
+  if (const auto value = spec->find("queue_depths")) {
+    result.queue_depths = value->boolean();
+    if (result.queue_depths) require_queues(*value, experiment);
   }
   if (const auto value = spec->find("queue_pairs")) result.queue_pairs = value->boolean();
   if (const auto value = spec->find("operations")) result.operations.any = value->boolean();
@@ -162,7 +175,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   refuse_without_packets(output, {"pcap"}, experiment);
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   read_workload(spec.at("workload"), directory, experiment);
-  experiment.output = read_output(output, path, experiment.topology->graph);
+  experiment.output = read_output(output, path, experiment);
   if (experiment.network.fidelity == Fidelity::ideal && experiment.output.sampling > Time()) {
     experiment.output.sampling = Time();  // nothing waits there, and links are not simulated
     experiment.network.without_effect.emplace_back("output.sampling");

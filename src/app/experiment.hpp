@@ -31,6 +31,7 @@ struct OutputOptions {
   MessageSelection messages;               ///< which have a row in /messages
   std::uint64_t rows_in_memory = 1 << 18;  ///< per MPI process; more are written to the file
   Time sampling;                           ///< interval of /links_series; 0: none
+  bool queue_depths = false;               ///< write /queue_depths
   bool queue_pairs = true;                 ///< write /queue_pairs and /receivers where connections recover losses
   OperationSelection operations;           ///< which are written to /operations
   std::vector<PortName> pcap;

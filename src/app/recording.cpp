@@ -52,6 +52,13 @@ std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end
   return rows;
 }
 
+std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
+  std::vector<QueueDepthRecord> rows;
+  for (const QueueDepth& d : fabric.queue_depths(end))
+    rows.push_back({d.directed_link, d.lane, d.priority, d.occupied, d.peak, d.mean, d.p50, d.p90, d.p99, d.p999});
+  return rows;
+}
+
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   std::vector<QueuePairRecord> rows;
   for (const QueuePairCounters& c : fabric.queue_pair_counters())
@@ -136,6 +143,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   recorder_.write_links(link_records(experiment_, simulation_.network(), end));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
     recorder_.write_link_classes(link_class_records(simulation_, end));
+    if (experiment_.output.queue_depths) recorder_.write_queue_depths(queue_depth_records(simulation_.fabric(), end));
     if (experiment_.output.queue_pairs) {
       recorder_.write_queue_pairs(queue_pair_records(simulation_.fabric()));
       recorder_.write_receivers(receiver_records(simulation_.fabric()));

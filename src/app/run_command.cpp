@@ -110,11 +110,12 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
   const double time = std::max(1.0, static_cast<double>(facts.simulated.ps()));
   std::vector<HotLinkLine> lines;
   if (!simulation.has_fabric()) return lines;  // nothing waits inside the ideal network
-  for (const HotLink& hot : simulation.fabric().hot_links(simulation.group(), most)) {
+  for (const HotLink& hot : simulation.fabric().hot_links(simulation.group(), most, facts.simulated)) {
     const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
     const unsigned way = hot.directed_link % 2;
     lines.push_back({graph.name(link.ends[way]), graph.name(link.ends[1 - way]),
-                     static_cast<double>(hot.busy_ps) / time, hot.queue_byte_ps / time, hot.peak_queue_bytes});
+                     static_cast<double>(hot.busy_ps) / time, hot.queue_byte_ps / time, hot.peak_queue_bytes,
+                     hot.p99_queue});
   }
   return lines;
 }

@@ -160,12 +160,14 @@ std::string summary_json(const Summary& summary) {
                       {"wait_seconds", summary.facts.wait_seconds},
                       {"parallelism", summary.facts.parallelism()}};
   json["hot_links"] = nlohmann::ordered_json::array();
-  for (const HotLinkLine& link : summary.hot_links)
+  for (const HotLinkLine& link : summary.hot_links) {
     json["hot_links"].push_back({{"from", link.from},
                                  {"to", link.to},
                                  {"utilization", link.utilization},
                                  {"mean_queue_bytes", link.mean_queue},
                                  {"peak_queue_bytes", link.peak_queue}});
+    if (link.p99_queue >= 0) json["hot_links"].back()["p99_queue_bytes"] = link.p99_queue;
+  }
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["jobs"] = nlohmann::ordered_json::array();
   for (const JobRecord& row : summary.jobs) json["jobs"].push_back(job_json(row));
@@ -199,9 +201,10 @@ std::string summary_table(const Summary& summary) {
   for (std::size_t i = 0; i < summary.hot_links.size(); ++i) {
     const HotLinkLine& link = summary.hot_links[i];
     line(i == 0 ? "longest queues" : "",
-         fmt::format("{} -> {}: {} on average, {} at most; busy {:.0f} %", link.from, link.to,
-                     in_unit(link.mean_queue, "B"), in_unit(static_cast<double>(link.peak_queue), "B"),
-                     100 * link.utilization));
+         fmt::format("{} -> {}: {} on average, {}{} at most; busy {:.0f} %", link.from, link.to,
+                     in_unit(link.mean_queue, "B"),
+                     link.p99_queue < 0 ? "" : in_unit(static_cast<double>(link.p99_queue), "B in 99 % of the time, "),
+                     in_unit(static_cast<double>(link.peak_queue), "B"), 100 * link.utilization));
   }
   std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
   if (summary.mpi_ranks > 1)

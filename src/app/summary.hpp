@@ -19,6 +19,7 @@ struct HotLinkLine {
   double utilization = 0;  ///< busy time / simulated time
   double mean_queue = 0;   ///< bytes, over the simulated time
   std::int64_t peak_queue = 0;
+  std::int64_t p99_queue = -1;  ///< of its fullest class; -1 unless output.queue_depths is set
 };
 
 struct Summary {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/buffered_port.hpp"
+#include "fabric/depth_histogram.hpp"
 #include "fabric/shared_buffer.hpp"
 #include "fabric/telemetry_pool.hpp"
 #include "transport/congestion_control.hpp"
@@ -90,9 +91,10 @@ struct BufferedState {
   bool credits = false;
   std::int64_t queue_limit = INT64_MAX;
 
-  std::vector<PortState> ports;      ///< [local ports]
-  std::vector<ClassQueue> classes;   ///< [local ports][plan.count]
-  std::vector<MarkingRule> marking;  ///< [local ports], empty if nothing is marked
+  std::vector<PortState> ports;        ///< [local ports]
+  std::vector<ClassQueue> classes;     ///< [local ports][plan.count]
+  std::vector<DepthHistogram> depths;  ///< [local ports][plan.count], empty unless they are kept
+  std::vector<MarkingRule> marking;    ///< [local ports], empty if nothing is marked
   OutputBlocks blocks;
   std::vector<std::uint32_t> buffer_of;        ///< [local nodes] -> buffers, or no_slot
   std::vector<SharedBuffer> buffers;           ///< [local switches], empty if memory is unlimited

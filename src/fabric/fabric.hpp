@@ -55,6 +55,20 @@ struct LinkClassCounters {
   std::uint64_t pauses_sent = 0;
 };
 
+/// How deep a queue was, over time. Bytes of frames that waited; `occupied`: ps during which there were any.
+struct QueueDepth {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t priority = 0;
+  std::int64_t occupied = 0;
+  std::int64_t peak = 0;
+  double mean = 0;
+  std::int64_t p50 = 0;
+  std::int64_t p90 = 0;
+  std::int64_t p99 = 0;
+  std::int64_t p999 = 0;
+};
+
 /// Both halves of a queue pair; a half that is not here has no host.
 struct QueuePairCounters {
   std::uint32_t host = 0;
@@ -93,10 +107,11 @@ struct CongestionTotals {
 /// Where packets have waited. Plain data: it travels between processes.
 struct HotLink {
   std::uint32_t directed_link = 0;
-  std::uint32_t unused = 0;
+  std::uint32_t port = 0;  ///< local port; 0 in what hot_links() gives
   std::int64_t busy_ps = 0;
   std::int64_t peak_queue_bytes = 0;
-  double queue_byte_ps = 0;  ///< integral over time of the bytes that waited
+  double queue_byte_ps = 0;     ///< integral over time of the bytes that waited
+  std::int64_t p99_queue = -1;  ///< of its fullest class, bytes; -1 unless depths are kept
 };
 
 /// What a port did within one sampling interval; intervals in which it was idle have none.
@@ -126,6 +141,8 @@ class Fabric final : public HostNetwork {
 
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
+  /// Keep how long each queue is how deep, for queue_depths(). Requires buffered(). Before the run.
+  void keep_queue_depths();
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
   /// owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
@@ -193,11 +210,15 @@ class Fabric final : public HostNetwork {
   std::uint64_t inner_windows() const { return inner_windows_; }
   Time inner_window() const { return Time::from_ps(window_length_); }
   std::vector<LinkCounters> link_counters() const override;
-  /// The `most` links for which packets have waited most, over all processes; the same on each. Collective.
-  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most) const;
+  /// The `most` links for which packets have waited most until `end`, over all processes; the same on each. Collective.
+  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most, Time end) const;
   /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that
   /// have not ended.
   std::vector<LinkClassCounters> class_counters(Time end) const;
+  /// Of queues in which something has waited, over the time until `end`; nothing without keep_queue_depths().
+  std::vector<QueueDepth> queue_depths(Time end) const;
+  /// The same of one class at a local port.
+  QueueDepth queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;
   std::vector<ReceiverCounters> receiver_counters() const;
   /// Ports have queues by class, and connections recover losses.
@@ -315,6 +336,7 @@ class Fabric final : public HostNetwork {
   bool has_work(std::uint32_t port_index) const;
   bool send_next(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
+  void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
   void launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);

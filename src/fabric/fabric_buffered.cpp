@@ -230,6 +230,14 @@ void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t
   enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
 }
 
+// The depth of a queue is about to change.
+inline void Fabric::note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  if (state.depths.empty()) [[likely]]
+    return;
+  state.depths[port_index * state.plan.count + lane].hold(state.queue_of(port_index, lane).bytes, now);
+}
+
 void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                      std::int64_t now) {
   BufferedState& state = *buffered_;
@@ -257,6 +265,7 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
   ClassQueue& queue = state.queue_of(out, packet.lane);
   if (marks_at_arrival_) mark(out, packet, queue, queue.bytes);
   packet.time = now;
+  note_depth(out, packet.lane, now);
   queue.queue.push(
       {packet, bypass ? no_in_port : in_port, static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
       state.blocks);
@@ -424,6 +433,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   ClassQueue& queue = state.queue_of(port_index, lane);
   QueuedPacket sent = queue.queue.front();
   queue.queue.pop(state.blocks);
+  note_depth(port_index, lane, now);
   const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
   queue.bytes -= frame;
   if (queue.queue.empty()) {

@@ -193,7 +193,8 @@ std::uint64_t Fabric::memory_bytes() const {
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
   if (!buffered_) return bytes;
   bytes += buffered_->ports.capacity() * sizeof(PortState) + buffered_->classes.capacity() * sizeof(ClassQueue);
-  bytes += buffered_->blocks.memory();
+  bytes += buffered_->blocks.memory() + buffered_->depths.capacity() * sizeof(DepthHistogram);
+  for (const DepthHistogram& depths : buffered_->depths) bytes += depths.memory_bytes();
   for (const SharedBuffer& buffer : buffered_->buffers) bytes += buffer.memory_bytes();
   for (const auto& events : buffered_->events) bytes += events.capacity() * sizeof(NodeEvent);
   for (const ReliableHost& host : buffered_->hosts) bytes += host.connections.capacity() * sizeof(Connection);

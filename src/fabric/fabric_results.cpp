@@ -57,7 +57,7 @@ std::vector<LinkCounters> Fabric::link_counters() const {
   return result;
 }
 
-std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most) const {
+std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Time end) const {
   std::vector<HotLink> links;
   // Links differ, so the order is complete.
   const auto before = [](const HotLink& a, const HotLink& b) {
@@ -68,14 +68,21 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most) co
     std::partial_sort(links.begin(), links.begin() + static_cast<std::ptrdiff_t>(count), links.end(), before);
     links.resize(count);
   };
-  for (const OutputPort& port : outputs_) {
+  for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
+    const OutputPort& port = outputs_[p];
     if (port.waited == 0) continue;
     const auto peak =
         static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
-    links.push_back({port.directed_link, 0, port.busy, peak, static_cast<double>(port.waited)});
+    links.push_back({port.directed_link, p, port.busy, peak, static_cast<double>(port.waited), -1});
     if (links.size() >= 4 * most + 64) keep_hottest();
   }
   keep_hottest();
+  for (HotLink& link : links) {
+    const std::uint32_t port = std::exchange(link.port, 0);
+    if (!buffered_ || buffered_->depths.empty()) continue;
+    for (std::uint32_t lane = 0; lane < buffered_->plan.count; ++lane)
+      link.p99_queue = std::max(link.p99_queue, queue_depth(port, lane, end).p99);
+  }
   std::vector<std::byte> batch(links.size() * sizeof(HotLink));
   if (!links.empty()) std::memcpy(batch.data(), links.data(), batch.size());
   for (const auto& other : group.gather(batch)) {

@@ -54,6 +54,7 @@ class Hdf5Recorder {
   void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all);
   void write_links(std::vector<LinkRecord> rows);
   void write_link_classes(std::vector<LinkClassRecord> rows);
+  void write_queue_depths(std::vector<QueueDepthRecord> rows);
   void write_queue_pairs(std::vector<QueuePairRecord> rows);
   void write_receivers(std::vector<ReceiverRecord> rows);
   void write_ranks(std::vector<RankRecord> rows);

@@ -206,6 +206,10 @@ void Hdf5Recorder::write_link_classes(std::vector<LinkClassRecord> rows) {
   write_table(link_class_table(), std::move(rows));
 }
 
+void Hdf5Recorder::write_queue_depths(std::vector<QueueDepthRecord> rows) {
+  write_table(queue_depth_table(), std::move(rows));
+}
+
 void Hdf5Recorder::write_queue_pairs(std::vector<QueuePairRecord> rows) {
   write_table(queue_pair_table(), std::move(rows));
 }

@@ -96,6 +96,20 @@ struct LinkClassRecord {
   std::uint64_t pauses_sent = 0;
 };
 
+/// How deep the queue of one traffic class at one direction of a link was, over the simulated time.
+struct QueueDepthRecord {
+  std::uint32_t link = 0;      ///< LinkRecord::id
+  std::uint32_t lane = 0;      ///< LinkClassRecord::lane
+  std::uint32_t priority = 0;  ///< IEEE 802.1Q
+  std::int64_t occupied = 0;   ///< ps during which something waited
+  std::int64_t peak = 0;       ///< bytes of frames
+  double mean = 0;
+  std::int64_t p50 = 0;  ///< not exceeded for half of the time, and so on
+  std::int64_t p90 = 0;
+  std::int64_t p99 = 0;
+  std::int64_t p999 = 0;
+};
+
 /// The sending half of a queue pair, where connections recover losses.
 struct QueuePairRecord {
   std::uint32_t host = 0;

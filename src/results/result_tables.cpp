@@ -222,6 +222,27 @@ Table<LinkClassRecord> link_class_table() {
           }};
 }
 
+Table<QueueDepthRecord> queue_depth_table() {
+  using Row = QueueDepthRecord;
+  return {"queue_depths",
+          "One row per queue in which something has waited, in ascending order of (link, lane)",
+          [](const Row& row) {
+            return RowKey{row.link, row.lane};
+          },
+          {
+              column<Row>("link", "id", "id in /links", &Row::link),
+              column<Row>("lane", "id", "number of the class, the most urgent first", &Row::lane),
+              column<Row>("priority", "id", "IEEE 802.1Q priority", &Row::priority),
+              column<Row>("occupied", "ps", "something waited", &Row::occupied),
+              column<Row>("peak", "B", "most bytes of frames that waited", &Row::peak),
+              column<Row>("mean", "B", "averaged over the simulated time", &Row::mean),
+              column<Row>("p50", "B", "not exceeded for 50 % of the simulated time", &Row::p50),
+              column<Row>("p90", "B", "for 90 %", &Row::p90),
+              column<Row>("p99", "B", "for 99 %", &Row::p99),
+              column<Row>("p999", "B", "for 99.9 %", &Row::p999),
+          }};
+}
+
 Table<QueuePairRecord> queue_pair_table() {
   using Row = QueuePairRecord;
   return {"queue_pairs",

@@ -17,6 +17,7 @@ Table<LinkRecord> link_table(std::int64_t simulated_time);
 /// `interval` in ps, the sampling interval; one that lasts longer than the run is cut at its end.
 Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulated_time);
 Table<LinkClassRecord> link_class_table();
+Table<QueueDepthRecord> queue_depth_table();
 Table<QueuePairRecord> queue_pair_table();
 Table<ReceiverRecord> receiver_table();
 Table<RankRecord> rank_table();

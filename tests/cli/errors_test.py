@@ -269,6 +269,7 @@ class Yaml(ErrorTest):
         self.wrong(("file: out.h5", "file: [out.h5]"), "expected a text.*a list")
         self.wrong(("file: out.h5", "sampling: 10"), "`output.sampling`.*unit")
         self.wrong(("file: out.h5", "sampling: 0 ns"), "above 0")
+        self.wrong(("file: out.h5", "queue_depths: true"), "`output.queue_depths`.*network.queues: output")
         self.wrong(("\n  file: out.h5", " out.h5"), "expected a map", at="output:", name="output")
         self.wrong(("\n  seed: 1", " 3"), "expected a map", at="simulation:", name="simulation")
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import FAT_TREE, NETWORK, ProgramTest, table, two_at_a_time
 
 IGNORE = ["/manifest/effective_experiment"]
-TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series"]
+TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series", "queue_depths"]
 
 # Ten hosts of all pods send to one: more than any buffer here takes.
 INCAST = {"kind": "traffic", "pattern": "pairs", "size": "150 kB",
@@ -61,7 +61,7 @@ CASES = {
 class CongestionIdentity(ProgramTest):
     def experiment(self, network, workload):
         return {"topology": FAT_TREE, "network": {**NETWORK, **network}, "workload": workload,
-                "simulation": {"seed": 7}, "output": {"sampling": "3 us"}}
+                "simulation": {"seed": 7}, "output": {"sampling": "3 us", "queue_depths": network != {}}}
 
     def check(self, first, name):
         network, workload, at_work = CASES[name]
