@@ -16,6 +16,8 @@ class Rails final : public TopologyBuilder {
     shape->rails = static_cast<std::uint32_t>(rails.integer(1, 4096));
     auto rail = std::make_shared<Topology>(build_part(spec.at("rail")));
     spec.finish();
+    if (!rail->storage_hosts().empty())
+      throw spec.at("rail").error("storage_hosts of a rail would be lost; write them beside 'rails'");
     const ClusterGraph& one = rail->graph;
     require_nodes(rails, std::uint64_t{shape->rails} * one.node_count());
     Topology topology;

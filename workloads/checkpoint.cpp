@@ -67,6 +67,7 @@ class CheckpointWorkload : public Workload {
     return {};
   }
   std::uint64_t steps() const override { return rounds_; }
+  std::uint32_t storage_ranks() const override { return plan_.targets; }
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
     return std::make_unique<CheckpointProgram>(plan_, rank.value(), rounds_, interval_);
@@ -102,16 +103,7 @@ class CheckpointReader : public WorkloadReader {
     StoragePlan plan;
     const auto operation = spec.find("operation");
     plan.reads = operation && operation->one_of({"write", "read"}) == "read";
-    const Spec targets = spec.at("targets");
-    plan.targets = static_cast<std::uint32_t>(targets.integer(1, std::max(1U, context.hosts - 1)));
-    const auto count = spec.find("ranks");
-    plan.clients = count ? require_ranks(*count, count->integer(), context) : context.hosts - plan.targets;
-    if (plan.clients == 0 || plan.ranks() > context.hosts)
-      throw targets.error(fmt::format("{} ranks and {} storage targets, but the machine has {} hosts", plan.clients,
-                                      plan.targets, context.hosts));
-    if (plan.targets > plan.clients)
-      throw targets.error(fmt::format("{} storage targets for {} ranks: {} of them would have nothing to do",
-                                      plan.targets, plan.clients, plan.targets - plan.clients));
+    read_ranks(spec, context, plan);
     const Spec size = spec.at("size");
     plan.shard = size.bytes();
     if (plan.shard == Bytes(0)) throw size.error("found 0 B; at least 1 B is due here");
@@ -131,6 +123,26 @@ class CheckpointReader : public WorkloadReader {
     if (interval.ps() > longest_ps / times)
       throw every->error(fmt::format("{} rounds so far apart run beyond the range of simulated time", times));
     return std::make_unique<CheckpointWorkload>(plan, static_cast<std::uint64_t>(times), interval);
+  }
+
+ private:
+  /// By default one target on each storage host of the machine, or as many of them as have something to do.
+  static void read_ranks(const Spec& spec, const WorkloadContext& context, StoragePlan& plan) {
+    const auto storage = static_cast<std::uint32_t>(context.storage.size());
+    const auto given = storage > 0 ? spec.find("targets") : spec.at("targets");
+    const auto count = spec.find("ranks");
+    const std::uint32_t most = context.all_hosts();
+    if (given) plan.targets = static_cast<std::uint32_t>(given->integer(1, std::max(1U, most - 1)));
+    plan.clients =
+        count ? require_ranks(*count, count->integer(), context) : context.hosts - (storage > 0 ? 0 : plan.targets);
+    if (!given) plan.targets = std::min(storage, plan.clients);
+    const Spec& place = given ? *given : spec;
+    if (plan.clients == 0 || plan.ranks() > most)
+      throw place.error(fmt::format("{} ranks and {} storage targets, but the machine has {} hosts", plan.clients,
+                                    plan.targets, most));
+    if (plan.targets > plan.clients)
+      throw place.error(fmt::format("{} storage targets for {} ranks: {} of them would have nothing to do",
+                                    plan.targets, plan.clients, plan.targets - plan.clients));
   }
 };
 

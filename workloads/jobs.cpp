@@ -200,9 +200,15 @@ Job read_job(const Spec& spec, std::size_t number, WorkloadContext context) {
   if (number > 0) context.seed = random_bits(context.seed, job_entity, number);
   context.endless = job.info.background;
   job.workload = read_part(spec.at("workload"), context);
-  if (ranks && job.workload->ranks() != context.hosts)
-    throw ranks->error(fmt::format("found {}, but the workload has {} ranks", context.hosts, job.workload->ranks()));
+  const std::uint32_t found =
+      job.workload->ranks() - (context.storage.empty() ? 0 : job.workload->storage_ranks());  // beside storage
+  if (ranks && found != context.hosts)
+    throw ranks->error(fmt::format("found {}, but the workload has {} ranks", context.hosts, found));
   return job;
+}
+
+bool is_storage(const WorkloadContext& context, std::uint32_t host) {
+  return std::binary_search(context.storage.begin(), context.storage.end(), host);
 }
 
 void place_each(const std::vector<Spec>& specs, const WorkloadContext& context, std::vector<Job>& jobs) {
@@ -210,33 +216,43 @@ void place_each(const std::vector<Spec>& specs, const WorkloadContext& context, 
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     const auto spec = specs[i].find("placement");
     Job& job = jobs[i];
-    job.placement =
-        read_placement(spec, specs[i], {job.workload->ranks(), context.hosts, context.servers, context.seed, behind});
+    job.placement = read_placement(spec, specs[i],
+                                   {job.workload->ranks(), context.all_hosts(), context.servers, context.seed, behind,
+                                    context.storage, job.workload->storage_ranks()});
     if (spec) require_servers(*spec, *job.workload, job.placement, context.servers);
     behind = 0;
     for (std::uint32_t rank = 0; rank < job.placement.ranks(); ++rank)
-      behind = std::max(behind, job.placement.host(rank) + 1);
+      if (!is_storage(context, job.placement.host(rank))) behind = std::max(behind, job.placement.host(rank) + 1);
   }
 }
 
-/// One placement for the ranks of all jobs.
+/// One placement for the ranks of all jobs. Storage ranks of all jobs share the machine's storage hosts.
 void place_all(const Spec& spec, const WorkloadContext& context, std::vector<Job>& jobs) {
-  PlacementRequest request{0, context.hosts, context.servers, context.seed, 0};
-  for (const Job& job : jobs) request.ranks += job.workload->ranks();
+  const auto on_storage = [&](const Job& job) { return context.storage.empty() ? 0 : job.workload->storage_ranks(); };
+  PlacementRequest request{0, context.all_hosts(), context.servers, context.seed, 0, context.storage};
+  for (const Job& job : jobs) {
+    request.ranks += job.workload->ranks() - on_storage(job);
+    if (on_storage(job) > context.storage.size())
+      throw spec.error(fmt::format("'{}' has {} storage targets, but the machine has {} storage hosts", job.info.name,
+                                   on_storage(job), context.storage.size()));
+  }
   const Placement all = read_placement(spec, spec, request);
   std::uint32_t rank = 0;
   for (Job& job : jobs) {
     std::vector<std::uint32_t> hosts;
-    for (std::uint32_t r = 0; r < job.workload->ranks(); ++r) hosts.push_back(all.host(rank++));
+    for (std::uint32_t r = 0; r < job.workload->ranks() - on_storage(job); ++r) hosts.push_back(all.host(rank++));
+    hosts.insert(hosts.end(), context.storage.begin(), context.storage.begin() + on_storage(job));
     job.placement = Placement::listed(std::move(hosts));
     require_servers(spec, *job.workload, job.placement, context.servers);
   }
 }
 
-void refuse_overlaps(const std::vector<Spec>& specs, const std::vector<Job>& jobs, std::uint32_t hosts) {
-  std::vector<std::uint32_t> taken(hosts, most_jobs);  // by which job that does not share
+/// Storage hosts serve all jobs.
+void refuse_overlaps(const std::vector<Spec>& specs, const std::vector<Job>& jobs, const WorkloadContext& context) {
+  std::vector<std::uint32_t> taken(context.all_hosts(), most_jobs);  // by which job that does not share
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     for (std::uint32_t rank = 0; rank < jobs[i].placement.ranks() && !jobs[i].share; ++rank) {
+      if (is_storage(context, jobs[i].placement.host(rank))) continue;
       std::uint32_t& owner = taken[jobs[i].placement.host(rank)];
       if (owner != most_jobs)
         throw specs[i].error(fmt::format(
@@ -285,7 +301,7 @@ class JobsReader : public WorkloadReader {
       place_all(*placement, context, jobs);
     else
       place_each(specs, context, jobs);
-    refuse_overlaps(specs, jobs, context.hosts);
+    refuse_overlaps(specs, jobs, context);
     if (only) keep_only(*only, jobs);
     return make(list, std::move(jobs), every);
   }

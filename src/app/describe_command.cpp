@@ -42,6 +42,7 @@ void print_machine(const Experiment& experiment) {
   std::cout << "machine\n";
   line("topology", topology.kind);
   line("hosts", counted(graph.host_count()));
+  if (!topology.storage_hosts().empty()) line("storage hosts", counted(topology.storage_hosts().size()));
   line("switches", counted(graph.switch_count()));
   std::map<std::pair<std::uint8_t, Bandwidth>, std::uint64_t> links;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) ++links[{topology.link_class[l], graph.link(LinkId(l)).rate}];

@@ -130,7 +130,8 @@ ServerGrid server_grid(const Topology& topology) {
 void read_workload(const Spec& spec, const std::string& directory, Experiment& experiment) {
   const auto kind = spec.at("kind").one_of(WorkloadRegistry::instance().names());
   WorkloadContext context;
-  context.hosts = experiment.topology->graph.host_count();
+  context.hosts = experiment.topology->compute_hosts();
+  context.storage = experiment.topology->storage_hosts();
   context.seed = experiment.seed;
   const auto& graph = experiment.topology->graph;
   context.host_rate = graph.link(graph.ports(NodeId(0))[0].link).rate;
@@ -144,8 +145,9 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     experiment.placement = *own;
     return;
   }
-  experiment.placement = read_placement(
-      placement, spec, {experiment.workload->ranks(), context.hosts, context.servers, experiment.seed, 0});
+  experiment.placement = read_placement(placement, spec,
+                                        {experiment.workload->ranks(), context.all_hosts(), context.servers,
+                                         experiment.seed, 0, context.storage, experiment.workload->storage_ranks()});
   if (placement) require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
 }
 

@@ -100,6 +100,7 @@ TopologyReport report_topology(const Topology& topology, const std::vector<std::
   report.kind = topology.kind;
   report.routing = routing.empty() ? topology.routing : routing;
   report.hosts = graph.host_count();
+  report.storage_hosts = topology.storage_hosts().size();
   report.switches = graph.switch_count();
   report.links = graph.link_count();
   count_links(topology, report);

@@ -56,6 +56,7 @@ std::string to_json(const TopologyReport& report) {
   json["kind"] = report.kind;
   json["routing"] = report.routing;
   json["hosts"] = report.hosts;
+  json["storage_hosts"] = report.storage_hosts;
   json["switches"] = report.switches;
   json["links"] = report.links;
   json["switch_links"] = report.switch_links;
@@ -97,7 +98,10 @@ std::string to_json(const TopologyReport& report) {
 
 std::string to_table(const TopologyReport& report) {
   std::string text =
-      line("kind", report.kind) + line("hosts", std::to_string(report.hosts)) +
+      line("kind", report.kind) +
+      line("hosts", report.storage_hosts == 0
+                        ? std::to_string(report.hosts)
+                        : fmt::format("{}, {} of them storage", report.hosts, report.storage_hosts)) +
       line("switches", fmt::format("{} ({})", report.switches, list(report.switch_ports, "{} of {} ports"))) +
       line("links", fmt::format("{}, {} of them between switches", report.links, report.switch_links));
   for (const LinkCount& item : report.classes)

@@ -5,6 +5,7 @@
 #include <boost/graph/graphml.hpp>
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <fmt/ranges.h>
 
 #include "units/text.hpp"
 
@@ -81,6 +82,8 @@ void write_yaml(const Topology& topology, std::ostream& out) {
     fmt::print(out, "  - {{from: {}, to: {}, rate: {}, delay: {}}}\n", graph.name(link.ends[0]),
                graph.name(link.ends[1]), to_text(link.rate), to_text(link.delay));
   }
+  if (!topology.storage_hosts().empty())
+    fmt::print(out, "storage_hosts: [{}]\n", fmt::join(topology.storage_hosts(), ", "));
 }
 
 }  // namespace weft

@@ -53,6 +53,10 @@ class ServerAssembler {
 
   void count_servers() {
     const std::uint32_t endpoints = inner().host_count();
+    if (!shape_->network->storage_hosts().empty())
+      throw place_.error(
+          "the network has storage hosts of its own; servers take the place of all of its hosts, so write "
+          "storage_hosts beside 'server'");
     const std::uint32_t each = design().network_ports();
     if (each == 0) throw place_.error("found a server without NICs in a network; 1 or more are due");
     if (design().wiring == ServerDesign::Wiring::rail) {

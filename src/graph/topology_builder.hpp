@@ -34,9 +34,16 @@ struct Topology {
   std::vector<std::string> link_classes;
   std::shared_ptr<const Shape> shape;        ///< nothing if the family has none
   std::shared_ptr<const StaticPaths> paths;  ///< written down for the routing "static"; nothing if there are none
+  std::vector<std::uint32_t> storage;        ///< what storage_hosts() gives
   /// Bandwidth across the narrowest cut into two halves, one direction, in bit/s, by the family's formula; 0 if there
   /// is none.
   std::int64_t bisection_bps = 0;
+
+  /// Hosts that are storage and no accelerators, ascending: `storage_hosts:` of the machine. Ranks that compute are not
+  /// placed on them unless somebody says so, and storage targets are.
+  const std::vector<std::uint32_t>& storage_hosts() const { return storage; }
+  /// Hosts that are no storage.
+  std::uint32_t compute_hosts() const { return graph.host_count() - static_cast<std::uint32_t>(storage.size()); }
 
   /// Adds a class of links; add() refers to it.
   std::uint8_t add_class(const std::string& name);

@@ -22,6 +22,17 @@ std::vector<std::uint32_t> consecutive(std::uint32_t first, std::uint32_t count)
   return hosts;
 }
 
+bool is_storage(const PlacementRequest& request, std::uint32_t host) {
+  return std::binary_search(request.storage.begin(), request.storage.end(), host);
+}
+
+/// Hosts from `first` on that are no storage.
+std::vector<std::uint32_t> compute_hosts(const PlacementRequest& request, std::uint32_t first) {
+  std::vector<std::uint32_t> hosts = consecutive(first, request.hosts - std::min(first, request.hosts));
+  std::erase_if(hosts, [&](std::uint32_t host) { return is_storage(request, host); });
+  return hosts;
+}
+
 std::uint32_t read_host(const Spec& value, const PlacementRequest& request) {
   const std::int64_t host = value.integer();
   if (host < 0 || host >= request.hosts)
@@ -33,6 +44,17 @@ std::vector<std::uint32_t> read_hosts(const Spec& list, const PlacementRequest& 
   std::vector<std::uint32_t> hosts;
   for (const Spec& item : list.items()) hosts.push_back(read_host(item, request));
   return hosts;
+}
+
+std::vector<std::uint32_t> servers_without_storage(const PlacementRequest& request, std::uint32_t first,
+                                                   std::uint32_t count) {
+  std::vector<std::uint32_t> servers = consecutive(first, count);
+  std::erase_if(servers, [&](std::uint32_t server) {
+    for (std::uint32_t gpu = 0; gpu < request.servers.gpus; ++gpu)
+      if (is_storage(request, request.servers.host(server, gpu))) return true;
+    return false;
+  });
+  return servers;
 }
 
 Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
@@ -49,10 +71,15 @@ Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
     servers = grid.servers - first;
     if (const auto value = spec.find("servers")) servers = static_cast<std::uint32_t>(value->integer(1, servers));
   }
-  if (request.ranks > std::uint64_t{servers} * grid.gpus)
-    throw spec.error(fmt::format("{} ranks on {} servers of {} accelerators; at most {} fit", request.ranks, servers,
-                                 grid.gpus, std::uint64_t{servers} * grid.gpus));
-  return Placement::by_rail(request.ranks, grid, first, servers);
+  const std::vector<std::uint32_t> usable = servers_without_storage(request, first, servers);
+  if (request.ranks > usable.size() * grid.gpus)
+    throw spec.error(fmt::format("{} ranks on {} servers of {} accelerators; at most {} fit", request.ranks,
+                                 usable.size(), grid.gpus, usable.size() * grid.gpus));
+  if (usable.size() == servers) return Placement::by_rail(request.ranks, grid, first, servers);
+  std::vector<std::uint32_t> hosts;
+  for (std::uint32_t rank = 0; rank < request.ranks; ++rank)
+    hosts.push_back(grid.host(usable[rank % usable.size()], static_cast<std::uint32_t>(rank / usable.size())));
+  return Placement::listed(std::move(hosts));
 }
 
 Placement read_random(const Spec& spec, const PlacementRequest& request) {
@@ -66,10 +93,12 @@ Placement read_random(const Spec& spec, const PlacementRequest& request) {
     if (list && (first || count)) throw list->error("found with 'first' or 'count'; give the hosts in one way");
     const std::uint32_t from = first ? read_host(*first, request) : 0;
     pool = list ? read_hosts(*list, request)
-                : consecutive(from, count ? static_cast<std::uint32_t>(count->integer(1, request.hosts - from))
-                                          : request.hosts - from);
+           : first || count
+               ? consecutive(from, count ? static_cast<std::uint32_t>(count->integer(1, request.hosts - from))
+                                         : request.hosts - from)
+               : compute_hosts(request, 0);
   } else {
-    pool = consecutive(0, request.hosts);
+    pool = compute_hosts(request, 0);
   }
   if (pool.size() < request.ranks)
     throw spec.error(fmt::format("{} ranks, but only {} hosts to choose from", request.ranks, pool.size()));
@@ -92,9 +121,27 @@ Placement require_fit(const Spec& where, const PlacementRequest& request, std::u
   return Placement::regular(request.ranks, first, stride);
 }
 
+/// From request.first on, past storage hosts.
+Placement consecutive_compute_hosts(const Spec& where, const PlacementRequest& request) {
+  const auto next = std::lower_bound(request.storage.begin(), request.storage.end(), request.first);
+  if (next == request.storage.end() || *next - request.first >= request.ranks)
+    return require_fit(where, request, request.first, 1);
+  std::vector<std::uint32_t> hosts = compute_hosts(request, request.first);
+  if (hosts.size() < request.ranks)
+    throw where.error(fmt::format("{} ranks, but from host {} on this machine has {} hosts that are no storage",
+                                  request.ranks, request.first, hosts.size()));
+  hosts.resize(request.ranks);
+  return Placement::listed(std::move(hosts));
+}
+
 Placement read_packed(const Spec& spec, const PlacementRequest& request) {
   const auto first = spec.find("first");
   const auto stride = spec.find("stride");
+  if (!first && !stride) {
+    PlacementRequest from_zero = request;
+    from_zero.first = 0;
+    return consecutive_compute_hosts(spec, from_zero);
+  }
   return require_fit(spec, request, first ? read_host(*first, request) : 0,
                      stride ? static_cast<std::uint32_t>(stride->integer(1, request.hosts)) : 1);
 }
@@ -137,7 +184,27 @@ Placement read_any(const Spec& spec, const PlacementRequest& request) {
   const std::string name = spec.one_of({"packed", "by_rail", "random"});
   if (name == "by_rail") return read_by_rail(spec, request);
   if (name == "random") return read_random(spec, request);
-  return require_fit(spec, request, request.first, 1);
+  return consecutive_compute_hosts(spec, request);
+}
+
+/// Pieces and lists place all ranks, storage ranks among them.
+bool places_all(const Spec& spec) {
+  if (!spec.is_map()) return spec.is_sequence();
+  return spec.has("kind") ? spec.at("kind").text() == "explicit" : spec.has("hosts");
+}
+
+Placement read_with_storage(const std::optional<Spec>& spec, const Spec& where, PlacementRequest request) {
+  const std::uint32_t targets = request.storage_ranks;
+  const Spec& place = spec ? *spec : where;
+  if (targets > request.storage.size())
+    throw place.error(
+        fmt::format("{} storage targets, but the machine has {} storage hosts; use fewer, or give hosts "
+                    "to all ranks: placement: {{hosts: [...]}}",
+                    targets, request.storage.size()));
+  request.ranks -= targets;
+  Placement placement = spec ? read_any(*spec, request) : consecutive_compute_hosts(where, request);
+  placement.append(Placement::listed({request.storage.begin(), request.storage.begin() + targets}));
+  return placement;
 }
 
 void refuse_shared_hosts(const Spec& where, const Placement& placement, std::uint32_t hosts) {
@@ -206,8 +273,10 @@ std::uint32_t Placement::host(std::uint32_t rank) const {
 }
 
 Placement read_placement(const std::optional<Spec>& spec, const Spec& where, const PlacementRequest& request) {
-  if (!spec) return require_fit(where, request, request.first, 1);
-  Placement placement = read_any(*spec, request);
+  const bool to_storage = request.storage_ranks > 0 && !request.storage.empty() && !(spec && places_all(*spec));
+  if (!spec && !to_storage) return consecutive_compute_hosts(where, request);
+  Placement placement = to_storage ? read_with_storage(spec, where, request) : read_any(*spec, request);
+  if (!spec) return placement;
   refuse_shared_hosts(*spec, placement, request.hosts);
   return placement;
 }

@@ -67,12 +67,16 @@ struct PlacementRequest {
   std::uint32_t ranks = 0;
   std::uint32_t hosts = 0;  ///< of the machine
   ServerGrid servers;
-  std::uint64_t seed = 1;   ///< of a random one that has none of its own
-  std::uint32_t first = 0;  ///< host of the first rank of one that is absent or just `packed`
+  std::uint64_t seed = 1;                   ///< of a random one that has none of its own
+  std::uint32_t first = 0;                  ///< host of the first rank of one that is absent or just `packed`
+  std::vector<std::uint32_t> storage = {};  ///< hosts that are storage, ascending
+  std::uint32_t storage_ranks = 0;          ///< of the ranks, the last ones, which belong on them
 };
 
 /// The value of a key `placement` (docs/jobs.md), or ranks on consecutive hosts if it is absent. `where` is to blame
-/// then. Throws InputError if a rank is on no host of the machine, or two are on one.
+/// then. Unless hosts are given by their numbers, ranks stay off storage hosts, and storage ranks go there, the first
+/// to the first; pieces and lists place all ranks. Throws InputError if a rank is on no host of the machine, or two are
+/// on one.
 Placement read_placement(const std::optional<Spec>& spec, const Spec& where, const PlacementRequest& request);
 
 }  // namespace weft

@@ -21,12 +21,15 @@ namespace weft {
 struct WorkloadContext {
   std::uint32_t hosts = 0;  ///< accelerators of the machine: ranks may not exceed it
   std::uint64_t seed = 1;
-  Bandwidth host_rate;    ///< rate of a host's port
-  Bytes mtu;              ///< payload bytes per packet
-  Bytes packet_overhead;  ///< wire bytes of a data packet beyond its payload
-  bool endless = false;   ///< what is repeated may go on without an end: a background job
-  std::string directory;  ///< of the experiment file: relative paths start there
-  ServerGrid servers;     ///< if the machine has servers of several accelerators
+  Bandwidth host_rate;                 ///< rate of a host's port
+  Bytes mtu;                           ///< payload bytes per packet
+  Bytes packet_overhead;               ///< wire bytes of a data packet beyond its payload
+  bool endless = false;                ///< what is repeated may go on without an end: a background job
+  std::string directory;               ///< of the experiment file: relative paths start there
+  ServerGrid servers;                  ///< if the machine has servers of several accelerators
+  std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
+
+  std::uint32_t all_hosts() const { return hosts + static_cast<std::uint32_t>(storage.size()); }
 };
 
 /// Expected volume, for `describe`, progress and partition weights.
@@ -52,6 +55,8 @@ class Workload {
  public:
   virtual ~Workload() = default;
   virtual std::uint32_t ranks() const = 0;
+  /// The last so many of the ranks are storage targets: on a machine with storage hosts they are placed on these.
+  virtual std::uint32_t storage_ranks() const { return 0; }
   /// The program of one rank; called on the MPI rank that owns its host, once.
   virtual std::unique_ptr<RankProgram> program(Rank rank) const = 0;
   /// Collective calls of all ranks: ids from 0 to call_count() - 1.

@@ -130,5 +130,37 @@ TEST(Placement, Complaints) {
   expect_complaint("by_rail", without, "'by_rail' needs a machine of servers");
 }
 
+/// The same with hosts 2, 3 (server 1) and 7 for storage.
+PlacementRequest with_storage(std::uint32_t ranks, std::uint32_t storage_ranks) {
+  PlacementRequest wanted = request(ranks);
+  wanted.storage = {2, 3, 7};
+  wanted.storage_ranks = storage_ranks;
+  return wanted;
+}
+
+TEST(Placement, RanksStayOffStorageUnlessItIsNamed) {
+  EXPECT_EQ(read("packed", with_storage(4, 0)), (Hosts{0, 1, 4, 5}));
+  EXPECT_EQ(read("{kind: packed}", with_storage(4, 0)), (Hosts{0, 1, 4, 5}));
+  EXPECT_EQ(read("{first: 1}", with_storage(3, 0)), (Hosts{1, 2, 3}));
+  EXPECT_EQ(read("{hosts: [7, 0]}", with_storage(2, 0)), (Hosts{7, 0}));
+  const Spec nothing = Spec::parse("{}", "x.yaml");
+  EXPECT_EQ(hosts_of(read_placement(std::nullopt, nothing, with_storage(5, 0))), (Hosts{0, 1, 4, 5, 6}));
+  Hosts drawn = read("random", with_storage(5, 0));
+  std::sort(drawn.begin(), drawn.end());
+  EXPECT_EQ(drawn, (Hosts{0, 1, 4, 5, 6}));
+  EXPECT_EQ(read("by_rail", with_storage(4, 0)), (Hosts{0, 4, 1, 5}));  // servers 0 and 2 have none
+  expect_complaint("packed", with_storage(6, 0), "5 hosts that are no storage");
+  expect_complaint("by_rail", with_storage(5, 0), "at most 4 fit");
+}
+
+TEST(Placement, StorageRanksGoToStorage) {
+  const Spec nothing = Spec::parse("{}", "x.yaml");
+  EXPECT_EQ(hosts_of(read_placement(std::nullopt, nothing, with_storage(4, 2))), (Hosts{0, 1, 2, 3}));
+  EXPECT_EQ(read("{first: 4}", with_storage(5, 3)), (Hosts{4, 5, 2, 3, 7}));
+  EXPECT_EQ(read("{hosts: [0, 7, 4]}", with_storage(3, 1)), (Hosts{0, 7, 4}));
+  EXPECT_EQ(read("[{ranks: 2, first: 5}, {first: 7}]", with_storage(3, 1)), (Hosts{5, 6, 7}));
+  expect_complaint("packed", with_storage(6, 4), "4 storage targets, but the machine has 3 storage hosts");
+}
+
 }  // namespace
 }  // namespace weft

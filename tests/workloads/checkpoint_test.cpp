@@ -132,5 +132,17 @@ TEST(Checkpoint, Complaints) {
   expect("targets: 1, size: 1 B, intervall: 1 s", "did you mean 'interval'?");
 }
 
+TEST(Checkpoint, StorageHostsAreTheTargetsByDefault) {
+  WorkloadContext context = context_of(6);  // of 8 hosts, two of which are storage
+  context.storage = {6, 7};
+  const auto workload = read_workload("{kind: checkpoint, size: 1 B}", context);
+  EXPECT_EQ(workload->ranks(), 8U);
+  EXPECT_EQ(workload->storage_ranks(), 2U);
+  const auto small = read_workload("{kind: checkpoint, size: 1 B, ranks: 1}", context);
+  EXPECT_EQ(small->ranks(), 2U);
+  EXPECT_EQ(small->storage_ranks(), 1U);
+  expect_complaint("{kind: checkpoint, size: 1 B, ranks: 7}", context, "x.yaml:1", {"7 ranks", "6 hosts"});
+}
+
 }  // namespace
 }  // namespace weft::test

@@ -78,6 +78,24 @@ TEST(Jobs, PlacementBehindEachOtherOrAsTheySay) {
 }
 
 // What a job draws at random depends on its place in the list, and not on the others.
+// Two jobs that write checkpoints share the storage hosts, and nothing else; the third goes on behind the others.
+TEST(Jobs, StorageHostsServeAllJobs) {
+  WorkloadContext context = context_of(6);  // of 8 hosts
+  context.storage = {3, 7};
+  const std::string text =
+      "{kind: jobs, jobs: [{name: a, ranks: 2, workload: {kind: checkpoint, size: 1 B}}, {name: b, workload: {kind: "
+      "checkpoint, ranks: 2, targets: 1, size: 1 B}}, {name: c, workload: {kind: collective, collective: all_reduce, "
+      "ranks: 2, size: 1 kB}}]";
+  const auto hosts = [&](const std::string& all) {
+    const auto workload = read_workload(text + all + "}", context);
+    std::vector<std::uint32_t> result;
+    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank) result.push_back(workload->placement()->host(rank));
+    return result;
+  };
+  EXPECT_EQ(hosts(""), (std::vector<std::uint32_t>{0, 1, 3, 7, 2, 4, 3, 5, 6}));
+  EXPECT_EQ(hosts(", placement: {hosts: [6, 5, 4, 2, 1, 0]}"), (std::vector<std::uint32_t>{6, 5, 3, 7, 4, 2, 3, 1, 0}));
+}
+
 TEST(Jobs, SeedsOfTheirOwn) {
   const std::string job = "workload: {kind: traffic, pattern: permutation, ranks: 64, size: 1 B}";
   const auto peers = [](const Workload& workload, std::uint32_t first) {
