@@ -98,6 +98,7 @@ struct NodeEvent {
   enum class Kind : std::uint8_t {
     pause,      ///< a pause frame has been read; data: classes to stop, classes: those it speaks of
     grant,      ///< a credit update has been read; data: the new limit of `lane`
+    report,     ///< a report of a queue takes effect; data: its bytes, classes: which of those of the other end
     expiry,     ///< the pause of `lane` may end
     refresh,    ///< the other end is still stopped: tell it again
     link,       ///< a link changes; data: number in the schedule
@@ -105,6 +106,7 @@ struct NodeEvent {
     timeout,    ///< of queue pair `data`
     control,    ///< timer of the congestion control of queue pair `data`
     port_free,  ///< the port may send
+    reporting,  ///< queues that have changed are to be reported
   };
   std::int64_t time = 0;
   std::uint32_t port = 0;  ///< local port

@@ -11,6 +11,7 @@
 #include "fabric/depth_histogram.hpp"
 #include "fabric/shared_buffer.hpp"
 #include "fabric/telemetry_pool.hpp"
+#include "routing/routing_algorithm.hpp"
 #include "transport/congestion_control.hpp"
 #include "transport/receiver_table.hpp"
 #include "transport/reliable_receiver.hpp"
@@ -77,6 +78,17 @@ struct Flowlet {
   std::uint16_t port = 0;
 };
 
+/// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
+struct ReportedQueues {
+  std::uint32_t slots = 0;            ///< most queues that a node reports
+  std::int64_t interval = 0;          ///< ps
+  std::int64_t delay = 0;             ///< ps, beyond a frame's on the link
+  std::vector<QueueReports> of_node;  ///< [local nodes] what it reports
+  std::vector<bool> pending;          ///< [local nodes] an event will report
+  std::vector<std::int64_t> told;     ///< [local ports] bytes, in the last report
+  std::vector<std::int64_t> heard;    ///< [local ports][slots] bytes, as the other end has last told
+};
+
 struct BufferedState {
   ClassPlan plan;
   RecoveryRules rules;
@@ -102,6 +114,7 @@ struct BufferedState {
   std::vector<ReliableHost> hosts;             ///< [owned hosts]
   std::vector<std::vector<Flowlet>> flowlets;  ///< [local nodes], tables of flowlet_entries
   TelemetryPool telemetry;
+  ReportedQueues reports;
   std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node
   std::uint64_t dropped = 0;         ///< packets for which there was no room
 

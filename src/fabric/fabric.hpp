@@ -358,6 +358,12 @@ class Fabric final : public HostNetwork {
   void send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later);
   static NodeEvent link_frame_event(std::uint32_t port_index, const Packet& frame, std::int64_t arrival);
 
+  // fabric_reports.cpp
+  void build_reports();
+  void queue_changed(std::uint32_t port_index, std::int64_t now);
+  void report_queues(const NodeEvent& event);
+  void hear_report(const NodeEvent& event);
+
   // fabric_nic.cpp
   bool window_allows(const Connection& connection) const;
   void nic_list(const Node& node, Connection& connection, std::int64_t now);

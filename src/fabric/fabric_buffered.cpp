@@ -115,6 +115,12 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
     case NodeEvent::Kind::link:
       change_link(event);
       return false;
+    case NodeEvent::Kind::report:
+      hear_report(event);
+      return false;
+    case NodeEvent::Kind::reporting:
+      report_queues(event);
+      return false;
     case NodeEvent::Kind::pacing:
       nic_pace(nodes_[local], event);
       break;
@@ -165,6 +171,8 @@ std::uint16_t Fabric::route_now(const Node& node, std::uint32_t in_port, Packet&
     for (std::uint32_t p = 0; p < node.ports; ++p) state.queued[p] = queued_bytes(node.first_port + p);
     AdaptiveRequest adaptive{request, packet.psn, static_cast<std::uint16_t>(in_port - node.first_port), 0,
                              static_cast<std::uint8_t>(packet.route)};
+    const std::size_t slots = state.reports.slots;
+    if (slots > 0) adaptive.reported = {state.reports.heard.data() + node.first_port * slots, node.ports * slots};
     if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
     const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, state.queued);
     packet.route = choice.state;
@@ -273,6 +281,7 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
   queue.peak = std::max(queue.peak, queue.bytes);
   ps.occupied |= 1U << packet.lane;
   ps.queue_ps += size.busy;
+  if (state.reports.slots > 0) queue_changed(out, now);
   port.peak_backlog = std::max(port.peak_backlog, port_load(out, now));
   if (port.free_at <= now)
     kick(out, now);
@@ -436,6 +445,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   note_depth(port_index, lane, now);
   const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
   queue.bytes -= frame;
+  if (state.reports.slots > 0) queue_changed(port_index, now);
   if (queue.queue.empty()) {
     ps.occupied &= ~(1U << lane);
     queue.deficit = 0;

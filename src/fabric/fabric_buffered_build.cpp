@@ -129,6 +129,7 @@ void Fabric::build_buffered() {
   }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
   build_faults();
+  build_reports();
 }
 
 // What a port knows of its link, again after the link has changed.

@@ -194,9 +194,10 @@ void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet 
 }
 
 NodeEvent Fabric::link_frame_event(std::uint32_t port_index, const Packet& frame, std::int64_t arrival) {
-  return {arrival,    port_index,
-          frame.psn,  frame.kind == PacketKind::pause ? NodeEvent::Kind::pause : NodeEvent::Kind::grant,
-          frame.lane, frame.payload};
+  const NodeEvent::Kind kind = frame.kind == PacketKind::pause   ? NodeEvent::Kind::pause
+                               : frame.kind == PacketKind::grant ? NodeEvent::Kind::grant
+                                                                 : NodeEvent::Kind::report;
+  return {arrival, port_index, frame.psn, kind, frame.lane, frame.payload};
 }
 
 }  // namespace weft

@@ -240,6 +240,7 @@ void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packe
     case PacketKind::frame:
     case PacketKind::pause:
     case PacketKind::grant:
+    case PacketKind::report:
       break;
   }
   WEFT_EXPECT(false, "host {}: packet of kind {}", node.id, static_cast<int>(packet.kind));

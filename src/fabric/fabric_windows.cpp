@@ -159,7 +159,7 @@ void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
     }
     const std::uint32_t port = neighbours_[neighbour].incoming_port[crossing.cut_link];
     const std::uint32_t local = local_of_port_[port];
-    if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant) {
+    if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report) {
       add_event(local, link_frame_event(port, packet, packet.time));
       continue;
     }

@@ -103,6 +103,17 @@ void read_priorities(const Spec& spec, PriorityParameters& priorities) {
                     priorities.control));
 }
 
+void read_reports(const Spec& spec, ReportParameters& reports) {
+  reports.given = true;
+  reports.place = spec.where();
+  if (const auto value = spec.find("interval")) {
+    reports.interval = value->time();
+    if (reports.interval <= Time()) throw value->error("found 0; a time above 0 is due here");
+  }
+  if (const auto value = spec.find("delay")) reports.delay = value->time();
+  spec.finish();
+}
+
 FlowControl flow_control_of(const std::string& word) {
   return word == "pfc" ? FlowControl::pfc : word == "credit" ? FlowControl::credit : FlowControl::none;
 }
@@ -153,6 +164,7 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
     }
     value->finish();
   }
+  if (const auto value = network.find("queue_reports")) read_reports(*value, result.reports);
   if (const auto value = network.find("queues")) result.buffered = value->one_of({"committed", "output"}) == "output";
   if (result.flow_control == FlowControl::credit && result.buffer.size)
     throw network.at("buffer").error(

@@ -78,6 +78,14 @@ struct PriorityParameters {
   SourceLine place;
 };
 
+/// `network.queue_reports`: how switches tell each other of their queues, where routing asks for that.
+struct ReportParameters {
+  Time interval = Time::from_us(1);  ///< changed queues are reported at its multiples
+  Time delay;                        ///< of a report, beyond that of a frame on the link
+  bool given = false;
+  SourceLine place;
+};
+
 /// `network.switching` etc.
 struct SwitchParameters {
   FlowControl flow_control = FlowControl::none;
@@ -91,6 +99,7 @@ struct SwitchParameters {
   bool trimming = false;  ///< what does not fit loses its payload instead of its life
   LoadBalancing load_balancing = LoadBalancing::ecmp;
   Time flowlet_gap = Time::from_us(50);
+  ReportParameters reports;
   bool buffered = false;  ///< `network.queues: output`: the queueing model below even where nothing needs it
 };
 

@@ -53,6 +53,12 @@ class DragonflyMinimal {
     });
     return static_cast<std::uint16_t>(result);
   }
+  /// Of choice number `which` if it leads to another router of the group: which of that router's global ports goes on
+  /// to `group`. Without meaning if the link is this router's own.
+  std::uint32_t global_at_peer(const Place& at, std::uint32_t group, std::uint32_t which) const {
+    const std::uint32_t port = shape_.wiring.first_port(at.group, group) + which * (shape_.g - 1);
+    return port - by_h_.quotient(port) * shape_.h;
+  }
   /// The port towards a host of this router's group.
   std::uint16_t port_within(const Place& at, std::uint32_t host) const {
     const std::uint32_t router = by_p_.quotient(host);

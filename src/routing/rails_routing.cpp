@@ -21,6 +21,8 @@ class RailsRouting final : public RoutingAlgorithm {
   }
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
+  std::uint32_t most_reported() const override { return inner_->most_reported(); }
+  QueueReports reports(NodeId at) const override { return inner_->reports(in_rail(at)); }
 
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {
     std::array<RouteRequest, 32> translated;

@@ -28,6 +28,9 @@ struct AdaptiveRequest {
   std::uint16_t in_port = no_port;  ///< of this node; no_port at the host that sends
   std::uint8_t lane = 0;            ///< virtual lane in which it has come, counted from the first lane of its traffic
   std::uint8_t state = 0;           ///< what the choice before has left; 0 at the source
+  /// [ports of the node][most_reported()] bytes in the queues that the node behind each port reports, as last heard of;
+  /// empty if nobody reports.
+  std::span<const std::int64_t> reported = {};
   static constexpr std::uint16_t no_port = 0xffff;
 };
 
@@ -36,6 +39,14 @@ struct RouteChoice {
   std::uint16_t port = 0;
   std::uint8_t lane = 0;   ///< virtual lane on the link behind that port, below lanes()
   std::uint8_t state = 0;  ///< given back at the next node
+};
+
+/// Ports of a node whose queues it reports to the nodes behind others of its ports.
+struct QueueReports {
+  std::uint32_t first = 0;  ///< the first of `count` ports that are reported
+  std::uint32_t count = 0;
+  std::uint32_t first_listener = 0;  ///< the first of `listeners` ports through which that is told
+  std::uint32_t listeners = 0;
 };
 
 /// ECMP hash of a flow at a node: the flow key, the node (so that tiers do not choose alike) and the seed (mixed, or
@@ -68,6 +79,9 @@ class RoutingAlgorithm {
   virtual unsigned lanes() const { return 1; }
   /// choose() has to be asked for each packet: route() does not say all. Switches then keep queues lane by lane.
   virtual bool per_packet() const { return false; }
+  /// What a switch reports, if routing looks at queues elsewhere; and the most queues that any of them reports.
+  virtual QueueReports reports(NodeId) const { return {}; }
+  virtual std::uint32_t most_reported() const { return 0; }
   /// The way of one packet. `queued`: [ports of `at`] bytes that wait there. Pure. Called once per packet and switch,
   /// and only if per_packet(): a decision on the queues of the moment cannot be shared by a batch.
   virtual RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const {

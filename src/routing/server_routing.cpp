@@ -32,6 +32,11 @@ class ServerRouting final : public RoutingAlgorithm {
   unsigned lanes() const override { return inner_ ? inner_->lanes() : 1; }
   bool per_packet() const override { return inner_ && inner_->per_packet(); }
 
+  std::uint32_t most_reported() const override { return inner_ ? inner_->most_reported() : 0; }
+  QueueReports reports(NodeId at) const override {
+    return inner_ && at.value() >= shape_->first_switch() ? inner_->reports(inner_node(at)) : QueueReports();
+  }
+
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {
     if (at.value() < hosts_) {
       std::fill_n(ports, requests.size(), std::uint16_t{0});

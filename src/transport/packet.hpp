@@ -15,6 +15,7 @@ enum class PacketKind : std::uint8_t {
   frame,   ///< an Ethernet frame of other software (ns-3's IP stack), carried whole
   pause,   ///< priority flow control frame, from one end of a link to the other (IEEE 802.1Q clause 36)
   grant,   ///< flow-control credits of one virtual lane, from one end of a link to the other
+  report,  ///< how long a queue is, from one end of a link to the other
 };
 
 /// Flags of a packet.

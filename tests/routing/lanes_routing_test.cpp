@@ -103,9 +103,13 @@ TEST(Deadlock, LanesBreakTheCircles) {
   expect_no_deadlock("{kind: hypercube, dimensions: 4", "minimal_adaptive");
   for (const std::string more :
        {"", ", arrangement: palmtree", ", arrangement: relative", ", arrangement: circulant", ", g: 5"})
-    for (const std::string name :
-         {"dragonfly_minimal_lanes", "dragonfly_valiant", "dragonfly_ugal", "dragonfly_progressive"})
+    for (const std::string name : {"dragonfly_minimal_lanes", "dragonfly_valiant", "dragonfly_ugal", "dragonfly_ugal_g",
+                                   "dragonfly_progressive"})
       expect_no_deadlock("{kind: dragonfly, p: 1, a: 4, h: 2" + more, name);
+  for (const std::string more : {"", ", arrangement: palmtree", ", g: 4"})
+    for (const std::string name :
+         {"dragonfly_plus_valiant", "dragonfly_plus_ugal", "dragonfly_plus_ugal_g", "dragonfly_plus_progressive"})
+      expect_no_deadlock("{kind: dragonfly_plus, p: 1, leaves: 3, spines: 3, h: 2" + more, name);
 }
 
 TEST(DimensionOrderLanes, TakesTheWaysOfDimensionOrder) {
@@ -209,7 +213,7 @@ TEST_F(Dragonfly, ValiantGoesOverOneOtherGroup) {
 }
 
 TEST_F(Dragonfly, UgalIsMinimalOnEmptyQueuesAndValiantOnALongMinimalOne) {
-  for (const std::string name : {"dragonfly_ugal", "dragonfly_progressive"}) {
+  for (const std::string name : {"dragonfly_ugal", "dragonfly_ugal_g", "dragonfly_progressive"}) {
     const auto adaptive = prepared_routing(name, topology);
     const auto minimal = prepared_routing("dragonfly_minimal", topology);
     const auto valiant = prepared_routing("dragonfly_valiant", topology);
@@ -231,7 +235,8 @@ TEST_F(Dragonfly, UgalIsMinimalOnEmptyQueuesAndValiantOnALongMinimalOne) {
 }
 
 TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
-  for (const std::string name : {"dragonfly_minimal_lanes", "dragonfly_ugal", "dragonfly_progressive"}) {
+  for (const std::string name :
+       {"dragonfly_minimal_lanes", "dragonfly_ugal", "dragonfly_ugal_g", "dragonfly_progressive"}) {
     const auto routing = prepared_routing(name, topology);
     bool detours = false;
     for (std::uint32_t i = 0; i < 20'000; ++i) {
@@ -249,6 +254,131 @@ TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
     }
     EXPECT_EQ(detours, name != "dragonfly_minimal_lanes");
   }
+}
+
+// Every router reports its global ports to the other routers of its group, and no more.
+TEST_F(Dragonfly, RoutersReportTheirGlobalLinks) {
+  const auto global = prepared_routing("dragonfly_ugal_g", topology);
+  EXPECT_EQ(global->most_reported(), 2U);
+  EXPECT_EQ(global->reports(NodeId(0)).count, 0U);
+  for (std::uint32_t router = 0; router < 36; ++router) {
+    const QueueReports reports = global->reports(NodeId(hosts + router));
+    const auto ports = topology.graph.ports(NodeId(hosts + router));
+    for (std::uint32_t port = 0; port < ports.size(); ++port) {
+      const std::string& name = topology.link_classes[topology.link_class[ports[port].link.value()]];
+      EXPECT_EQ(port - reports.first < reports.count, name == "global") << router << " " << port;
+      EXPECT_EQ(port - reports.first_listener < reports.listeners, name == "local") << router << " " << port;
+    }
+  }
+  EXPECT_EQ(prepared_routing("dragonfly_ugal", topology)->most_reported(), 0U);
+}
+
+// A long queue at the other router with the global link makes the packet turn away, and one that is nobody's does not.
+TEST_F(Dragonfly, GlobalUgalSeesTheQueuesOfItsGroup) {
+  const auto local = prepared_routing("dragonfly_ugal", topology);
+  const auto global = prepared_routing("dragonfly_ugal_g", topology);
+  const auto minimal = prepared_routing("dragonfly_minimal", topology);
+  const auto valiant = prepared_routing("dragonfly_valiant", topology);
+  const NodeId first(hosts);
+  const std::vector<std::int64_t> queued(7, 0);
+  std::uint32_t tried = 0;
+  for (std::uint32_t destination = 8; destination < hosts; ++destination) {
+    const RouteRequest flow{0, destination, 5};
+    const auto way = trace_path(topology, *minimal, flow);
+    const std::uint16_t short_way = way[1].port;
+    if (short_way >= 5 || valiant->choose(first, {flow, 0, 0, 0, 0}, queued).port == short_way) continue;
+    ++tried;
+    const std::uint16_t far_port = way[2].port;  // of the other router: 5 or 6
+    for (std::uint16_t port = 2; port < 5; ++port) {
+      for (std::uint16_t slot = 0; slot < 2; ++slot) {
+        std::vector<std::int64_t> reported(std::size_t{7} * 2, 0);
+        reported[port * 2U + slot] = 100'000;
+        const AdaptiveRequest request{flow, 0, 0, 0, 0, reported};
+        const bool on_the_way = port == short_way && slot == far_port - 5;
+        EXPECT_EQ(global->choose(first, request, queued).port != short_way, on_the_way);
+        EXPECT_EQ(local->choose(first, request, queued).port, short_way);
+      }
+    }
+  }
+  EXPECT_GT(tried, 20U);
+}
+
+class DragonflyPlus : public ::testing::Test {
+ protected:
+  // Seven groups of 3 leaves with 2 hosts and 3 spines.
+  const Topology topology = machine("{kind: dragonfly_plus, p: 2, leaves: 3, spines: 3, h: 2" + links);
+  const std::uint32_t hosts = 42;
+
+  /// u and d in a group, g between groups.
+  std::string ways(const std::vector<Step>& steps) const {
+    std::string text;
+    for (const Step& step : steps) {
+      const std::string& name = topology.link_classes[step.link_class];
+      if (name == "global") text += 'g';
+      if (name == "local") text += topology.graph.node(NodeId(step.node)).tier == 1 ? 'u' : 'd';
+    }
+    return text;
+  }
+};
+
+TEST_F(DragonflyPlus, WaysAreUpOverDownAndAtMostOnceMore) {
+  for (const std::string name : {"dragonfly_plus_minimal", "dragonfly_plus_valiant", "dragonfly_plus_ugal",
+                                 "dragonfly_plus_ugal_g", "dragonfly_plus_progressive"}) {
+    const auto routing = prepared_routing(name, topology);
+    std::set<std::string> seen;
+    for (std::uint32_t i = 0; i < 20'000; ++i) {
+      const auto source = static_cast<std::uint32_t>(random_below(hosts, 7, i, 0));
+      const auto destination = static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 7, i, 1)) % hosts);
+      const std::string way = ways(walk(topology, *routing, {source, destination, i}, i, true));
+      if (source / 6 == destination / 6)
+        ASSERT_EQ(way, source / 2 == destination / 2 ? "" : "ud");
+      else
+        seen.insert(way);
+    }
+    std::set<std::string> expected{"ugd"};
+    if (name == "dragonfly_plus_valiant") expected.clear();
+    // In the group between, the spine has a link to the destination's group, or a leaf leads to one that has.
+    if (name != "dragonfly_plus_minimal") expected.insert({"uggd", "ugdugd"});
+    EXPECT_EQ(seen, expected) << name;
+  }
+}
+
+TEST_F(DragonflyPlus, LeavesAndSpinesTurnAwayFromLongQueues) {
+  const auto local = prepared_routing("dragonfly_plus_ugal", topology);
+  const auto global = prepared_routing("dragonfly_plus_ugal_g", topology);
+  const auto progressive = prepared_routing("dragonfly_plus_progressive", topology);
+  const auto minimal = prepared_routing("dragonfly_plus_minimal", topology);
+  const auto valiant = prepared_routing("dragonfly_plus_valiant", topology);
+  const NodeId leaf(hosts);
+  std::uint32_t tried = 0;
+  for (std::uint32_t destination = 6; destination < hosts; ++destination) {
+    const RouteRequest flow{0, destination, 5};
+    const auto way = trace_path(topology, *minimal, flow);
+    const std::uint16_t short_way = way[1].port;
+    const std::uint16_t spine_port = way[2].port;
+    std::vector<std::int64_t> queued(5, 0);
+    std::vector<std::int64_t> reported(std::size_t{5} * 2, 0);
+    const AdaptiveRequest request{flow, 0, 0, 0, 0, reported};
+    const RouteChoice direct = progressive->choose(leaf, request, queued);
+    EXPECT_EQ(direct.port, short_way);
+    // The spine: its other global port if the one of the way is long.
+    std::vector<std::int64_t> at_spine(5, 0);
+    at_spine[spine_port] = 100'000;
+    std::set<std::uint16_t> taken;
+    for (std::uint32_t psn = 0; psn < 16; ++psn)
+      taken.insert(progressive->choose(way[2].node, {flow, psn, 0, 0, direct.state}, at_spine).port);
+    EXPECT_EQ(taken, (std::set<std::uint16_t>{3, 4}));
+    EXPECT_EQ(local->choose(way[2].node, {flow, 0, 0, 0, local->choose(leaf, request, queued).state}, at_spine).port,
+              spine_port);
+    if (valiant->choose(leaf, request, queued).port == short_way) continue;
+    ++tried;
+    reported[short_way * 2U + (spine_port - 3U)] = 100'000;
+    EXPECT_NE(global->choose(leaf, request, queued).port, short_way);
+    EXPECT_EQ(local->choose(leaf, request, queued).port, short_way);
+    queued[short_way] = 100'000;
+    EXPECT_NE(local->choose(leaf, request, queued).port, short_way);
+  }
+  EXPECT_GT(tried, 10U);
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// When packets of a dragonfly or dragonfly+ make a detour over another group.
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+enum class Detours : std::uint8_t {
+  never,
+  always,              ///< Valiant
+  by_queues,           ///< UGAL-L: the queues of the first router
+  by_reported_queues,  ///< UGAL-G: those of the group's global links, too, as their routers have reported them
+  progressive,         ///< as by_queues, and again at the second router
+};
+
+/// In favour of the minimal way, in bytes times hops: three hops of one full frame of 4 KiB. Shorter queues say little,
+/// and without a bias uniform traffic makes needless detours (Jiang, Kim, Dally, ISCA 2009, section 3.2, have a
+/// threshold for that, too).
+constexpr std::int64_t detour_bias = 3 * 4096;
+
+/// What a packet remembers: the phase, global links so far (2 bits each).
+struct DetourProgress {
+  enum Phase : std::uint8_t { undecided, minimal, to_intermediate, from_intermediate };
+  Phase phase = undecided;
+  std::uint8_t globals = 0;
+  bool second_look = false;  ///< progressive: may still turn away
+
+  static DetourProgress of(std::uint8_t state) {
+    return {static_cast<Phase>(state & 3U), static_cast<std::uint8_t>(state >> 2 & 3U), (state & 16U) != 0};
+  }
+  std::uint8_t state() const { return static_cast<std::uint8_t>(phase | globals << 2 | (second_look ? 16U : 0U)); }
+};
+
+}  // namespace weft
