@@ -56,7 +56,7 @@ class TrafficProgram : public RankProgram {
     operation.id = id_++;
     operation.kind = Operation::Kind::send;
     operation.not_before = clock_.time;
-    operation.peer = Rank(pattern_.destination(rank_, flow_));
+    operation.peer = Rank(pattern_.destination_at(rank_, flow_, clock_.starts - 1));
     operation.bytes = shape_.share(message_);
     operation.queue_pair = message_;
     advance();
@@ -150,6 +150,19 @@ std::unique_ptr<TrafficPattern> read_permutation(const Spec& spec, std::uint32_t
   return shift_pattern(ranks, static_cast<std::uint32_t>(by));
 }
 
+std::unique_ptr<TrafficPattern> read_uniform(const Spec& spec, std::uint32_t ranks, std::uint64_t seed) {
+  const auto size = spec.find("group");
+  const auto shift = spec.find("shift");
+  if (shift && !size) throw shift->error("found without 'group', the number of consecutive ranks that form a group");
+  const std::uint32_t group = size ? static_cast<std::uint32_t>(size->integer(1, ranks)) : ranks;
+  if (ranks % group != 0)
+    throw size->error(fmt::format("groups of {} ranks do not fit {} ranks; a divisor is due here", group, ranks));
+  const std::uint32_t groups = ranks / group;
+  const std::int64_t by = shift ? ((shift->integer() % groups) + groups) % groups : 0;
+  if (group == 1 && by == 0) throw size->error("each rank is a group of its own and would send to itself");
+  return uniform_pattern(ranks, group, static_cast<std::uint32_t>(by), seed);
+}
+
 std::unique_ptr<TrafficPattern> read_incast(const Spec& spec, std::uint32_t ranks) {
   const auto destination = spec.find("destination");
   const auto sources = spec.find("sources");
@@ -174,13 +187,14 @@ class TrafficReader : public WorkloadReader {
   std::unique_ptr<Workload> read(const Spec& spec, const WorkloadContext& context) const override {
     static_cast<void>(spec.find("kind"));
     const Spec pattern = spec.at("pattern");
-    const std::string name = pattern.one_of({"permutation", "incast", "all_to_all", "pairs"});
+    const std::string name = pattern.one_of({"permutation", "incast", "all_to_all", "pairs", "uniform"});
     const auto count = spec.find("ranks");
     const std::uint32_t ranks = count ? require_ranks(*count, count->integer(), context) : context.hosts;
     require_two_ranks(pattern, name, ranks);
     auto flows = name == "permutation" ? read_permutation(spec, ranks, context.seed)
                  : name == "incast"    ? read_incast(spec, ranks)
                  : name == "pairs"     ? read_pairs(spec, ranks)
+                 : name == "uniform"   ? read_uniform(spec, ranks, context.seed)
                                        : all_to_all_pattern(ranks);
     FlowShape shape;
     shape.size = spec.at("size").bytes();
@@ -196,8 +210,8 @@ class TrafficReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, TrafficReader> registration("traffic",
-                                                               "permutation, incast, all-to-all or listed flows");
+const Registration<WorkloadReader, TrafficReader> registration(
+    "traffic", "permutation, incast, all-to-all, uniform or listed flows");
 
 }  // namespace
 }  // namespace weft

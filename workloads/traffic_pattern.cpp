@@ -13,6 +13,8 @@ namespace {
 
 /// Entities of random numbers below this one belong to ranks (arrival times).
 constexpr std::uint64_t permutation_entity = std::uint64_t{1} << 40;
+/// From here on: destinations of each rank, drawn at each start.
+constexpr std::uint64_t destination_entity = std::uint64_t{1} << 56;
 
 /// One shuffle, or false as soon as it cannot be without fixed points: position i is final once it has been swapped.
 bool shuffle_without_fixed_points(std::vector<std::uint32_t>& order, std::uint64_t seed, std::uint64_t entity) {
@@ -48,6 +50,28 @@ class Rotation : public TrafficPattern {
 
  private:
   std::uint32_t ranks_, first_, count_;
+};
+
+class Uniform : public TrafficPattern {
+ public:
+  Uniform(std::uint32_t ranks, std::uint32_t group, std::uint32_t shift, std::uint64_t seed)
+      : ranks_(ranks), group_(group), shift_(shift % (ranks / group)), seed_(seed) {}
+  std::uint32_t flows(std::uint32_t) const override { return 1; }
+  std::uint32_t destination(std::uint32_t source, std::uint32_t index) const override {
+    return destination_at(source, index, 0);
+  }
+  std::uint32_t destination_at(std::uint32_t source, std::uint32_t, std::uint64_t start) const override {
+    const std::uint64_t first = (std::uint64_t{source / group_} + shift_) % (ranks_ / group_) * group_;
+    const std::uint32_t others = shift_ == 0 ? 1 : 0;  // it is one of the group itself
+    const auto drawn =
+        static_cast<std::uint32_t>(first + random_below(group_ - others, seed_, destination_entity + source, start));
+    return others == 1 && drawn >= source ? drawn + 1 : drawn;
+  }
+  std::uint64_t all_flows() const override { return ranks_; }
+
+ private:
+  std::uint32_t ranks_, group_, shift_;
+  std::uint64_t seed_;
 };
 
 class Incast : public TrafficPattern {
@@ -108,6 +132,13 @@ std::unique_ptr<TrafficPattern> shift_pattern(std::uint32_t ranks, std::uint32_t
 std::unique_ptr<TrafficPattern> incast_pattern(std::uint32_t ranks, std::uint32_t destination, std::uint32_t sources) {
   WEFT_EXPECT(destination < ranks && sources < ranks, "{} sources to {} of {}", sources, destination, ranks);
   return std::make_unique<Incast>(ranks, destination, sources);
+}
+
+std::unique_ptr<TrafficPattern> uniform_pattern(std::uint32_t ranks, std::uint32_t group, std::uint32_t shift,
+                                                std::uint64_t seed) {
+  WEFT_EXPECT(group > 0 && ranks % group == 0 && (group > 1 || shift % (ranks / group) != 0),
+              "{} ranks in groups of {}, shift {}", ranks, group, shift);
+  return std::make_unique<Uniform>(ranks, group, shift, seed);
 }
 
 std::unique_ptr<TrafficPattern> all_to_all_pattern(std::uint32_t ranks) {

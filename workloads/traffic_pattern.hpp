@@ -18,6 +18,10 @@ class TrafficPattern {
   virtual std::uint32_t flows(std::uint32_t source) const = 0;
   /// Destination rank of flow `index` < flows(source); never the source itself.
   virtual std::uint32_t destination(std::uint32_t source, std::uint32_t index) const = 0;
+  /// The same where it differs from start to start, which are numbered from 0.
+  virtual std::uint32_t destination_at(std::uint32_t source, std::uint32_t index, std::uint64_t /*start*/) const {
+    return destination(source, index);
+  }
   /// Flows of all sources.
   virtual std::uint64_t all_flows() const = 0;
 };
@@ -33,6 +37,11 @@ std::unique_ptr<TrafficPattern> permutation_pattern(std::uint32_t ranks, std::ui
 std::unique_ptr<TrafficPattern> shift_pattern(std::uint32_t ranks, std::uint32_t shift);
 /// The `sources` ranks that follow `destination` (modulo ranks) send to it. Requires sources < ranks.
 std::unique_ptr<TrafficPattern> incast_pattern(std::uint32_t ranks, std::uint32_t destination, std::uint32_t sources);
+/// At each start every rank sends to one rank that is drawn from the `group` ranks of the group `shift` behind its own,
+/// modulo the number of groups; never to itself. Consecutive ranks form a group; `group` divides `ranks`. A function of
+/// seed, source and start. Requires group >= 2, or shift not a multiple of the number of groups.
+std::unique_ptr<TrafficPattern> uniform_pattern(std::uint32_t ranks, std::uint32_t group, std::uint32_t shift,
+                                                std::uint64_t seed);
 /// Every rank sends to each other, to rank + 1, rank + 2, ... modulo ranks.
 std::unique_ptr<TrafficPattern> all_to_all_pattern(std::uint32_t ranks);
 /// Exactly these (source, destination), the flows of one source in the order of the list.

@@ -45,7 +45,8 @@ class Machines(ProgramTest):
         nvl72 = self.report("gb200_nvl72")
         self.assertEqual(nvl72["hosts"], 72)
         self.assertEqual(2 * 72 * self.rate(nvl72, "nvlink"), 129.6 * TERABYTE)  # "130 TB/s"
-        for name, gpus in [("h100_rail_optimised", 256), ("h100_rail_only", 256), ("h100_dual_tor", 128), ("mi300x_pod", 128),
+        for name, gpus in [("h100_rail_optimised", 256), ("h100_rail_only", 256), ("h100_dual_tor", 128),
+                           ("h100_full_clos", 256), ("h800_multi_plane", 256), ("mi300x_pod", 128),
                            ("frontier_three_groups", 3072)]:
             self.assertEqual(self.report(name)["hosts"], gpus)
 

@@ -82,6 +82,38 @@ TEST(Traffic, ShiftAllToAllIncastPairs) {
             (std::vector<Flow>{{0, 2}, {3, 0}, {3, 1}, {3, 0}}));
 }
 
+// 16 ranks in groups of 4 that send to the next group: each of its ranks is as likely. Chi-square of three degrees of
+// freedom: mean 3, variance 6.
+TEST(Traffic, UniformDrawsADestinationAtEachStart) {
+  const auto context = context_of(16);
+  const std::string starts = ", size: 1 B, start: {process: periodic, interval: 1 us, count: 4000}}";
+  for (const std::uint32_t shift : {0U, 1U}) {
+    const auto workload =
+        read_workload("{kind: traffic, pattern: uniform, group: 4, shift: " + std::to_string(shift) + starts, context);
+    for (const std::uint32_t rank : {2U, 13U}) {
+      std::map<std::uint32_t, double> times;
+      for (const Operation& operation : operations_of(*workload, rank)) ++times[operation.peer.value()];
+      EXPECT_EQ(times.count(rank), 0U);
+      const double choices = shift == 0 ? 3 : 4;
+      EXPECT_EQ(times.size(), choices);
+      double sum = 0;
+      for (const auto& [destination, count] : times) {
+        EXPECT_EQ(destination / 4, (rank / 4 + shift) % 4);
+        sum += (count - 4000 / choices) * (count - 4000 / choices) / (4000 / choices);
+      }
+      EXPECT_LT(sum, 3 + 5 * std::sqrt(6.0));
+    }
+  }
+  std::set<std::uint32_t> all;
+  const auto everyone = read_workload("{kind: traffic, pattern: uniform" + starts, context);
+  for (const Operation& operation : operations_of(*everyone, 5)) all.insert(operation.peer.value());
+  EXPECT_EQ(all.size(), 15U);
+  const std::string pattern = "kind: traffic\npattern: uniform\nsize: 1 B\n";
+  expect_complaint(pattern + "group: 3\n", context, "x.yaml:4", {"groups of 3 ranks do not fit 16"});
+  expect_complaint(pattern + "group: 1\n", context, "x.yaml:4", {"itself"});
+  expect_complaint(pattern + "shift: 1\n", context, "x.yaml:4", {"without 'group'"});
+}
+
 TEST(Traffic, BytesAreSplitOverQueuePairs) {
   const auto workload =
       read_workload("{kind: traffic, pattern: pairs, pairs: [[0, 1]], size: 1003 B, queue_pairs: 4}", context_of(2));

@@ -3,8 +3,8 @@ from oracles.wire import Network, quantity, serialization
 
 SOURCE = "Kim, Dally, Scott, Abts 2008"
 
-ROUTINGS = {"minimal": "dragonfly_minimal_lanes", "Valiant": "dragonfly_valiant", "UGAL": "dragonfly_ugal",
-            "progressive": "dragonfly_progressive"}  # fmt: skip
+ROUTINGS = {"minimal": "dragonfly_minimal_lanes", "Valiant": "dragonfly_valiant", "UGAL-L": "dragonfly_ugal",
+            "UGAL-G": "dragonfly_ugal_g", "progressive": "dragonfly_progressive"}  # fmt: skip
 
 
 def throughput(case, routing, workload, messages):
@@ -25,7 +25,8 @@ def check(case):
     uniform = {name: throughput(case, routing, everyone, a * p * g - 1) for name, routing in ROUTINGS.items()}
 
     detours = (g - 2) / (2 * a * p)
-    bounds = {"minimal": 1 / (a * p), "Valiant": detours, "UGAL": detours + 1 / (a * p), "progressive": detours + 1 / (a * p)}
+    bounds = {name: detours + 1 / (a * p) for name in ROUTINGS}
+    bounds |= {"minimal": 1 / (a * p), "Valiant": detours}
     for pattern, found, limit in (("group to next group", adversarial, bounds), ("all-to-all", uniform, dict.fromkeys(ROUTINGS, 1))):
         rows = [(limit[name], found[name]) for name in ROUTINGS]
         case.add(f"{pattern}: throughput of {', '.join(ROUTINGS)}", ", ".join(f"≤ {bound:.3f}" for bound, _ in rows),
@@ -33,6 +34,6 @@ def check(case):
                  ", ".join(f"{100 * (value / bound - 1):+.0f} %" for bound, value in rows),
                  all(value <= bound for bound, value in rows))
         better = max(found["minimal"], found["Valiant"])
-        for name in ("UGAL", "progressive"):
+        for name in ("UGAL-L", "UGAL-G", "progressive"):
             case.add(f"{pattern}: {name} beside the better of minimal and Valiant", f"≥ {0.9 * better:.3f}", f"{found[name]:.3f}",
                      f"{100 * (found[name] / better - 1):+.0f} %", found[name] >= 0.9 * better)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from oracles.wire import Network, quantity
+
+SOURCE = "counting; Cho et al. 2019"
+SERVERS, GPUS = 8, 8
+RAILS_ALONE = {
+    "kind": "rails", "rails": 8, "rail": {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+    "server": {"design": "hgx_h100", "wiring": "rail", "pxn": False},
+}  # fmt: skip
+
+
+def bytes_of_classes(run):
+    return {name: int(run.links["bytes"][run.links["link_class"] == name].sum()) for name in set(run.links["link_class"])}
+
+
+def expected(experiment, pods):
+    """Wire bytes on the links of each class."""
+    size, network = quantity(experiment["workload"]["size"]), Network.of(experiment)
+    inside = 2 * size * (GPUS - 1) // GPUS  # that a GPU sends over NVLink: reduce-scatter and all-gather
+    outside = 2 * (size // GPUS) * (SERVERS - 1) // SERVERS  # and along its rail, in a ring of the servers
+    assert inside % network.mtu == 0 and outside % network.mtu == 0
+    on_wire = lambda payload: payload // network.mtu * (network.mtu + network.overhead)  # noqa: E731
+    hosts = SERVERS * GPUS
+    # One of 8 members of a ring sends to the other pod for each border between pods that the ring crosses.
+    crossing = pods if pods > 1 else 0
+    return {
+        "nvlink": 2 * hosts * on_wire(inside),  # to an NVSwitch and on
+        "pcie": 2 * hosts * on_wire(outside),
+        "nic": 2 * hosts * on_wire(outside),
+        "leaf-spine": 2 * GPUS * crossing * on_wire(outside),
+    }
+
+
+def check(case):
+    pairs = []
+    for name, topology, pods in (
+        ("two pods", {}, 2),
+        ("one pod", {"topology.leaves": 8, "topology.hosts_per_leaf": 8}, 1),
+        ("rails alone", {"topology": RAILS_ALONE}, 1),
+    ):
+        run, experiment = case.run(topology)
+        found = bytes_of_classes(run)
+        classes = expected(experiment, pods)
+        if name == "rails alone":
+            assert "leaf-spine" not in found
+            del classes["leaf-spine"]
+        pairs += [(count, found[link_class]) for link_class, count in classes.items()]
+    case.exact_all("bytes of each class: two pods, one pod, rails that are not joined", pairs, "B")
