@@ -15,6 +15,7 @@
 
 #include "engine/data_path.hpp"
 #include "engine/process_group.hpp"
+#include "fabric/arrival_order.hpp"
 #include "fabric/buffered_port.hpp"
 #include "fabric/host_client.hpp"
 #include "fabric/host_network.hpp"
@@ -279,12 +280,6 @@ class Fabric final : public HostNetwork {
     std::uint32_t ports = 0;
     std::uint32_t host = no_slot;  // index into host_states_
   };
-  struct Arrival {
-    std::int64_t time;
-    std::uint64_t sequence;  // on its link
-    const Packet* packet;
-    std::uint32_t port;
-  };
   struct Neighbour {
     int process = 0;
     std::vector<std::uint32_t> incoming_port;  // [cut links towards us] -> port index here
@@ -430,6 +425,7 @@ class Fabric final : public HostNetwork {
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);
   void fetch_next_nodes(std::size_t left, std::int64_t window_end) const;
+  static void fetch_host(const Host& host);
   std::uint32_t telemetry_of(const Packet& packet) const;
 
   // fabric_host.cpp
@@ -509,9 +505,8 @@ class Fabric final : public HostNetwork {
   std::vector<std::vector<std::byte>> outgoing_;
   std::vector<std::vector<std::byte>> incoming_;
 
-  std::vector<Arrival> arrivals_;
-  std::vector<Arrival> merged_;
-  std::vector<std::uint32_t> runs_;
+  ArrivalOrder order_;
+  std::span<const Arrival> arrivals_;  // of the running node, in order
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
   std::vector<std::uint32_t> current_nodes_;

@@ -63,34 +63,17 @@ bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
 // Takes the packets that arrive before `end` out of the node's queues, in order. They stay readable in their blocks
 // until the node is done.
 void Fabric::gather(const Node& node, std::int64_t end) {
-  arrivals_.clear();
-  runs_.clear();
+  order_.clear();
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (heads_[p] >= end) continue;
-    runs_.push_back(static_cast<std::uint32_t>(arrivals_.size()));
     PacketQueue& queue = inputs_[p];
-    do {
-      const Packet& packet = queue.front();
-      arrivals_.push_back({packet.time, queue.taken(), &packet, p});
-      queue.pop(blocks_);
-    } while (!queue.empty() && queue.front().time < end);
+    order_.begin_run(queue.size());
+    queue.pop_before(end, blocks_, [this, p](const Packet& packet, std::uint64_t sequence) {
+      order_.add({packet.time, sequence, &packet, p});
+    });
     heads_[p] = queue.empty() ? never : queue.front().time;
   }
-  // Each port's packets are in order: merge neighbouring runs until one is left.
-  const auto before = [this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); };
-  while (runs_.size() > 1) {
-    merged_.resize(arrivals_.size());
-    std::size_t kept = 0;
-    for (std::size_t r = 0; r < runs_.size(); r += 2) {
-      const auto first = arrivals_.begin() + runs_[r];
-      const auto middle = r + 1 < runs_.size() ? arrivals_.begin() + runs_[r + 1] : arrivals_.end();
-      const auto last = r + 2 < runs_.size() ? arrivals_.begin() + runs_[r + 2] : arrivals_.end();
-      std::merge(first, middle, middle, last, merged_.begin() + runs_[r], before);
-      runs_[kept++] = runs_[r];
-    }
-    runs_.resize(kept);
-    arrivals_.swap(merged_);
-  }
+  arrivals_ = order_.sorted([this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); });
 }
 
 void Fabric::run_switch(const Node& node, std::int64_t end) {

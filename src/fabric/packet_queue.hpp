@@ -15,27 +15,32 @@
 
 namespace weft {
 
-/// As many entries as fit and the block after it. Its address is a multiple of its size, and its last entry ends where
-/// it ends, so that a pointer to an entry tells the block, and whether it is the last of the block.
+/// As many entries as fit and, after them, the next block: who has come to the last entry has its address in the same
+/// cache line. The block's address is a multiple of its size, so that a pointer to an entry tells the block, and
+/// whether it is the last of the block.
 template <class Entry, std::size_t Size>
 struct alignas(Size) Block {
   static constexpr std::size_t size = Size;
   static constexpr std::size_t capacity = (Size - sizeof(void*)) / sizeof(Entry);
-  static constexpr std::size_t first_entry = Size - capacity * sizeof(Entry);
 
-  Block* next = nullptr;
   std::byte storage[Size - sizeof(void*)];
+  Block* next = nullptr;
 
-  Entry* entries() { return reinterpret_cast<Entry*>(reinterpret_cast<std::byte*>(this) + first_entry); }
+  Entry* entries() { return reinterpret_cast<Entry*>(this); }
   /// The block of the entry before `end`.
-  static Block* before(Entry* end) {
+  static Block* before(const Entry* end) {
     return reinterpret_cast<Block*>((reinterpret_cast<std::uintptr_t>(end) - 1) & ~(size - 1));
   }
   /// The end of the block in which an entry stands.
   static const void* end_of(const Entry* entry) {
     return reinterpret_cast<const void*>((reinterpret_cast<std::uintptr_t>(entry) | (size - 1)) + 1);
   }
-  static bool is_end(const Entry* entry) { return (reinterpret_cast<std::uintptr_t>(entry) & (size - 1)) == 0; }
+  static constexpr std::uintptr_t end_offset = capacity * sizeof(Entry);
+  static bool is_end(const Entry* entry) {
+    return (reinterpret_cast<std::uintptr_t>(entry) & (size - 1)) == end_offset;
+  }
+  /// Stands for no entry, and for the end of a block, so that the first entry of a queue needs a new one.
+  static Entry* none() { return reinterpret_cast<Entry*>(end_offset); }
 };
 
 /// Blocks for all queues of a process. What was freed last is used first: it is still in the processor's cache, which
@@ -44,7 +49,7 @@ template <class Entry, std::size_t Size>
 class Blocks {
  public:
   using BlockType = Block<Entry, Size>;
-  static_assert(sizeof(BlockType) == Size && BlockType::first_entry % alignof(Entry) == 0);
+  static_assert(sizeof(BlockType) == Size && Size % alignof(Entry) == 0);
 
   BlockType* take() {
     BlockType* block = free_;
@@ -106,7 +111,7 @@ class BlockQueue {
   Entry& push(const Entry& entry, Pool& blocks) {
     if (BlockType::is_end(tail_)) {
       BlockType* block = blocks.take();
-      if (tail_ == nullptr)
+      if (tail_ == BlockType::none())
         head_ = block->entries();
       else
         BlockType::before(tail_)->next = block;
@@ -128,18 +133,42 @@ class BlockQueue {
     ++head_;
     if (head_ == tail_) {
       blocks.retire(BlockType::before(head_));
-      head_ = tail_ = nullptr;
+      head_ = tail_ = BlockType::none();
     } else if (BlockType::is_end(head_)) {
       BlockType* drained = BlockType::before(head_);
       head_ = drained->next->entries();
       blocks.retire(drained);
     }
   }
+  /// Pops entries from the first on while `wanted(entry)`, each given to `take(entry)`, and returns their number.
+  template <class Wanted, class Take>
+  std::uint64_t pop_while(Pool& blocks, Wanted&& wanted, Take&& take) {
+    std::uint64_t popped = 0;
+    Entry* head = head_;
+    Entry* const tail = tail_;
+    while (head != tail && wanted(*head)) {
+      take(*head);
+      ++head;
+      ++popped;
+      if (!BlockType::is_end(head) || head == tail) continue;
+      BlockType* drained = BlockType::before(head);
+      head = drained->next->entries();
+      blocks.retire(drained);
+    }
+    head_ = head;
+    if (head == tail && popped > 0) {
+      blocks.retire(BlockType::before(head));
+      head_ = tail_ = BlockType::none();
+    }
+    return popped;
+  }
+  /// The block after that of the first entry, if any entry lies there; otherwise anything. For fetching ahead.
+  const void* second_block() const { return BlockType::before(head_ + 1)->next; }
 
  private:
   using BlockType = Block<Entry, Size>;
-  Entry* head_ = nullptr;  // first entry; both are null in an empty queue
-  Entry* tail_ = nullptr;  // where the next one goes, or the end of the last block
+  Entry* head_ = BlockType::none();  // first entry; both are none in an empty queue
+  Entry* tail_ = BlockType::none();  // where the next one goes, or the end of the last block
 };
 
 constexpr std::size_t link_block = 256;  ///< bytes: seven packets
@@ -161,6 +190,16 @@ class PacketQueue {
     queue_.pop(blocks);
     ++taken_;
   }
+  /// Pops the packets that arrive before `end`, each given to `take(packet, sequence)`. They stay where they are until
+  /// blocks.reuse_retired().
+  template <class Take>
+  void pop_before(std::int64_t end, PacketBlocks& blocks, Take&& take) {
+    std::uint64_t sequence = taken_;
+    taken_ += queue_.pop_while(
+        blocks, [end](const Packet& packet) { return packet.time < end; },
+        [&](const Packet& packet) { take(packet, sequence++); });
+  }
+  const void* second_block() const { return queue_.second_block(); }
   /// Number of packets taken so far: the link sequence of the first one in the queue.
   std::uint64_t taken() const { return taken_; }
   std::uint64_t pushed() const { return pushed_; }

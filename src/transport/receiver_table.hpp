@@ -39,6 +39,9 @@ class ReceiverTable {
     return slots_[at];
   }
 
+  /// What was found last: for fetching ahead.
+  const State* latest() const { return slots_.data() + last_; }
+
   /// In no order that means anything.
   template <class Action>
   void for_each(Action&& action) const {

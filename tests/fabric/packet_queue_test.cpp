@@ -74,6 +74,38 @@ TEST(packet_queue, random_pushes_and_pops_of_several_queues_against_deques) {
   }
 }
 
+TEST(packet_queue, takes_all_that_arrive_before_a_time) {
+  PacketBlocks blocks;
+  PacketQueue queue;
+  std::deque<std::uint64_t> naive;  // numbers, which are the times of arrival too
+  std::uint64_t number = 0;
+  std::uint64_t taken = 0;
+  for (std::uint64_t round = 0; round < 2'000; ++round) {
+    for (std::uint64_t left = random_below(25, 1, 0, round); left > 0; --left, ++number) {
+      queue.push(numbered(number), static_cast<std::int64_t>(number), blocks);
+      naive.push_back(number);
+    }
+    const std::uint64_t end = taken + random_below(25, 1, 1, round);
+    std::vector<const Packet*> packets;
+    queue.pop_before(static_cast<std::int64_t>(end), blocks, [&](const Packet& packet, std::uint64_t sequence) {
+      EXPECT_EQ(sequence, taken++);
+      packets.push_back(&packet);
+    });
+    for (const Packet* packet : packets) {
+      ASSERT_EQ(packet->psn, naive.front()) << "round " << round;
+      naive.pop_front();
+    }
+    ASSERT_TRUE(naive.empty() || naive.front() >= end) << "round " << round;
+    ASSERT_EQ(queue.size(), naive.size());
+    ASSERT_EQ(queue.taken(), taken);
+    if (!naive.empty()) {
+      ASSERT_EQ(queue.front().psn, naive.front());
+    }
+    blocks.reuse_retired();
+  }
+  EXPECT_GT(taken, 10'000U);
+}
+
 TEST(packet_queue, what_was_popped_stays_readable_until_blocks_are_used_again) {
   PacketBlocks blocks;
   PacketQueue source;

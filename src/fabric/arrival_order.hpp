@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The arrivals of a node in a window, put in order.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "transport/packet.hpp"
+
+namespace weft {
+
+/// A packet that has come to a node.
+struct Arrival {
+  std::int64_t time;       ///< ps
+  std::uint64_t sequence;  ///< on its link
+  const Packet* packet;
+  std::uint32_t port;  ///< local port through which it came
+};
+
+/// Collects arrivals port by port, each port's in order, and puts all of them in order.
+///
+/// Few ports: neighbouring runs are merged until one is left, log2(ports) passes in which no branch can be predicted.
+/// Many: each arrival is put into its place among half as many again equal parts of the window as there are arrivals,
+/// and the few that share a part are sorted by insertion; three passes whatever the number of ports. Where many share a
+/// part, because a collective moves in step, runs are merged again.
+class ArrivalOrder {
+ public:
+  void clear() {
+    size_ = 0;
+    runs_.clear();
+  }
+  /// The arrivals of the next port follow; at most `most` of them.
+  void begin_run(std::size_t most) {
+    runs_.push_back(static_cast<std::uint32_t>(size_));
+    if (size_ + most > arrivals_.size()) arrivals_.resize(2 * (size_ + most));
+  }
+  /// Not before the one added last, if that is of the same run.
+  void add(const Arrival& arrival) { arrivals_[size_++] = arrival; }
+
+  /// `before`: a strict total order that agrees with the order of times.
+  template <class Before>
+  std::span<const Arrival> sorted(const Before& before) {
+    if (runs_.size() < least_runs || size_ < least_arrivals || !sort_by_place(before)) merge_runs(before);
+    return {arrivals_.data(), size_};
+  }
+
+ private:
+  static constexpr std::size_t least_runs = 3;
+  static constexpr std::size_t least_arrivals = 12;
+  static constexpr std::uint32_t most_in_place = 8;
+  static constexpr std::size_t most_places = 4096;
+
+  template <class Before>
+  bool sort_by_place(const Before& before) {
+    const auto arrivals = std::span(arrivals_).first(size_);
+    std::int64_t first = arrivals[0].time;
+    std::int64_t last = first;
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      const std::size_t end = r + 1 < runs_.size() ? runs_[r + 1] : size_;
+      first = std::min(first, arrivals[runs_[r]].time);
+      last = std::max(last, arrivals[end - 1].time);
+    }
+    const std::size_t places = std::min(size_ + size_ / 2, most_places);
+    // Rounding moves an arrival by a place at most, and never before an earlier one: the conversion, the product with a
+    // constant and the cut are all monotonic.
+    const double scale = static_cast<double>(places - 1) / static_cast<double>(last - first + 1);
+    place_of_.resize(size_);
+    starts_.assign(places, 0);
+    std::uint32_t most = 0;
+    for (std::size_t i = 0; i < size_; ++i) {
+      const auto place =
+          static_cast<std::uint32_t>(static_cast<std::int64_t>(static_cast<double>(arrivals[i].time - first) * scale));
+      place_of_[i] = place;
+      most = std::max(most, ++starts_[place]);
+    }
+    if (most > most_in_place) return false;
+    std::uint32_t sum = 0;
+    for (std::uint32_t& start : starts_) sum += std::exchange(start, sum);
+    ordered_.resize(arrivals_.size());
+    for (std::size_t i = 0; i < size_; ++i) ordered_[starts_[place_of_[i]]++] = arrivals[i];
+    for (std::size_t i = 1; i < size_; ++i) {
+      if (!before(ordered_[i], ordered_[i - 1])) continue;
+      const Arrival moved = ordered_[i];
+      std::size_t to = i;
+      do {
+        ordered_[to] = ordered_[to - 1];
+        --to;
+      } while (to > 0 && before(moved, ordered_[to - 1]));
+      ordered_[to] = moved;
+    }
+    arrivals_.swap(ordered_);
+    return true;
+  }
+
+  template <class Before>
+  void merge_runs(const Before& before) {
+    if (runs_.size() > 1) ordered_.resize(arrivals_.size());
+    while (runs_.size() > 1) {
+      std::size_t kept = 0;
+      for (std::size_t r = 0; r < runs_.size(); r += 2) {
+        const auto at = [this](std::size_t run) {
+          return arrivals_.begin() + static_cast<std::ptrdiff_t>(run < runs_.size() ? runs_[run] : size_);
+        };
+        std::merge(at(r), at(r + 1), at(r + 1), at(r + 2), ordered_.begin() + runs_[r], before);
+        runs_[kept++] = runs_[r];
+      }
+      runs_.resize(kept);
+      arrivals_.swap(ordered_);
+    }
+  }
+
+  std::size_t size_ = 0;
+  std::vector<std::uint32_t> runs_;  // where each begins
+  std::vector<Arrival> arrivals_;    // the first size_ of them
+  std::vector<Arrival> ordered_;     // the same in better order, while it is made
+  std::vector<std::uint32_t> place_of_;
+  std::vector<std::uint32_t> starts_;  // [places] -> number, then position of the next arrival
+};
+
+}  // namespace weft

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Arrivals come out in order however many ports they came through and however crowded the moments are.
+#include "fabric/arrival_order.hpp"
+
+#include <algorithm>
+#include <random>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+using Key = std::tuple<std::int64_t, std::uint64_t, std::uint32_t>;
+
+Key key(const Arrival& arrival) {
+  // A tie of any kind between ports, which is not their number.
+  return {arrival.time, (arrival.sequence + arrival.port) * 0x9e3779b97f4a7c15U, arrival.port};
+}
+
+bool before(const Arrival& a, const Arrival& b) { return key(a) < key(b); }
+
+/// Ports with `most` arrivals each at the most, at times below `span`, in steps of `step`.
+void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t ports, std::size_t most,
+                    std::int64_t span, std::int64_t step) {
+  std::vector<Arrival> expected;
+  order.clear();
+  for (std::uint32_t port = 0; port < ports; ++port) {
+    std::vector<std::int64_t> times(random() % (most + 1));
+    for (std::int64_t& time : times) time = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(span));
+    for (std::int64_t& time : times) time = time / step * step;
+    std::ranges::sort(times);
+    times.erase(std::unique(times.begin(), times.end()), times.end());  // a link's packets follow one another
+    if (times.empty()) continue;
+    order.begin_run(times.size());
+    for (std::uint64_t sequence = 0; sequence < times.size(); ++sequence) {
+      const Arrival arrival{times[sequence], sequence, nullptr, port};
+      order.add(arrival);
+      expected.push_back(arrival);
+    }
+  }
+  std::ranges::sort(expected, before);
+  const auto sorted = order.sorted(before);
+  ASSERT_EQ(sorted.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    ASSERT_EQ(key(sorted[i]), key(expected[i])) << i << " of " << expected.size() << " from " << ports << " ports";
+}
+
+TEST(ArrivalOrder, AgreesWithASortOfAllArrivals) {
+  ArrivalOrder order;  // one for all, as at a process's nodes
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 300; ++round)
+    for (const std::uint32_t ports : {0U, 1U, 2U, 3U, 5U, 8U, 32U, 64U})
+      expect_ordered(order, random, ports, 12, 500'000, 1);
+}
+
+TEST(ArrivalOrder, ManyArriveAtTheSameMoment) {
+  ArrivalOrder order;
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 100; ++round)
+    for (const std::int64_t step : {2'000, 40'960, 81'920, 500'000})
+      expect_ordered(order, random, 33, 6, 500'000, step);
+}
+
+TEST(ArrivalOrder, MoreArrivalsThanPlaces) {
+  ArrivalOrder order;
+  std::mt19937_64 random(3);
+  expect_ordered(order, random, 64, 300, 500'000'000, 1);
+}
+
+TEST(ArrivalOrder, FarApartAndCrowdedAtOneEnd) {
+  ArrivalOrder order;
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 50; ++round) {
+    expect_ordered(order, random, 16, 4, std::int64_t{1} << 50, 1);
+    order.clear();
+    for (std::uint32_t port = 0; port < 16; ++port) {
+      order.begin_run(2);
+      order.add({static_cast<std::int64_t>(port), 0, nullptr, port});
+      order.add({(std::int64_t{1} << 52) - port, 1, nullptr, port});
+    }
+    const auto sorted = order.sorted(before);
+    ASSERT_TRUE(std::ranges::is_sorted(sorted, before));
+    ASSERT_EQ(sorted.size(), 32U);
+  }
+}
+
+}  // namespace
+}  // namespace weft
