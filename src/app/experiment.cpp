@@ -115,6 +115,10 @@ void read_routing(Experiment& experiment, const Spec& place) {
     throw place.error(
         fmt::format("routing '{}' does not suit this machine: {}", experiment.routing_name, error.what()));
   }
+  const ReportParameters& reports = experiment.network.fabric.reports;
+  if (reports.given && experiment.routing->most_reported() == 0)
+    throw InputError(reports.place, fmt::format("queue_reports: routing '{}' looks at no queues of other switches",
+                                                experiment.routing_name));
 }
 
 ServerGrid server_grid(const Topology& topology) {

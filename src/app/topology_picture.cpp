@@ -26,6 +26,7 @@ constexpr std::array<Ink, 7> palette = {{{150, 150, 150, 1},
                                          {230, 159, 0, 1},
                                          {86, 180, 233, 1}}};
 constexpr Ink host_ink = {120, 120, 120, 1};
+constexpr Ink storage_ink = {213, 94, 0, 1};
 constexpr Ink switch_ink = {30, 30, 30, 1};
 constexpr Ink word_ink = {20, 20, 20, 1};
 
@@ -105,15 +106,22 @@ class Painter {
   void add_node(std::uint32_t i) {
     const double size = std::clamp(140.0 / std::sqrt(static_cast<double>(graph_.node_count())), 1.2, 10.0);
     const bool host = graph_.is_host(NodeId(i));
-    drawing_.discs.push_back({layout_.points[i], host ? 0.55 * size : size, host ? host_ink : switch_ink});
+    const auto& storage = topology_.storage_hosts();
+    const bool stores = std::binary_search(storage.begin(), storage.end(), i);
+    drawing_.discs.push_back({layout_.points[i], host && !stores ? 0.55 * size : size,
+                              stores ? storage_ink
+                              : host ? host_ink
+                                     : switch_ink});
   }
 
   void add_legend() {
     constexpr double height = 15;
+    const std::size_t stores = topology_.storage_hosts().size();
     drawing_.words.push_back({{margin, 36},
                               18,
-                              fmt::format("{}: {} hosts, {} switches, {} links", topology_.kind, graph_.host_count(),
-                                          graph_.switch_count(), graph_.link_count()),
+                              fmt::format("{}: {} hosts{}, {} switches, {} links", topology_.kind, graph_.host_count(),
+                                          stores > 0 ? fmt::format(" ({} storage)", stores) : "", graph_.switch_count(),
+                                          graph_.link_count()),
                               word_ink});
     std::vector<std::uint32_t> counts(topology_.link_classes.size(), 0);
     for (const std::uint8_t link_class : topology_.link_class) ++counts[link_class];

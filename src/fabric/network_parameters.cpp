@@ -106,7 +106,7 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
       throw network.at(key).error("found with fidelity: ideal, which has no faults; fidelity: packet is due here");
   for (const char* key :
        {"window", "queues", "buffer", "flow_control", "pfc", "credit", "ecn", "priorities", "trimming", "recovery",
-        "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet"})
+        "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet", "queue_reports"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
 }
