@@ -2,6 +2,7 @@
 // The hot path: gather a window's arrivals of a switch, order them, route, send.
 #include <algorithm>
 
+#include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "support/contract.hpp"
 
@@ -31,6 +32,7 @@ void Fabric::run_node(std::uint32_t local, std::int64_t end) {
   else
     run_host(node, end);
   blocks_.reuse_retired();
+  if (buffered_) buffered_->blocks.reuse_retired();
   running_node_ = no_slot;
   in_node_ = false;
 }
