@@ -107,6 +107,8 @@ Device read_device(const Spec& spec) {
   device.memory_bandwidth = bandwidth.bandwidth();
   if (device.memory_bandwidth == Bandwidth()) throw bandwidth.error("a bandwidth of 0 moves nothing");
   device.memory = spec.at("memory").bytes();
+  if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
+  if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
   if (const auto value = spec.find("compute_slowdown_while_communicating"))
     device.slowdown_while_communicating = value->number(1, most_slowdown);
   spec.finish();

@@ -22,6 +22,8 @@ struct Device {
   double efficiency = 1;  ///< fraction of the peak for roofline_time(), (0, 1]; matmul_fraction if the file lacks it
   Bandwidth memory_bandwidth;
   Bytes memory;
+  Bandwidth host_link;              ///< to the memory of the host, each way; 0: not known
+  Bandwidth host_memory_bandwidth;  ///< a device's share of it, for an optimizer that runs on the host; 0: not known
 
   // For kernel_time(), each in (0, 1].
   double matmul_fraction = 1;         ///< of the peak in matrix products, while all units work; `efficiency` if absent

@@ -292,12 +292,13 @@ class TraceReader {
 
   /// Items with one number are parts of one call.
   void take_part(const Spec& number, CollectiveCall call, const RankSet& ranks) {
-    const auto [at, fresh] = call_index_.try_emplace(call.id, static_cast<std::uint32_t>(trace_.calls.size()));
+    const auto [entry, fresh] = call_index_.try_emplace(call.id, static_cast<std::uint32_t>(trace_.calls.size()));
+    const std::uint32_t at = entry->second;
     if (fresh) {
       trace_.calls.push_back(call);
       members_found_.push_back(0);
     }
-    const CollectiveCall& first = trace_.calls[at->second];
+    const CollectiveCall& first = trace_.calls[at];
     if (first.kind != call.kind || first.size != call.size || first.communicator != call.communicator ||
         first.root != call.root || first.algorithm != call.algorithm)
       throw number.error(
@@ -307,7 +308,7 @@ class TraceReader {
     const auto take = [&](std::uint32_t rank) {
       if (!taking_part_.insert(std::uint64_t{call.id} << 32 | rank).second)
         throw number.error(fmt::format("rank {} takes part in call {} twice", rank, call.id));
-      ++members_found_[at->second];
+      ++members_found_[at];
     };
     for (std::uint32_t rank = 0; ranks.all && rank < trace_.ranks; ++rank) take(rank);
     for (const std::uint32_t rank : ranks.ranks) take(rank);

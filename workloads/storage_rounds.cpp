@@ -52,12 +52,13 @@ constexpr auto recv = Operation::Kind::recv;
 
 }  // namespace
 
-std::uint64_t StoragePlan::pieces() const {
-  return static_cast<std::uint64_t>(std::max<std::int64_t>(1, (shard.count() + piece.count() - 1) / piece.count()));
+std::uint64_t StoragePlan::pieces(std::uint32_t client) const {
+  const std::int64_t bytes = shard_bytes(client).count();
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(1, (bytes + piece.count() - 1) / piece.count()));
 }
 
-Bytes StoragePlan::piece_bytes(std::uint64_t number) const {
-  return std::min(piece, shard - piece * static_cast<std::int64_t>(number));
+Bytes StoragePlan::piece_bytes(std::uint64_t number, std::uint32_t client) const {
+  return std::min(piece, shard_bytes(client) - piece * static_cast<std::int64_t>(number));
 }
 
 Time StoragePlan::service(Bytes bytes) const {
@@ -69,9 +70,10 @@ std::vector<Operation> client_round(const StoragePlan& plan, std::uint32_t clien
   Round round(first_id);
   const std::uint32_t target = plan.target_of(client);
   if (plan.reads) round.transfer(send, target, StoragePlan::word, tag + 1, "request", after, not_before);
-  for (std::uint64_t p = 0; p < plan.pieces(); ++p)
-    round.transfer(plan.reads ? recv : send, target, plan.piece_bytes(p), tag, plan.reads ? "read" : "write", after,
-                   not_before);
+  const std::uint64_t pieces = plan.pieces(client);
+  for (std::uint64_t p = 0; p < pieces; ++p)
+    round.transfer(plan.reads ? recv : send, target, plan.piece_bytes(p, client), tag, plan.reads ? "read" : "write",
+                   after, not_before);
   if (!plan.reads) round.transfer(recv, target, StoragePlan::word, tag + 1, "stored", after, not_before);
   return round.take();
 }
@@ -83,16 +85,20 @@ std::vector<Operation> target_round(const StoragePlan& plan, std::uint32_t targe
   std::vector<std::uint64_t> requests;
   for (std::uint32_t i = 0; plan.reads && i < clients; ++i)
     requests.push_back(round.transfer(recv, plan.client_of(target, i), StoragePlan::word, tag + 1, "request", {}));
-  for (std::uint64_t p = 0; p < plan.pieces(); ++p) {
-    const Bytes bytes = plan.piece_bytes(p);
+  std::uint64_t most = 0;
+  for (std::uint32_t i = 0; i < clients; ++i) most = std::max(most, plan.pieces(plan.client_of(target, i)));
+  for (std::uint64_t p = 0; p < most; ++p) {
     for (std::uint32_t i = 0; i < clients; ++i) {
       const std::uint32_t client = plan.client_of(target, i);
+      const std::uint64_t pieces = plan.pieces(client);
+      if (p >= pieces) continue;
+      const Bytes bytes = plan.piece_bytes(p, client);
       if (plan.reads) {
         round.transfer(send, client, bytes, tag, "read", {round.serve(plan, bytes, requests[i])});
         continue;
       }
       const std::uint64_t stored = round.serve(plan, bytes, round.transfer(recv, client, bytes, tag, "write", {}));
-      if (p + 1 == plan.pieces()) round.transfer(send, client, StoragePlan::word, tag + 1, "stored", {stored});
+      if (p + 1 == pieces) round.transfer(send, client, StoragePlan::word, tag + 1, "stored", {stored});
     }
   }
   return round.take();

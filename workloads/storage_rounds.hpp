@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "schedule/program.hpp"
@@ -19,11 +20,13 @@ namespace weft {
 struct StoragePlan {
   std::uint32_t clients = 1;
   std::uint32_t targets = 1;
-  Bytes shard;            ///< of each client
+  Bytes shard;            ///< of each client, unless shard_of says more
   Bytes piece;            ///< largest message
   Bandwidth device_rate;  ///< of a target; 0: no time
   Time device_latency;    ///< of each piece
   bool reads = false;
+  /// The shard of one client, at least 1 B; nothing if all are alike.
+  std::function<Bytes(std::uint32_t client)> shard_of;
 
   std::uint32_t ranks() const { return clients + targets; }
   /// Round robin.
@@ -33,12 +36,14 @@ struct StoragePlan {
   }
   /// Client number i of a target.
   std::uint32_t client_of(std::uint32_t target, std::uint32_t i) const { return target - clients + i * targets; }
-  std::uint64_t pieces() const;
-  Bytes piece_bytes(std::uint64_t number) const;
+  Bytes shard_bytes(std::uint32_t client) const { return shard_of ? shard_of(client) : shard; }
+  std::uint64_t pieces(std::uint32_t client = 0) const;
+  Bytes piece_bytes(std::uint64_t number, std::uint32_t client = 0) const;
   Time service(Bytes piece) const;
   /// Requests, and words that all is stored.
   static constexpr Bytes word{64};
 
+  /// If all shards are alike.
   std::uint64_t messages_of_round() const { return clients * (pieces() + 1); }
 };
 

@@ -260,10 +260,13 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   job.routing = read_routing(spec.find("routing"), context, d.capacity_factor);
   read_collectives(spec, context, job);
   if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
+  job.events = read_training_events(spec, context);
   const auto noise = spec.find("compute_noise");
   const auto symmetry = spec.find("symmetry");
   spec.finish();
-  settle_ranks(job, symmetry, context, parallelism ? parallelism->where() : spec.where());
+  WorkloadContext without_targets = context;
+  without_targets.hosts -= job.events.targets();
+  settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());
   if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
   return job;
 }

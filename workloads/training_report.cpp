@@ -43,7 +43,13 @@ PipelineTimes pipeline_times(const PassSetup& setup, std::uint32_t ranks) {
 
 }  // namespace
 
+std::uint32_t TrainingWorkload::kind_of(Rank rank) const {
+  if (rank.value() >= layout_.world()) return shape_.ranks + rank.value() - layout_.world();
+  return layout_.place(rank).pipeline;
+}
+
 Rank TrainingWorkload::first_of_kind(std::uint32_t kind) const {
+  if (kind >= shape_.ranks) return Rank(layout_.world() + kind - shape_.ranks);
   RankPlace place;
   place.pipeline = kind;
   return layout_.rank(place);
@@ -67,6 +73,11 @@ std::optional<WorkloadReport> TrainingWorkload::report() const {
     auto parts = lines_of(memory);
     parts.pop_back();  // their sum
     report.memory.push_back({std::move(parts), memory.sum()});
+  }
+  // Storage targets have no device.
+  for (std::uint32_t target = 0; target < job_.events.targets(); ++target) {
+    report.memory.push_back({report.memory.front().parts, 0});
+    for (auto& [name, bytes] : report.memory.back().parts) bytes = 0;
   }
   if (shape_.ranks < 2) return report;
   const PipelineTimes times = pipeline_times(setup, shape_.ranks);

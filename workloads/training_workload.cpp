@@ -9,95 +9,10 @@
 #include "support/contract.hpp"
 #include "workloads/reading.hpp"
 #include "workloads/training_memory.hpp"
+#include "workloads/training_program.hpp"
 
 namespace weft {
 namespace {
-
-/// A walk over the plan of the rank's stage, step after step; an id is step * operations of a step + position.
-class TrainingProgram final : public RankProgram {
- public:
-  TrainingProgram(const TrainingWorkload& workload, Rank rank)
-      : workload_(workload),
-        rank_(rank),
-        place_(workload.layout().place(rank)),
-        plan_(workload.plan(place_.pipeline)),
-        end_(std::uint64_t{workload.job().steps} * plan_.operations.size()) {}
-
-  bool next(Operation& operation) override {
-    if (id_ == end_) return false;
-    const std::uint64_t size = plan_.operations.size();
-    const std::uint64_t position = id_ % size;
-    const auto step = static_cast<std::uint32_t>(id_ / size);
-    const PlannedOperation& planned = plan_.operations[position];
-    operation = Operation{};
-    operation.id = id_++;
-    operation.kind = planned.kind;
-    operation.stream = planned.stream;
-    operation.label = planned.label();
-    operation.phase = to_text(planned.phase);
-    operation.operator_name = planned.what;
-    if (planned.kind != Operation::Kind::compute) operation.group = to_text(planned.group);
-    for (const std::int32_t after : plan_.after_of(planned)) {
-      if (after == StagePlan::no_operation) continue;
-      if (after >= 0)
-        operation.after.push_back(step * size + static_cast<std::uint64_t>(after));
-      else if (step > 0)
-        operation.after.push_back((step - 1) * size + static_cast<std::uint64_t>(-1 - after));
-    }
-    std::sort(operation.after.begin(), operation.after.end());
-    operation.after.erase(std::unique(operation.after.begin(), operation.after.end()), operation.after.end());
-    fill(operation, planned, step);
-    return true;
-  }
-
-  std::size_t read_ahead() const override { return 512; }
-  double compute_slowdown() const override { return workload_.job().times.device().slowdown_while_communicating; }
-
- private:
-  void fill(Operation& operation, const PlannedOperation& planned, std::uint32_t step) const {
-    switch (planned.kind) {
-      case Operation::Kind::compute:
-        operation.duration = planned.duration;
-        operation.flops = planned.flops;
-        if (planned.by_load) {
-          const double load = workload_.load_of(planned, rank_, step);
-          operation.duration =
-              Time::from_ps(static_cast<std::int64_t>(static_cast<double>(planned.duration.ps()) * load + 0.5));
-          operation.flops *= load;
-        }
-        break;
-      case Operation::Kind::collective:
-        operation.call = workload_.make_call(planned, rank_, step);
-        break;
-      case Operation::Kind::send:
-      case Operation::Kind::recv:
-        operation.peer = peer(planned);
-        operation.tag = planned.tag;
-        operation.bytes = planned.size;
-        break;
-    }
-  }
-
-  Rank peer(const PlannedOperation& planned) const {
-    const RankLayout& layout = workload_.layout();
-    if (planned.group == GroupKind::pipeline) {
-      RankPlace there = place_;
-      there.pipeline = static_cast<std::uint32_t>(planned.peer);
-      return layout.rank(there);
-    }
-    const std::uint32_t ranks = layout.size(planned.group);
-    const std::uint32_t index = layout.index_of(planned.group, rank_);
-    const auto further = static_cast<std::uint32_t>(static_cast<std::int32_t>(ranks) + planned.peer);
-    return layout.member(planned.group, layout.group_of(planned.group, rank_), (index + further) % ranks);
-  }
-
-  const TrainingWorkload& workload_;
-  Rank rank_;
-  RankPlace place_;
-  const StagePlan& plan_;
-  std::uint64_t end_;
-  std::uint64_t id_ = 0;
-};
 
 PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.times, job.attention}; }
 
@@ -113,7 +28,8 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
     : job_(std::move(job)),
       settle_(std::move(settle)),
       layout_(simulated_plan(job_)),
-      whole_(job_.description.parallel) {
+      whole_(job_.description.parallel),
+      outline_(job_.events.outline(job_.steps)) {
   const ParallelPlan& plan = job_.description.parallel;
   schedule_ = PipelineScheduleRegistry::instance().find(plan.schedule)->make();
   shape_ = {static_cast<std::uint32_t>(plan.pipeline), static_cast<std::uint32_t>(plan.virtual_stages),
@@ -123,6 +39,7 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
                                  job_.where);
   plans_.resize(shape_.ranks);
   count_calls();
+  use_storage();
 }
 
 const StagePlan& TrainingWorkload::plan(std::uint32_t pipeline_rank) const {
@@ -149,6 +66,7 @@ void TrainingWorkload::count_calls() {
     for (std::size_t k = 0; k < group_kind_count; ++k) calls_[k][p] = static_cast<std::uint32_t>(one.calls[k].size());
     compute_ = std::max(compute_, one.compute);
     flops_ += one.flops * ranks_of_stage;
+    held_.push_back(one.parameters);
     operations += one.operations.size();
     if (operations > kept) plans_[p].reset();
   }
@@ -161,22 +79,22 @@ void TrainingWorkload::count_calls() {
     }
   }
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
-  if (calls_per_step_ > 0 && job_.steps > most / calls_per_step_)
+  if (calls_per_step_ > 0 && outline_.complete() > most / calls_per_step_)
     throw InputError(job_.where, fmt::format("{} steps of {} collective calls are more than {}; simulate fewer steps",
-                                             job_.steps, calls_per_step_, most));
+                                             outline_.complete(), calls_per_step_, most));
 }
 
 std::uint32_t TrainingWorkload::call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence,
-                                        std::uint32_t step) const {
+                                        std::uint32_t run) const {
   const auto k = static_cast<std::size_t>(kind);
   const std::uint32_t per_stage = groups_of_stage(kind);
   const std::uint32_t stage = RankLayout::spans_pipeline(kind) ? 0 : group / per_stage;
-  return static_cast<std::uint32_t>(step * calls_per_step_ + first_call_[k][stage] +
+  return static_cast<std::uint32_t>(run * calls_per_step_ + first_call_[k][stage] +
                                     std::uint64_t{group % per_stage} * calls_[k][stage] + sequence);
 }
 
 CollectiveCall TrainingWorkload::call(std::uint32_t id) const {
-  const auto step = static_cast<std::uint32_t>(id / calls_per_step_);
+  const auto run = static_cast<std::uint32_t>(id / calls_per_step_);
   const std::uint64_t within = id % calls_per_step_;
   for (std::size_t k = group_kind_count; k-- > 0;)
     for (std::uint32_t stage = shape_.ranks; stage-- > 0;) {
@@ -188,7 +106,7 @@ CollectiveCall TrainingWorkload::call(std::uint32_t id) const {
                          (RankLayout::spans_pipeline(kind) ? 0 : stage * groups_of_stage(kind));
       // Pairs of a pipeline's ranks that mirror each other reduce as much as they hold: the plan is that of the pair.
       const StagePlan& one = plan(kind == GroupKind::mirror ? group % ((shape_.ranks + 1) / 2) : stage);
-      return call_of(one.operations[one.calls[k][rest % calls_[k][stage]]], group, step);
+      return call_of(one.operations[one.calls[k][rest % calls_[k][stage]]], group, run);
     }
   WEFT_EXPECT(false, "collective {} of {}", id, call_count());
   return {};
@@ -213,7 +131,7 @@ Bytes TrainingWorkload::represented(const PlannedOperation& operation) const {
 }
 
 CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std::uint32_t group,
-                                         std::uint32_t step) const {
+                                         std::uint32_t run) const {
   // What a call is settled to depends on its kind, size and kind of group only.
   const auto key = std::pair(operation.group, std::pair(operation.collective, operation.size.count()));
   auto settled = settled_.find(key);
@@ -230,8 +148,9 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
     settled = settled_.emplace(key, fresh).first;
   }
   CollectiveCall call = settled->second;
-  call.id = call_id(operation.group, group, operation.sequence, step);
+  call.id = call_id(operation.group, group, operation.sequence, run);
   call.communicator = &communicator(operation.group, group);
+  const std::uint32_t step = outline_.step_of(run);
   call.label = fmt::format("step {} {}", step, operation.label());
   if (!operation.by_load || job_.routing.even()) return call;
   const RoutingCase one = routing_case(operation, group, step);
@@ -272,13 +191,14 @@ double TrainingWorkload::load_of(const PlannedOperation& operation, Rank rank, s
 }
 
 std::shared_ptr<const CollectiveCall> TrainingWorkload::make_call(const PlannedOperation& operation, Rank rank,
-                                                                  std::uint32_t step) const {
-  return std::make_shared<const CollectiveCall>(call_of(operation, layout_.group_of(operation.group, rank), step));
+                                                                  std::uint32_t run) const {
+  return std::make_shared<const CollectiveCall>(call_of(operation, layout_.group_of(operation.group, rank), run));
 }
 
 std::unique_ptr<RankProgram> TrainingWorkload::program(Rank rank) const {
   WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
-  return with_noise(std::make_unique<TrainingProgram>(*this, rank), rank, job_.noise);
+  if (rank.value() >= layout_.world()) return target_program(rank.value() - layout_.world());
+  return with_noise(training_program(*this, rank), rank, job_.noise);
 }
 
 WorkloadEstimate TrainingWorkload::estimate() const {
@@ -308,9 +228,16 @@ WorkloadEstimate TrainingWorkload::estimate() const {
       bytes += static_cast<unsigned __int128>(at->second.bytes.count()) * groups;
     }
   WorkloadEstimate estimate;
-  estimate.messages = static_cast<std::uint64_t>(messages * job_.steps);
-  estimate.bytes = saturated(bytes * job_.steps);
-  estimate.compute = compute_ * std::int64_t{job_.steps};
+  const std::uint32_t runs = outline_.complete();
+  for (const auto& [use, rounds] :
+       {std::pair(&data_, outline_.reads()), std::pair(&checkpoints_, outline_.checkpoints() + outline_.restores())}) {
+    if (use->plan().piece == Bytes(0) || rounds == 0) continue;
+    messages += static_cast<unsigned __int128>(use->messages_of_round()) * rounds / runs;
+    bytes += use->bytes_of_round() * rounds / runs;
+  }
+  estimate.messages = static_cast<std::uint64_t>(messages * runs);
+  estimate.bytes = saturated(bytes * runs);
+  estimate.compute = compute_ * std::int64_t{runs};
   return estimate;
 }
 
@@ -347,6 +274,7 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   for (const std::string& kernel : missing) lines.emplace_back("not measured", kernel);
   for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
+  describe_events(lines);
   return lines;
 }
 

@@ -17,8 +17,10 @@
 #include "workloads/expert_routing.hpp"
 #include "workloads/operator_times.hpp"
 #include "workloads/rank_layout.hpp"
+#include "workloads/run_outline.hpp"
 #include "workloads/stage_plan.hpp"
 #include "workloads/training_description.hpp"
+#include "workloads/training_storage.hpp"
 
 namespace weft {
 
@@ -39,11 +41,14 @@ struct TrainingJob {
   /// Data-parallel copies that are simulated; 0: all. The others are taken to do the same at the same time.
   std::uint32_t simulated_data = 0;
   std::array<GroupCollectives, group_kind_count> collectives;
+  TrainingEvents events;
   SourceLine where;
 };
 
 /// Programs of all ranks of a pipeline rank are walks over one plan (made when first asked for); calls have the ids
-/// step * calls of a step + those of group kinds, pipeline ranks, groups and calls of a group in order.
+/// run * calls of a step + those of group kinds, pipeline ranks, groups and calls of a group in order, where a run is
+/// one complete execution of a step (RunOutline). Storage targets are the ranks behind those that train: first those of
+/// data, then those of checkpoints.
 class TrainingWorkload final : public Workload {
  public:
   using Settle = std::function<void(CollectiveCall&)>;
@@ -51,18 +56,20 @@ class TrainingWorkload final : public Workload {
   /// machine's memory does not hold the job.
   TrainingWorkload(TrainingJob job, Settle settle);
 
-  std::uint32_t ranks() const override { return layout_.world(); }
+  std::uint32_t ranks() const override { return layout_.world() + job_.events.targets(); }
   std::unique_ptr<RankProgram> program(Rank rank) const override;
-  std::uint64_t call_count() const override { return calls_per_step_ * job_.steps; }
+  std::uint64_t call_count() const override { return calls_per_step_ * outline_.complete(); }
   CollectiveCall call(std::uint32_t id) const override;
   std::uint64_t steps() const override { return job_.steps; }
   WorkloadEstimate estimate() const override;
   std::vector<std::pair<std::string, std::string>> description() const override;
-  /// Kinds are pipeline ranks.
-  std::uint32_t kind_count() const override { return shape_.ranks; }
-  std::uint32_t kind_of(Rank rank) const override { return layout_.place(rank).pipeline; }
+  /// Kinds are pipeline ranks, and each storage target.
+  std::uint32_t kind_count() const override { return shape_.ranks + job_.events.targets(); }
+  std::uint32_t kind_of(Rank rank) const override;
   Rank first_of_kind(std::uint32_t kind) const override;
-  std::uint32_t ranks_of_kind(std::uint32_t) const override { return layout_.world() / shape_.ranks; }
+  std::uint32_t ranks_of_kind(std::uint32_t kind) const override {
+    return kind < shape_.ranks ? layout_.world() / shape_.ranks : 1;
+  }
   std::optional<WorkloadReport> report() const override;
 
   const TrainingJob& job() const { return job_; }
@@ -74,19 +81,29 @@ class TrainingWorkload final : public Workload {
   const StagePlan& plan(std::uint32_t pipeline_rank) const;
 
   // For the programs
+  const RunOutline& outline() const { return outline_; }
+  const StorageUse& data_use() const { return data_; }
+  const StorageUse& checkpoint_use() const { return checkpoints_; }
+  /// Which client of the data's targets a rank is, if any.
+  std::optional<std::uint32_t> data_client(Rank rank) const;
+  /// What the rank writes to a checkpoint.
+  Bytes checkpoint_bytes(std::uint32_t pipeline_rank) const;
   std::shared_ptr<const CollectiveCall> make_call(const PlannedOperation& operation, Rank rank,
-                                                  std::uint32_t step) const;
+                                                  std::uint32_t run) const;
   /// Tokens that come to the experts of a rank, relative to an even spread.
   double load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const;
 
  private:
-  std::uint32_t call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence, std::uint32_t step) const;
+  std::uint32_t call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence, std::uint32_t run) const;
   Bytes represented(const PlannedOperation& operation) const;
-  CollectiveCall call_of(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
+  CollectiveCall call_of(const PlannedOperation& operation, std::uint32_t group, std::uint32_t run) const;
   const Communicator& communicator(GroupKind kind, std::uint32_t group) const;
   std::uint32_t groups_of_stage(GroupKind kind) const;
   RoutingCase routing_case(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
   void count_calls();
+  void use_storage();
+  std::unique_ptr<RankProgram> target_program(std::uint32_t target) const;
+  void describe_events(std::vector<std::pair<std::string, std::string>>& lines) const;
   void describe_sizes(std::vector<std::pair<std::string, std::string>>& lines) const;
 
   TrainingJob job_;
@@ -99,8 +116,12 @@ class TrainingWorkload final : public Workload {
   std::array<std::vector<std::uint32_t>, group_kind_count> calls_;
   std::array<std::vector<std::uint64_t>, group_kind_count> first_call_;
   std::uint64_t calls_per_step_ = 0;
-  Time compute_;      // of the busiest rank in a step
-  double flops_ = 0;  // of all ranks in a step
+  RunOutline outline_;
+  StorageUse data_, checkpoints_;
+  std::vector<std::uint32_t> readers_;  // pipeline ranks with the first stage
+  std::vector<HeldParameters> held_;    // of each pipeline rank
+  Time compute_;                        // of the busiest rank in a step
+  double flops_ = 0;                    // of all ranks in a step
   mutable std::vector<std::unique_ptr<const StagePlan>> plans_;
   mutable std::map<std::uint32_t, Communicator> communicators_;
   mutable std::map<std::pair<GroupKind, std::pair<CollectiveKind, std::int64_t>>, CollectiveCall> settled_;

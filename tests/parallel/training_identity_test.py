@@ -25,6 +25,12 @@ CASES = {
                 {"micro_batches": 4, "routing": {"spread": 1}, "capacity_factor": 1.5}, "packet"),
     "both ways": (MIXTURE, {"expert": 4, "pipeline": 4, "schedule": "dualpipe"},
                   {"micro_batches": 8, "compute_noise": {"jitter": "5 %"}}, "packet"),
+    "storage and failures": (DENSE, {"tensor": 2, "pipeline": 2, "data": 3},
+                             {"micro_batches": 2, "steps": 6, "efficiency": 0.001,
+                              "data_loading": {"bytes_per_sample": "100 kB", "targets": 2, "prefetch": 2},
+                              "checkpoint": {"every": 2, "targets": 2, "piece": "100 kB", "asynchronous": True},
+                              "failures": {"mean_time": "8 ms", "step_time": "2 ms", "seed": 3, "detection": "100 us"}},
+                             "packet"),
     "ideal": (DENSE, {"tensor": 2, "pipeline": 4, "virtual_stages": 2, "schedule": "interleaved"},
               {"micro_batches": 4, "recompute": "full"}, "ideal"),
 }  # fmt: skip
