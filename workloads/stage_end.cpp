@@ -16,7 +16,13 @@ void StagePlanner::end_of_step() {
     }
   sum_what_is_shared();
   clip();
-  step_optimizer();
+  if (description_.offload_optimizer)
+    step_optimizer_on_host();
+  else
+    step_optimizer();
+  if (description_.offload_parameters && !description_.offload_optimizer)
+    transfer(Way::to_host, Bytes(kept_elements() * parameter_bytes_), "parameters to host", {last_compute_});
+  for (const std::uint32_t place : after_optimizer_) result_.after[place] = -1 - last_compute_;
   gather_parameters();
 }
 

@@ -12,10 +12,11 @@ std::int32_t StagePlanner::gathered_of(const SlotWalk& walk) const {
 }
 
 void StagePlanner::gather_ahead(SlotWalk& walk) {
-  if (!sharded() || walk.slot.pass == PipelineSlot::Pass::weight_gradient) return;
+  if (!fetches() || walk.slot.pass == PipelineSlot::Pass::weight_gradient) return;
   if (walk.reversed && !plan_.reshard_after_forward) return;
   const auto& parts = walk.chunk->parts;
-  const std::size_t ahead = static_cast<std::size_t>(plan_.prefetch);
+  const bool waits = description_.offload_parameters && !description_.overlap_offload;
+  const std::size_t ahead = waits ? 0 : static_cast<std::size_t>(plan_.prefetch);
   const std::size_t first = walk.part == 0 ? 0 : walk.part + ahead;
   for (std::size_t i = first; i <= walk.part + ahead && i < parts.size(); ++i) {
     const std::size_t at = walk.reversed ? parts.size() - 1 - i : i;
@@ -24,7 +25,7 @@ void StagePlanner::gather_ahead(SlotWalk& walk) {
 }
 
 std::int32_t StagePlanner::gather(const Part& part, const SlotWalk& walk) {
-  std::int32_t last = no_operation;
+  std::int32_t last = description_.offload_parameters ? fetch(part, walk) : no_operation;
   const auto call = [&](GroupKind group, std::int64_t elements) {
     if (elements == 0 || alone(group)) return;
     PlannedOperation operation = collective(group, CollectiveKind::all_gather, Bytes(elements * parameter_bytes_),
@@ -32,10 +33,18 @@ std::int32_t StagePlanner::gather(const Part& part, const SlotWalk& walk) {
     describe(walk, operation);
     operation.layer = part.layer;
     last = add(operation, {walk.part == 0 ? last_of_slot_ : walk.chain, last});
+    wait_for_optimizer();
   };
   call(GroupKind::shard, part.held.dense);
   call(GroupKind::expert_data, part.held.experts);
   return last;
+}
+
+void StagePlanner::wait_for_optimizer() {
+  if (last_compute_ != no_operation) return;  // something has been computed in this step, after that
+  after_optimizer_.push_back(static_cast<std::uint32_t>(result_.after.size()));
+  result_.after.push_back(no_operation);
+  ++result_.operations.back().after_count;
 }
 
 void StagePlanner::reduce_part(SlotWalk& walk) {
@@ -65,7 +74,12 @@ void StagePlanner::scatter_part(const SlotWalk& walk, const Part& part, bool las
   if (last_micro_batch && plan_.shard_group > 0)
     call(GroupKind::replica, CollectiveKind::all_reduce, part.held.dense / setup_.whole->size(GroupKind::shard),
          scattered);
-  call(GroupKind::expert_data, CollectiveKind::reduce_scatter, part.held.experts, walk.chain);
+  const std::int32_t experts =
+      call(GroupKind::expert_data, CollectiveKind::reduce_scatter, part.held.experts, walk.chain);
+  if (!last_micro_batch) return;
+  gradients_to_host(reductions_.empty() ? scattered : reductions_.back(), Bytes(part.held.dense * gradient_bytes_),
+                    GroupKind::shard);
+  gradients_to_host(experts, Bytes(part.held.experts * gradient_bytes_), GroupKind::expert_data);
 }
 
 void StagePlanner::start_buckets(Chunk& chunk) {
@@ -94,7 +108,10 @@ void StagePlanner::reduce_ready(Chunk& chunk, std::size_t part, std::int32_t aft
     const Pending next = chunk.pending.front();
     chunk.pending.pop_front();
     const auto number = static_cast<std::int32_t>(chunk.bucket_number++);
-    if (alone(next.group)) continue;
+    if (alone(next.group)) {
+      gradients_to_host(after, next.bucket.size, next.group);
+      continue;
+    }
     const bool scatter = plan_.sharding != Sharding::none;
     PlannedOperation operation =
         collective(next.group, scatter ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce, next.bucket.size,
@@ -102,6 +119,7 @@ void StagePlanner::reduce_ready(Chunk& chunk, std::size_t part, std::int32_t aft
     operation.layer = number;
     if (description_.reduce_every_micro_batch) operation.micro_batch = micro_batch;
     reductions_.push_back(add(operation, {after}));
+    gradients_to_host(reductions_.back(), next.bucket.size, next.group);
   }
 }
 

@@ -3,6 +3,7 @@
 // share.
 #pragma once
 
+#include <array>
 #include <deque>
 #include <initializer_list>
 #include <optional>
@@ -105,6 +106,9 @@ class StagePlanner {
   /// Parameters of this part and of those that come next, if they are shared out.
   void gather_ahead(SlotWalk& walk);
   std::int32_t gather(const Part& part, const SlotWalk& walk);
+  /// The newest operation waits for the optimizer of the step before.
+  void wait_for_optimizer();
+  bool fetches() const { return sharded() || description_.offload_parameters; }
   /// The newest operation is the last one of a part's backward pass.
   void reduce_part(SlotWalk& walk);
   void scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch);
@@ -127,6 +131,17 @@ class StagePlanner {
   void gather_parameters();
   void wait(const Chunk& chunk, std::size_t part, std::int32_t position);
 
+  // Transfers between the device and the memory of the host (stage_offload.cpp)
+  enum class Way : std::uint8_t { to_host, to_device };
+  /// After what came before in this direction: each of them moves one thing at a time.
+  std::int32_t transfer(Way way, Bytes bytes, std::string_view what, std::initializer_list<std::int32_t> after,
+                        const std::vector<std::int32_t>& more = {});
+  /// Gradients of a bucket whose sum is there, for the optimizer on the host.
+  void gradients_to_host(std::int32_t reduced, Bytes whole, GroupKind group);
+  void step_optimizer_on_host();
+  /// Parameters of a part from the host, each rank's share; gives what is to be waited for.
+  std::int32_t fetch(const Part& part, const SlotWalk& walk);
+
   const StageSetup& setup_;
   const TrainingDescription& description_;
   const ParallelPlan& plan_;
@@ -140,6 +155,9 @@ class StagePlanner {
   std::int32_t last_compute_ = no_operation;
   std::int32_t last_of_slot_ = no_operation;
   std::vector<std::int32_t> reductions_;
+  std::vector<std::uint32_t> after_optimizer_;  // places in StagePlan::after: the optimizer of the step before
+  std::array<std::int32_t, 2> last_transfer_{no_operation, no_operation};  // by Way
+  std::vector<std::int32_t> gradients_on_host_;
 };
 
 }  // namespace weft

@@ -96,7 +96,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.combine = segment.combine;
   operation.what = segment.what;
   describe(walk, operation);
-  const std::int32_t gathered = sharded() ? gathered_of(walk) : no_operation;
+  const std::int32_t gathered = fetches() ? gathered_of(walk) : no_operation;
   const bool first =
       gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
   const std::int32_t position =

@@ -135,6 +135,7 @@ void read_method(Fields& fields, TrainingDescription& d) {
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("offload_optimizer", d.offload_optimizer);
   fields.flag("offload_parameters", d.offload_parameters);
+  fields.flag("overlap_offload", d.overlap_offload);
 }
 
 ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContext& context, double capacity) {
@@ -267,6 +268,12 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   WorkloadContext without_targets = context;
   without_targets.hosts -= job.events.targets();
   settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());
+  const bool offloads = d.offload_optimizer || d.offload_parameters;
+  if (offloads && job.times.device().host_link == Bandwidth())
+    throw d.error(d.offload_optimizer ? "offload_optimizer" : "offload_parameters",
+                  fmt::format("'{}' has no link to its host; give `host_link` in the device's file, such as 64 GB/s",
+                              job.times.device().name),
+                  job.where);
   if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
   return job;
 }

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Transfers over the link to the host: bytes / bandwidth each, one after another in each direction.
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "tests/runtime/job.hpp"
+#include "workloads/gradient_buckets.hpp"
+#include "workloads/model_config.hpp"
+
+namespace weft::test {
+namespace {
+
+const std::string device_text =
+    "name: d\npeak: {bf16: 1 TFLOP/s}\nefficiency: 1\nmemory_bandwidth: 1 TB/s\nmemory: 80 GB\n";
+
+struct Offload {
+  TemporaryFile config{"config.json", R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2,
+ "n_positions": 64, "vocab_size": 1000})"};
+  TemporaryFile device{"d.yaml", device_text + "host_link: 1 GB/s\nhost_memory_bandwidth: 4 GB/s\n"};
+
+  std::string text(const std::string& keys, const std::string& path = "") const {
+    return "{kind: training, model: " + config.path() + ", device: " + (path.empty() ? device.path() : path) +
+           ", sequence_length: 64, clip_gradients: false, bucket_size: 50 kB, " + keys + "}";
+  }
+  std::int64_t parameters() const { return read_model(JsonConfig::load(config.path())).parameters(); }
+};
+
+std::int64_t compute_ps(const Offload& offload, const std::string& keys) {
+  return read_workload(offload.text(keys), context_of(1))->estimate().compute.ps();
+}
+
+/// Of the step's own optimizer, which goes through 2 + 24 + 2 bytes of each parameter (adam.hpp).
+std::int64_t adam_ps(std::int64_t parameters, std::int64_t ps_per_byte) { return 28 * parameters * ps_per_byte; }
+
+// Nothing beside anything: the kernels, 2 P to the host, 28 P through its memory, 2 P back. 1 GB/s is 1000 ps per byte.
+TEST(Offload, OptimizerWithoutOverlapAddsItsTransfers) {
+  const Offload offload;
+  const std::int64_t p = offload.parameters();
+  const std::int64_t kernels = compute_ps(offload, "micro_batch: 8") - adam_ps(p, 1);
+  Job job(1, offload.text("micro_batch: 8, offload_optimizer: true, overlap_offload: false"));
+  job.complete();
+  EXPECT_EQ(job.rank(0).finished, kernels + 2 * p * 1000 + adam_ps(p, 250) + 2 * p * 1000);
+}
+
+// Gradients go while the backward pass runs. A long one hides all buckets but the last, a short one only their waits.
+TEST(Offload, GradientsOverlapWithTheBackwardPass) {
+  const Offload offload;
+  const std::int64_t p = offload.parameters();
+  const std::int64_t after_gradients = adam_ps(p, 250) + 2 * p * 1000;
+  const auto finished = [&](const std::string& keys) {
+    Job job(1, offload.text(keys + ", offload_optimizer: true"));
+    job.complete();
+    return job.rank(0).finished;
+  };
+  const auto model = read_model(JsonConfig::load(offload.config.path()));
+  const auto buckets = gradient_buckets(model, 2, {Bytes::from_kib(1024), Bytes(50'000)});
+  const std::int64_t last_bucket = buckets.back().size.count();
+  const std::string slow = "micro_batch: 8, efficiency: 0.001";
+  const std::int64_t slow_kernels = compute_ps(offload, slow) - adam_ps(p, 1);
+  EXPECT_EQ(finished(slow), slow_kernels + last_bucket * 1000 + after_gradients);
+  // The link is busy from the first bucket on.
+  const std::int64_t quick_kernels = compute_ps(offload, "micro_batch: 1") - adam_ps(p, 1);
+  const std::int64_t quick = finished("micro_batch: 1");
+  EXPECT_GT(quick, 2 * p * 1000 + after_gradients);
+  EXPECT_LT(quick, quick_kernels + 2 * p * 1000 + after_gradients);
+}
+
+// With ZeRO each rank moves its share: 2 P / 4 up, and as much down.
+TEST(Offload, RanksMoveTheirShares) {
+  const Offload offload;
+  const std::int64_t p = offload.parameters();
+  for (const std::string sharding : {"optimizer", "parameters"}) {
+    const auto workload = read_workload(
+        offload.text("parallelism: {data: 4, sharding: " + sharding + "}, offload_optimizer: true"), context_of(4));
+    std::map<std::string, Time> times;
+    for (const Operation& operation : operations_of(*workload, 1))
+      times[std::string(operation.operator_name)] += operation.duration;
+    const std::int64_t share = p / 4;
+    EXPECT_NEAR(static_cast<double>(times["gradients to host"].ps()), static_cast<double>(2 * share * 1000), 64e3);
+    EXPECT_EQ(times["parameters to device"].ps(), 2 * ((p + 3) / 4) * 1000);
+    EXPECT_EQ(times["optimizer"].ps(), 0);
+  }
+}
+
+// Parameters on the host come before each part's pass, forward and backward, and wait for no one when they are early.
+TEST(Offload, ParametersComeForEachPass) {
+  const Offload offload;
+  const std::int64_t p = offload.parameters();
+  const std::string both = "micro_batch: 8, offload_optimizer: true, offload_parameters: true";
+  Job serial(1, offload.text(both + ", overlap_offload: false"));
+  serial.complete();
+  const std::int64_t kernels = compute_ps(offload, "micro_batch: 8") - adam_ps(p, 1);
+  EXPECT_EQ(serial.rank(0).finished, kernels + 2 * 2 * p * 1000 + 2 * p * 1000 + adam_ps(p, 250));
+  Job beside(1, offload.text(both));
+  beside.complete();
+  EXPECT_LT(beside.rank(0).finished, serial.rank(0).finished);
+  EXPECT_GE(beside.rank(0).finished, 2 * 2 * p * 1000 + adam_ps(p, 250));  // what the link alone takes
+}
+
+// The next step begins when the host is done.
+TEST(Offload, StepsFollowEachOther) {
+  const Offload offload;
+  for (const std::string more : {"", ", offload_parameters: true"}) {
+    const std::string keys = "micro_batch: 2, overlap_offload: false, offload_optimizer: true" + more;
+    Job one(1, offload.text(keys));
+    one.complete();
+    Job three(1, offload.text(keys + ", steps: 3"));
+    three.complete();
+    EXPECT_EQ(three.rank(0).finished, 3 * one.rank(0).finished);
+  }
+}
+
+TEST(Offload, NeedsALink) {
+  const Offload offload;
+  const TemporaryFile bare("bare.yaml", device_text);
+  const std::string text = offload.text("offload_optimizer: true", bare.path());
+  expect_complaint(text, context_of(1), "x.yaml:1", {"'d' has no link to its host", "host_link"});
+}
+
+}  // namespace
+}  // namespace weft::test
