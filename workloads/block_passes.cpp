@@ -388,6 +388,29 @@ class BlockBuilder {
     segment.combine = combine;
     return segment;
   }
+  /// Copies of tokens to their experts (`combine`: back). By servers: one copy for each server that a token goes
+  /// to, as many as may be, then on to the experts there.
+  void travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine, bool beside,
+              std::vector<Segment>& to) const {
+    if (plan_.expert < 2) return;
+    std::vector<Segment> legs{dispatch(mlp, what, precision, combine)};
+    if (plan_.expert_server > 0) {
+      legs.push_back(legs.front());
+      legs[0].group = GroupKind::expert_rail;
+      legs[0].size = bytes_of(routed_tokens(*setup_.description) * servers_of_token(mlp), h_, element_bytes(precision));
+      legs[1].group = GroupKind::expert_server;
+      if (combine) std::swap(legs[0], legs[1]);
+    }
+    for (Segment& leg : legs) {
+      leg.beside = beside;  // the second one waits for the first in their stream
+      to.push_back(leg);
+    }
+  }
+  std::int64_t servers_of_token(const MlpShape& mlp) const {
+    const std::int64_t servers = plan_.expert / plan_.expert_server;
+    const std::int64_t most = plan_.servers_per_token > 0 ? plan_.servers_per_token : servers;
+    return std::min({most, servers, mlp.experts_per_token});
+  }
   /// Rows of one local expert when the tokens are spread evenly.
   Feed expert(const MlpShape& mlp) const {
     const std::int64_t here = share(mlp.experts, plan_.expert);
@@ -409,14 +432,11 @@ class BlockBuilder {
     Work router(setup_);
     router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
     to.push_back(router.segment("router"));
-    if (plan_.expert > 1) to.push_back(dispatch(mlp, "dispatch", dispatch_precision(), false));
-    if (mlp.shared_inner > 0) {
-      // The shared experts compute while the tokens travel.
-      if (plan_.expert > 1) to.back().beside = true;
-      dense_forward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), "shared expert", to);
-    }
+    // The shared experts compute while the tokens travel.
+    travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
+    if (mlp.shared_inner > 0) dense_forward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), "shared expert", to);
     experts_forward(mlp, to);
-    if (plan_.expert > 1) to.push_back(dispatch(mlp, "combine", setup_.description->precision, true));
+    travel(mlp, "combine", setup_.description->precision, true, false, to);
   }
 
   void experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
@@ -437,7 +457,7 @@ class BlockBuilder {
   void mixture_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const Feed inner = expert(mlp);
     if (inputs_too) {
-      if (plan_.expert > 1) to.push_back(dispatch(mlp, "combine gradient", setup_.description->precision, false));
+      travel(mlp, "combine gradient", setup_.description->precision, false, false, to);
       if (plan_.expert_tensor > 1)
         to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
       Work work(setup_);
@@ -448,10 +468,7 @@ class BlockBuilder {
       to.back().by_load = true;
       if (plan_.expert_tensor > 1)
         to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
-      if (plan_.expert > 1) {
-        to.push_back(dispatch(mlp, "dispatch gradient", setup_.description->precision, true));
-        to.back().beside = weights_too;
-      }
+      travel(mlp, "dispatch gradient", setup_.description->precision, true, weights_too, to);
     }
     if (weights_too) {
       Work work(setup_);

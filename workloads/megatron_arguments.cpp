@@ -199,6 +199,9 @@ class Application {
     // arguments.py: gradients of bf16 are summed in fp32 unless --grad-reduce-in-bf16.
     const bool wide = o_.flag("accumulate-allreduce-grads-in-fp32") || (bf16 && !o_.flag("grad-reduce-in-bf16"));
     d_.gradient_precision = wide ? "fp32" : d_.parameter_precision;
+    // Float16OptimizerWithFloat16Params copies gradients of 16 bits for its 32-bit parameters: 20 bytes a parameter
+    // (docs/user-guide/features/dist_optimizer.md of Megatron-LM).
+    d_.gradient_copies = fp16 && !wide;
     for (const char* option : {"bf16", "fp16"})
       if (o_.has(option)) note("precision", option);
     if (o_.has("fp4-format")) throw o_.error("fp4-format", "fp4 is not supported; --fp8-format or --bf16 would do");

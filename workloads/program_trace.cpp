@@ -44,7 +44,7 @@ class TraceReader {
         if (const auto id = items[i].find("id")) lines_.try_emplace(id->text(), id->where().line);
     for (const Spec& item : items) read_operation(item);
     spec_.finish();
-    order_calls(items);
+    order_calls();
     if (times_)
       for (const std::string& kernel : times_->missing()) trace_.remarks.emplace_back("not measured", kernel);
     require_matching(trace_, items);
@@ -315,7 +315,7 @@ class TraceReader {
   }
 
   /// Numbers of calls are 0, 1, ...; each call has all members of its communicator.
-  void order_calls(const std::vector<Spec>& items) {
+  void order_calls() {
     if (!numbered_) return;
     for (std::uint32_t i = 0; i < trace_.calls.size(); ++i) {
       const CollectiveCall& call = trace_.calls[i];
@@ -327,8 +327,9 @@ class TraceReader {
     std::sort(trace_.calls.begin(), trace_.calls.end(),
               [](const CollectiveCall& a, const CollectiveCall& b) { return a.id < b.id; });
     if (!trace_.calls.empty() && trace_.calls.back().id + 1 != trace_.calls.size())
-      throw items.front().error(fmt::format("{} calls, but one has the number {}; numbers are 0, 1, ... without gaps",
-                                            trace_.calls.size(), trace_.calls.back().id));
+      throw InputError(trace_.calls.back().where,
+                       fmt::format("{} calls, but one has the number {}; numbers are 0, 1, ... without gaps",
+                                   trace_.calls.size(), trace_.calls.back().id));
   }
 
   std::uint32_t read_communicator(const Spec& item) const {

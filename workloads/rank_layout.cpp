@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, group_kind_count> names{
     "tensor",  "context", "data",     "expert",    "expert tensor", "expert data", "shard",
-    "replica", "model",   "pipeline", "embedding", "mirror",        "world"};
+    "replica", "model",   "pipeline", "embedding", "mirror",        "world",  "expert server", "expert rail"};
 
 constexpr std::array<std::string_view, 5> dimension_names{"tp", "cp", "ep", "dp", "pp"};
 
@@ -46,6 +46,7 @@ RankLayout::RankLayout(const ParallelPlan& plan) {
   world_ = t * c * d * p;
   pipeline_ = p;
   shard_ = plan.shard_group > 0 ? to_count(plan.shard_group) : d * c;
+  server_ = plan.expert_server > 0 ? to_count(plan.expert_server) : 1;
   dense_ = make_grid(plan.order, {t, c, 1, d, p}, expert_dim);
   experts_ = make_grid(plan.order, {et, 1, e, t * c * d / (e * et), p}, context_dim);
   WEFT_EXPECT(dense_.dimensions.size() == 4 && experts_.dimensions.size() == 4, "order {}", plan.order);
@@ -74,6 +75,8 @@ RankLayout::Span RankLayout::span(GroupKind kind) const {
       vary({context_dim, data_dim});
       break;
     case GroupKind::expert:
+    case GroupKind::expert_server:
+    case GroupKind::expert_rail:
       result.grid = &experts_;
       vary({expert_dim});
       break;
@@ -160,6 +163,8 @@ std::uint32_t RankLayout::size(GroupKind kind) const {
   const std::uint32_t whole = whole_size(span(kind));
   if (kind == GroupKind::shard) return shard_;
   if (kind == GroupKind::replica) return whole / shard_;
+  if (kind == GroupKind::expert_server) return server_;
+  if (kind == GroupKind::expert_rail) return whole / server_;
   if (kind == GroupKind::embedding || kind == GroupKind::mirror) return pipeline_ > 1 ? 2 : 1;
   return whole;
 }
@@ -180,6 +185,8 @@ std::uint32_t RankLayout::group_of(GroupKind kind, Rank rank) const {
   const std::uint32_t whole = whole_size(all);
   if (kind == GroupKind::shard) return group * (whole / shard_) + index / shard_;
   if (kind == GroupKind::replica) return group * shard_ + index % shard_;
+  if (kind == GroupKind::expert_server) return group * (whole / server_) + index / server_;
+  if (kind == GroupKind::expert_rail) return group * server_ + index % server_;
   if (kind == GroupKind::mirror) return group * ((pipeline_ + 1) / 2) + std::min(index, pipeline_ - 1 - index);
   return group;
 }
@@ -188,6 +195,8 @@ std::uint32_t RankLayout::index_of(GroupKind kind, Rank rank) const {
   const std::uint32_t index = whole_index(span(kind), rank);
   if (kind == GroupKind::shard) return index % shard_;
   if (kind == GroupKind::replica) return index / shard_;
+  if (kind == GroupKind::expert_server) return index % server_;
+  if (kind == GroupKind::expert_rail) return index / server_;
   if (kind == GroupKind::embedding) return index == 0 ? 0 : 1;
   if (kind == GroupKind::mirror) return index <= pipeline_ - 1 - index ? 0 : 1;
   return index;
@@ -201,6 +210,11 @@ Rank RankLayout::member(GroupKind kind, std::uint32_t group, std::uint32_t index
     return whole_member(all, group / parts, group % parts * shard_ + index);
   }
   if (kind == GroupKind::replica) return whole_member(all, group / shard_, index * shard_ + group % shard_);
+  if (kind == GroupKind::expert_server) {
+    const std::uint32_t servers = whole / server_;
+    return whole_member(all, group / servers, group % servers * server_ + index);
+  }
+  if (kind == GroupKind::expert_rail) return whole_member(all, group / server_, index * server_ + group % server_);
   if (kind == GroupKind::embedding) return whole_member(all, group, index == 0 ? 0 : pipeline_ - 1);
   if (kind == GroupKind::mirror) {
     const std::uint32_t pairs = (pipeline_ + 1) / 2;

@@ -27,8 +27,10 @@ enum class GroupKind : std::uint8_t {
   embedding,      ///< the first and the last rank of a pipeline
   mirror,         ///< the two ranks of a pipeline with the same two stages, one from each end (DualPipe)
   world,
+  expert_server,  ///< ranks of `expert` in one server
+  expert_rail,    ///< the ranks of `expert` with the same place in their servers
 };
-constexpr std::size_t group_kind_count = 13;
+constexpr std::size_t group_kind_count = 15;
 std::string_view to_text(GroupKind kind);
 
 /// Position of a rank along each dimension.
@@ -90,6 +92,7 @@ class RankLayout {
 
   std::uint32_t world_ = 1;
   std::uint32_t shard_ = 1;
+  std::uint32_t server_ = 1;  // expert ranks in one
   std::uint32_t pipeline_ = 1;
   Grid dense_, experts_;
 };

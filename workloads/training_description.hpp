@@ -44,6 +44,10 @@ struct ParallelPlan {
   std::int64_t pipeline = 1;
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 0;   ///< ranks that share one expert; 0: as `tensor`
+  /// Expert ranks of one server. Tokens then go to servers first, from each rank to the one in the same place, once for
+  /// all experts of a server, and on within it (DeepSeek-V3, arXiv:2412.19437, 2.1.2 and 3.2.2); 0: straight to experts.
+  std::int64_t expert_server = 0;
+  std::int64_t servers_per_token = 0;  ///< most servers that a token goes to, at least 1; 0: all of them may be
   std::int64_t virtual_stages = 1;  ///< model chunks of each pipeline rank
   bool sequence = false;            ///< the parts between tensor-parallel products are cut along the sequence
   /// Activations go to the next stage in parts, one from each tensor rank, and are gathered there (Narayanan et al.,
@@ -73,6 +77,7 @@ struct TrainingDescription {
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
   std::string precision = "bf16";    ///< of products and activations
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
+  bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
   std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as `precision`
   Recompute recompute = Recompute::none;

@@ -172,7 +172,8 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);
   memory.gradients = state(element_bytes(d.gradient_precision), Sharding::gradients);
-  memory.optimizer = state(adam_kept(element_bytes(d.parameter_precision)), Sharding::optimizer);
+  memory.optimizer =
+      state(adam_kept(element_bytes(d.parameter_precision)) + (d.gradient_copies ? 4 : 0), Sharding::optimizer);
   const ChunkBytes most = most_activations(schedule, shape, pipeline_rank, chunks);
   memory.activations = std::llround(most.blocks);
   memory.ends = std::llround(most.ends);

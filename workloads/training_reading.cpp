@@ -8,6 +8,7 @@
 
 #include "support/contract.hpp"
 #include "workloads/deepspeed_config.hpp"
+#include "workloads/hugging_face_fields.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/reading.hpp"
 #include "workloads/trainer_arguments.hpp"
@@ -57,6 +58,8 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("pipeline", plan.pipeline);
   fields.count("expert", plan.expert);
   fields.count("expert_tensor", plan.expert_tensor);
+  fields.count("expert_server", plan.expert_server, 2);
+  fields.count("servers_per_token", plan.servers_per_token);
   fields.count("virtual_stages", plan.virtual_stages);
   if (const auto value = fields.find("stage_layers"))
     for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, most_ranks));
@@ -222,13 +225,18 @@ void read_configurations(const Spec& spec, const WorkloadContext& context, Train
   const auto model = spec.find("model");
   if (megatron) read_megatron_arguments(resolve_file(*megatron, context.directory, "megatron", ".sh"), d);
   if (model) {
-    d.model = read_model(JsonConfig::load(resolve_file(*model, context.directory, "models", ".json")));
+    read_hugging_face_model(resolve_file(*model, context.directory, "models", ".json"), d);
     d.where["model"] = model->where();
   }
-  if (const auto trainer = spec.find("trainer"))
-    read_trainer_arguments(resolve_file(*trainer, context.directory, "trainer", ".json"), d);
-  if (const auto deepspeed = spec.find("deepspeed"))
-    read_deepspeed_config(resolve_file(*deepspeed, context.directory, "deepspeed", ".json"), d);
+  const auto trainer = spec.find("trainer");
+  const auto deepspeed = spec.find("deepspeed");
+  if (!megatron && !model && (trainer || deepspeed))
+    throw(trainer ? *trainer : *deepspeed)
+        .error(
+            "its file describes no model; give `model` besides, a name or the path of a config.json "
+            "(--set workload.model=llama-3.1-8b)");
+  if (trainer) read_trainer_arguments(resolve_file(*trainer, context.directory, "trainer", ".json"), d);
+  if (deepspeed) read_deepspeed_config(resolve_file(*deepspeed, context.directory, "deepspeed", ".json"), d);
   if (!d.model.blocks.empty()) return;
   if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); give `model` besides");
   static_cast<void>(spec.at("model"));  // complains
@@ -266,8 +274,10 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   const auto symmetry = spec.find("symmetry");
   spec.finish();
   WorkloadContext without_targets = context;
-  without_targets.hosts -= job.events.targets();
+  if (context.storage.empty()) without_targets.hosts -= job.events.targets();
   settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());
+  if (d.parallel.expert_server > 0 && !job.routing.even())
+    throw d.error("expert_server", "uneven routing goes straight to experts; leave `expert_server` or `routing` out", job.where);
   const bool offloads = d.offload_optimizer || d.offload_parameters;
   if (offloads && job.times.device().host_link == Bandwidth())
     throw d.error(d.offload_optimizer ? "offload_optimizer" : "offload_parameters",

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace weft {
 namespace {
 
@@ -75,8 +77,12 @@ class CheckpointTargetProgram final : public TargetProgram {
   std::uint64_t at_ = 0;
 };
 
-void read_targets(const Spec& map, StorageTargets& targets, const WorkloadContext& context) {
-  targets.count = static_cast<std::uint32_t>(map.at("targets").integer(1, std::max(1U, context.hosts - 1)));
+/// `otherwise`: targets if their number is not given, on storage hosts of the machine; 0: there are none.
+void read_targets(const Spec& map, StorageTargets& targets, const WorkloadContext& context, std::uint32_t otherwise) {
+  const auto storage = static_cast<std::uint32_t>(context.storage.size());
+  const auto most = static_cast<std::int64_t>(storage > 0 ? storage : std::max(1U, context.hosts - 1));
+  const auto given = otherwise > 0 ? map.find("targets") : map.at("targets");
+  targets.count = given ? static_cast<std::uint32_t>(given->integer(1, most)) : otherwise;
   if (const auto piece = map.find("piece")) {
     targets.piece = piece->bytes();
     if (targets.piece == Bytes(0)) throw piece->error("found 0 B; at least 1 B is due here");
@@ -132,13 +138,16 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
   TrainingEvents events;
   const auto data = spec.find("data_loading");
   const auto checkpoint = spec.find("checkpoint");
+  // Data and checkpoints share out the machine's storage hosts.
+  const auto storage = static_cast<std::uint32_t>(context.storage.size());
+  const std::uint32_t of_checkpoints = data ? storage / 2 : storage;
   if (data) {
     const Spec sample = data->at("bytes_per_sample");
     events.data.sample = sample.bytes();
     if (events.data.sample == Bytes(0)) throw sample.error("found 0 B; at least 1 B is due here");
     if (const auto prefetch = data->find("prefetch"))
       events.data.prefetch = static_cast<std::uint32_t>(prefetch->integer(0, 1024));
-    read_targets(*data, events.data.targets, context);
+    read_targets(*data, events.data.targets, context, checkpoint ? storage - of_checkpoints : storage);
     data->finish();
   }
   if (checkpoint) {
@@ -148,14 +157,17 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
       events.checkpoints.size = size->bytes();
       if (events.checkpoints.size == Bytes(0)) throw size->error("found 0 B; at least 1 B is due here");
     }
-    read_targets(*checkpoint, events.checkpoints.targets, context);
+    read_targets(*checkpoint, events.checkpoints.targets, context, of_checkpoints);
     checkpoint->finish();
   }
-  if (events.targets() >= context.hosts && events.targets() > 0)
+  if (storage > 0 && events.targets() > storage)
+    throw(checkpoint ? *checkpoint : *data)
+        .error(fmt::format("{} storage targets, but the machine has {} storage hosts", events.targets(), storage));
+  if (storage == 0 && events.targets() >= context.hosts && events.targets() > 0)
     throw(checkpoint ? *checkpoint : *data)
         .at("targets")
-        .error(context.hosts <= 1 ? "the machine has no hosts for storage targets"
-                                  : "there are as many storage targets as hosts; some must be left for training");
+        .error(fmt::format("{} storage targets, but the machine has {} hosts; some must be left for training",
+                           events.targets(), context.hosts));
   if (const auto failures = spec.find("failures")) {
     events.failures = read_failures(*failures, context);
     events.failures_where = failures->where();

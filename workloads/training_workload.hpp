@@ -57,6 +57,7 @@ class TrainingWorkload final : public Workload {
   TrainingWorkload(TrainingJob job, Settle settle);
 
   std::uint32_t ranks() const override { return layout_.world() + job_.events.targets(); }
+  std::uint32_t storage_ranks() const override { return job_.events.targets(); }
   std::unique_ptr<RankProgram> program(Rank rank) const override;
   std::uint64_t call_count() const override { return calls_per_step_ * outline_.complete(); }
   CollectiveCall call(std::uint32_t id) const override;

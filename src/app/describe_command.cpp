@@ -88,6 +88,8 @@ void print_volume(const Experiment& experiment) {
   const Topology& topology = *experiment.topology;
   const Volume volume = expected_volume(experiment);
   std::cout << "expected\n";
+  if (volume.walked > 0)
+    line("counted", fmt::format("on {} ranks of all kinds, which stand for the others", counted(volume.walked)));
   line("operations", counted(volume.operations));
   line("messages", counted(volume.messages));
   line("payload", binary(static_cast<double>(volume.payload.count())));

@@ -154,7 +154,7 @@ RankShares shares_of(const ScheduledRank& rank, Time run) {
 
 double IdealSchedule::idle_fraction() const {
   double sum = 0, weights = 0;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (std::size_t r = 0; r < ranks.size() && ranks[r].rank < computing; ++r) {
     sum += ranks[r].weight * shares[r].idle.seconds();
     weights += ranks[r].weight;
   }
@@ -163,7 +163,7 @@ double IdealSchedule::idle_fraction() const {
 
 double IdealSchedule::exposed_fraction() const {
   double sum = 0, weights = 0;
-  for (std::size_t r = 0; r < ranks.size(); ++r) {
+  for (std::size_t r = 0; r < ranks.size() && ranks[r].rank < computing; ++r) {
     sum += ranks[r].weight * shares[r].exposed.seconds();
     weights += ranks[r].weight;
   }
@@ -180,6 +180,7 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
                                   const std::vector<std::uint32_t>& wanted) {
   const Workload& workload = *experiment.workload;
   IdealSchedule schedule;
+  schedule.computing = workload.ranks() - workload.storage_ranks();
   schedule.all_ranks = operations <= most_operations;
   const std::vector<std::uint32_t> kept = ranks_to_keep(workload, schedule.all_ranks, wanted);
   experiment.output.operations = {true, kept};

@@ -55,13 +55,14 @@ struct CriticalPath {
 
 struct IdealSchedule {
   RunFacts facts;
-  bool all_ranks = false;  ///< else the first rank of each kind stands for all of it
+  std::uint32_t computing = UINT32_MAX;  ///< ranks from this one on are storage, and no part of the means
+  bool all_ranks = false;                ///< else the first rank of each kind stands for all of it
   std::vector<ScheduledRank> ranks;
   std::vector<RankShares> shares;   ///< of `ranks`
   std::vector<RankRecord> records;  ///< of all ranks
   CriticalPath path;
 
-  /// Means over all ranks, as fractions of the run.
+  /// Means over all ranks that compute, as fractions of the run.
   double idle_fraction() const;
   double exposed_fraction() const;
   const ScheduledRank* find(std::uint32_t rank) const;

@@ -2,6 +2,7 @@
 #include "app/volume.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/job_results.hpp"
 #include "routing/path.hpp"
@@ -42,21 +43,58 @@ void add_collective(const CollectiveCall& call, Rank rank, const NetworkParamete
   }
 }
 
+/// A rank, and for how many it stands.
+struct Representative {
+  std::uint32_t rank = 0;
+  double weight = 1;
+};
+
+std::vector<Representative> representatives(const Workload& workload) {
+  constexpr std::uint32_t few = 1024;  // ranks that are all walked
+  constexpr std::uint32_t most = 256;  // of larger jobs, unless they have more kinds
+  std::vector<Representative> chosen;
+  const std::uint32_t ranks = workload.ranks(), kinds = workload.kind_count();
+  if (ranks <= few || kinds == ranks) {
+    for (std::uint32_t r = 0; r < ranks; ++r) chosen.push_back({r, 1});
+    return chosen;
+  }
+  std::vector<std::vector<std::uint32_t>> of_kind(kinds);
+  for (std::uint32_t r = 0; r < ranks; ++r) of_kind[workload.kind_of(Rank(r))].push_back(r);
+  const std::size_t of_each = std::max(1U, most / kinds);
+  for (const auto& all : of_kind) {
+    const std::size_t some = std::min(of_each, all.size());
+    for (std::size_t i = 0; i < some; ++i)
+      chosen.push_back({all[i * all.size() / some], static_cast<double>(all.size()) / static_cast<double>(some)});
+  }
+  return chosen;
+}
+
+/// Sums of weighted counts, rounded once.
+struct Sums {
+  double messages = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0, operations = 0;
+  std::vector<double> wire;
+};
+
+std::uint64_t rounded(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
+
 }  // namespace
 
 Volume expected_volume(const Experiment& experiment) {
   const Topology& topology = *experiment.topology;
   const NetworkParameters& network = experiment.network;
+  Sums sums;
+  sums.wire.resize(topology.link_classes.size());
   Volume volume;
-  volume.wire_by_class.resize(topology.link_classes.size());
   const auto jobs = experiment.workload->jobs();
-  for (std::uint32_t r = 0; r < experiment.workload->ranks(); ++r) {
+  const auto chosen = representatives(*experiment.workload);
+  if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
+  for (const auto& [r, weight] : chosen) {
     if (jobs[job_of_rank(jobs, r)].background) continue;  // nobody knows how much of it there will be
     PeerVolumes peers;
     Time compute;
     const auto program = experiment.workload->program(Rank(r));
     for (Operation operation; program->next(operation); operation = Operation()) {
-      ++volume.operations;
+      sums.operations += weight;
       if (operation.kind == Operation::Kind::compute) compute += operation.duration;
       if (operation.kind == Operation::Kind::send)
         add_message(peers[operation.peer.value()], operation.bytes, network.mtu, 0);
@@ -65,19 +103,28 @@ Volume expected_volume(const Experiment& experiment) {
     volume.busiest_compute = std::max(volume.busiest_compute, compute);
     for (const auto& [peer, pair] : peers) {
       const std::uint64_t control = (network.acks ? pair.packets : 0) + pair.credits;
-      volume.messages += pair.messages;
-      volume.payload += pair.payload;
-      volume.data_packets += pair.packets;
-      volume.control_packets += control;
+      const auto packets = static_cast<double>(pair.packets + control);
+      sums.messages += weight * static_cast<double>(pair.messages);
+      sums.payload += weight * static_cast<double>(pair.payload.count());
+      sums.data_packets += weight * static_cast<double>(pair.packets);
+      sums.control_packets += weight * static_cast<double>(control);
       const Bytes wire = pair.payload + static_cast<std::int64_t>(pair.packets) * network.data_overhead() +
                          static_cast<std::int64_t>(control) * network.control_wire();
       // Control packets take a path of the same length and classes the other way.
       const auto path = trace_path(topology, *experiment.routing,
                                    RouteRequest{experiment.placement.host(r), experiment.placement.host(peer), 0});
-      volume.packet_hops += (pair.packets + control) * path.size();
-      for (const auto& hop : path) volume.wire_by_class[topology.link_class[hop.directed_link / 2]] += wire;
+      sums.packet_hops += weight * packets * static_cast<double>(path.size());
+      for (const auto& hop : path)
+        sums.wire[topology.link_class[hop.directed_link / 2]] += weight * static_cast<double>(wire.count());
     }
   }
+  volume.messages = rounded(sums.messages);
+  volume.payload = Bytes(std::llround(sums.payload));
+  volume.data_packets = rounded(sums.data_packets);
+  volume.control_packets = rounded(sums.control_packets);
+  volume.packet_hops = rounded(sums.packet_hops);
+  volume.operations = rounded(sums.operations);
+  for (const double wire : sums.wire) volume.wire_by_class.emplace_back(std::llround(wire));
   return volume;
 }
 

@@ -21,8 +21,10 @@ struct Volume {
   std::vector<Bytes> wire_by_class;   ///< [link classes], both directions, with headers and overheads
   Time busiest_compute;               ///< compute time of the rank that has most
   std::uint64_t operations = 0;
+  std::uint32_t walked = 0;  ///< ranks whose programs were walked, if not all; they stand for the others of their kinds
 };
 
+/// Walks all ranks if they are few, or each of a kind of its own; else some of each kind, evenly spread over it.
 Volume expected_volume(const Experiment& experiment);
 
 }  // namespace weft

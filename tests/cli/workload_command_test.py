@@ -266,6 +266,42 @@ class Configurations(WorkloadTest):
         self.assertLessEqual({"tensor", "pipeline"}, set(report["bytes_by_communicator"]))
 
 
+    def test_deepspeed_and_the_trainer_by_themselves(self):
+        (self.folder / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True},
+                                                         "zero_optimization": {"stage": 1}}))
+        (self.folder / "args.yaml").write_text("per_device_train_batch_size: 2\nbf16: true\ndeepspeed: ds.json\n")
+        for name in ("ds.json", "args.yaml"):
+            done = weft("workload", name, "--json", folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("describes no model; give `model` besides", done.err)
+        (self.folder / "config.json").write_text(json.dumps({**MODEL, "colour": "green", "hidden_act": "silu"}))
+        for name in ("ds.json", "args.yaml"):
+            report = json.loads(self.run_weft("workload", name, "--json", "--set", "workload.sequence_length=128").out)
+            self.assertEqual(report["ranks"], 8)
+            self.assertIn("reduce_scatter", report["bytes_by_kind"])
+        # Fields that nobody reads are named, once.
+        text = self.run_weft("workload", "ds.json", "--no-run", "--set", "workload.sequence_length=128").out
+        self.assertEqual(text.count("colour"), 1)
+        self.assertNotIn("hidden_act", text)
+
+
+class Descriptions(WorkloadTest):
+    def test_some_of_each_kind_stand_for_many(self):
+        def lines(ranks):
+            job = self.job(hosts=ranks, parallelism={"data": ranks // 2, "pipeline": 2}, bucket_size="1 GiB",
+                           first_bucket_size="1 GiB")
+            done = self.run_weft("describe", self.write(job))
+            return {name.strip(): value for name, value in (line.split("  ", 1) for line in
+                    (text.strip() for text in done.out.splitlines()) if "  " in line)}
+
+        few, many = lines(4), lines(1200)
+        self.assertNotIn("counted", few)
+        self.assertIn("on 256 ranks of all kinds", many["counted"])
+        number = lambda line: int(line.strip().replace(",", ""))  # noqa: E731
+        self.assertEqual(number(many["operations"]), 300 * number(few["operations"]))
+        self.assertEqual(many["compute of the busiest"], few["compute of the busiest"])
+
+
 class Errors(WorkloadTest):
     def test_mistakes(self):
         path = self.write(self.job(parallelism={"data": 8}))

@@ -170,6 +170,29 @@ TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
   }
 }
 
+// Over two servers of four: one copy for each of the servers that a token goes to, then one for each expert, and back.
+TEST(BlockPasses, TokensGoToServersFirst) {
+  for (const std::int64_t most : {0, 1}) {
+    Case one = case_of("mixtral-8x7b", 1, 4096);
+    one.description.parallel.expert = 8;
+    one.description.parallel.expert_server = 4;
+    one.description.parallel.servers_per_token = most;
+    one.description.dispatch_precision = "fp8";
+    const std::int64_t token = 4096 * 4096;  // b s h
+    const std::int64_t servers = most == 1 ? 1 : 2;
+    const PartPasses passes = block_passes(one.setup(), one.description.model.layer_shape(0));
+    EXPECT_EQ(bytes(passes.forward, GroupKind::expert_rail, CollectiveKind::all_to_all), token * servers * 3);
+    EXPECT_EQ(bytes(passes.forward, GroupKind::expert_server, CollectiveKind::all_to_all), token * 2 * 3);
+    EXPECT_EQ(bytes(passes.backward, GroupKind::expert_rail, CollectiveKind::all_to_all), token * servers * 4);
+    EXPECT_EQ(bytes(passes.forward, GroupKind::expert, CollectiveKind::all_to_all), 0);
+    std::vector<GroupKind> legs;
+    for (const Segment& segment : passes.forward)
+      if (segment.kind == Segment::Kind::collective) legs.push_back(segment.group);
+    EXPECT_EQ(legs, (std::vector{GroupKind::expert_rail, GroupKind::expert_server, GroupKind::expert_server,
+                                 GroupKind::expert_rail}));
+  }
+}
+
 TEST(BlockPasses, BoundariesAreCutWithTheSequence) {
   Case one = case_of("gpt2", 4, 1024);
   EXPECT_EQ(boundary_bytes(one.description).count(), 4 * 1024 * 768 * 2);

@@ -101,10 +101,29 @@ TEST(Program, ExampleOfTheManualIsRead) {
 }
 
 /// One bad line, the fifth, in a program of four ranks.
-void expect_bad(const std::string& operation, const std::vector<std::string>& parts) {
+void expect_bad(const std::string& operation, const std::vector<std::string>& parts,
+                const std::string& place = "x.yaml:5") {
   expect_complaint(
       "kind: program\nranks: 4\noperations:\n  - {rank: 0, id: first, compute: 1 us}\n  - " + operation + "\n",
-      context_of(16), "x.yaml:5", parts);
+      context_of(16), place, parts);
+}
+
+TEST(Program, ComplaintsAboutCalls) {
+  const std::string sums = "collective: all_reduce, size: 1 B";
+  expect_bad("{" + sums + ", call: 0}\n  - {" + sums + "}", {"some have none"}, "x.yaml:6");
+  expect_bad("{" + sums + ", call: 1}", {"1 calls", "without gaps"});
+  expect_bad("{rank: [0, 1], " + sums + ", call: 0}", {"call 0 has 2 ranks", "has 4"});
+  expect_bad("{rank: [0, 0], " + sums + ", call: 0}", {"listed twice"});
+  expect_bad("{rank: [0, 1], " + sums + ", call: 0}\n  - {rank: [1, 2, 3], " + sums + ", call: 0}",
+             {"rank 1 takes part in call 0 twice"}, "x.yaml:6");
+  expect_bad("{rank: [0, 1], " + sums + ", call: 0}\n  - {rank: [2, 3], collective: all_reduce, size: 2 B, call: 0}",
+             {"another one on line 5"}, "x.yaml:6");
+  expect_bad("{rank: 4, " + sums + ", call: 0}", {"rank 4"});
+  expect_bad("{" + sums + ", tuning: quick}", {"unknown tuning 'quick'"});
+  expect_bad("{collective: all_to_all, blocks: [1, 2, 3]}", {"3 blocks", "16"});
+  expect_bad("{collective: all_reduce, blocks: [1, 2, 3, 4]}", {"4 blocks"});
+  expect_bad("{collective: all_gather, blocks: [1, 2, 3, 4], size: 10 B}", {"beside 'blocks'"});
+  expect_bad("{rank: 0, compute: {bytes: 1 B}}", {"'device'"});
 }
 
 TEST(Program, ComplaintsAboutOperations) {

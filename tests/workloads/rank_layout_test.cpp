@@ -55,6 +55,17 @@ TEST(RankLayout, ExpertsShareTheRanksAnew) {
   EXPECT_EQ(layout.size(GroupKind::expert_tensor), 1U);
 }
 
+// Experts over ranks 0 to 7, in servers of four.
+TEST(RankLayout, ExpertsInServersAndOnRails) {
+  ParallelPlan plan = plan_of(1, 1, 16, 1, 8, 1);
+  plan.expert_server = 4;
+  const RankLayout layout(plan);
+  EXPECT_EQ(layout.groups(GroupKind::expert_server), 4U);
+  EXPECT_EQ(members(layout, GroupKind::expert_server, 1), (Ranks{4, 5, 6, 7}));
+  EXPECT_EQ(members(layout, GroupKind::expert_rail, 1), (Ranks{1, 5}));
+  EXPECT_EQ(members(layout, GroupKind::expert_rail, 6), (Ranks{10, 14}));
+}
+
 TEST(RankLayout, AnyOrder) {
   ParallelPlan plan = plan_of(2, 2, 2, 2);
   plan.order = "pp-dp-ep-cp-tp";
@@ -71,6 +82,7 @@ TEST(RankLayout, GroupsOfEachKindShareOutAllRanks) {
     for (const std::int64_t shard : {0, 2}) {
       ParallelPlan with = plan;
       with.shard_group = shard;
+      if (shard > 0 && plan.expert % 4 == 0) with.expert_server = 2;
       const RankLayout layout(with);
       std::set<std::uint32_t> ids;
       for (std::size_t k = 0; k < group_kind_count; ++k) {

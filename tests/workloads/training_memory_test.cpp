@@ -170,6 +170,22 @@ TEST(TrainingMemory, BytesPerParameter) {
   }
 }
 
+// 20, or 4 + 16/D: gradients of 16 bits have copies in 32 bits (Megatron-LM, docs, dist_optimizer, fp16).
+TEST(TrainingMemory, MegatronCopiesGradientsOfFp16) {
+  const auto bytes = [](Sharding sharding) {
+    Case one(gpt_22b, 1);
+    one.description.parallel.data = 8;
+    one.description.parallel.sharding = sharding;
+    one.description.precision = one.description.parameter_precision = one.description.gradient_precision = "fp16";
+    one.description.gradient_copies = true;
+    const RankMemory memory = one.memory();
+    return static_cast<double>(memory.parameters + memory.gradients + memory.optimizer) /
+           static_cast<double>(one.description.model.parameters());
+  };
+  EXPECT_EQ(bytes(Sharding::none), 20);
+  EXPECT_EQ(bytes(Sharding::optimizer), 4 + 16 / 8);
+}
+
 TEST(TrainingMemory, CopiesStayInTheirGroup) {
   // HSDP: one copy for each group of 4 of 8 ranks. Experts are shared out over the ranks that have the same ones.
   Case one(gpt_22b, 1);
