@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/experiment.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -59,6 +60,34 @@ void require_queues(const Spec& spec, const Experiment& experiment) {
     throw spec.error("found where ports keep no queues by class; network.queues: output is due with it");
 }
 
+// Hosts of a list of ranks, ascending; `all` or nothing: of all ranks.
+std::vector<std::uint32_t> hosts_of(const std::optional<Spec>& ranks, const Experiment& experiment) {
+  std::vector<std::uint32_t> hosts;
+  const std::uint32_t count = experiment.workload->ranks();
+  if (!ranks || ranks->is_scalar()) {
+    if (ranks) ranks->one_of({"all"});
+    for (std::uint32_t rank = 0; rank < count; ++rank) hosts.push_back(experiment.placement.host(rank));
+  } else {
+    for (const Spec& item : ranks->items())
+      hosts.push_back(experiment.placement.host(static_cast<std::uint32_t>(item.integer(0, count - 1))));
+  }
+  std::sort(hosts.begin(), hosts.end());
+  hosts.erase(std::unique(hosts.begin(), hosts.end()), hosts.end());
+  return hosts;
+}
+
+RateOptions read_rates(const Spec& spec, const Experiment& experiment) {
+  RateOptions rates;
+  require_queues(spec, experiment);
+  const Spec interval = spec.at("interval");
+  rates.interval = interval.time();
+  if (rates.interval <= Time()) throw interval.error("found 0; a sampling interval above 0 is due here");
+  rates.hosts = hosts_of(spec.find("ranks"), experiment);
+  if (const auto to = spec.find("to")) rates.destinations = hosts_of(to, experiment);
+  spec.finish();
+  return rates;
+}
+
 OutputOptions read_output(const std::optional<Spec>& spec, const std::string& path, const Experiment& experiment) {
   const ClusterGraph& graph = experiment.topology->graph;
   OutputOptions result;
@@ -82,6 +111,7 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
     result.sampling = value->time();
     if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
   }
+  if (const auto value = spec->find("rates")) result.rates = read_rates(*value, experiment);
   if (const auto value = spec->find("queue_depths")) {
     result.queue_depths = value->boolean();
     if (result.queue_depths) require_queues(*value, experiment);

@@ -25,12 +25,20 @@ struct PortName {
   std::string text;
 };
 
+/// `output.rates`: series of queue pairs.
+struct RateOptions {
+  Time interval;                            ///< 0: none
+  std::vector<std::uint32_t> hosts;         ///< senders, ascending
+  std::vector<std::uint32_t> destinations;  ///< ascending; empty: all
+};
+
 /// The `output:` map.
 struct OutputOptions {
   std::string file;
   MessageSelection messages;               ///< which have a row in /messages
   std::uint64_t rows_in_memory = 1 << 18;  ///< per MPI process; more are written to the file
   Time sampling;                           ///< interval of /links_series; 0: none
+  RateOptions rates;                       ///< of /rates_series
   bool queue_depths = false;               ///< write /queue_depths
   bool queue_pairs = true;                 ///< write /queue_pairs and /receivers where connections recover losses
   OperationSelection operations;           ///< which are written to /operations

@@ -62,7 +62,16 @@ std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   std::vector<QueuePairRecord> rows;
   for (const QueuePairCounters& c : fabric.queue_pair_counters())
-    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window});
+    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window,
+                    c.messages, c.bytes});
+  return rows;
+}
+
+std::vector<QueuePairRate> rates(const std::vector<QueuePairSample>& taken) {
+  std::vector<QueuePairRate> rows;
+  rows.reserve(taken.size());
+  for (const QueuePairSample& s : taken)
+    rows.push_back({s.host, s.number, s.destination, s.interval, s.rate_bps, s.window, s.in_flight, s.sent});
   return rows;
 }
 
@@ -131,6 +140,10 @@ void Recording::write_portion(Time now) {
   if (experiment_.output.sampling > Time())
     recorder_.append_link_series(samples(simulation_.fabric().take_closed_samples(now)),
                                  experiment_.output.sampling.ps(), std::numeric_limits<std::int64_t>::max(), false);
+  if (experiment_.output.rates.interval > Time())
+    recorder_.append_rate_series(rates(simulation_.fabric().take_closed_queue_pair_samples(now)),
+                                 experiment_.output.rates.interval.ps(), std::numeric_limits<std::int64_t>::max(),
+                                 false);
 }
 
 std::uint64_t Recording::write_rest(const RunFacts& facts) {
@@ -152,6 +165,9 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (experiment_.output.sampling > Time())
     recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
                                  end.ps(), true);
+  if (experiment_.output.rates.interval > Time())
+    recorder_.append_rate_series(rates(simulation_.fabric().take_queue_pair_samples(end)),
+                                 experiment_.output.rates.interval.ps(), end.ps(), true);
   auto ranks = simulation_.runtime().rank_records(end);
   for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
   job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());

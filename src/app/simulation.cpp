@@ -59,6 +59,8 @@ void Simulation::build_network(const Experiment& experiment) {
   auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                          *experiment.routing, experiment.seed, drive);
   if (experiment.output.sampling > Time()) fabric->set_sampling(experiment.output.sampling);
+  if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
+    fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
   if (experiment.output.queue_depths) fabric->keep_queue_depths();
   fabric_ = fabric.get();
   network_ = std::move(fabric);

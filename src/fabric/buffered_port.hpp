@@ -80,6 +80,9 @@ struct alignas(64) PortState {
   std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
   std::uint16_t round = 0;        ///< class whose turn it is
   bool of_host = false;
+  // Of the link: classes that pause frames stop, and classes that take credits.
+  std::uint8_t pausing = 0;
+  std::uint8_t credited = 0;
   std::int64_t event_at = never;  ///< the event that looks at this port next
   std::int64_t queue_ps = 0;      ///< serialisation of all that waits
   std::int64_t wire_bytes = 0;    ///< sent, link-control frames included

@@ -10,6 +10,7 @@
 #include "fabric/buffered_port.hpp"
 #include "fabric/depth_histogram.hpp"
 #include "fabric/shared_buffer.hpp"
+#include "fabric/switch_parameters.hpp"
 #include "fabric/telemetry_pool.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "transport/congestion_control.hpp"
@@ -35,6 +36,12 @@ struct Connection {
   std::int64_t next_send = 0;           ///< not before, by its rate
   std::int64_t last_send = 0;
   std::int64_t last_wire = 0;                ///< bytes
+  std::int64_t held_since = 0;               ///< a packet might go if its lane were not stopped
+  std::int64_t held = 0;                     ///< ps of that since the last packet
+  std::int64_t next_sample = INT64_MAX;      ///< its state is recorded then
+  std::int64_t sampled_bytes = 0;            ///< sent until the last sample
+  std::uint64_t messages = 0;                ///< posted
+  std::int64_t message_bytes = 0;            ///< posted
   std::int64_t timer_at = 0;                 ///< pending event of the congestion control
   std::int64_t sent_bytes = 0;               ///< wire bytes
   std::uint32_t cnps = 0;                    ///< received
@@ -95,12 +102,13 @@ struct BufferedState {
   Services services;
   std::int64_t largest_frame = 0;
   std::int64_t header = 0;
-  std::int64_t xoff_quanta_bits = 0;  ///< bit times of a pause frame's quanta
-  std::uint32_t bypass = 0;           ///< classes that no limit concerns, bit per class
-  bool finite = false;                ///< there may be no room for a packet
-  bool limited = false;               ///< switches have a packet memory of limited size
-  bool pauses = false;
-  bool credits = false;
+  std::int64_t xoff_quanta_bits = 0;      ///< bit times of a pause frame's quanta
+  std::uint32_t bypass = 0;               ///< classes that no limit concerns, bit per class
+  bool finite = false;                    ///< there may be no room for a packet
+  bool limited = false;                   ///< switches have a packet memory of limited size
+  bool pauses = false;                    ///< some links do
+  bool credits = false;                   ///< some links have them
+  std::vector<FlowControl> flow_control;  ///< [link classes]
   std::int64_t queue_limit = INT64_MAX;
 
   std::vector<PortState> ports;        ///< [local ports]

@@ -81,6 +81,8 @@ struct QueuePairCounters {
   std::uint64_t cnps = 0;
   std::int64_t rate_bps = 0;
   std::int64_t window = 0;
+  std::uint64_t messages = 0;  ///< posted
+  std::int64_t bytes = 0;      ///< of them
 };
 struct ReceiverCounters {
   std::uint32_t host = 0;
@@ -123,6 +125,19 @@ struct PortSample {
   std::int64_t queue_bytes = 0;
 };
 
+/// What a queue pair was allowed and did at the end of one sampling interval; intervals in which it had nothing to send
+/// or to wait for have none.
+struct QueuePairSample {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t interval = 0;
+  std::int64_t rate_bps = 0;   ///< allowed; 0: not paced
+  std::int64_t window = 0;     ///< allowed, bytes; -1: unlimited
+  std::int64_t in_flight = 0;  ///< payload bytes sent and neither acknowledged nor lost
+  std::int64_t sent = 0;       ///< bytes on the wire within the interval
+};
+
 /// The model. Order of things at one node and time: packet arrivals by their tie key, then timers in the order in which
 /// they were set, then one decision of the NIC what to send. Nothing depends on the partition.
 ///
@@ -142,6 +157,9 @@ class Fabric final : public HostNetwork {
 
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
+  /// Record a sample each `interval` (> 0) of the queue pairs of `hosts` (ascending) to `destinations` (ascending;
+  /// empty: all). Requires buffered(). Before the run.
+  void sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
   /// Keep how long each queue is how deep, for queue_depths(). Requires buffered(). Before the run.
   void keep_queue_depths();
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
@@ -228,7 +246,10 @@ class Fabric final : public HostNetwork {
   std::vector<PortSample> take_samples(Time end);
   /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out.
   std::vector<PortSample> take_closed_samples(Time now);
-  std::size_t samples_held() const { return samples_.size(); }
+  std::size_t samples_held() const { return samples_.size() + queue_pair_samples_.size(); }
+  /// The same of queue pairs.
+  std::vector<QueuePairSample> take_queue_pair_samples(Time end);
+  std::vector<QueuePairSample> take_closed_queue_pair_samples(Time now);
   std::uint32_t node_count() const override { return static_cast<std::uint32_t>(nodes_.size()); }
   /// Some link has been paused for longer than pfc.watchdog since this was asked last.
   bool suspicious() const { return suspicious_; }
@@ -331,6 +352,7 @@ class Fabric final : public HostNetwork {
   bool has_work(std::uint32_t port_index) const;
   bool send_next(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
+  std::int64_t paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const;
   void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
@@ -363,7 +385,7 @@ class Fabric final : public HostNetwork {
   bool window_allows(const Connection& connection) const;
   void nic_list(const Node& node, Connection& connection, std::int64_t now);
   void nic_wake(std::uint32_t port_index, std::int64_t now);
-  void nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane);
+  void nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
   void nic_push_urgent(const Node& node, std::uint32_t port_index, const Packet& packet, std::int64_t now);
   bool nic_send(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_from(const Node& node, Connection& connection, std::int64_t now);
@@ -420,6 +442,8 @@ class Fabric final : public HostNetwork {
   std::int64_t node_next_event(const Node& node) const;
   std::uint64_t packets_delivered(std::uint32_t port) const;
   void check_nodes() const;
+  void start_sampling(const Node& node, Connection& connection, std::int64_t now) const;
+  void flush_samples(const Node& node, Connection& connection, std::int64_t now);
   void flush_samples(OutputPort& port, std::int64_t now, std::int64_t queued = 0);
 
   // fabric_windows.cpp
@@ -513,6 +537,10 @@ class Fabric final : public HostNetwork {
 
   std::int64_t sampling_ = 0;
   std::vector<PortSample> samples_;
+  std::int64_t queue_pair_sampling_ = 0;
+  std::vector<std::uint32_t> sampled_hosts_;
+  std::vector<std::uint32_t> sampled_destinations_;
+  std::vector<QueuePairSample> queue_pair_samples_;
   std::vector<std::vector<std::shared_ptr<PortTap>>> taps_;  // [local ports], empty if no tap at all
 
   std::vector<bool> cut_;                               // [links] -> the partition cuts it

@@ -231,11 +231,19 @@ void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t
   if (routes_one_by_one_) {
     route = route_now(node, came.port, packet, came.time);
     if (route == RoutingAlgorithm::no_route) {
-      if (buffered_->credits) give_room(came.port, in_lane, frame_bytes(packet), came.time);
+      if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
+        give_room(came.port, in_lane, frame_bytes(packet), came.time);
       return drop(came.port, packet);
     }
   }
   enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
+}
+
+// How long the other end has stopped a class until now, in all.
+inline std::int64_t Fabric::paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const {
+  const ClassQueue& queue = buffered_->queue_of(port_index, lane);
+  const bool stopped = (buffered_->ports[port_index].blocked >> lane & 1U) != 0;
+  return queue.paused + (stopped ? now - queue.paused_since : 0);
 }
 
 // The depth of a queue is about to change.
@@ -273,6 +281,8 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
   ClassQueue& queue = state.queue_of(out, packet.lane);
   if (marks_at_arrival_) mark(out, packet, queue, queue.bytes);
   packet.time = now;
+  if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
+    messages_[packet.message].pause_mark = paused_time(out, packet.lane, now);
   note_depth(out, packet.lane, now);
   queue.queue.push(
       {packet, bypass ? no_in_port : in_port, static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
@@ -293,14 +303,15 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
 bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
                        std::uint8_t in_lane, std::int64_t now, std::int64_t frame) {
   BufferedState& state = *buffered_;
-  const bool lossless = (state.plan.lossless >> packet.lane & 1U) != 0;
-  if (!lossless && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
+  const PortState& came = state.ports[in_port];
+  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
+  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
+  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
   if (!state.limited) return true;
   SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
   const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
   if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
-  if (state.pauses && (state.plan.lossless >> in_lane & 1U) != 0 && buffer.must_pause(queue, state.largest_frame))
-    stop_sender(in_port, in_lane, now);
+  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, now);
   return true;
 }
 
@@ -455,8 +466,11 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   ps.queue_ps -= size.busy;
   port.waited +=
       static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
-  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0)
-    messages_[sent.packet.message].add_wait(port.directed_link, wait);
+  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
+    Message& message = messages_[sent.packet.message];
+    message.add_wait(port.directed_link, wait);
+    message.paused += paused_time(port_index, lane, now) - message.pause_mark;
+  }
   if (marks_at_departure_) mark(port_index, sent.packet, queue, queue.bytes);
   launch(port_index, now, sent.packet, size);
   if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);

@@ -7,6 +7,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/link_flow_control.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 #include "units/text.hpp"
@@ -14,7 +15,7 @@
 namespace weft {
 namespace {
 
-ClassPlan plan_classes(const SwitchParameters& fabric, unsigned routing_lanes, Bytes largest_frame) {
+ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned routing_lanes, Bytes largest_frame) {
   const PriorityParameters& wanted = fabric.priorities;
   ClassPlan plan;
   if (wanted.one_queue) {
@@ -43,7 +44,7 @@ ClassPlan plan_classes(const SwitchParameters& fabric, unsigned routing_lanes, B
   }
   for (unsigned lane = 0; lane < routing_lanes; ++lane) {
     const std::uint32_t bit = 1U << (plan.data + lane);
-    if (fabric.flow_control != FlowControl::none) plan.lossless |= bit;
+    if (lossless) plan.lossless |= bit;
     if (routing_lanes > 1 || wanted.round_robin) plan.shared |= bit;
     plan.quantum[plan.data + lane] = wanted.data_weight * largest_frame.count();
   }
@@ -97,13 +98,17 @@ void Fabric::build_buffered() {
   BufferedState& state = *buffered_;
   const SwitchParameters& fabric = parameters_.fabric;
   state.largest_frame = (parameters_.mtu + parameters_.header).count();
-  state.plan = plan_classes(fabric, routing_.lanes(), Bytes(state.largest_frame));
+  state.flow_control = flow_control_of_classes(fabric, topology_);
+  const auto some = [&state](FlowControl kind) {
+    return std::find(state.flow_control.begin(), state.flow_control.end(), kind) != state.flow_control.end();
+  };
+  state.pauses = some(FlowControl::pfc);
+  state.credits = some(FlowControl::credit);
+  state.plan = plan_classes(fabric, state.pauses || state.credits, routing_.lanes(), Bytes(state.largest_frame));
   state.services = parameters_.congestion_control->services();
   state.rules = parameters_.recovery;
   state.rules.mtu = mtu_;
   state.limited = fabric.buffer.size.has_value();
-  state.pauses = fabric.flow_control == FlowControl::pfc;
-  state.credits = fabric.flow_control == FlowControl::credit;
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
   state.finite = state.limited || fabric.buffer.queue;
   state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
@@ -146,7 +151,10 @@ void Fabric::settle_port(std::uint32_t index) {
   ps.in_rate = in.rate.bps();
   ps.in_after = in.delay.ps() + (node.host == no_slot ? parameters_.switch_latency.ps() : 0);
   ps.header_time = head_time(end.peer, out.rate).ps();
-  if (!state.credits) return;
+  const FlowControl kind = state.flow_control[topology_.link_class[end.link.value()]];
+  ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
+  ps.credited = kind == FlowControl::credit ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
+  if (ps.credited == 0) return;
   for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
     ClassQueue& queue = state.queue_of(index, lane);
     queue.room = queue.granted = static_cast<std::uint32_t>(input_buffer(index).count());
@@ -176,12 +184,13 @@ SharedBuffer Fabric::make_buffer(const Node& node) const {
   std::int64_t headrooms = 0;
   std::vector<std::int64_t> headroom(node.ports, 0);
   for (std::uint32_t p = 0; p < node.ports; ++p) {
+    if (state.ports[node.first_port + p].pausing == 0) continue;
     headroom[p] = (fabric.pfc.headroom ? *fabric.pfc.headroom : needed_headroom(node.first_port + p)).count();
-    if (state.pauses) headrooms += headroom[p] * lossless;
+    headrooms += headroom[p] * lossless;
   }
   BufferRules rules;
   rules.shared = fabric.buffer.size->count() - reserves - headrooms;
-  if (rules.shared < (state.pauses ? 0 : state.largest_frame)) {
+  if (rules.shared < (headrooms > 0 ? 0 : state.largest_frame)) {
     throw InputError(
         fabric.buffer.place,
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
@@ -194,10 +203,9 @@ SharedBuffer Fabric::make_buffer(const Node& node) const {
   rules.reserve = fabric.buffer.reserve.count();
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
   SharedBuffer buffer(rules, std::size_t{node.ports} * state.plan.count);
-  if (!state.pauses) return buffer;
   for (std::uint32_t p = 0; p < node.ports; ++p)
     for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
-      if ((state.plan.lossless >> lane & 1U) != 0)
+      if ((state.ports[node.first_port + p].pausing >> lane & 1U) != 0)
         buffer.set_headroom(std::size_t{p} * state.plan.count + lane, headroom[p]);
   return buffer;
 }

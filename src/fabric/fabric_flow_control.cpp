@@ -27,7 +27,7 @@ void Fabric::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t fr
   BufferedState& state = *buffered_;
   PortState& ps = state.ports[in_port];
   const std::uint32_t bit = 1U << lane;
-  if (state.credits && (state.plan.lossless & bit) != 0) {
+  if ((ps.credited & bit) != 0) {
     state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
     ps.tell_credit |= bit;
     return kick(in_port, now);
@@ -120,7 +120,7 @@ void Fabric::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t n
   queue.paused += now - queue.paused_since;
   queue.paused_until = 0;
   const Node& node = nodes_[local_of_port_[port_index]];
-  if (node.host != no_slot) nic_unhold(node, port_index, lane);
+  if (node.host != no_slot) nic_unhold(node, port_index, lane, now);
 }
 
 // Credits ------------------------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ void Fabric::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t n
 // Room at the other end for a frame of `lane`, taken; or the lane waits for it.
 bool Fabric::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
   BufferedState& state = *buffered_;
-  if (!state.credits || (state.plan.lossless >> lane & 1U) == 0) return true;
+  if ((state.ports[port_index].credited >> lane & 1U) == 0) return true;
   ClassQueue& queue = state.queue_of(port_index, lane);
   if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
     state.ports[port_index].blocked |= 1U << lane;
@@ -143,7 +143,7 @@ bool Fabric::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int
 // other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
 void Fabric::give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame) {
   BufferedState& state = *buffered_;
-  if (!state.credits || (state.plan.lossless >> lane & 1U) == 0) return;
+  if ((state.ports[port_index].credited >> lane & 1U) == 0) return;
   state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Hosts with reliable connections: what their NIC does with what comes in, and which connection may send next.
 #include <algorithm>
+#include <utility>
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
@@ -35,10 +36,12 @@ void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now
   connection.listed = true;
   BufferedState& state = *buffered_;
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
-  if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0)
+  if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0) {
+    connection.held_since = now;
     nic.held.push_back(connection.sender.number());
-  else
+  } else {
     nic.ready.push_back(connection.sender.number());
+  }
   nic_wake(connection.port, now);
 }
 
@@ -51,15 +54,18 @@ void Fabric::nic_wake(std::uint32_t port_index, std::int64_t now) {
   add_event(local_of_port_[port_index], {at, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
 }
 
-void Fabric::nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane) {
+void Fabric::nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
   ReliableHost& host = buffered_->hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
   std::size_t kept = 0;
   for (const std::uint32_t number : nic.held) {
-    if (host.connections[number].lane == lane)
+    Connection& connection = host.connections[number];
+    if (connection.lane == lane) {
+      connection.held += now - connection.held_since;
       nic.ready.push_back(number);
-    else
+    } else {
       nic.held[kept++] = number;
+    }
   }
   nic.held.resize(kept);
 }
@@ -103,6 +109,8 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   BufferedState& state = *buffered_;
   const std::uint32_t port_index = connection.port;
   connection.listed = false;
+  if (connection.next_sample <= now) [[unlikely]]
+    flush_samples(node, connection, now);
   // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
   // again.
   const bool stopped = (state.ports[port_index].blocked >> connection.lane & 1U) != 0;
@@ -114,6 +122,8 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
     nic_list(node, connection, now);
     return false;
   }
+  if (connection.held > 0) [[unlikely]]
+    messages_[connection.sender.next_message(messages_)].paused += std::exchange(connection.held, 0);
   Packet packet = connection.sender.next_packet(now, node.id, messages_, state.rules);
   packet.lane = connection.lane & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
@@ -193,6 +203,7 @@ bool Fabric::nic_timeout(const Node& node, const NodeEvent& event) {
   connection.timeout_at = never;
   const bool late = connection.sender.deadline(buffered_->rules) <= event.time;
   if (late) {
+    if (connection.next_sample <= event.time) flush_samples(node, connection, event.time);
     const auto progress = connection.sender.on_timeout(event.time, messages_, buffered_->rules);
     nic_lost(node, connection, progress, event.time, true);
   }
@@ -206,6 +217,8 @@ bool Fabric::nic_control_timer(const Node& node, const NodeEvent& event) {
   connection.timer_at = 0;
   // An idle connection's timers wait until it has something to send: any event brings its state up to date.
   if (connection.sender.idle()) return false;
+  if (connection.next_sample <= event.time) [[unlikely]]
+    flush_samples(node, connection, event.time);
   connection.allowance = connection.control->on_timer({event.time, connection.sent_bytes});
   nic_obey(node, connection, event.time);
   return true;
@@ -227,7 +240,8 @@ void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSe
 // Receiving ----------------------------------------------------------------------------------------------------------
 
 void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet) {
-  if (buffered_->credits) give_room(port_index, packet.lane, frame_bytes(packet), packet.time);
+  if ((buffered_->ports[port_index].credited >> packet.lane & 1U) != 0)
+    give_room(port_index, packet.lane, frame_bytes(packet), packet.time);
   switch (packet.kind) {
     case PacketKind::data:
       return nic_receive_data(node, port_index, packet);
@@ -297,6 +311,8 @@ void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
   BufferedState& state = *buffered_;
   const std::int64_t now = packet.time;
   Connection& connection = state.hosts[node.host].connections[packet.queue_pair];
+  if (connection.next_sample <= now) [[unlikely]]
+    flush_samples(node, connection, now);
   if (packet.kind == PacketKind::cnp) {
     ++connection.cnps;
     connection.allowance = connection.control->on_cnp({now, connection.sent_bytes});
@@ -369,11 +385,15 @@ void Fabric::post_reliably(const Node& node, std::uint32_t queue_pair, Time now,
   if (!connection.control) {
     connection.control = parameters_.congestion_control->make(flow_path(connection.port, path));
     connection.allowance = connection.control->start(now.ps());
+    start_sampling(node, connection, now.ps());
   }
   message.destination = connection.sender.destination();
   message.queue_pair = queue_pair;
   message.issued = now.ps();
   message.ideal = ideal_message_time(path, Bytes(message.bytes), parameters_.mtu, parameters_.data_overhead()).ps();
+  ++connection.messages;
+  connection.message_bytes += message.bytes;
+  if (connection.next_sample <= now.ps()) flush_samples(node, connection, now.ps());
   const bool was_idle = connection.sender.idle();
   connection.sender.post(messages_.add(message), messages_, buffered_->rules);
   if (was_idle)

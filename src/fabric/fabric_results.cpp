@@ -186,7 +186,8 @@ std::vector<QueuePairCounters> Fabric::queue_pair_counters() const {
       const ReliableSender& sender = connection.sender;
       const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
       result.push_back({owned_hosts_[h], sender.number(), sender.destination(), sender.acked(), sender.repeated(),
-                        sender.timeouts(), connection.cnps, connection.allowance.rate_bps, window});
+                        sender.timeouts(), connection.cnps, connection.allowance.rate_bps, window, connection.messages,
+                        connection.message_bytes});
     }
   }
   return result;

@@ -94,6 +94,18 @@ void read_congestion_control(const Spec& network, NetworkParameters& result) {
   result.congestion_control = std::move(kind);
 }
 
+// Defaults and ways of NCCL 2.20 and later (src/transport/net_ib.cc, ncclIbMultiSend): one queue pair, messages in
+// turn.
+void read_connections(const Spec& network, NetworkParameters& result) {
+  const auto connections = network.find("connections");
+  if (!connections) return;
+  if (const auto value = connections->find("queue_pairs"))
+    result.queue_pairs_per_connection = static_cast<std::uint32_t>(value->integer(1, 128));  // NCCL_IB_MAX_QPS
+  if (const auto value = connections->find("data"))
+    result.split_data = value->one_of({"round_robin", "split"}) == "split";
+  connections->finish();
+}
+
 // What happens on the ideal network too is the same there. Waiting and what is done about it does not happen; what
 // would change an idle network is refused.
 void read_fidelity(const Spec& network, NetworkParameters& result) {
@@ -105,8 +117,9 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
     if (network.has(key))
       throw network.at(key).error("found with fidelity: ideal, which has no faults; fidelity: packet is due here");
   for (const char* key :
-       {"window", "queues", "buffer", "flow_control", "pfc", "credit", "ecn", "priorities", "trimming", "recovery",
-        "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet", "queue_reports"})
+       {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn", "priorities", "trimming",
+        "recovery", "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet",
+        "queue_reports"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
 }
@@ -116,8 +129,8 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
 std::string_view to_text(Fidelity fidelity) { return fidelity == Fidelity::packet ? "packet" : "ideal"; }
 
 bool NetworkParameters::buffered() const {
-  return fabric.buffered || fabric.flow_control != FlowControl::none || fabric.buffer.size || fabric.buffer.queue ||
-         fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
+  return fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) || fabric.buffer.size ||
+         fabric.buffer.queue || fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
          fabric.load_balancing != LoadBalancing::ecmp || congestion_control_name != "none" || recovery_given ||
          recovery.ack_interval > 1 || !faults.empty();
 }
@@ -125,8 +138,9 @@ bool NetworkParameters::buffered() const {
 Bytes NetworkParameters::least_wire() const {
   Bytes least = data_overhead();
   if (acks) least = std::min(least, control_wire());
-  if (fabric.flow_control == FlowControl::pfc) least = std::min(least, Bytes(pause_wire));
-  if (fabric.flow_control == FlowControl::credit) least = std::min(least, Bytes(grant_wire));
+  if (uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(pause_wire));
+  // Beside pfc, links inside servers have credits.
+  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(grant_wire));
   if (fabric.cut_through) least = std::min(least, header);
   return least;
 }
@@ -157,6 +171,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
   }
   result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
   if (const auto pfc = spec->find("pfc")) check_quanta(*pfc, result);
+  read_connections(*spec, result);
   read_recovery(*spec, result);
   read_congestion_control(*spec, result);
   if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))

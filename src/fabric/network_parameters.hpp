@@ -39,6 +39,12 @@ struct NetworkParameters {
   SourceLine fidelity_place;
   std::vector<std::string> without_effect;  ///< keys given that change nothing on the ideal network
 
+  /// `network.connections`: queue pairs of each connection between two ranks (NCCL_IB_QPS_PER_CONNECTION), which take
+  /// its messages in turn, or a part of each message each (NCCL_IB_SPLIT_DATA_ON_QPS).
+  std::uint32_t queue_pairs_per_connection = 1;
+  bool split_data = false;
+  static constexpr std::int64_t split_unit = 128;  ///< parts are multiples of so many bytes (NCCL, net_ib.cc)
+
   SwitchParameters fabric;
   RecoveryRules recovery;
   bool recovery_given = false;

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/switch_parameters.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "units/text.hpp"
@@ -118,6 +121,16 @@ FlowControl flow_control_of(const std::string& word) {
   return word == "pfc" ? FlowControl::pfc : word == "credit" ? FlowControl::credit : FlowControl::none;
 }
 
+void read_link_classes(const Spec& spec, SwitchParameters& result) {
+  for (const auto& [name, item] : spec.entries()) {
+    LinkClassParameters parameters{name, item.where(), {}};
+    if (const auto value = item.find("flow_control"))
+      parameters.flow_control = flow_control_of(value->one_of({"pfc", "credit", "none"}));
+    item.finish();
+    result.link_classes.push_back(std::move(parameters));
+  }
+}
+
 LoadBalancing load_balancing_of(const std::string& word) {
   if (word == "spray") return LoadBalancing::spray;
   if (word == "flowlet") return LoadBalancing::flowlet;
@@ -127,19 +140,32 @@ LoadBalancing load_balancing_of(const std::string& word) {
 
 }  // namespace
 
+bool uses(const SwitchParameters& parameters, FlowControl kind) {
+  if (parameters.flow_control == kind) return true;
+  return std::any_of(parameters.link_classes.begin(), parameters.link_classes.end(),
+                     [kind](const LinkClassParameters& entry) { return entry.flow_control == kind; });
+}
+
 SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
   SwitchParameters result;
   if (const auto value = network.find("flow_control")) {
     result.flow_control = flow_control_of(value->one_of({"pfc", "credit", "none"}));
     result.flow_control_place = value->where();
   }
+  if (const auto value = network.find("link_classes")) {
+    read_link_classes(*value, result);
+    if (!network.has("flow_control")) result.flow_control_place = value->where();
+  }
+  const bool pfc = uses(result, FlowControl::pfc);
+  // Inside servers links have credits by themselves beside pfc.
+  const bool credit = uses(result, FlowControl::credit) || pfc;
   if (const auto value = network.find("buffer")) read_buffer(*value, mtu_frame, result.buffer);
   if (const auto value = network.find("pfc")) {
-    if (result.flow_control != FlowControl::pfc) throw value->error("found without flow_control: pfc");
+    if (!pfc) throw value->error("found without flow_control: pfc");
     read_pfc(*value, result.pfc);
   }
   if (const auto value = network.find("credit")) {
-    if (result.flow_control != FlowControl::credit) throw value->error("found without flow_control: credit");
+    if (!credit) throw value->error("found without flow_control: credit");
     result.credit.place = value->where();
     if (const auto buffer = value->find("buffer"))
       result.credit.buffer = bytes_between(*buffer, mtu_frame, most_credit, "an input buffer");
@@ -166,12 +192,12 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
   }
   if (const auto value = network.find("queue_reports")) read_reports(*value, result.reports);
   if (const auto value = network.find("queues")) result.buffered = value->one_of({"committed", "output"}) == "output";
-  if (result.flow_control == FlowControl::credit && result.buffer.size)
+  if (result.flow_control == FlowControl::credit && result.link_classes.empty() && result.buffer.size)
     throw network.at("buffer").error(
         "found with flow_control: credit, whose buffers are those of each link: "
         "credit.buffer");
-  if (result.flow_control == FlowControl::pfc && !result.buffer.size)
-    throw network.at("flow_control")
+  if (pfc && !result.buffer.size)
+    throw network.at(result.flow_control == FlowControl::pfc ? "flow_control" : "link_classes")
         .error(
             "pfc is found without buffer.size; pauses come when a switch's packet memory "
             "runs out (for example buffer: {size: 32 MiB})");

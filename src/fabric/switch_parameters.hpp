@@ -86,10 +86,18 @@ struct ReportParameters {
   SourceLine place;
 };
 
+/// One entry of `network.link_classes`.
+struct LinkClassParameters {
+  std::string name;
+  SourceLine place;
+  std::optional<FlowControl> flow_control;
+};
+
 /// `network.switching` etc.
 struct SwitchParameters {
   FlowControl flow_control = FlowControl::none;
   SourceLine flow_control_place;
+  std::vector<LinkClassParameters> link_classes;  ///< where they differ from the rest
   BufferParameters buffer;
   PfcParameters pfc;
   CreditParameters credit;
@@ -102,6 +110,9 @@ struct SwitchParameters {
   ReportParameters reports;
   bool buffered = false;  ///< `network.queues: output`: the queueing model below even where nothing needs it
 };
+
+/// Some link may have this kind, by the network's key or that of a class.
+bool uses(const SwitchParameters& parameters, FlowControl kind);
 
 /// Reads the keys of `network:` that belong here. Throws InputError.
 SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame);

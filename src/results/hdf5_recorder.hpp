@@ -49,6 +49,9 @@ class Hdf5Recorder {
   /// portion the simulated time of the run.
   void append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end, bool last);
 
+  /// The same of queue pairs.
+  void append_rate_series(std::vector<QueuePairRate> rows, std::int64_t interval, std::int64_t end, bool last);
+
   // Each at most once.
   /// `all` is the same on every process; `parts` are those of the process's own ranks.
   void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all);
@@ -86,6 +89,8 @@ class Hdf5Recorder {
   void create_columns(OpenTable& open, std::uint64_t rows, bool final);
   void write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
                     const std::vector<std::uint64_t>& order, std::uint64_t first_row);
+  template <class Row>
+  void append_series(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, std::int64_t interval, bool last);
   void write_text(hid_t group, const std::string& name, const std::string& text, const std::string& description);
   void create_file();
   void close_file();
@@ -115,6 +120,7 @@ class Hdf5Recorder {
   hdf5::Handle file_;
   OpenTable messages_;
   OpenTable series_;
+  OpenTable rates_;
   std::int64_t simulated_time_ = -1;
   bool finished_ = false;
 };

@@ -181,16 +181,27 @@ void Hdf5Recorder::append_messages(std::vector<MessageRecord> rows, bool last) {
   append_table(messages_, message_table(), std::move(rows), last);
 }
 
-void Hdf5Recorder::append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end,
-                                      bool last) {
+template <class Row>
+void Hdf5Recorder::append_series(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, std::int64_t interval,
+                                 bool last) {
   WEFT_EXPECT(interval > 0, "sampling interval {} ps", interval);
-  const bool first = !series_.group;
-  append_table(series_, link_series_table(interval, end), std::move(rows), last);
+  const bool first = !open.group;
+  append_table(open, table, std::move(rows), last);
   if (!first) return;
   together([&] {
-    const hdf5::Handle group(H5Gopen2(file_.get(), "links_series", H5P_DEFAULT), H5Gclose, "no series");
+    const hdf5::Handle group(H5Gopen2(file_.get(), table.name.c_str(), H5P_DEFAULT), H5Gclose, "no series");
     hdf5::write_quantity(group.get(), "interval", interval, "ps");
   });
+}
+
+void Hdf5Recorder::append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end,
+                                      bool last) {
+  append_series(series_, link_series_table(interval, end), std::move(rows), interval, last);
+}
+
+void Hdf5Recorder::append_rate_series(std::vector<QueuePairRate> rows, std::int64_t interval, std::int64_t end,
+                                      bool last) {
+  append_series(rates_, rate_series_table(interval, end), std::move(rows), interval, last);
 }
 
 void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all) {

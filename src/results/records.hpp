@@ -23,7 +23,10 @@ struct MessageRecord {
   std::uint64_t packets = 0;
   std::uint32_t collective = no_collective;
   std::uint32_t tag = 0;
-  // Of its last packet: what it has met on its way. Not part of the fingerprint.
+  // Why it took longer. Not part of the fingerprint.
+  std::int64_t paused = 0;          ///< flow control held its packets at their host, or its last one in a switch
+  std::int64_t retransmission = 0;  ///< from the sending of a packet that was lost until it was sent again
+  // Of its last packet: what it has met on its way.
   std::int64_t queueing = 0;                     ///< in queues of switches and of its NIC's port
   std::array<std::uint32_t, 3> slowest_links{};  ///< LinkRecord::id where it has waited longest, the longest first
   std::array<std::int64_t, 3> slowest_waits{};   ///< how long; 0: there are no more
@@ -119,8 +122,22 @@ struct QueuePairRecord {
   std::uint64_t repeated = 0;  ///< sent again
   std::uint64_t timeouts = 0;
   std::uint64_t cnps = 0;
-  std::int64_t rate = 0;    ///< bit/s at the end of the run; 0: not paced
-  std::int64_t window = 0;  ///< bytes at the end of the run; -1: unlimited
+  std::int64_t rate = 0;       ///< bit/s at the end of the run; 0: not paced
+  std::int64_t window = 0;     ///< bytes at the end of the run; -1: unlimited
+  std::uint64_t messages = 0;  ///< posted
+  std::int64_t bytes = 0;      ///< payload of them
+};
+
+/// One sampling interval of a sending half.
+struct QueuePairRate {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t interval = 0;  ///< 0, 1, ...
+  std::int64_t rate = 0;       ///< bit/s allowed at the end of the interval; 0: not paced
+  std::int64_t window = 0;     ///< bytes allowed then; -1: unlimited
+  std::int64_t in_flight = 0;  ///< payload bytes then
+  std::int64_t sent = 0;       ///< bytes on the wire within the interval
 };
 
 /// The receiving half.

@@ -48,7 +48,13 @@ Table<MessageRecord> message_table() {
           column<Row>("collective", "id", "collective it belongs to, -1 if none",
                       [](const Row& row) { return collective_or_none(row.collective); }),
           column<Row>("tag", "id", "matching tag", &Row::tag),
+          column<Row>("slowdown", "1", "duration / ideal",
+                      [](const Row& row) { return ratio(row.delivered - row.issued, row.ideal); }),
           column<Row>("queueing", "ps", "its last packet waited in queues", &Row::queueing),
+          column<Row>("paused", "ps", "flow control held its packets at their host, or its last packet in switches",
+                      &Row::paused),
+          column<Row>("retransmission", "ps", "from the sending of a packet that was lost until it was sent again",
+                      &Row::retransmission),
           column<Row>("slow_link_1", "id", "link for which its last packet waited longest, -1 if it never waited",
                       [](const Row& row) { return slow_link(row, 0); }),
           column<Row>("slow_link_2", "id", "second", [](const Row& row) { return slow_link(row, 1); }),
@@ -254,12 +260,37 @@ Table<QueuePairRecord> queue_pair_table() {
               column<Row>("host", "id", "sending host", &Row::host),
               column<Row>("number", "id", "of the queue pair at its host", &Row::number),
               column<Row>("destination", "id", "receiving host", &Row::destination),
+              column<Row>("messages", "1", "posted", &Row::messages),
+              column<Row>("bytes", "B", "payload of the messages posted", &Row::bytes),
               column<Row>("packets", "1", "acknowledged", &Row::packets),
               column<Row>("repeated", "1", "packets sent again", &Row::repeated),
               column<Row>("timeouts", "1", "times that nothing came back for too long", &Row::timeouts),
               column<Row>("cnps", "1", "congestion notifications received", &Row::cnps),
               column<Row>("rate", "bit/s", "allowed at the end, 0 if not paced", &Row::rate),
               column<Row>("window", "B", "allowed at the end, -1 if unlimited", &Row::window),
+          }};
+}
+
+Table<QueuePairRate> rate_series_table(std::int64_t interval, std::int64_t simulated_time) {
+  using Row = QueuePairRate;
+  const auto end = [interval, simulated_time](const Row& row) {
+    return std::min((static_cast<std::int64_t>(row.interval) + 1) * interval, simulated_time);
+  };
+  return {"rates_series",
+          "One row per sampled queue pair and interval, in ascending order of (interval, host, number)",
+          [](const Row& row) {
+            return RowKey{row.interval, static_cast<std::uint64_t>(row.host) << 32 | row.number};
+          },
+          {
+              column<Row>("host", "id", "sending host", &Row::host),
+              column<Row>("number", "id", "of the queue pair at its host", &Row::number),
+              column<Row>("destination", "id", "receiving host", &Row::destination),
+              column<Row>("interval", "id", "0, 1, ...: number of the sampling interval", &Row::interval),
+              column<Row>("time", "ps", "end of the interval; the last one ends with the run", end),
+              column<Row>("rate", "bit/s", "allowed then, 0 if not paced", &Row::rate),
+              column<Row>("window", "B", "allowed then, -1 if unlimited", &Row::window),
+              column<Row>("in_flight", "B", "payload sent and neither acknowledged nor lost then", &Row::in_flight),
+              column<Row>("sent", "B", "frames and gaps sent within the interval", &Row::sent),
           }};
 }
 

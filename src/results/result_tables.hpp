@@ -19,6 +19,7 @@ Table<LinkSample> link_series_table(std::int64_t interval, std::int64_t simulate
 Table<LinkClassRecord> link_class_table();
 Table<QueueDepthRecord> queue_depth_table();
 Table<QueuePairRecord> queue_pair_table();
+Table<QueuePairRate> rate_series_table(std::int64_t interval, std::int64_t simulated_time);
 Table<ReceiverRecord> receiver_table();
 Table<RankRecord> rank_table();
 Table<JobRecord> job_table();

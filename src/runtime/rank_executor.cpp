@@ -152,10 +152,45 @@ void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_
   network_.set_timer(host_, at, with_place(lane_tokens + slot));
 }
 
+// Those of one connection. Gives the first; the others follow it.
+std::uint32_t RankExecutor::open_queue_pairs(std::uint32_t peer) {
+  const std::uint32_t host = placement_.host(peer);
+  const std::uint32_t first = network_.open_queue_pair(host_, host);
+  for (std::uint32_t i = 1; i < network_.parameters().queue_pairs_per_connection; ++i) {
+    const std::uint32_t next = network_.open_queue_pair(host_, host);
+    WEFT_EXPECT(next == first + i, "queue pair {} of host {} follows {}", next, host_, first);
+  }
+  return first;
+}
+
+// Posts a message to a connection's queue pairs: to the next in turn, or in parts to all (NCCL's ncclIbMultiSend in
+// src/transport/net_ib.cc). Gives the number of parts. `turn` counts the messages of the connection.
+std::uint32_t RankExecutor::post_spread(Time now, std::uint32_t first, std::uint32_t& turn, Message message,
+                                        std::uint64_t token) {
+  const NetworkParameters& network = network_.parameters();
+  const std::uint32_t pairs = network.queue_pairs_per_connection;
+  const std::uint32_t number = turn++;
+  if (!network.split_data || pairs == 1) {
+    ++record_.messages_sent;
+    network_.post(host_, first + number % pairs, now, message, token);
+    return 1;
+  }
+  constexpr std::int64_t unit = NetworkParameters::split_unit;
+  const std::int64_t whole = message.bytes;
+  const std::int64_t share = std::max<std::int64_t>(1, (whole + pairs * unit - 1) / (pairs * unit)) * unit;
+  message.parts = static_cast<std::uint32_t>(std::max<std::int64_t>(1, (whole + share - 1) / share));
+  record_.messages_sent += message.parts;
+  for (std::uint32_t part = 0; part < message.parts; ++part) {
+    message.bytes = std::min(share, whole - part * share);
+    network_.post(host_, first + part, now, message, token);
+  }
+  return message.parts;
+}
+
 void RankExecutor::start_send(Time now, Live& live) {
   const Operation& operation = live.operation;
-  const auto [at, fresh] = queue_pairs_.try_emplace(pair_key(operation.peer.value(), operation.queue_pair), 0);
-  if (fresh) at->second = network_.open_queue_pair(host_, placement_.host(operation.peer.value()));
+  const auto [at, fresh] = queue_pairs_.try_emplace(pair_key(operation.peer.value(), operation.queue_pair));
+  if (fresh) at->second.first = open_queue_pairs(operation.peer.value());
   Message message;
   message.bytes = operation.bytes.count();
   message.collective = no_collective;
@@ -164,9 +199,8 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.tag = operation.tag;
   message.sequence = live.sequence;
   message.notify = 1;
-  ++record_.messages_sent;
   record_.bytes_sent += message.bytes;
-  network_.post(host_, at->second, now, message, with_place(operation.id));
+  live.parts = post_spread(now, at->second.first, at->second.sent, message, with_place(operation.id));
 }
 
 void RankExecutor::start_recv(Time now, Live& live) {
@@ -247,6 +281,7 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
 }
 
 void RankExecutor::on_sent(Time now, std::uint64_t token) {
+  if (--live_.at(token).parts > 0) return;
   complete(now, token);
   make_progress(now);
 }
@@ -266,6 +301,8 @@ void RankExecutor::on_message(Time now, const Message& message) {
   row.collective = message.collective;
   row.tag = message.tag;
   row.queueing = message.waited;
+  row.paused = message.paused;
+  row.retransmission = message.retransmission;
   for (std::size_t i = 0; i < message.longest_waits.size(); ++i) {
     row.slowest_links[i] = message.longest_waits[i].link;
     row.slowest_waits[i] = message.longest_waits[i].wait;
@@ -274,23 +311,31 @@ void RankExecutor::on_message(Time now, const Message& message) {
   ++records_.messages_delivered;
   records_.bytes_delivered += message.bytes;
   if (message.collective != no_collective) {
-    receive_connection(message.communicator, message.channel, message.source_rank)
-        .arrived.push_back({message.bytes, message.collective, message.queue_pair});
-    advance_collective(now, message.communicator, message.channel);
+    ReceiveConnection& from = receive_connection(message.communicator, message.channel, message.source_rank);
+    if (from.arrive(message.sequence, message.parts, {message.bytes, message.collective, message.queue_pair}))
+      advance_collective(now, message.communicator, message.channel);
     return;
   }
   if (accepts_unexpected_) return;
   Matching& matching = matching_[pair_key(message.source_rank, message.tag)];
+  std::int64_t bytes = message.bytes;
+  if (message.parts > 1) {
+    Matching::Part& part = matching.parts[message.sequence];
+    part.bytes += bytes;
+    if (++part.count < message.parts) return;
+    bytes = part.bytes;
+    matching.parts.erase(message.sequence);
+  }
   const auto posted = matching.posted.find(message.sequence);
   if (posted == matching.posted.end()) {
-    matching.arrived.emplace(message.sequence, message.bytes);
+    matching.arrived.emplace(message.sequence, bytes);
     return;
   }
   const std::uint64_t id = posted->second;
   matching.posted.erase(posted);
   const Operation& operation = live_.at(id).operation;
-  WEFT_EXPECT(message.bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
-              rank_.value(), message.bytes, message.source_rank, message.tag, operation.bytes.count());
+  WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
+              rank_.value(), bytes, message.source_rank, message.tag, operation.bytes.count());
   complete(now, id);
   make_progress(now);
 }
@@ -316,10 +361,11 @@ SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::u
   const std::uint32_t rank = call.communicator->rank(peer).value();
   const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, rank});
   if (fresh) {
-    at->second.queue_pair = network_.open_queue_pair(host_, placement_.host(rank));
+    at->second.queue_pair = open_queue_pairs(rank);
     at->second.peer = rank;
     at->second.communicator = call.communicator->id();
-    connection_of_queue_pair_[at->second.queue_pair] = {&at->second, channel};
+    for (std::uint32_t i = 0; i < network_.parameters().queue_pairs_per_connection; ++i)
+      connection_of_queue_pair_[at->second.queue_pair + i] = {&at->second, channel};
   }
   return at->second;
 }
@@ -338,9 +384,9 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.collective = call.id;
   message.communicator = call.communicator->id();
   message.channel = channel;
-  ++record_.messages_sent;
+  message.sequence = connection.sent;
   record_.bytes_sent += message.bytes;
-  network_.post(host_, connection.queue_pair, now, message);
+  post_spread(now, connection.queue_pair, connection.sent, message, 0);
 }
 
 void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {

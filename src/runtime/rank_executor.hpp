@@ -101,6 +101,7 @@ class RankExecutor {
     Operation operation;
     std::uint32_t unfinished = 0;  // dependencies
     std::uint32_t sequence = 0;    // send, recv: number within its lane
+    std::uint32_t parts = 0;       // send: messages that have not been sent in full
     bool started = false;
     Time start;
     std::vector<std::uint64_t> dependents;
@@ -112,6 +113,11 @@ class RankExecutor {
     std::uint32_t recvs = 0;                        // admitted so far
     std::map<std::uint32_t, std::int64_t> arrived;  // bytes of messages without a recv, by number
     std::map<std::uint32_t, std::uint64_t> posted;  // recv operations without a message, by number
+    struct Part {
+      std::int64_t bytes = 0;
+      std::uint32_t count = 0;
+    };
+    std::map<std::uint32_t, Part> parts;  // what has come of messages of several, by number
   };
   using Queue = std::deque<std::uint64_t>;
 
@@ -122,6 +128,8 @@ class RankExecutor {
   void start_operation(Time now, Live& live);
   bool slows_compute(const Operation& operation) const;
   void start_send(Time now, Live& live);
+  std::uint32_t open_queue_pairs(std::uint32_t peer);
+  std::uint32_t post_spread(Time now, std::uint32_t first, std::uint32_t& turn, Message message, std::uint64_t token);
   void start_recv(Time now, Live& live);
   void complete(Time now, std::uint64_t id);
   void start_collective(Time now, Live& live);
@@ -149,10 +157,14 @@ class RankExecutor {
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
   Queue streams_[stream_count];
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
-  std::map<std::uint32_t, std::uint64_t> running_collective_;     // communicator -> operation
-  std::unordered_map<std::uint64_t, Matching> matching_;          // (source, tag); looked up, never iterated in order
-  std::unordered_map<std::uint64_t, std::uint32_t> sends_;        // (peer, tag) -> sends admitted so far
-  std::unordered_map<std::uint64_t, std::uint32_t> queue_pairs_;  // (peer, number) -> queue pair of sends
+  std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
+  std::unordered_map<std::uint64_t, Matching> matching_;       // (source, tag); looked up, never iterated in order
+  std::unordered_map<std::uint64_t, std::uint32_t> sends_;     // (peer, tag) -> sends admitted so far
+  struct SendQueues {
+    std::uint32_t first = 0;  // queue pair; those of a connection have neighbouring numbers
+    std::uint32_t sent = 0;   // messages
+  };
+  std::unordered_map<std::uint64_t, SendQueues> queue_pairs_;  // (peer, number)
   std::map<ConnectionKey, SendConnection> send_connections_;
   std::map<ConnectionKey, ReceiveConnection> receive_connections_;
   std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;

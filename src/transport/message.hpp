@@ -41,9 +41,17 @@ struct Message {
   std::uint32_t sequence = 0;             ///< number among the sends of (source, destination, tag), in program order
   std::uint32_t telemetry = no_slot;      ///< records of its last packet, where packets collect such
   std::uint32_t notify = 0;               ///< the sender waits for completion
+  std::uint32_t parts = 1;                ///< messages that make up the whole, if its data is split over queue pairs
   std::uint32_t next = no_slot;           ///< next message of the same queue pair, or of the free list
   std::int64_t waited = 0;                ///< ps that its last packet has spent in queues of switches
   std::array<LinkWait, 3> longest_waits;  ///< where, the longest first
+  /// ps that flow control has held it: its packets at their host, and its last packet in queues of switches.
+  std::int64_t paused = 0;
+  std::int64_t pause_mark = 0;  ///< how long the class had been paused when the last packet came to its queue
+  /// ps from the sending of a packet that was lost until it was sent again, where several overlap once.
+  std::int64_t retransmission = 0;
+  std::int64_t recovered = 0;   ///< ps; until then retransmission has been counted
+  std::int64_t first_sent = 0;  ///< ps; its first packet was sent then, the last time
 
   void add_wait(std::uint32_t link, std::int64_t wait) {
     if (wait <= 0) return;

@@ -37,21 +37,23 @@ void ReliableSender::reserve(std::uint64_t psn) {
   ring_.swap(larger);
 }
 
+std::uint64_t ReliableSender::next_psn() const {
+  if (lost_ == 0) return next_;
+  std::uint64_t psn = std::max(first_lost_, acked_);
+  while (sent(psn).state != State::lost) ++psn;
+  return psn;
+}
+
 std::int64_t ReliableSender::next_payload(const MessagePool& pool, const RecoveryRules& rules) const {
-  if (lost_ > 0) {
-    std::uint64_t psn = std::max(first_lost_, acked_);
-    while (sent(psn).state != State::lost) ++psn;
-    return sent(psn).payload;
-  }
-  return payload_of(pool[message_of(next_, pool)], next_, rules);
+  const std::uint64_t psn = next_psn();
+  return lost_ > 0 ? sent(psn).payload : payload_of(pool[message_of(psn, pool)], psn, rules);
 }
 
 Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool,
                                    const RecoveryRules& rules) {
-  std::uint64_t psn = next_;
+  const std::uint64_t psn = next_psn();
+  const bool missed = lost_ > 0 || psn == missed_;
   if (lost_ > 0) {
-    psn = std::max(first_lost_, acked_);
-    while (sent(psn).state != State::lost) ++psn;
     first_lost_ = psn + 1;
     --lost_;
   } else {
@@ -63,6 +65,9 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   reserve(psn);
   const bool again = psn < high_;
   if (!again) high_ = psn + 1;
+  if (missed) [[unlikely]]
+    count_recovery(now, psn, pool[slot]);
+  if (psn == pool[slot].first_psn) pool[slot].first_sent = now;
   sent(psn) = {now, static_cast<std::uint16_t>(payload), State::flying, again};
   repeated_ += again ? 1 : 0;
   if (flying_++ == 0) progress_at_ = now;
@@ -82,6 +87,15 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
     packet.message = pool.add(travelling);
   }
   return packet;
+}
+
+// A packet that was lost goes out again: that time its message has waited for it.
+void ReliableSender::count_recovery(std::int64_t now, std::uint64_t psn, Message& message) {
+  missed_ = UINT64_MAX;
+  // With go_back_0 the ring may have forgotten the first packet.
+  const std::int64_t sent_at = psn == message.first_psn ? message.first_sent : sent(psn).at;
+  message.retransmission += now - std::max(sent_at, message.recovered);
+  message.recovered = now;
 }
 
 std::int64_t ReliableSender::take_arrived(std::uint64_t psn) {
@@ -166,6 +180,7 @@ std::int64_t ReliableSender::go_back(std::uint64_t to) {
     while (size < high_ - to) size *= 2;
     ring_.assign(size, {});
   }
+  if (to < high_) missed_ = to;
   next_ = to;
   cursor_ = no_slot;
   in_flight_ = 0;

@@ -30,6 +30,8 @@ class ReliableSender {
   bool has_packet() const { return lost_ > 0 || next_ < posted_; }
   /// Payload bytes of the packet that next_packet() would give. Requires has_packet().
   std::int64_t next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
+  /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
+  std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
   Packet next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules);
 
@@ -77,6 +79,8 @@ class ReliableSender {
     return acked_ + static_cast<std::uint64_t>(
                         static_cast<std::int64_t>(static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(acked_))));
   }
+  std::uint64_t next_psn() const;
+  void count_recovery(std::int64_t now, std::uint64_t psn, Message& message);
   void reserve(std::uint64_t psn);
   std::int64_t payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
   /// The message of a packet that is not acknowledged yet, looked for from the cursor or from the oldest one.
@@ -97,10 +101,11 @@ class ReliableSender {
   std::uint32_t done_ = 0;          // messages at the head of the list that are acknowledged as a whole
   std::uint64_t acked_ = 0;
   std::uint64_t next_ = 0;
-  std::uint64_t high_ = 0;        // first number that was never sent
-  std::uint64_t posted_ = 0;      // first number beyond the last message
-  std::uint64_t first_lost_ = 0;  // no packet below is lost
-  std::uint64_t lost_ = 0;        // packets that are lost and not sent again
+  std::uint64_t high_ = 0;             // first number that was never sent
+  std::uint64_t posted_ = 0;           // first number beyond the last message
+  std::uint64_t first_lost_ = 0;       // no packet below is lost
+  std::uint64_t lost_ = 0;             // packets that are lost and not sent again
+  std::uint64_t missed_ = UINT64_MAX;  // packet for which the sender has gone back, until it is sent again
   std::int64_t in_flight_ = 0;
   std::uint64_t flying_ = 0;
   std::int64_t progress_at_ = 0;

@@ -13,12 +13,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import FAT_TREE, NETWORK, ProgramTest, table, two_at_a_time
 
 IGNORE = ["/manifest/effective_experiment"]
-TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series", "queue_depths"]
+TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series", "queue_depths", "rates_series"]
 
 # Ten hosts of all pods send to one: more than any buffer here takes.
 INCAST = {"kind": "traffic", "pattern": "pairs", "size": "150 kB",
           "pairs": [[source, 0] for source in range(4, 14)] + [[1, 14], [14, 2]]}
 SHUFFLE = {"kind": "traffic", "pattern": "permutation", "size": "200 kB"}
+ALL_REDUCE = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 16, "size": "400 kB",
+              "iterations": 1}
 LOSSLESS = {"flow_control": "pfc", "buffer": {"size": "700 kB"}}
 
 # Name: (network, workload, what of the summary's congestion must not be 0).
@@ -53,6 +55,11 @@ CASES = {
                                {"at": "4 us", "until": "60 us", "switch": "switch12"},
                                {"at": "2 us", "until": "30 us", "link": "all", "rate": "100 Gb/s"}],
                   "reconvergence": "20 us"}, SHUFFLE, ["packets_lost", "packets_repeated"]),
+    "split": ({**LOSSLESS, "connections": {"queue_pairs": 4, "data": "split"}, "congestion_control": "dcqcn"}, INCAST,
+              ["pause_frames"]),
+    "in_turn": ({"connections": {"queue_pairs": 3}, "loss": [{"link": "all", "probability": 0.002}]}, ALL_REDUCE,
+                ["packets_lost", "packets_repeated"]),
+    "link_classes": ({**LOSSLESS, "link_classes": {"host": {"flow_control": "credit"}}}, INCAST, ["pause_frames"]),
     "weighted": ({"priorities": {"scheduling": "deficit_round_robin", "data_weight": 3}, **LOSSLESS}, INCAST,
                  ["pause_frames"]),
 }
@@ -61,7 +68,8 @@ CASES = {
 class CongestionIdentity(ProgramTest):
     def experiment(self, network, workload):
         return {"topology": FAT_TREE, "network": {**NETWORK, **network}, "workload": workload,
-                "simulation": {"seed": 7}, "output": {"sampling": "3 us", "queue_depths": network != {}}}
+                "simulation": {"seed": 7}, "output": {"sampling": "3 us", "queue_depths": network != {},
+                           **({"rates": {"interval": "2 us", "ranks": [5, 1, 13, 9, 14]}} if network else {})}}
 
     def check(self, first, name):
         network, workload, at_work = CASES[name]

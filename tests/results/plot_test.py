@@ -34,7 +34,7 @@ class Plot(unittest.TestCase):
         pictures = self.folder / "new" / "pictures"
         done = plot(self.results, "-o", pictures)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        expected = {f"schema.{kind}.png" for kind in ("links", "utilization", "queue", "timeline", "messages")}
+        expected = {f"schema.{kind}.png" for kind in ("links", "utilization", "queue", "rates", "timeline", "messages")}
         self.assertEqual({path.name for path in pictures.iterdir()}, expected)
         for path in pictures.iterdir():
             self.assertTrue(path.read_bytes().startswith(PNG))

@@ -19,7 +19,7 @@ topology: {kind: fat_tree, k: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
 network: {queues: output}
 workload: {kind: collective, collective: all_reduce, algorithm: ring, ranks: 16, size: 64 KiB, iterations: 1}
 simulation: {seed: 1}
-output: {file: schema.h5, sampling: 1 us, operations: true, queue_depths: true}
+output: {file: schema.h5, sampling: 1 us, operations: true, queue_depths: true, rates: {interval: 2 us}}
 """
 
 

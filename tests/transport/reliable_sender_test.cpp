@@ -223,6 +223,50 @@ TEST(reliable_sender, go_back_0_after_a_timeout_starts_the_message_again_too) {
   EXPECT_EQ(lone.send(), (Numbers{5, 6, 7, 8, 9}));
 }
 
+// Times that messages have lost: each packet takes 10 ps, so that packet n is first sent at 10 n.
+TEST(reliable_sender, counts_what_a_gap_costs_its_message_once) {
+  for (const Recovery kind : {Recovery::go_back_n, Recovery::selective_repeat}) {
+    Lone lone(rules_of(kind), 10, 4);
+    lone.send(8);
+    lone.now = 200;
+    lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
+    EXPECT_EQ(lone.pool[lone.sender.next_message(lone.pool)].first_psn, 4U);
+    const std::uint32_t slot = lone.sender.next_message(lone.pool);
+    lone.send();
+    EXPECT_EQ(lone.pool[slot].retransmission, 200 - 50);
+    EXPECT_EQ(lone.pool[lone.pool[slot].next].retransmission, 0);
+    // It is lost once more: from its second sending, at 200, to its third.
+    lone.now = 500;
+    lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
+    lone.send();
+    EXPECT_EQ(lone.pool[slot].retransmission, 150 + 300);
+  }
+}
+
+TEST(reliable_sender, gaps_that_overlap_in_time_cost_once) {
+  Lone lone(rules_of(Recovery::selective_repeat), 10, 10);
+  lone.send(8);
+  const std::uint32_t slot = lone.sender.next_message(lone.pool);
+  lone.now = 200;
+  lone.sender.on_ack(lone.now, 2, 7, lone.pool, lone.rules);  // 2 to 6 are lost
+  lone.send();
+  // From the sending of 2, at 20, to that of 6, the last of the five, at 240.
+  EXPECT_EQ(lone.pool[slot].retransmission, 240 - 20);
+}
+
+TEST(reliable_sender, go_back_0_costs_the_time_since_the_message_began) {
+  Lone lone(rules_of(Recovery::go_back_0), 10, 5);
+  lone.send();
+  lone.sender.on_ack(lone.now, 8, 7, lone.pool, lone.rules);
+  const std::uint32_t slot = lone.sender.take_done(lone.pool);  // the first message
+  lone.pool.release(slot);
+  lone.now = 300;
+  lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
+  const std::uint32_t second = lone.sender.next_message(lone.pool);
+  lone.send();
+  EXPECT_EQ(lone.pool[second].retransmission, 300 - 50);
+}
+
 TEST(reliable_sender, selective_repeat_repeats_only_what_is_missing) {
   Lone lone(rules_of(Recovery::selective_repeat), 10, 10);
   lone.send(8);

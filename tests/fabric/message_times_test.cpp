@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Why a message took longer: the time that flow control held it, and the time that a lost packet cost, by hand.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft {
+namespace {
+
+using test::LeanMachine;
+using test::network_of;
+
+// Full frames of 980 B, 1000 B on the wire: 80 ns at 100 Gb/s, 8 us at 1 Gb/s.
+constexpr std::int64_t mtu = 918, frame = 980;
+constexpr std::int64_t full = 80'000, slow = 8'000'000;
+constexpr std::int64_t pause_time = 84 * 80, control = 86 * 80;
+
+std::int64_t up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+// Host 0 sends to a slow port. Its switch's queue crosses the threshold with the fifth frame that waits, and lets it go
+// on when all that has come has left. Host 0 has a frame on the wire when it is stopped, and waits from that frame's
+// end until it is allowed to go on.
+TEST(message_times, a_paused_sender) {
+  constexpr std::int64_t delay = 1'000'000, threshold = 4;
+  LeanMachine machine(
+      "{kind: graph, hosts: 2, switches: 1, link_delay: 1 us, links: [{from: host0, to: switch0, rate: "
+      "100 Gb/s}, {from: host1, to: switch0, rate: 1 Gb/s}]}",
+      network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, flow_control: pfc, "
+                             "buffer: {{size: 100 MB, threshold: {} B}}, pfc: {{xon: {} B}}}}",
+                             mtu, threshold * frame, threshold * frame)));
+  const std::int64_t stop = delay + (threshold + 1) * full;
+  const std::int64_t before = up(stop + pause_time + delay, full);  // frames until host 0 obeys
+  const std::int64_t go = delay + full + (before - 1) * slow;       // the last of them leaves the queue
+  const std::int64_t held = go + pause_time + delay - before * full;
+  // The first message ends just before the pause, the second is the one that is held, and the third comes after it.
+  const std::uint32_t pair = machine.open(0, 1);
+  for (const std::int64_t packets : {before - 2, std::int64_t{4}, std::int64_t{1}})
+    machine.post({Time(), 0, pair, packets * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.received.size(), 3U);
+  EXPECT_EQ(machine.received[0].paused, 0);
+  EXPECT_EQ(machine.received[1].paused, held);
+  EXPECT_EQ(machine.received[2].paused, 0);
+  for (const Message& message : machine.received) EXPECT_EQ(message.retransmission, 0);
+}
+
+// The same with credits: two frames of room at the switch, which gives one back with each frame that the slow port
+// begins to send.
+TEST(message_times, a_sender_without_credits) {
+  constexpr std::int64_t delay = 1'000'000, grant_time = 8 * 80;
+  LeanMachine machine(
+      "{kind: graph, hosts: 2, switches: 1, link_delay: 1 us, links: [{from: host0, to: switch0, rate: "
+      "100 Gb/s}, {from: host1, to: switch0, rate: 1 Gb/s}]}",
+      network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, flow_control: credit, "
+                             "credit: {{buffer: {} B}}}}",
+                             mtu, 2 * frame)));
+  machine.post({Time(), 0, machine.open(0, 1), 3 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.received.size(), 1U);
+  // The third packet might go when the second has left; the first packet's room comes back from the switch.
+  const std::int64_t back = full + delay + grant_time + delay;
+  EXPECT_EQ(machine.received[0].paused, back - 2 * full);
+}
+
+// A packet in the queue of a switch whose next switch is full. The port has others to send before it, so that it is
+// silent only while it is stopped; a stop that comes within a frame counts from its coming.
+TEST(message_times, the_last_packet_in_a_paused_switch) {
+  LeanMachine machine(
+      "{kind: graph, hosts: 3, switches: 2, link_delay: 1 us, link_rate: 100 Gb/s, links: [{from: host0, "
+      "to: switch0}, {from: host2, to: switch0}, {from: switch0, to: switch1}, {from: host1, to: switch1, "
+      "rate: 1 Gb/s}]}",
+      network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, flow_control: pfc, "
+                             "buffer: {{size: 100 MB, threshold: {} B}}}}",
+                             mtu, 4 * frame)));
+  const NodeId first = machine.a_switch(0);
+  const auto port = machine.tap(first, 2);
+  ASSERT_EQ(machine.topology.graph.ports(first)[2].peer, machine.a_switch(1));
+  machine.post({Time(), 0, machine.open(0, 1), 60 * mtu});
+  const Time posted = Time::from_us(100);
+  machine.post({posted, 2, machine.open(2, 1), mtu});
+  machine.run();
+  machine.expect_quiet();
+  const auto own = [](const Message& message) { return message.source == 2; };
+  const auto found = std::find_if(machine.received.begin(), machine.received.end(), own);
+  ASSERT_NE(found, machine.received.end());
+  const std::int64_t came = posted.ps() + full + 1'000'000;
+  std::int64_t silent = 0, stops = 0, busy_until = came;
+  for (const auto& entry : port->entries) {
+    const std::int64_t start = entry.start.ps();
+    if (start > busy_until) {
+      silent += start - busy_until;
+      ++stops;
+    }
+    busy_until = std::max(busy_until, start + full);
+    if (entry.packet.source == 2) break;
+  }
+  ASSERT_GT(stops, 1);
+  EXPECT_GE(found->paused, silent);
+  EXPECT_LE(found->paused, silent + stops * full);
+  EXPECT_LE(found->paused, found->waited);
+}
+
+/// Two hosts and a switch; the link of host 0 is down for 1 ps, in the middle of packet `lost`.
+struct OneLoss {
+  static constexpr std::int64_t delay = 1000;
+  LeanMachine machine;
+  OneLoss(const std::string& recovery, std::int64_t lost)
+      : machine("{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 1 ns}",
+                network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, recovery: {}, "
+                                       "failures: [{{at: {} ps, until: {} ps, link: [host0, switch0]}}]}}",
+                                       mtu, recovery, lost * full + full / 2, lost * full + full / 2 + 1))) {}
+};
+
+TEST(message_times, a_lost_packet) {
+  constexpr std::int64_t lost = 10, packets = 40;
+  // The next packet reaches the destination three packet times after the lost one began, and its answer comes back over
+  // two links. Then the frame in transmission ends.
+  const std::int64_t known = (lost + 3) * full + 4 * OneLoss::delay + 2 * control;
+  const std::int64_t cost = up(known, full) * full - lost * full;
+  for (const std::string recovery : {"go_back_n", "selective_repeat"}) {
+    OneLoss run(recovery, lost);
+    run.machine.post({Time(), 0, run.machine.open(0, 1), packets * mtu});
+    run.machine.run();
+    run.machine.expect_quiet();
+    ASSERT_EQ(run.machine.received.size(), 1U);
+    const Message& message = run.machine.received[0];
+    EXPECT_EQ(message.retransmission, cost) << recovery;
+    EXPECT_EQ(message.paused, 0);
+    // Going back starts again with the lost packet; selective repeat has one packet more to send.
+    const std::int64_t late = run.machine.messages[0].at.ps() - message.issued - message.ideal;
+    EXPECT_EQ(late, recovery == "go_back_n" ? cost : full) << recovery;
+  }
+}
+
+TEST(message_times, a_lost_message_of_one_packet_waits_for_the_timer) {
+  OneLoss run("go_back_n", 0);
+  run.machine.post({Time(), 0, run.machine.open(0, 1), mtu});
+  run.machine.run();
+  run.machine.expect_quiet();
+  // Few packets in flight: 100 us (docs/network.md, timeout_low).
+  EXPECT_EQ(run.machine.received.at(0).retransmission, Time::from_us(100).ps());
+}
+
+}  // namespace
+}  // namespace weft
