@@ -116,10 +116,9 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
   for (const char* key : {"loss", "failures", "reconvergence"})
     if (network.has(key))
       throw network.at(key).error("found with fidelity: ideal, which has no faults; fidelity: packet is due here");
-  for (const char* key :
-       {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn", "priorities", "trimming",
-        "recovery", "go_back_n", "selective_repeat", "go_back_0", "ack_interval", "load_balancing", "flowlet",
-        "queue_reports"})
+  for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
+                          "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
+                          "ack_interval", "load_balancing", "flowlet", "queue_reports"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
 }
