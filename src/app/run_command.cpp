@@ -69,7 +69,7 @@ PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, 
     std::string file = output.ends_with(".h5") ? output.substr(0, output.size() - 3) : output;
     std::string port = name.text;
     port[port.find(':')] = '-';
-    taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric.parameters()));
+    taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric));
     fabric.add_tap(name.node, name.port, taps.back());
   }
   return taps;

@@ -66,15 +66,25 @@ ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Tim
   WEFT_EXPECT(steps >= 0, "an event was scheduled {} steps in the past of {}", -steps, now_);
   WEFT_EXPECT(steps < never - now_, "an event at {} + {} lies beyond the largest time", now_, steps);
   const std::int64_t time = now_ + steps;
+  const std::uint32_t uid = insert_at({time, now_, scheduled_by_[context_]++, context_}, context, owner);
+  return ns3::EventId(owner, static_cast<std::uint64_t>(time), context, uid);
+}
+
+std::uint32_t ParallelSimulatorImpl::insert_at(const EventKey& key, std::uint32_t context,
+                                               ns3::Ptr<ns3::EventImpl> event) {
   const std::int64_t earliest = advancing_ ? window_end_ : horizon_;
   WEFT_EXPECT(
-      time >= earliest,
+      key.time >= earliest,
       "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this window (from "
       "within the data path the delay must be at least its lookahead)",
-      now_, time, earliest);
-  const EventKey key{time, now_, scheduled_by_[context_]++, context_};
-  const std::uint32_t uid = ns3::EventId::VALID + queue_.insert(key, ns3::GetPointer(owner), context);
-  return ns3::EventId(owner, static_cast<std::uint64_t>(time), context, uid);
+      now_, key.time, earliest);
+  return ns3::EventId::VALID + queue_.insert(key, ns3::GetPointer(event), context);
+}
+
+void ParallelSimulatorImpl::schedule_arrival(std::uint32_t context, Time time, std::uint64_t number,
+                                             ns3::EventImpl* event) {
+  constexpr std::int64_t before_all = -1;  // in place of when it was scheduled
+  insert_at({time.ps(), before_all, number, context}, context, ns3::Ptr<ns3::EventImpl>(event, false));
 }
 
 ns3::EventId ParallelSimulatorImpl::Schedule(const ns3::Time& delay, ns3::EventImpl* event) {

@@ -87,6 +87,10 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from
   /// there sees both in GetContext() and Now().
   void enter(std::uint32_t context, Time time);
+  /// For a data path, also while it is handed a batch: `event` happens at the node `context` at `time`, which is not
+  /// before the end of this window. It comes before all that ns-3 has scheduled for that time; several of one node and
+  /// time in the order of `number`. Whoever calls it, and when, plays no part in the order.
+  void schedule_arrival(std::uint32_t context, Time time, std::uint64_t number, ns3::EventImpl* event);
 
   /// The last Run() ended because of Stop() or the look between windows, not because everything was finished.
   bool stopped() const { return stop_; }
@@ -100,6 +104,7 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
  private:
   void DoDispose() override;
   ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
+  std::uint32_t insert_at(const EventKey& key, std::uint32_t context, ns3::Ptr<ns3::EventImpl> event);
   Time local_next() const;
   WindowVote meet(WindowExchange& border, Time begin);
   void run_window(Time end);

@@ -55,6 +55,7 @@ struct NicPort {
   std::vector<std::uint32_t> ready;  ///< ring of connections that may send
   std::size_t ready_head = 0;
   std::vector<std::uint32_t> held;  ///< connections whose lane is stopped
+  bool frames_turn = false;         ///< of the class of data, after the last packet: frames or connections
 
   bool has_urgent() const { return urgent_head < urgent.size(); }
   bool has_ready() const { return ready_head < ready.size(); }

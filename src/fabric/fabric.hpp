@@ -33,11 +33,29 @@
 #include "transport/receiver_table.hpp"
 #include "transport/reliable_sender.hpp"
 
+namespace ns3 {
+class Packet;
+template <typename T>
+class Ptr;
+}  // namespace ns3
+
 namespace weft {
 
 struct BufferedState;
+struct FrameCounters;
+class FrameTable;
 class SharedBuffer;
 struct Connection;
+
+/// Where a frame of other software goes, and what switches look at.
+struct FrameHeader {
+  std::uint32_t source = 0;       ///< host
+  std::uint32_t destination = 0;  ///< host
+  std::uint32_t flow = 0;         ///< packets that are alike in this, too, take the same path
+  std::uint16_t bytes = 0;        ///< of the frame, without preamble and gap
+  std::uint8_t priority = 0;      ///< IEEE 802.1Q; the numbers of other classes than data's mean that of other traffic
+  bool ecn_capable = false;       ///< a switch may set its congestion experienced bits
+};
 
 /// Counters of one traffic class at one direction of a link. Times in ps.
 struct LinkClassCounters {
@@ -200,6 +218,23 @@ class Fabric final : public HostNetwork {
   /// `action` is called at the end of each advance(end), while ParallelSimulatorImpl::enter() is allowed; nullptr:
   /// none.
   void set_after_advance(std::function<void(Time end)> action) { after_advance_ = std::move(action); }
+
+  // Packets of ns-3's stacks from host to host (fabric_frames.cpp)
+  // ----------------------------------------------------------------
+  /// From here on hosts can send frames, and those for hosts of this process are handed to the table's receiver. Ports
+  /// have queues by class then, as with `queues: output`. Before the run, on all processes. Throws InputError with
+  /// `ack: none`.
+  FrameTable& carry_frames();
+  bool carries_frames() const { return frames_ != nullptr; }
+  /// Of the machine.
+  std::uint32_t host_count() const { return topology_.graph.host_count(); }
+  /// Queue a frame at an owned host, at Simulator::Now(), from an ns-3 event. False if the host's transmit queue is
+  /// full: 1,000 frames of full size, or `buffer.queue`.
+  bool send_frame(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame);
+  ns3::Ptr<ns3::Packet> frame_of(const Packet& packet) const;
+  /// Of this process's hosts.
+  const FrameCounters& frame_counters() const;
+
   /// Packets are being processed right now.
   bool advancing() const { return advancing_ || in_node_; }
   Drive drive() const { return drive_; }
@@ -387,7 +422,8 @@ class Fabric final : public HostNetwork {
   void nic_wake(std::uint32_t port_index, std::int64_t now);
   void nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
   void nic_push_urgent(const Node& node, std::uint32_t port_index, const Packet& packet, std::int64_t now);
-  bool nic_send(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_urgent(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_data(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_from(const Node& node, Connection& connection, std::int64_t now);
   std::uint8_t next_entropy(const Node& node, Connection& connection) const;
   static void pace(Connection& connection);
@@ -407,6 +443,15 @@ class Fabric final : public HostNetwork {
   void send_reliable_credit(const Node& node, Packet credit, Time now);
   void limit_window(Connection& connection) const;
   FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
+
+  // fabric_frames.cpp
+  std::uint8_t lane_of_priority(std::uint8_t priority) const;
+  void hand_up(std::uint32_t in_port, Packet& packet, std::int64_t arrival);
+  bool nic_send_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_of_data_class(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
+  std::uint32_t choose_host_lane(std::uint32_t port_index, std::uint32_t ready);
+  void check_frames(ProcessGroup& group) const;
 
   // fabric_faults.cpp
   void build_faults();
@@ -480,6 +525,7 @@ class Fabric final : public HostNetwork {
   std::uint64_t seed_;
   Drive drive_;
   std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
+  std::unique_ptr<FrameTable> frames_;       ///< null where hosts send no frames
   bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
   bool first_event_spent_ = false;           ///< of the running node: its place in the heap is free
   bool marks_at_arrival_ = false;

@@ -5,6 +5,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -330,6 +331,8 @@ void Fabric::forget(const Packet& packet) {
     if (last) messages_.release(packet.message);
   } else if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
     if (buffered_->services.telemetry && packet.message != no_slot) buffered_->telemetry.release(packet.message);
+  } else if (packet.kind == PacketKind::frame) {
+    frames_->drop(packet);
   }
 }
 
@@ -345,7 +348,8 @@ void Fabric::trim(std::uint32_t out, Packet& packet) {
 }
 
 void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes) {
-  if (packet.kind != PacketKind::data) return;
+  const bool frame = packet.kind == PacketKind::frame && !buffered_->ports[port].of_host;
+  if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
   const MarkingRule& rule = buffered_->marking[port];
   if (bytes <= rule.least) return;
   if (bytes <= rule.most) {
@@ -357,6 +361,7 @@ void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::in
       return;
   }
   packet.flags |= packet_ecn;
+  if (frame) frames_->mark(packet.message);
   ++queue.marked;
 }
 
@@ -428,7 +433,12 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
     send_grant(port_index, now);
     return true;
   }
-  if (ps.of_host && nic_send(nodes_[local_of_port_[port_index]], port_index, now)) return true;
+  if (ps.of_host) {
+    const Node& node = nodes_[local_of_port_[port_index]];
+    if ((ps.occupied & ~ps.blocked) != 0) [[unlikely]]
+      return nic_send_beside_frames(node, port_index, now);
+    return nic_send_urgent(node, port_index, now) || nic_send_data(node, port_index, now);
+  }
   std::uint32_t ready = ps.occupied & ~ps.blocked;
   while (ready != 0) {
     const std::uint32_t lane = choose_lane(port_index, ready);
@@ -527,6 +537,8 @@ void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, 
     return forget(packet);
   }
   const std::int64_t arrival = now + until_known + port.after;
+  if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0) [[unlikely]]
+    hand_up(port.peer_port, packet, arrival);
   if ((port.peer_port & OutputPort::remote) == 0)
     push_local(port.peer_port, packet, arrival, port.peer_node);
   else

@@ -4,6 +4,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 
 namespace weft {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "fabric/fabric.hpp"
+#include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 #include "units/text.hpp"
 
@@ -67,6 +68,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
   const std::int64_t least = (times.delay + serialization_time(parameters_.least_wire(), times.rate)).ps();
   set_window(std::min(window_length_, std::max<std::int64_t>(least, 1)));
   if (cut_[id.value()]) lookahead_ = std::min(lookahead_, least);
+  if (frames_) lookahead_ = std::min(lookahead_, window_length_);
 }
 
 void Fabric::settle_links(ProcessGroup& group) {
@@ -105,8 +107,9 @@ void Fabric::settle_links(ProcessGroup& group) {
 // Traffic and observers beside the lean packets ----------------------------------------------------------------------
 
 Bytes Fabric::wire_bytes(const Packet& packet) const {
-  return packet.kind == PacketKind::data ? Bytes(packet.payload) + parameters_.data_overhead()
-                                         : parameters_.control_wire();
+  if (packet.kind == PacketKind::data) return Bytes(packet.payload) + parameters_.data_overhead();
+  if (packet.kind == PacketKind::frame) return Bytes(packet.payload) + parameters_.wire_overhead;
+  return parameters_.control_wire();
 }
 
 Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const {

@@ -75,24 +75,30 @@ void Fabric::nic_push_urgent(const Node& node, std::uint32_t port_index, const P
   nic_wake(port_index, now);
 }
 
-// ACKs and their like first, then one packet of each ready connection in turn.
-bool Fabric::nic_send(const Node& node, std::uint32_t port_index, std::int64_t now) {
+// ACKs and their like.
+bool Fabric::nic_send_urgent(const Node& node, std::uint32_t port_index, std::int64_t now) {
   BufferedState& state = *buffered_;
-  ReliableHost& host = state.hosts[node.host];
-  NicPort& nic = host.ports[port_index - node.first_port];
+  NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   OutputPort& port = outputs_[port_index];
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
   const PortState& ps = state.ports[port_index];
-  if (nic.has_urgent() && (ps.blocked >> state.plan.control & 1U) == 0 &&
-      takes_credit(port_index, state.plan.control, control_wire_ - wire_overhead_, now)) {
-    Packet packet = nic.urgent[nic.urgent_head++];
-    if (!nic.has_urgent()) {
-      nic.urgent.clear();
-      nic.urgent_head = 0;
-    }
-    launch(port_index, now, packet, wire_time(port, packet));
-    return true;
+  if (!nic.has_urgent() || (ps.blocked >> state.plan.control & 1U) != 0 ||
+      !takes_credit(port_index, state.plan.control, control_wire_ - wire_overhead_, now))
+    return false;
+  Packet packet = nic.urgent[nic.urgent_head++];
+  if (!nic.has_urgent()) {
+    nic.urgent.clear();
+    nic.urgent_head = 0;
   }
+  launch(port_index, now, packet, wire_time(port, packet));
+  return true;
+}
+
+// One packet of each ready connection in turn.
+bool Fabric::nic_send_data(const Node& node, std::uint32_t port_index, std::int64_t now) {
+  BufferedState& state = *buffered_;
+  ReliableHost& host = state.hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
   while (nic.has_ready()) {
     const std::uint32_t number = nic.ready[nic.ready_head++];
     if (nic.ready_head * 2 > nic.ready.size()) {
@@ -252,6 +258,7 @@ void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packe
     case PacketKind::credit:
       return client_->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
     case PacketKind::frame:
+      return;  // ns-3 has had it at this time, before the packets
     case PacketKind::pause:
     case PacketKind::grant:
     case PacketKind::report:

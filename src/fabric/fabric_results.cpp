@@ -257,6 +257,7 @@ void Fabric::check_conservation(ProcessGroup& group) {
   }
   WEFT_EXPECT(messages_.live() == 0, "{} messages have not been delivered", messages_.live());
   if (buffered_) check_nodes();
+  check_frames(group);
 }
 
 // Packets that went into a link less those that it has lost.

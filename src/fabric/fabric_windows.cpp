@@ -6,6 +6,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -145,6 +146,7 @@ void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t 
   Crossing crossing{port.peer_port & ~OutputPort::remote, 0, packet};
   crossing.packet.time = arrival;
   append(batch, crossing);
+  if (packet.kind == PacketKind::frame) return frames_->export_to(batch, packet.message);
   std::uint32_t telemetry = telemetry_of(packet);
   if (carries_descriptor(packet)) {
     append(batch, messages_[packet.message]);
@@ -184,8 +186,10 @@ void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
       add_event(local, link_frame_event(port, packet, packet.time));
       continue;
     }
+    if (packet.kind == PacketKind::frame) packet.message = frames_->import_from(batch, at);
     if (!arrival_observers_.empty()) [[unlikely]]
       observe_arrival(port, crossing.packet);
+    if (packet.kind == PacketKind::frame) hand_up(port, packet, packet.time);
     push_local(port, crossing.packet, crossing.packet.time, local);
   }
 }

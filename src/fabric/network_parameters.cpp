@@ -140,6 +140,8 @@ Bytes NetworkParameters::least_wire() const {
   if (uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(pause_wire));
   // Beside pfc, links inside servers have credits.
   if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(grant_wire));
+  constexpr Bytes least_frame(64);  // IEEE 802.3 clause 3.2.8
+  if (frames) least = std::min(least, least_frame + wire_overhead);
   if (fabric.cut_through) least = std::min(least, header);
   return least;
 }

@@ -53,6 +53,7 @@ struct NetworkParameters {
   std::shared_ptr<const CongestionControlKind> congestion_control;
   std::optional<Spec> loss, failures, reconvergence;  ///< for read_link_faults(), which needs the machine
   LinkFaults faults;
+  bool frames = false;  ///< hosts send Ethernet frames beside RDMA traffic: Fabric::carry_frames()
 
   /// A pause frame with preamble and gap (IEEE 802.3 clause 31: 64 + 20 B), and a credit update (IBTA vol. 1, 7.9.4: a
   /// flow-control packet of 8 B).

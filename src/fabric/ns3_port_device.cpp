@@ -10,23 +10,19 @@
 #include <ns3/trace-source-accessor.h>
 #include <ns3/uinteger.h>
 
+#include "fabric/ethernet.hpp"
 #include "support/error.hpp"
 
 namespace weft {
 namespace {
 
-constexpr std::int64_t ethernet_header = 14;
-constexpr std::int64_t frame_check = 4;
-constexpr std::int64_t least_frame = 64;
-
 ns3::Time to_ns3(Time time) { return ns3::TimeStep(static_cast<std::uint64_t>(time.ps())); }
 Time now() { return Time::from_ps(ns3::Simulator::Now().GetTimeStep()); }
 
 ns3::Mac48Address mac_address(const PortPlace& place) {
-  const bool host = place.host;
-  const std::uint32_t number = host ? place.node.value() : place.directed_link;
-  std::uint8_t bytes[6] = {static_cast<std::uint8_t>(host ? 0x02 : 0x06), 0};
-  for (int i = 0; i < 4; ++i) bytes[2 + i] = static_cast<std::uint8_t>(number >> (24 - 8 * i));
+  if (place.host) return host_mac_address(place.node.value());
+  std::uint8_t bytes[6] = {0x06, 0};
+  for (int i = 0; i < 4; ++i) bytes[2 + i] = static_cast<std::uint8_t>(place.directed_link >> (24 - 8 * i));
   ns3::Mac48Address address;
   address.CopyFrom(bytes);
   return address;
@@ -180,7 +176,7 @@ void FabricPortDevice::watch_transmissions() {
                            const PortPlace& place = self->place_;
                            if (place.fabric == nullptr) return;
                            const Time end = start + place.fabric->serialization_at(place.node, place.port, packet);
-                           self->note_transmission(start, end, packet, nullptr);
+                           self->note_transmission(start, end, packet, place.fabric->frame_of(packet));
                          }));
 }
 
@@ -188,7 +184,8 @@ void FabricPortDevice::watch_arrivals() {
   if (place_.fabric == nullptr) return;
   const ns3::Ptr<FabricPortDevice> self(this);
   const auto note = [self](Time last_bit, const Packet& packet) {
-    if (!self->phy_rx_end_.IsEmpty()) self->traces_->add(last_bit, self, PortEvent::rx_end, packet);
+    if (!self->phy_rx_end_.IsEmpty())
+      self->traces_->add(last_bit, self, PortEvent::rx_end, packet, self->place_.fabric->frame_of(packet));
   };
   if (peer_ == nullptr) {
     place_.fabric->add_arrival_observer(place_.node, place_.port, [self, note](Time last_bit, const Packet& packet) {
@@ -210,35 +207,74 @@ void FabricPortDevice::watch_arrivals() {
 // Packets of an ns-3 stack -------------------------------------------------------------------------------------------
 
 Bytes FabricPortDevice::wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead) {
-  return Bytes(std::max(ethernet_header + packet_bytes + frame_check, least_frame)) + wire_overhead;
+  return Bytes(frame_of_packet(packet_bytes)) + wire_overhead;
 }
 
 bool FabricPortDevice::Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& destination, std::uint16_t protocol) {
   return SendFrom(packet, address_, destination, protocol);
 }
 
-void FabricPortDevice::check_sending() const {
-  const SourceLine here{place_.name, 0};
-  if (place_.fabric->advancing())
-    throw InputError(
-        here, fmt::format("a packet of an ns-3 stack was sent from within a trace sink, at {} ps; schedule an ns-3 "
-                          "event that sends it, {} ps later or more",
-                          now().ps(), place_.fabric->lookahead().ps()));
-  if (peer_ == nullptr)
-    throw InputError(here,
-                     "a packet of an ns-3 stack was sent over a link to another MPI process, found where only RoCEv2 "
-                     "packets travel; use one MPI rank, or a partition that does not cut this link");
+void FabricPortDevice::check_advancing() const {
+  if (!place_.fabric->advancing()) return;
+  throw InputError(SourceLine{place_.name, 0},
+                   fmt::format("a packet of an ns-3 stack was sent from within a trace sink, at {} ps; schedule an "
+                               "ns-3 event that sends it, {} ps later or more",
+                               now().ps(), place_.fabric->lookahead().ps()));
+}
+
+void FabricPortDevice::check_neighbour() const {
+  if (peer_ != nullptr) return;
+  throw InputError(SourceLine{place_.name, 0},
+                   "a packet of an ns-3 stack was sent to the device at the other end of the link, which is on another "
+                   "MPI process; Ns3View::carry_packets() has the fabric's switches take packets from host to host, "
+                   "whatever process they are on");
+}
+
+// Where the frame goes: to the host with that MAC address, or, since no address resolution is needed (NeedsArp() is
+// false, and IP sends to the broadcast address), to the host with the packet's IPv4 address.
+bool FabricPortDevice::send_through_fabric(const ns3::Ptr<ns3::Packet>& packet, const ns3::Address& source,
+                                           const ns3::Address& destination, std::uint16_t protocol) {
+  constexpr std::uint16_t ipv4 = 0x0800;
+  const auto mac = ns3::Mac48Address::ConvertFrom(destination);
+  const auto flow = protocol == ipv4 ? read_ip_flow(*packet) : IpFlow();
+  auto host = host_of_mac(mac);
+  if (!host && mac.IsBroadcast() && flow.valid && (flow.destination & host_mask) == host_network)
+    host = flow.destination & ~host_mask;
+  FrameHeader header;
+  const std::int64_t bytes = frame_of_packet(packet->GetSize());
+  if (!host || *host >= place_.fabric->host_count() || *host == place_.node.value() || bytes > UINT16_MAX) {
+    mac_tx_drop_(packet);
+    return false;
+  }
+  header.source = place_.node.value();
+  header.destination = *host;
+  header.bytes = static_cast<std::uint16_t>(bytes);
+  header.flow = flow.valid ? flow.hash : protocol;
+  // IP precedence, the class selector of RFC 2474, names the priority.
+  header.priority = static_cast<std::uint8_t>(flow.type_of_service >> 5);
+  header.ecn_capable = (flow.type_of_service & 0x03) != 0;
+  ns3::EthernetHeader ethernet(false);
+  ethernet.SetSource(ns3::Mac48Address::ConvertFrom(source));
+  ethernet.SetDestination(host_mac_address(*host));
+  ethernet.SetLengthType(protocol);
+  const ns3::Ptr<ns3::Packet> frame = packet->Copy();
+  frame->AddHeader(ethernet);
+  if (place_.fabric->send_frame(header, now(), frame)) return true;
+  mac_tx_drop_(packet);
+  return false;
 }
 
 bool FabricPortDevice::SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address& source,
                                 const ns3::Address& destination, std::uint16_t protocol) {
   if (place_.fabric == nullptr) return false;
-  check_sending();
+  check_advancing();
   mac_tx_(packet);
   if (packet->GetSize() > mtu_) {
     mac_tx_drop_(packet);
     return false;
   }
+  if (place_.host && place_.fabric->carries_frames()) return send_through_fabric(packet, source, destination, protocol);
+  check_neighbour();
   const bool mac = ns3::Mac48Address::IsMatchingType(destination);
   ns3::EthernetHeader header(false);
   header.SetSource(ns3::Mac48Address::ConvertFrom(source));
@@ -264,6 +300,10 @@ void FabricPortDevice::arrive(ns3::Ptr<ns3::Packet> frame) {
     deliver(frame);
   else
     ns3::Simulator::Schedule(to_ns3(latency), &FabricPortDevice::deliver, ns3::Ptr<FabricPortDevice>(this), frame);
+}
+
+void FabricPortDevice::receive(ns3::Ptr<ns3::Packet> frame) {
+  if (place_.fabric != nullptr) deliver(frame);
 }
 
 void FabricPortDevice::deliver(ns3::Ptr<ns3::Packet> frame) {

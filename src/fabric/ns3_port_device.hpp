@@ -78,6 +78,8 @@ class FabricPortDevice final : public ns3::NetDevice {
   /// Wire bytes of a frame that carries `packet_bytes` of an ns-3 stack: Ethernet header and frame check sequence, at
   /// least 64 B (IEEE 802.3 clause 3.2.8), and the fabric's wire_overhead.
   static Bytes wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead);
+  /// A frame that the fabric's switches have brought here.
+  void receive(ns3::Ptr<ns3::Packet> frame);
 
   // ns3::NetDevice ----------------------------------------------------------------------------------------------------
   void SetIfIndex(std::uint32_t index) override { if_index_ = index; }
@@ -96,10 +98,18 @@ class FabricPortDevice final : public ns3::NetDevice {
   ns3::Address GetMulticast(ns3::Ipv6Address group) const override { return ns3::Mac48Address::GetMulticast(group); }
   bool IsBridge() const override { return false; }
   bool IsPointToPoint() const override { return true; }
-  /// Hand a packet to the port at Simulator::Now(): it leaves when all that was committed before has left, and the
-  /// receive callback of the device at the other end has it after serialisation, propagation and, at a switch, the
-  /// switch latency. False if it is longer than the MTU. Throws InputError if the other end is on another process, or
-  /// if it is called by a trace sink (which may schedule an event that calls it).
+  /// Hand a packet to the port at Simulator::Now().
+  ///
+  /// At a host of a fabric that carries packets (Ns3View::carry_packets()) it goes through the switches to the host
+  /// with that MAC address; sent to the broadcast address, as IP does, to the host with its IPv4 address 10.n.n.n. Its
+  /// IP precedence names its priority. False, with MacTxDrop, if it is longer than the MTU, if there is no such other
+  /// host (broadcasts and multicasts have none), or if the transmit queue is full.
+  ///
+  /// Elsewhere it leaves when all that was committed before has left, and the receive callback of the device at the
+  /// other end has it after serialisation, propagation and, at a switch, the switch latency. False if it is longer than
+  /// the MTU. Throws InputError if the other end is on another process.
+  ///
+  /// Throws InputError if it is called by a trace sink (which may schedule an event that calls it).
   bool Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& destination, std::uint16_t protocol) override;
   bool SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address& source, const ns3::Address& destination,
                 std::uint16_t protocol) override;
@@ -113,7 +123,10 @@ class FabricPortDevice final : public ns3::NetDevice {
  private:
   void DoDispose() override;
   void note_transmission(Time begin, Time end, const Packet& packet, const ns3::Ptr<const ns3::Packet>& frame);
-  void check_sending() const;
+  void check_advancing() const;
+  void check_neighbour() const;
+  bool send_through_fabric(const ns3::Ptr<ns3::Packet>& packet, const ns3::Address& source,
+                           const ns3::Address& destination, std::uint16_t protocol);
   void watch_transmissions();
   void watch_arrivals();
   void arrive(ns3::Ptr<ns3::Packet> frame);

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/ns3_view.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
+#include <ns3/make-event.h>
 #include <ns3/names.h>
 #include <ns3/simulator.h>
 
+#include "engine/parallel_simulator_impl.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
 
 Ns3View::Ns3View(Fabric& fabric, const Topology& topology)
-    : graph_(topology.graph), hosts_(topology.graph.host_count()) {
+    : fabric_(fabric), graph_(topology.graph), hosts_(topology.graph.host_count()) {
   for (std::uint32_t n = 0; n < graph_.node_count(); ++n)
     WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(graph_.name(NodeId(n))), "an ns-3 object is named {} already",
                 graph_.name(NodeId(n)));
@@ -23,10 +27,32 @@ Ns3View::Ns3View(Fabric& fabric, const Topology& topology)
 }
 
 Ns3View::~Ns3View() {
+  if (frames_ != nullptr) frames_->set_receiver(nullptr);
   for (const auto& device : devices_) device->detach();
   for (const auto& channel : channels_) channel->detach();
   // Names of one object cannot be taken back alone.
   ns3::Names::Clear();
+}
+
+void Ns3View::carry_packets() {
+  frames_ = &fabric_.carry_frames();
+  frames_->set_receiver([this](FrameTable::Arrival arrival) { expect(std::move(arrival)); });
+}
+
+void Ns3View::expect(FrameTable::Arrival arrival) {
+  const ns3::Ptr<FabricPortDevice> device = this->device(NodeId(arrival.host), 0);
+  const std::uint32_t context = device->GetNode()->GetId();
+  const auto received = [frames = frames_, device, frame = arrival.frame, bytes = arrival.bytes] {
+    frames->count_delivered(bytes);
+    device->receive(frame);
+  };
+  if (fabric_.drive() == Fabric::Drive::ns3_events) {
+    const ns3::Time delay = ns3::TimeStep(static_cast<std::uint64_t>(arrival.time.ps())) - ns3::Simulator::Now();
+    ns3::Simulator::ScheduleWithContext(context, delay, received);
+    return;
+  }
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
+  engine->schedule_arrival(context, arrival.time, arrival.port, ns3::MakeEvent(received));
 }
 
 void Ns3View::add_node(Fabric& fabric, NodeId id) {

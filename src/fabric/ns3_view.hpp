@@ -12,6 +12,7 @@
 #include <ns3/ptr.h>
 
 #include "fabric/fabric.hpp"
+#include "fabric/frame_table.hpp"
 #include "fabric/ns3_channel.hpp"
 #include "fabric/ns3_port_device.hpp"
 #include "graph/topology_builder.hpp"
@@ -31,11 +32,17 @@ class Ns3View {
   Ns3View(const Ns3View&) = delete;
   Ns3View& operator=(const Ns3View&) = delete;
 
+  /// From here on hosts send packets of ns-3 to any host, through the fabric's switches: Fabric::carry_frames(). What
+  /// comes to a host by any of its ports is given to its device 0, as an event of its node that comes before others of
+  /// the same time. On all processes.
+  void carry_packets();
   /// nullptr if another process owns it.
   ns3::Ptr<ns3::Node> node(NodeId node) const { return nodes_[node.value()]; }
   ns3::Ptr<FabricPortDevice> device(NodeId node, std::uint32_t port) const;
   /// The owned ends of a link, direction 0's sender first: what ns-3's address helpers take.
   ns3::NetDeviceContainer ends(LinkId link) const;
+  /// Of the machine.
+  std::uint32_t host_count() const { return hosts_; }
   /// Owned ones, in the order of their numbers.
   ns3::NodeContainer hosts() const { return between(0, hosts_); }
   ns3::NodeContainer switches() const { return between(hosts_, static_cast<std::uint32_t>(nodes_.size())); }
@@ -46,6 +53,10 @@ class Ns3View {
   ns3::Ptr<FabricPortDevice> end_of(LinkId link, unsigned i) const;
   ns3::NodeContainer between(std::uint32_t first, std::uint32_t end) const;
 
+  void expect(FrameTable::Arrival arrival);
+
+  Fabric& fabric_;
+  FrameTable* frames_ = nullptr;
   std::unique_ptr<Ns3TraceQueue> traces_;
   const ClusterGraph& graph_;
   std::uint32_t hosts_ = 0;

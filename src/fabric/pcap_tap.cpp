@@ -6,7 +6,10 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <ns3/packet.h>
+#include <ns3/ptr.h>
 
+#include "fabric/fabric.hpp"
 #include "support/error.hpp"
 #include "support/random.hpp"
 
@@ -104,7 +107,8 @@ std::vector<std::uint8_t> roce_frame(const Packet& packet) {
   return std::move(out.bytes());
 }
 
-PcapTap::PcapTap(const std::string& path, const NetworkParameters&) : path_(path), file_(path, std::ios::binary) {
+PcapTap::PcapTap(const std::string& path, const Fabric& fabric)
+    : path_(path), fabric_(fabric), file_(path, std::ios::binary) {
   check();
   const auto put = [this](std::uint32_t value, std::streamsize bytes) {
     file_.write(reinterpret_cast<const char*>(&value), bytes);
@@ -128,7 +132,14 @@ void PcapTap::close() {
 }
 
 void PcapTap::transmitted(Time start, const Packet& packet) {
-  const auto frame = roce_frame(packet);
+  std::vector<std::uint8_t> frame;
+  if (const auto held = fabric_.frame_of(packet)) {
+    frame.resize(held->GetSize());
+    held->CopyData(frame.data(), held->GetSize());
+    frame.resize(std::max<std::size_t>(frame.size(), 60), 0);  // the padding of IEEE 802.3 clause 3.2.8
+  } else {
+    frame = roce_frame(packet);
+  }
   const auto kept = std::min(frame.size(), snap_length);
   const std::int64_t ns = start.ps() / 1000;
   const std::uint32_t header[4] = {static_cast<std::uint32_t>(ns / 1'000'000'000),

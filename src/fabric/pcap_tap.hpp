@@ -7,10 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "fabric/network_parameters.hpp"
 #include "fabric/port_tap.hpp"
 
 namespace weft {
+
+class Fabric;
 
 /// The frame of a packet as it stands on the wire, without preamble and frame check sequence: Ethernet II, IPv4
 /// (ECT(0)), UDP to port 4791, InfiniBand base transport header, AETH on ACKs, zero payload, ICRC (0: not computed).
@@ -19,11 +20,12 @@ namespace weft {
 /// pairs are numbered from 2, as 0 and 1 are reserved. A header configured beyond these 58 bytes is not shown.
 std::vector<std::uint8_t> roce_frame(const Packet& packet);
 
-/// Nanosecond pcap (magic a1b23c4d, link type Ethernet) of whole frames.
+/// Nanosecond pcap (magic a1b23c4d, link type Ethernet) of whole frames: RoCEv2, and those of ns-3's stacks as they
+/// are.
 class PcapTap final : public PortTap {
  public:
   /// Throws EnvironmentError if the file cannot be written.
-  PcapTap(const std::string& path, const NetworkParameters& parameters);
+  PcapTap(const std::string& path, const Fabric& fabric);
   void transmitted(Time start, const Packet& packet) override;
   /// Throws EnvironmentError if anything could not be written.
   void close();
@@ -32,6 +34,7 @@ class PcapTap final : public PortTap {
   void check() const;
 
   std::string path_;
+  const Fabric& fabric_;
   std::ofstream file_;
 };
 

@@ -26,7 +26,8 @@ enum : std::uint8_t {
   packet_ecn = 8,       ///< congestion experienced (RFC 3168); echoed in the ACK
   packet_trimmed = 16,  ///< a switch has cut off the payload
   packet_again = 32,    ///< sent before
-  packet_ask = 64,      ///< its sender can send nothing more until it is acknowledged (IBTA vol. 1, 9.7.5.1: AckReq)
+  packet_ask = 64,      ///< its sender can send nothing more until it is acknowledged (IBTA vol. 1, 9.7.5.1: AckReq);
+                        ///< of a frame: it may be marked (RFC 3168: ECT)
 };
 
 /// 32 bytes: two share a cache line. Host numbers have 24 bits.
@@ -40,9 +41,10 @@ struct Packet {
   std::uint32_t entropy : 8 = 0;       ///< which of the paths it takes, if the sender decides that; echoed in the ACK
   std::uint32_t queue_pair = 0;        ///< of the data's sender, in both directions
   std::uint32_t psn = 0;               ///< packet sequence number of the queue pair, modulo 2^32
-  /// data with packet_last: slot of the message descriptor in this process; ack: payload bytes acknowledged
+  /// data with packet_last: slot of the message descriptor in this process; ack: payload bytes acknowledged; frame:
+  /// slot of the ns-3 packet in this process
   std::uint32_t message = 0;
-  std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit)
+  std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit); frame: bytes of the whole frame
   PacketKind kind : 4 = PacketKind::data;
   std::uint8_t lane : 4 = 0;  ///< priority (IEEE 802.1Q) or virtual lane, while queues are told apart
   std::uint8_t flags = 0;
