@@ -10,6 +10,7 @@
 #include "graph/cluster_graph.hpp"
 #include "graph/rails_shape.hpp"
 #include "graph/server_shape.hpp"
+#include "internet/background.hpp"
 #include "schedule/server_check.hpp"
 
 namespace weft {
@@ -199,6 +200,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   const auto workload = spec.find("workload");
   const auto simulation = spec.find("simulation");
   const auto output = spec.find("output");
+  const auto background = spec.find("background");
   spec.finish();
   read_simulation(simulation, experiment);
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
@@ -209,6 +211,11 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
                                                experiment.network.reconvergence, *experiment.topology);
   refuse_without_packets(network, {"ns3_attributes"}, experiment);
   refuse_without_packets(output, {"pcap"}, experiment);
+  if (background) {
+    experiment.background =
+        read_background(*background, {experiment.topology->graph.host_count(), &experiment.network});
+    experiment.network.frames = !experiment.background.empty();
+  }
   read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment);

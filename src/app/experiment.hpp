@@ -18,6 +18,8 @@
 
 namespace weft {
 
+class BackgroundTraffic;
+
 /// A port named in the file: "host3:0", "switch7:2".
 struct PortName {
   NodeId node;
@@ -59,6 +61,7 @@ struct Experiment {
   std::unique_ptr<Workload> workload;
   Placement placement;  ///< of its ranks
   OutputOptions output;
+  std::vector<std::shared_ptr<const BackgroundTraffic>> background;
   /// `network.ns3_attributes`: ns-3 config path -> value, in file order.
   std::vector<std::pair<std::string, Spec>> ns3_attributes;
 };

@@ -114,7 +114,8 @@ std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulati
   return simulation.group().sum(records.messages.fingerprint() + sum_of(records.collectives) +
                                 sum_of(link_records(experiment, simulation.network(), facts.simulated)) +
                                 sum_of(link_class_records(simulation, facts.simulated)) +
-                                sum_of(simulation.runtime().rank_records(facts.simulated)));
+                                sum_of(simulation.runtime().rank_records(facts.simulated))) +
+         sum_of(simulation.transfers().whole_rows(simulation.group()));
 }
 
 Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
@@ -173,9 +174,19 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());
   recorder_.write_jobs(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
   recorder_.write_ranks(std::move(ranks));
+  write_transfers();
   if (records.keep_operations.any) recorder_.write_operations(std::move(records.operations));
   write_parallel(facts);
   return fingerprint;
+}
+
+void Recording::write_transfers() {
+  const TransferLog& log = simulation_.transfers();
+  if (log.size() == 0) return;
+  transfer_rows_ = log.whole_rows(simulation_.group());
+  recorder_.write_transfers(simulation_.group().rank() == 0 ? transfer_rows_ : std::vector<TransferRecord>());
+  const Time interval = experiment_.output.sampling;
+  if (interval > Time()) recorder_.write_transfer_series(log.samples(), interval.ps());
 }
 
 void Recording::write_parallel(const RunFacts& facts) {

@@ -30,9 +30,11 @@ class Recording {
   std::uint64_t write_rest(const RunFacts& facts);
   /// After write_rest().
   const std::vector<JobRecord>& job_rows() const { return job_rows_; }
+  const std::vector<TransferRecord>& transfer_rows() const { return transfer_rows_; }
 
  private:
   std::vector<LinkSample> samples(std::vector<PortSample> taken) const;
+  void write_transfers();
   void write_parallel(const RunFacts& facts);
 
   Hdf5Recorder& recorder_;
@@ -40,6 +42,7 @@ class Recording {
   Simulation& simulation_;
   std::vector<JobInfo> jobs_;
   std::vector<JobRecord> job_rows_;
+  std::vector<TransferRecord> transfer_rows_;
 };
 
 }  // namespace weft

@@ -161,6 +161,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
                                            collective_directory(*experiment.workload));
   summary.fingerprint = recording.write_rest(facts);
   summary.jobs = recording.job_rows();
+  summary.transfers = recording.transfer_rows();
   recorder.finish(ended);
   prepare(group, [&] {
     for (const auto& tap : taps) tap->close();

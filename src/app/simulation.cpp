@@ -7,6 +7,8 @@
 
 #include "app/prepare.hpp"
 #include "fabric/ideal_network.hpp"
+#include "fabric/ns3_view.hpp"
+#include "internet/background.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -32,7 +34,9 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
     : group_(std::move(group)),
       engine_(engine),
       until_(experiment.until),
-      background_check_(experiment.workload->background_check()) {
+      background_check_(experiment.workload->background_check()),
+      experiment_(experiment),
+      transfers_(experiment.output.sampling) {
   const auto start = Clock::now();
   partition_ = make_partition(*experiment.topology, static_cast<std::uint32_t>(group_.size()), experiment.partition,
                               experiment.network.least_wire(), experiment.seed);
@@ -71,7 +75,21 @@ Fabric& Simulation::fabric() {
   return *fabric_;
 }
 
+// Applications hold on to the log: they go first.
 Simulation::~Simulation() { ns3::Simulator::Destroy(); }
+
+// After the links have been settled, so that attributes of ports could be set by another view.
+void Simulation::start_background() {
+  view_ = std::make_unique<Ns3View>(*fabric_, *experiment_.topology);
+  Internet internet(*view_, experiment_.seed);
+  install_background(experiment_.background, internet, transfers_);
+  // What goes on for ever ends with the rest, which is looked at now and then.
+  constexpr Time usual_check = Time::from_us(100);
+  if (transfers_.has_endless() && background_check_ == Time::max()) background_check_ = usual_check;
+}
+
+/// On any process. Collective.
+bool Simulation::transfers_unfinished() const { return group_.sum(transfers_.unfinished()) > 0; }
 
 RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;
@@ -80,6 +98,7 @@ RunFacts Simulation::run(const Looker& look) {
     fabric_->settle_links(group_);
     fabric_->close_links();
   }
+  if (!experiment_.background.empty()) start_background();
   const auto start = Clock::now();
   // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
   if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
@@ -94,6 +113,8 @@ RunFacts Simulation::run(const Looker& look) {
   if (idle && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0) refuse_deadlock(Time::max());
   facts.outlived = facts.outlived && !idle;
   facts.cut_short = !facts.interrupted && !idle && !facts.outlived;
+  // TCP may be waiting for a timeout, with nothing on its way.
+  if (until_ < Time::max() && !facts.interrupted && !facts.outlived && transfers_unfinished()) facts.cut_short = true;
   WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
   if (!facts.outlived) facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
   facts.packet_hops = group_.sum(network_->packet_hops());
@@ -144,8 +165,9 @@ void Simulation::run_events(RunFacts& facts) {
     ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(stop.ps())) - ns3::Simulator::Now());
     ns3::Simulator::Run();
     if (group_.sum(facts.interrupted ? 1 : 0) > 0) return;
-    if (group_.sum(network_->idle() ? 0 : 1) == 0) return;
-    if (unfinished_ranks() > 0) continue;
+    const bool transferring = transfers_unfinished();
+    if (!transferring && !transfers_.has_endless() && group_.sum(network_->idle() ? 0 : 1) == 0) return;
+    if (transferring || unfinished_ranks() > 0) continue;
     facts.outlived = true;
     facts.simulated = stop;
     return;

@@ -14,9 +14,12 @@
 #include "fabric/fabric.hpp"
 #include "fabric/host_network.hpp"
 #include "graph/partition.hpp"
+#include "internet/transfer_log.hpp"
 #include "runtime/runtime.hpp"
 
 namespace weft {
+
+class Ns3View;
 
 enum class EngineChoice { weft, ns3_default };
 
@@ -70,9 +73,13 @@ class Simulation {
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// Ranks of all jobs but those in the background, on all processes, that have not done all they should. 0: complete.
   std::uint64_t unfinished_ranks() const;
+  /// Of the experiment's background; no rows without one. Whole rows after the run.
+  const TransferLog& transfers() const { return transfers_; }
 
  private:
   void build_network(const Experiment& experiment);
+  void start_background();
+  bool transfers_unfinished() const;
   void refuse_deadlock(Time stopped_by);
   CongestionTotals congestion();
   void run_windows(const Looker& look, RunFacts& facts);
@@ -87,6 +94,9 @@ class Simulation {
   std::unique_ptr<HostNetwork> network_;
   Fabric* fabric_ = nullptr;  // the same if its fidelity is packet
   std::unique_ptr<Runtime> runtime_;
+  const Experiment& experiment_;
+  TransferLog transfers_;
+  std::unique_ptr<Ns3View> view_;  // of the background; goes before the network
   std::function<void(Time)> on_pause_;
   double build_seconds_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/summary.hpp"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
@@ -101,6 +102,37 @@ nlohmann::ordered_json job_json(const JobRecord& row) {
           {"bytes", row.bytes}};
 }
 
+nlohmann::ordered_json transfer_json(const TransferRecord& row) {
+  return {{"name", row.name},
+          {"source", row.source},
+          {"destination", row.destination},
+          {"priority", row.priority},
+          {"size", row.size},
+          {"bytes", row.bytes},
+          {"complete", row.complete()},
+          {"start_ps", row.start},
+          {"last_ps", row.last},
+          {"repeated_bytes", row.repeated},
+          {"goodput_bps", row.goodput()}};
+}
+
+std::string transfer_lines(const std::vector<TransferRecord>& rows) {
+  if (rows.empty()) return "";
+  constexpr std::size_t most = 16;
+  std::string text = fmt::format("\n  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}\n", "transfer", "from",
+                                 "to", "start", "last byte", "delivered", "sent again", "goodput");
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const TransferRecord& row = rows[i];
+    text += fmt::format("  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}{}\n", row.name, row.source,
+                        row.destination, readable(Time::from_ps(row.start)), readable(Time::from_ps(row.last)),
+                        in_unit(static_cast<double>(row.bytes), "B"), in_unit(static_cast<double>(row.repeated), "B"),
+                        in_unit(row.goodput(), "bit/s"), row.size < 0 || row.complete() ? "" : "  incomplete");
+  }
+  if (rows.size() > most)
+    text += fmt::format("  (the first {} of {} transfers; all are in the file)\n", most, rows.size());
+  return text;
+}
+
 }  // namespace
 
 std::string in_unit(double value, const char* unit) {
@@ -171,6 +203,8 @@ std::string summary_json(const Summary& summary) {
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["jobs"] = nlohmann::ordered_json::array();
   for (const JobRecord& row : summary.jobs) json["jobs"].push_back(job_json(row));
+  json["transfers"] = nlohmann::ordered_json::array();
+  for (const TransferRecord& row : summary.transfers) json["transfers"].push_back(transfer_json(row));
   json["collective_count"] = summary.collective_count;
   json["collectives"] = nlohmann::ordered_json::array();
   for (const CollectiveResult& result : summary.collectives) json["collectives"].push_back(collective_json(result));
@@ -220,7 +254,7 @@ std::string summary_table(const Summary& summary) {
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
-  return text + job_lines(summary.jobs) + collective_lines(summary);
+  return text + job_lines(summary.jobs) + transfer_lines(summary.transfers) + collective_lines(summary);
 }
 
 }  // namespace weft

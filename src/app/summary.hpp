@@ -38,6 +38,7 @@ struct Summary {
   std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
   std::vector<HotLinkLine> hot_links;  ///< the hottest first
   std::vector<JobRecord> jobs;
+  std::vector<TransferRecord> transfers;
   std::vector<CollectiveResult> collectives;
   std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
 };

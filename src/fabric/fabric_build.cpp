@@ -26,6 +26,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
   build_nodes(partition, process);
   build_cut(partition, process);
   if (parameters_.buffered() || routing_.per_packet() || routing_.lanes() > 1) build_buffered();
+  if (parameters_.frames) carry_frames();
 }
 
 Fabric::~Fabric() = default;

@@ -55,6 +55,7 @@ bool Fabric::send_frame(const FrameHeader& header, Time at, const ns3::Ptr<ns3::
   const std::int64_t now = at.ps();
   const Node& node = node_of_host(header.source);
   BufferedState& state = *buffered_;
+  if (header.bytes > std::max(state.largest_frame, least_frame)) return false;
   Packet packet;
   packet.set_ends(header.source, header.destination);
   packet.queue_pair = header.flow;
@@ -84,6 +85,7 @@ bool Fabric::send_frame(const FrameHeader& header, Time at, const ns3::Ptr<ns3::
   frames_->count_sent(header.bytes);
   queue.queue.push({packet, no_in_port, static_cast<std::uint32_t>(header.bytes) | std::uint32_t{packet.lane} << 24},
                    state.blocks);
+  if (!state.depths.empty()) state.depths[index * state.plan.count + packet.lane].hold(queue.bytes, now);
   queue.bytes += header.bytes;
   queue.peak = std::max(queue.peak, queue.bytes);
   PortState& ps = state.ports[index];

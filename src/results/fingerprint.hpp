@@ -71,6 +71,13 @@ inline std::uint64_t fingerprint(const OperationRecord& row) {
   return detail::mix_row(6, {row.rank, row.operation, word(row.start), word(row.end), row.kind, row.collective});
 }
 
+inline std::uint64_t fingerprint(const TransferRecord& row) {
+  using detail::word;
+  return detail::mix_row(
+      8, {row.transfer, row.source, row.destination, row.priority, word(row.size), word(row.start), word(row.connected),
+          word(row.first), word(row.last), word(row.bytes), word(row.repeated)});
+}
+
 /// Sum of all rows modulo 2^64. The fingerprint of a run is the sum over its record types and MPI ranks.
 template <class Row>
 std::uint64_t fingerprint_sum(const std::span<const Row> rows) {

@@ -62,6 +62,9 @@ class Hdf5Recorder {
   void write_receivers(std::vector<ReceiverRecord> rows);
   void write_ranks(std::vector<RankRecord> rows);
   void write_jobs(std::vector<JobRecord> rows);
+  void write_transfers(std::vector<TransferRecord> rows);
+  /// `interval` is the sampling interval in ps.
+  void write_transfer_series(std::vector<TransferSample> rows, std::int64_t interval);
   void write_operations(std::vector<OperationRecord> rows);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,

@@ -231,6 +231,16 @@ void Hdf5Recorder::write_ranks(std::vector<RankRecord> rows) { write_table(rank_
 
 void Hdf5Recorder::write_jobs(std::vector<JobRecord> rows) { write_table(job_table(), std::move(rows)); }
 
+void Hdf5Recorder::write_transfers(std::vector<TransferRecord> rows) { write_table(transfer_table(), std::move(rows)); }
+
+void Hdf5Recorder::write_transfer_series(std::vector<TransferSample> rows, std::int64_t interval) {
+  write_table(transfer_series_table(), std::move(rows));
+  together([&] {
+    const hdf5::Handle group(H5Gopen2(file_.get(), "transfers_series", H5P_DEFAULT), H5Gclose, "no series");
+    hdf5::write_quantity(group.get(), "interval", interval, "ps");
+  });
+}
+
 void Hdf5Recorder::write_operations(std::vector<OperationRecord> rows) {
   write_table(operation_table(), std::move(rows));
 }

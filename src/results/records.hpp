@@ -151,6 +151,36 @@ struct ReceiverRecord {
   std::uint64_t duplicates = 0;
 };
 
+/// One transfer of an ns-3 application (`background:` of the experiment).
+struct TransferRecord {
+  std::uint32_t transfer = 0;  ///< 0, 1, ... in the order of the experiment
+  std::string name;
+  std::uint32_t source = 0;  ///< host
+  std::uint32_t destination = 0;
+  std::uint32_t priority = 0;  ///< IEEE 802.1Q
+  std::int64_t size = -1;      ///< payload to send; -1: until the run ends
+  std::int64_t start = 0;
+  std::int64_t connected = 0;  ///< at the source; 0: never
+  std::int64_t first = 0;      ///< bytes at the destination; 0: none
+  std::int64_t last = 0;
+  std::int64_t bytes = 0;     ///< of payload that the destination has read
+  std::int64_t repeated = 0;  ///< bytes of payload that the source has sent again
+
+  bool complete() const { return bytes == size; }
+  /// Of payload, from the start to the last byte, bit/s.
+  double goodput() const {
+    return last > start ? 8e12 * static_cast<double>(bytes) / static_cast<double>(last - start) : 0;
+  }
+};
+
+/// Payload that has come within one sampling interval, ending at `time`.
+struct TransferSample {
+  std::uint32_t transfer = 0;
+  std::uint32_t interval = 0;  ///< 0, 1, ...
+  std::int64_t time = 0;
+  std::int64_t bytes = 0;
+};
+
 /// One sampling interval of one direction of a link, ending at `time`.
 struct LinkSample {
   std::uint32_t link = 0;      ///< LinkRecord::id

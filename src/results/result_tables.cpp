@@ -204,6 +204,45 @@ Table<JobRecord> job_table() {
           }};
 }
 
+Table<TransferRecord> transfer_table() {
+  using Row = TransferRecord;
+  return {"transfers",
+          "One row per transfer of the experiment's background, in ascending order",
+          [](const Row& row) {
+            return RowKey{row.transfer, 0};
+          },
+          {
+              column<Row>("transfer", "id", "number of the transfer", &Row::transfer),
+              column<Row>("name", "text", "name in the experiment", &Row::name),
+              column<Row>("source", "id", "sending host", &Row::source),
+              column<Row>("destination", "id", "receiving host", &Row::destination),
+              column<Row>("priority", "id", "IEEE 802.1Q priority", &Row::priority),
+              column<Row>("size", "B", "payload to send, -1 if it goes on until the run ends", &Row::size),
+              column<Row>("start", "ps", "the sender begins to connect", &Row::start),
+              column<Row>("connected", "ps", "the connection stood at the sender, 0 if never", &Row::connected),
+              column<Row>("first", "ps", "the receiver read its first bytes, 0 if none", &Row::first),
+              column<Row>("last", "ps", "the receiver read its last bytes so far", &Row::last),
+              column<Row>("bytes", "B", "payload read by the receiver", &Row::bytes),
+              column<Row>("repeated", "B", "payload sent again", &Row::repeated),
+              column<Row>("goodput", "bit/s", "bytes / (last - start)", [](const Row& row) { return row.goodput(); }),
+          }};
+}
+
+Table<TransferSample> transfer_series_table() {
+  using Row = TransferSample;
+  return {"transfers_series",
+          "One row per transfer and sampling interval with payload, in ascending order of (transfer, interval)",
+          [](const Row& row) {
+            return RowKey{row.transfer, row.interval};
+          },
+          {
+              column<Row>("transfer", "id", "/transfers/transfer", &Row::transfer),
+              column<Row>("interval", "id", "0, 1, ...: number of the sampling interval", &Row::interval),
+              column<Row>("time", "ps", "end of the interval", &Row::time),
+              column<Row>("bytes", "B", "payload that the receiver read within the interval", &Row::bytes),
+          }};
+}
+
 Table<LinkClassRecord> link_class_table() {
   using Row = LinkClassRecord;
   return {"link_classes",

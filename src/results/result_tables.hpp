@@ -23,6 +23,8 @@ Table<QueuePairRate> rate_series_table(std::int64_t interval, std::int64_t simul
 Table<ReceiverRecord> receiver_table();
 Table<RankRecord> rank_table();
 Table<JobRecord> job_table();
+Table<TransferRecord> transfer_table();
+Table<TransferSample> transfer_series_table();
 Table<OperationRecord> operation_table();
 
 Table<ProcessRecord> process_table();

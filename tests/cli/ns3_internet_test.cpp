@@ -59,8 +59,8 @@ int main(int argc, char** argv) {
   install_echo(internet);
   simulation.run([](weft::Time) { return weft::Simulation::Look::go_on; });
 
-  // There and back over four links, each with 1000 B and the headers of UDP, IPv4 and Ethernet, check sequence, preamble
-  // and gap; and through three switches each way.
+  // There and back over four links, each with 1000 B and the headers of UDP, IPv4 and Ethernet, check sequence,
+  // preamble and gap; and through three switches each way.
   const auto wire = weft::Bytes(1000 + 8 + 20 + 14 + 4 + 20);
   const auto hop = weft::serialization_time(wire, weft::Bandwidth::from_gbps(100)) + weft::Time::from_ns(500);
   const weft::Time expected = 2 * (4 * hop + 3 * weft::Time::from_ns(300));

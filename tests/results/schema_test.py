@@ -18,6 +18,7 @@ EXPERIMENT = """
 topology: {kind: fat_tree, k: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
 network: {queues: output}
 workload: {kind: collective, collective: all_reduce, algorithm: ring, ranks: 16, size: 64 KiB, iterations: 1}
+background: [{kind: tcp, from: 0, to: 15, size: 20 kB}]
 simulation: {seed: 1}
 output: {file: schema.h5, sampling: 1 us, operations: true, queue_depths: true, rates: {interval: 2 us}}
 """
@@ -137,7 +138,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         results = make_file(pathlib.Path(folder))
         with h5py.File(results, "r") as file:
-            missing = {"links_series", "operations"} - set(file)
+            missing = {"links_series", "operations", "transfers", "transfers_series"} - set(file)
         if missing:
             sys.exit(f"schema_test: the run was asked for {sorted(missing)} and did not write it")
         return check(results, schema)

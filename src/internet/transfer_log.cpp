@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "internet/transfer_log.hpp"
+
+#include <utility>
+
+namespace weft {
+namespace {
+
+constexpr std::uint32_t no_sample = 0xffffffffU;
+
+}  // namespace
+
+std::uint32_t TransferLog::add(TransferRecord row, bool receiver_here) {
+  row.transfer = size();
+  has_endless_ = has_endless_ || row.size < 0;
+  if (receiver_here && row.size >= 0) ++unfinished_;
+  rows_.push_back(std::move(row));
+  last_sample_.push_back(no_sample);
+  return rows_.back().transfer;
+}
+
+void TransferLog::received(std::uint32_t transfer, Time now, std::int64_t bytes) {
+  TransferRecord& row = rows_[transfer];
+  if (row.bytes == 0) row.first = now.ps();
+  row.bytes += bytes;
+  row.last = now.ps();
+  if (row.size >= 0 && row.bytes == row.size) --unfinished_;
+  if (sampling_ == Time()) return;
+  const auto interval = static_cast<std::uint32_t>(now.ps() / sampling_.ps());
+  std::uint32_t& last = last_sample_[transfer];
+  if (last == no_sample || samples_[last].interval != interval) {
+    last = static_cast<std::uint32_t>(samples_.size());
+    samples_.push_back({transfer, interval, (interval + std::int64_t{1}) * sampling_.ps(), 0});
+  }
+  samples_[last].bytes += bytes;
+}
+
+// What a process does not see is 0 there.
+std::vector<TransferRecord> TransferLog::whole_rows(ProcessGroup& group) const {
+  std::vector<TransferRecord> rows = rows_;
+  for (TransferRecord& row : rows)
+    for (std::int64_t* value : {&row.connected, &row.first, &row.last, &row.bytes, &row.repeated})
+      *value = static_cast<std::int64_t>(group.sum(static_cast<std::uint64_t>(*value)));
+  return rows;
+}
+
+}  // namespace weft

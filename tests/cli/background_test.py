@@ -1,0 +1,193 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""TCP transfers of `background:` beside RDMA traffic: goodput, shares of classes, losses, conservation, and bad input,
+with expectations from formulas."""
+
+import math
+import pathlib
+import sys
+import unittest
+
+import numpy
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import EXIT_INPUT, ProgramTest, picoseconds_to_send, table, weft
+
+RATE = 100 * 10**9
+DELAY = 500_000  # ps
+STAR = {"kind": "star", "hosts": 5, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+MTU, HEADER, WIRE = 4096, 62, 20
+# Of a frame of the network's largest size, Ethernet takes 18 B, IPv4 20, TCP 20 and its time stamps 12.
+SEGMENT = MTU + HEADER - 18 - 20 - 20 - 12
+FRAME = SEGMENT + 12 + 20 + 20 + 18
+SILENCE = {"kind": "program", "ranks": 1, "operations": [{"rank": 0, "compute": "1 ns"}]}
+ALL_REDUCE = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 4, "size": "8 MiB"}
+JOB = {"kind": "jobs", "jobs": [{"name": "job", "start": "1 ms", "workload": ALL_REDUCE}]}
+
+
+def tcp(**keys):
+    return {"kind": "tcp", "from": 4, "to": 0, "congestion_control": "linux_reno", **keys}
+
+
+class Background(ProgramTest):
+    def run_beside(self, workload, background, network=None, **parts):
+        text = {"topology": STAR, "network": network or {}, "workload": workload, "background": background, **parts}
+        return self.simulate(text)
+
+    def test_goodput_alone_is_the_rate_less_headers(self):
+        size = 20_000_000
+        summary, path = self.run_beside(SILENCE, [tcp(size=f"{size} B")])
+        [row] = summary["transfers"]
+        self.assertTrue(row["complete"])
+        self.assertEqual((row["bytes"], row["repeated_bytes"]), (size, 0))
+        transfers = table(path, "transfers")
+        # The connection stands after SYN and SYN-ACK; both have 20 B of options (RFC 9293, 7323, 2018), no payload.
+        # ns-3 writes them as 78 B frames or less: between the least frame and that one.
+        handshake = transfers["connected"][0] - transfers["start"][0]
+        self.assertGreaterEqual(handshake, 4 * (DELAY + picoseconds_to_send(64 + WIRE, RATE)))
+        self.assertLessEqual(handshake, 4 * (DELAY + picoseconds_to_send(82 + WIRE, RATE)))
+        # From the first segment to the last: they cannot come faster than back to back.
+        segments = -(-size // SEGMENT)
+        last = size - (segments - 1) * SEGMENT
+        frame = picoseconds_to_send(FRAME + WIRE, RATE)
+        ideal = (segments - 2) * frame + picoseconds_to_send(last + FRAME - SEGMENT + WIRE, RATE)
+        took = transfers["last"][0] - transfers["first"][0]
+        self.assertGreaterEqual(took, ideal)
+        # Slow start (RFC 5681): the window doubles in each round trip, from 10 segments (RFC 6928) up to the path's
+        # bandwidth-delay product; each of these rounds wastes a round trip at most. One ACK for two segments.
+        round_trip = 4 * DELAY + 3 * frame + 2 * picoseconds_to_send(82 + WIRE, RATE)
+        rounds = math.ceil(math.log2(round_trip / frame / 10))
+        self.assertLessEqual(took, ideal + max(rounds, 1) * round_trip)
+        # Two links, all frames on each: segments, one each for SYN, ACK of SYN-ACK; FIN is on the last segment or alone.
+        classes = table(path, "link_classes")
+        sent = classes["packets"][classes["priority"] == 0]
+        self.assertEqual(sorted(sent)[-1], sorted(sent)[-2])
+        self.assertGreaterEqual(sorted(sent)[-1], segments + 2)
+
+    def all_reduce_alone(self, network):
+        summary, _ = self.run_beside(JOB, [], {"queues": "output", **network})
+        return summary["collectives"][0]["time_ps"]
+
+    # All-reduce and transfer come to host 0 through one port. Bytes of either that the port sends while the all-reduce
+    # lasts are in proportion to the weights, if both always have something waiting there.
+    def beside(self, priorities):
+        network = {"priorities": priorities}
+        summary, path = self.run_beside(JOB, [tcp(name="storage")], network, output={"sampling": "10 us"})
+        [row] = summary["transfers"]
+        self.assertEqual(row["size"], -1)
+        time = summary["collectives"][0]["time_ps"]
+        start = 1_000_000_000
+        series = table(path, "transfers_series")
+        during = (series["time"] > start + 10_000_000) & (series["time"] <= start + time)
+        elapsed = series["time"][during].max() - series["time"][during].min() + 10_000_000
+        goodput = 8e12 * series["bytes"][during].sum() / elapsed
+        self.assertEqual(series["bytes"].sum(), row["bytes"])
+        return time, goodput
+
+    def test_classes_share_a_port_by_their_weights(self):
+        alone = self.all_reduce_alone({})
+        link = RATE * SEGMENT / (FRAME + WIRE)  # of payload, when TCP has the port to itself
+        for data, other in [(1, 1), (3, 1)]:
+            time, goodput = self.beside(
+                {"scheduling": "deficit_round_robin", "data_weight": data, "other_weight": other})
+            share = data / (data + other)
+            # The all-reduce takes 1 / share as long where the port of host 0 is what limits it. What it does not do
+            # at full rate alone (first and last steps) is not slowed.
+            self.assertLessEqual(time, alone / share)
+            self.assertGreaterEqual(time, 0.95 * alone / share)
+            # TCP has the rest, and what the all-reduce leaves.
+            self.assertGreaterEqual(goodput, (1 - share) * link * 0.99)
+            self.assertLessEqual(goodput, (1 - share * alone / (share * time)) * link * 1.02)
+
+    def test_strict_priority_protects_the_more_urgent_class(self):
+        alone = self.all_reduce_alone({})
+        link = RATE * SEGMENT / (FRAME + WIRE)
+        time, goodput = self.beside({"scheduling": "strict"})
+        # An RDMA packet waits for one frame at most in a port: 2 (n - 1) steps, in each of which once at the port of
+        # host 0, and its ACKs with the ones there.
+        frame = picoseconds_to_send(FRAME + WIRE, RATE)
+        self.assertGreaterEqual(time, alone)
+        self.assertLessEqual(time, 1.02 * alone + 6 * frame)
+        # TCP has what the all-reduce leaves of the port: 2 (n - 1) / n of 8 MiB in packets pass there meanwhile.
+        packets = 2 * 3 * (8 * 2**20) // 4 // MTU
+        left = 1 - packets * picoseconds_to_send(MTU + HEADER + WIRE, RATE) / time
+        self.assertLessEqual(goodput, left * link * 1.02)
+        # The other way round TCP has all, and the all-reduce next to nothing until TCP ends.
+        summary, _ = self.run_beside(JOB, [tcp(size="40 MB")], {"priorities": {"data": 3, "other": 5}})
+        self.assertGreater(summary["collectives"][0]["time_ps"] + 1_000_000_000, summary["transfers"][0]["last_ps"])
+
+    def test_losses_are_made_good_and_nothing_gets_lost_from_the_books(self):
+        # Two senders at one port, whose queue holds 25 frames.
+        size = 3_000_000
+        background = [tcp(size=f"{size} B", congestion_control="cubic", name="a"),
+                      tcp(**{"from": 3}, size=f"{size} B", congestion_control="cubic", name="b")]
+        summary, path = self.run_beside(SILENCE, background, {"buffer": {"queue": "100 kB"}})
+        self.assertGreater(summary["packets_dropped"], 0)
+        for row in summary["transfers"]:
+            self.assertTrue(row["complete"])
+            self.assertEqual(row["bytes"], size)
+        self.assertGreaterEqual(sum(row["repeated_bytes"] for row in summary["transfers"]),
+                                summary["packets_dropped"] * SEGMENT // 2)
+        links, classes = table(path, "links"), table(path, "link_classes")
+        self.assertTrue(numpy.all(classes["peak_queue"] <= 100_000))
+        host = numpy.array([name.startswith("host") for name in links["from_name"]])
+        of = {link: at for at, link in enumerate(links["id"])}
+        up = numpy.array([host[of[link]] for link in classes["link"]])
+        dropped = classes["dropped"][~up].sum()
+        self.assertEqual(classes["packets"][up].sum(), classes["packets"][~up].sum() + dropped)
+        self.assertEqual(classes["dropped"].sum(), summary["packets_dropped"])
+
+    def test_marks_keep_dctcp_from_filling_the_queue(self):
+        network = {"ecn": {"kmin": "80 kB", "kmax": "80 kB"}}
+        background = [tcp(congestion_control="dctcp", size="8 MB", **{"from": source}) for source in (3, 4)]
+        summary, path = self.run_beside(SILENCE, background, network)
+        self.assertGreater(summary["congestion"]["packets_marked"], 0)
+        self.assertEqual([row["repeated_bytes"] for row in summary["transfers"]], [0, 0])
+        unmarked, other = self.run_beside(
+            SILENCE, [{**entry, "congestion_control": "linux_reno"} for entry in background], {"queues": "output"})
+        self.assertEqual(unmarked["congestion"]["packets_marked"], 0)
+        deep = [table(file, "link_classes")["peak_queue"].max() for file in (path, other)]
+        self.assertLess(deep[0], deep[1] / 4)
+
+    def test_lossless_priority_is_paused_and_not_dropped(self):
+        network = {"flow_control": "pfc", "buffer": {"size": "1 MB"}}
+        background = [tcp(size="3 MB", priority=3, **{"from": source}) for source in (2, 3, 4)]
+        summary, path = self.run_beside(SILENCE, background, network)
+        self.assertGreater(summary["congestion"]["pause_frames"], 0)
+        self.assertEqual(summary["packets_dropped"], 0)
+        self.assertEqual([row["repeated_bytes"] for row in summary["transfers"]], [0, 0, 0])
+        classes = table(path, "link_classes")
+        self.assertEqual(set(classes["priority"][classes["packets"] > 0]), {3})
+
+    def test_frames_are_captured_as_they_are(self):
+        self.run_beside(SILENCE, [tcp(size="10 kB")], output={"pcap": ["host4:0"]})
+        capture = (self.folder / "out.host4-0.pcap").read_bytes()
+        self.assertEqual(capture[:4], bytes.fromhex("4d3cb2a1"))
+        first = capture[24 + 16:]
+        # Ethernet to host 0 from host 4, IPv4 with TCP from 10.0.0.4 to 10.0.0.0, SYN.
+        self.assertEqual(first[:14], bytes.fromhex("020000000000" "020000000004" "0800"))
+        self.assertEqual((first[23], first[26:34]), (6, bytes([10, 0, 0, 4, 10, 0, 0, 0])))
+        self.assertEqual(first[14 + 20 + 13], 0x02)
+
+    def test_bad_entries_are_told_with_their_line(self):
+        cases = [
+            ([tcp(**{"from": 5})], {}, "from 0 to 4"),
+            ([tcp(to=4)], {}, "found the host that sends"),
+            ([tcp(priority=6)], {}, "3 is due here"),
+            ([tcp(segment="9 kB")], {}, "4088 B"),
+            ([tcp(kind="sctp")], {}, "tcp"),
+            ([tcp(sise="1 MB")], {}, "did you mean 'size'"),
+            ([tcp()], {"ack": "none"}, "ack: none"),
+            ([tcp()], {"fidelity": "ideal"}, "fidelity: packet"),
+            ([tcp(congestion_control="dctcp", ecn=False)], {}, "dctcp"),
+        ]
+        for background, network, expected in cases:
+            path = self.write({"topology": STAR, "network": network, "workload": SILENCE, "background": background})
+            done = weft("run", path, folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("experiment.yaml:5: ", done.err)
+            self.assertIn(expected, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
