@@ -229,7 +229,7 @@ class Fabric final : public HostNetwork {
   /// Of the machine.
   std::uint32_t host_count() const { return topology_.graph.host_count(); }
   /// Queue a frame at an owned host, at Simulator::Now(), from an ns-3 event. False if the host's transmit queue is
-  /// full (1,000 frames of full size, or `buffer.queue`), or the frame is longer than the network's.
+  /// full (1,000 times 64 KiB, or `buffer.queue`), or the frame is longer than the network's.
   bool send_frame(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame);
   ns3::Ptr<ns3::Packet> frame_of(const Packet& packet) const;
   /// Of this process's hosts.

@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-// As many frames as the transmit queue of a Linux interface holds by default (txqueuelen of ip-link(8)); counted in
-// bytes of full ones.
-constexpr std::int64_t transmit_queue_frames = 1000;
+// As the transmit queue of a Linux interface: 1,000 packets (txqueuelen of ip-link(8)), each of 64 KiB with segmentation
+// offload.
+constexpr std::int64_t transmit_queue = 1000 * 65'536;
 
 }  // namespace
 
@@ -75,7 +75,7 @@ bool Fabric::send_frame(const FrameHeader& header, Time at, const ns3::Ptr<ns3::
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(index));
   ClassQueue& queue = state.queue_of(index, packet.lane);
   packet.psn = static_cast<std::uint32_t>(queue.packets);
-  const std::int64_t limit = std::min(state.queue_limit, transmit_queue_frames * state.largest_frame);
+  const std::int64_t limit = std::min(state.queue_limit, transmit_queue);
   if (queue.bytes + header.bytes > limit) {
     ++queue.dropped;
     ++state.dropped;

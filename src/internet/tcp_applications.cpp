@@ -53,6 +53,7 @@ void TcpSender::StartApplication() {
   socket_->TraceConnectWithoutContext("Tx", ns3::MakeCallback(&TcpSender::note_sent, this));
   const bool bound = socket_->Bind() == 0;
   WEFT_EXPECT(bound, "node {} has no free TCP port", GetNode()->GetId());
+  receiver_.SetTos(settings_.type_of_service);  // Bind() and Connect() take it from the address
   socket_->Connect(receiver_);
 }
 
@@ -86,7 +87,9 @@ void TcpSender::StopApplication() {
 
 void TcpReceiver::StartApplication() {
   listening_ = open_socket(GetNode(), settings_);
-  const bool bound = listening_->Bind(ns3::InetSocketAddress(ns3::Ipv4Address::GetAny(), port_)) == 0;
+  ns3::InetSocketAddress address(ns3::Ipv4Address::GetAny(), port_);
+  address.SetTos(settings_.type_of_service);  // as above
+  const bool bound = listening_->Bind(address) == 0;
   WEFT_EXPECT(bound, "node {}: TCP port {} is in use", GetNode()->GetId(), port_);
   listening_->SetAcceptCallback(ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
                                 ns3::MakeCallback(&TcpReceiver::accepted, this));
