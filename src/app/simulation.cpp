@@ -18,14 +18,15 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-// Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others.
-void poll(const Simulation::Looker* look, ns3::Time interval, bool* interrupted) {
-  if (ns3::Simulator::IsFinished()) return;
+// Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
+// has something to do. Connections of ns-3's stack end minutes after their last packet.
+void poll(const Simulation::Looker* look, const HostNetwork* network, ns3::Time interval, bool* interrupted) {
+  if (ns3::Simulator::IsFinished() || network->idle()) return;
   *interrupted = (*look)(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
   if (*interrupted)
     ns3::Simulator::Stop();
   else
-    ns3::Simulator::Schedule(interval, &poll, look, interval, interrupted);
+    ns3::Simulator::Schedule(interval, &poll, look, network, interval, interrupted);
 }
 
 }  // namespace
@@ -147,12 +148,14 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
 }
 
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {
-  const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(fabric_->lookahead().ps()));
+  constexpr std::int64_t windows = 256;
+  const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(windows * fabric_->inner_window().ps()));
   const Looker watching = [this, &look](Time now) {
     if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
   };
-  ns3::Simulator::Schedule(interval, &poll, &watching, interval, &facts.interrupted);
+  const HostNetwork* network = network_.get();
+  ns3::Simulator::Schedule(interval, &poll, &watching, network, interval, &facts.interrupted);
   run_events(facts);
 }
 
