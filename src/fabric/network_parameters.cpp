@@ -128,8 +128,8 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
 std::string_view to_text(Fidelity fidelity) { return fidelity == Fidelity::packet ? "packet" : "ideal"; }
 
 bool NetworkParameters::buffered() const {
-  return frames || fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) || fabric.buffer.size ||
-         fabric.buffer.queue || fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
+  return frames || fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) ||
+         fabric.buffer.size || fabric.buffer.queue || fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
          fabric.load_balancing != LoadBalancing::ecmp || congestion_control_name != "none" || recovery_given ||
          recovery.ack_interval > 1 || !faults.empty();
 }
