@@ -72,7 +72,8 @@ class Scaling(ProgramTest):
         # One process is the measure of the others, so it is always there. A fat-tree of k ports has k^3 / 4 hosts.
         self.assertEqual([(row["experiment"], int(row["hosts"]), int(row["processes"]), int(row["run"])) for row in rows],
                          [(name, hosts, processes, run) for run in (0, 1)
-                          for name, hosts in [("permutation", 16), ("permutation", 54), ("ring all-reduce", 16)]
+                          for name, hosts in [("permutation", 16), ("permutation", 54), ("ring all-reduce", 16),
+                                              ("halving-doubling all-reduce", 16)]
                           for processes in (1, 3)])
         for row in rows:
             hops, wall, cost, waiting = (float(row[name]) for name in
