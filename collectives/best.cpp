@@ -21,6 +21,7 @@ class Best final : public CollectiveSelector {
       if (!algorithm->supports(call.kind) || !algorithm->refuses(call).empty()) continue;
       CollectiveCall tried = call;
       tried.algorithm = name;
+      if (algorithm->aggregators(tried) > 0 && !context.switches_reduce) continue;
       const CollectiveCost cost = model_cost(*algorithm, tried, context.latency, context.rate);
       if (!cost.finished) continue;
       if (cost.time < least) {

@@ -162,7 +162,8 @@ std::unique_ptr<StepStream> lone_stream(const CollectiveCall& call, std::uint32_
 
 void expect_valid_lane(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
                        std::uint32_t lane) {
-  WEFT_EXPECT(index < call.communicator->size(), "index {} of {} ranks", index, call.communicator->size());
+  const std::uint32_t members = call.communicator->size() + algorithm.aggregators(call);
+  WEFT_EXPECT(index < members, "index {} of {} ranks and aggregators", index, members);
   WEFT_EXPECT(lane < algorithm.lanes(call), "lane {} of {}", lane, algorithm.lanes(call));
   WEFT_EXPECT(call.size.count() >= 0, "{} bytes", call.size.count());
   WEFT_EXPECT(algorithm.supports(call.kind), "{} has no {}", call.algorithm, to_text(call.kind));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // NCCL 2.30's tuner model as the selection `nccl`. Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel,
-// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT; NVLS and
-// CollNet need switches that reduce, which are not modelled.
+// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
+// machines whose switches reduce NVLS (one server) and NVLSTree (several); CollNet is taken by name only.
 #include "collectives/nccl_tuner.hpp"
 
 #include <algorithm>
@@ -20,16 +20,19 @@ using A = NcclAlgorithm;
 std::size_t of(Protocol protocol) {  // NCCL's order: LL, LL128, Simple
   return protocol == Protocol::ll ? 0 : protocol == Protocol::ll128 ? 1 : 2;
 }
-std::size_t of(A algorithm) { return algorithm == A::tree ? 0 : algorithm == A::ring ? 1 : 2; }
+std::size_t of(A algorithm) { return static_cast<std::size_t>(algorithm); }
+bool of_nvls(A algorithm) { return algorithm == A::nvls || algorithm == A::nvls_tree; }
 
-constexpr double base_latency[3][3] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {8.0, 8.0, 8.0}};
-constexpr double nvlink_latency[3][3] = {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 4.0}};
-constexpr double net_latency[3][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}};
+constexpr double base_latency[5][3] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {8.0, 8.0, 8.0}, {0, 0, 0}, {0, 0, 0}};
+constexpr double nvlink_latency[5][3] = {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 4.0}, {0, 0, 25}, {0, 0, 25}};
+constexpr double net_latency[5][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}, {0, 0, 18}, {0, 0, 20.9}};
 // By GPU, and by 1, 2, or more servers.
 constexpr double ll_bandwidth[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
 constexpr double ring_ll128[4] = {20, 20, 36.7, 40};
 constexpr double tree_ll128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
 constexpr double tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
+constexpr double nvls_tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}};
+constexpr double nvls_efficiency[4] = {0, 0, 0.85, 0.74};
 constexpr double tree_correction[3][24] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
@@ -46,6 +49,13 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
   if (m.servers == 2) bus = m.channels * std::min(m.intra_gbps, m.inter_gbps);
   const bool all_reduce = kind == CollectiveKind::all_reduce;
   const double channels = m.channels;
+  if (of_nvls(algorithm)) {
+    const double inside = m.intra_gbps * nvls_efficiency[gpu] * (channels - 1) / channels;
+    double each = inside * (all_reduce ? 2 : (m.ranks_per_server - 1.0) / m.ranks_per_server);
+    if (algorithm == A::nvls_tree)
+      each = std::min({each, m.inter_gbps * (m.servers <= 2 ? 2 : 1), nvls_tree_bandwidth[gpu][size]});
+    return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
+  }
   if (algorithm == A::ring) {
     if (protocol == Protocol::ll) bus = std::min(ll_most, 0.5 * bus);
     if (protocol == Protocol::ll128) bus = std::min(0.92 * bus, channels * ring_ll128[gpu]);
@@ -71,6 +81,8 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   double latency = base_latency[a][p];
   const double n = m.ranks();
   if (algorithm == A::pat) return latency + log2_floor(m.servers) * inter / 3.5 + 2.8 * n;
+  if (algorithm == A::nvls) return latency + intra;
+  if (algorithm == A::nvls_tree) return latency + intra + 2 * log2_floor(m.servers) * inter;
   if (algorithm == A::tree) return latency + 2 * ((m.ranks_per_server - 1) * intra + log2_floor(m.servers) * inter);
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
     return latency + (m.servers > 1 ? inter : intra);
@@ -121,11 +133,11 @@ class NcclTuner final : public CollectiveSelector {
     machine.channels = call.tuning.channels > 1 ? call.tuning.channels : machine.ranks_per_server > 1 ? 16 : 2;
     machine.inter_gbps = static_cast<double>(context.rate.bps()) / 8e9 * machine.ranks_per_server / machine.channels;
     if (machine.ranks_per_server == 1) machine.intra_gbps = machine.inter_gbps;
-    return choose(call, machine);
+    return choose(call, machine, context.switches_reduce);
   }
 
  private:
-  static Selection choose(const CollectiveCall& call, const NcclMachine& machine) {
+  static Selection choose(const CollectiveCall& call, const NcclMachine& machine, bool switches_reduce) {
     const std::int64_t bytes = call.size.count();
     const auto kind = call.kind;
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -154,6 +166,11 @@ class NcclTuner final : public CollectiveSelector {
       if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
       weigh(NcclAlgorithm::ring, "ring", protocol);
     }
+    if (switches_reduce && machine.ranks_per_server > 1 && !chain) {
+      if (machine.servers == 1) weigh(NcclAlgorithm::nvls, "nvls", Protocol::simple);
+      if (machine.servers > 1 && kind == CollectiveKind::all_reduce)
+        weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);
+    }
     if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
     best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", least);
     return best;
@@ -161,7 +178,7 @@ class NcclTuner final : public CollectiveSelector {
 };
 
 const Registration<CollectiveSelector, NcclTuner> registration("nccl",
-                                                               "NCCL's tuner: ring, tree or PAT and a protocol");
+                                                               "NCCL's tuner: ring, tree, PAT or NVLS and a protocol");
 
 }  // namespace
 }  // namespace weft

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-enum class NcclAlgorithm { tree, ring, pat };
+enum class NcclAlgorithm { tree, ring, pat, nvls, nvls_tree };
 
 /// What NCCL knows of the machine (src/graph/tuning.cc): servers with NVLink inside and a network between them.
 struct NcclMachine {

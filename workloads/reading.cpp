@@ -79,6 +79,7 @@ CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContex
   if (const auto protocol = spec.find("protocol"))
     options.tuning.protocol = *parse_protocol(protocol->one_of({"simple", "ll", "ll128"}));
   options.tuning.ranks_per_server = read_count(spec, "ranks_per_server", 0);
+  options.tuning.ranks_per_leaf = read_count(spec, "ranks_per_leaf", 0);
   if (const auto dimensions = spec.find("dimensions"))
     for (const Spec& size : dimensions->items())
       options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_32_bits)));
@@ -92,7 +93,7 @@ CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContex
 void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
   if (call.kind == CollectiveKind::barrier && call.size.count() == 0) call.size = Bytes(1);
   // One message's latency is not known before there is a route; a switch or two are in the way in any machine.
-  apply_selection(call, {Time::from_us(2), context.host_rate});
+  apply_selection(call, {Time::from_us(2), context.host_rate, context.switches_reduce});
   if (!is_schedule_file(call.algorithm)) require_support(where, call.algorithm, call.kind);
   const auto algorithm = find_collective(call.algorithm);
   if (!algorithm->supports(call.kind))
@@ -100,6 +101,11 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   call.tuning.protocol = algorithm->fixed_protocol().value_or(call.tuning.protocol);
   const std::string reason = algorithm->refuses(call);
   if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));
+  if (!context.switches_reduce && algorithm->aggregators(call) > 0)
+    throw where.error(
+        fmt::format("'{}' needs switches that reduce, and this machine has none; give its topology `switch_reduction` "
+                    "(docs/topologies.md), or choose another algorithm",
+                    call.algorithm));
 }
 
 void require_support(const Spec& where, const std::string& algorithm, CollectiveKind kind) {

@@ -34,7 +34,9 @@ po::options_description collective_description() {
   add("credits", text(), "messages in flight per connection");
   add("protocol", text(), "simple, ll or ll128");
   add("ranks-per-server", text(), "consecutive ranks that share a server");
+  add("ranks-per-leaf", text(), "consecutive ranks below one leaf switch, for collnet");
   add("dimensions", text(), "of a torus, such as 8x8");
+  add("switches-reduce", po::bool_switch(), "selections may take algorithms for which switches reduce");
   add("show", po::bool_switch(), "the steps of each rank");
   add("check", po::bool_switch(), "replay: complete, each contribution once, no deadlock, bytes sent");
   add("cost", po::bool_switch(), "rounds, bytes per rank, alpha-beta time");
@@ -164,6 +166,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.tuning.slices = values.count("slices", 0);
   options.tuning.credits = values.count("credits", 0);
   options.tuning.ranks_per_server = values.count("ranks-per-server", 0);
+  options.tuning.ranks_per_leaf = values.count("ranks-per-leaf", 0);
   if (values.has("dimensions")) options.tuning.dimensions = dimensions_of(values.text("dimensions"));
   if (values.has("protocol")) {
     const auto protocol = parse_protocol(values.text("protocol"));
@@ -172,6 +175,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   }
   options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
   options.rate = values.has("rate") ? values.spec("rate").at("--rate").bandwidth() : Bandwidth::from_gbps(400);
+  options.switches_reduce = map["switches-reduce"].as<bool>();
   options.show = map["show"].as<bool>();
   options.check = map["check"].as<bool>();
   options.cost = map["cost"].as<bool>();
@@ -247,7 +251,7 @@ CollectiveCall make_call(const CollectiveOptions& options, const Communicator& c
   call.root = options.root;
   call.algorithm = options.algorithm;
   call.tuning = options.tuning;
-  reason = apply_selection(call, {options.latency, options.rate});
+  reason = apply_selection(call, {options.latency, options.rate, options.switches_reduce});
   const auto algorithm = find_collective(call.algorithm);
   if (!algorithm->supports(call.kind)) {
     std::vector<std::string> kinds;

@@ -18,6 +18,7 @@ struct CollectiveOptions {
   Bytes size{0};
   std::uint32_t root = 0;
   CollectiveTuning tuning;
+  bool switches_reduce = false;
   bool show = false;
   bool check = false;
   bool cost = false;

@@ -9,6 +9,7 @@
 
 #include "graph/cluster_graph.hpp"
 #include "graph/rails_shape.hpp"
+#include "graph/reduction_shape.hpp"
 #include "graph/server_shape.hpp"
 #include "internet/background.hpp"
 #include "schedule/server_check.hpp"
@@ -139,6 +140,14 @@ void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
 void read_routing(Experiment& experiment, const Spec& place) {
   experiment.routing_name =
       experiment.network.routing.empty() ? experiment.topology->routing : experiment.network.routing;
+  // A routing by name is that of the machine without units for reductions.
+  const auto* units = shape_of<ReductionShape>(*experiment.topology);
+  if (units != nullptr && experiment.routing_name != experiment.topology->routing) {
+    auto shape = std::make_shared<ReductionShape>(*units);
+    shape->routing = experiment.routing_name;
+    experiment.topology->shape = shape;
+    experiment.routing_name = experiment.topology->routing;
+  }
   experiment.routing = RoutingRegistry::instance().find(experiment.routing_name)->make();
   try {
     experiment.routing->prepare(*experiment.topology, experiment.seed);
@@ -162,28 +171,42 @@ ServerGrid server_grid(const Topology& topology) {
   return {};
 }
 
+std::shared_ptr<const ReductionUnits> reduction_units(const Topology& topology) {
+  const auto* shape = shape_of<ReductionShape>(topology);
+  if (shape == nullptr) return nullptr;
+  const auto level = [](const ReductionShape::Level& from) {
+    return ReductionUnits::Level{from.list_of_host, from.lists};
+  };
+  return std::make_shared<const ReductionUnits>(
+      ReductionUnits{shape->hosts(), shape->count(), level(shape->server), level(shape->leaf), level(shape->top)});
+}
+
 void read_workload(const Spec& spec, const std::string& directory, Experiment& experiment) {
   const auto kind = spec.at("kind").one_of(WorkloadRegistry::instance().names());
   WorkloadContext context;
-  context.hosts = experiment.topology->compute_hosts();
-  context.storage = experiment.topology->storage_hosts();
+  const Topology& machine = machine_of(*experiment.topology);
+  context.hosts = machine.compute_hosts();
+  context.storage = machine.storage_hosts();
+  context.switches_reduce = &machine != experiment.topology.get();
   context.seed = experiment.seed;
   const auto& graph = experiment.topology->graph;
   context.host_rate = graph.link(graph.ports(NodeId(0))[0].link).rate;
   context.mtu = experiment.network.mtu;
   context.packet_overhead = experiment.network.data_overhead();
   context.directory = directory;
-  context.servers = server_grid(*experiment.topology);
+  context.servers = server_grid(machine);
   const auto placement = spec.find("placement");
   experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
   if (const Placement* own = experiment.workload->placement()) {
     experiment.placement = *own;
-    return;
+  } else {
+    experiment.placement = read_placement(placement, spec,
+                                          {experiment.workload->ranks(), context.all_hosts(), context.servers,
+                                           experiment.seed, 0, context.storage, experiment.workload->storage_ranks()});
+    if (placement) require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
   }
-  experiment.placement = read_placement(placement, spec,
-                                        {experiment.workload->ranks(), context.all_hosts(), context.servers,
-                                         experiment.seed, 0, context.storage, experiment.workload->storage_ranks()});
-  if (placement) require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
+  experiment.placement.set_units(reduction_units(*experiment.topology));
+  require_aggregators(placement ? *placement : spec, *experiment.workload, experiment.placement);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "app/job_results.hpp"
 #include "routing/path.hpp"
+#include "schedule/aggregation.hpp"
 #include "transport/message.hpp"
 
 namespace weft {
@@ -27,20 +28,33 @@ void add_message(PairVolume& pair, Bytes bytes, Bytes mtu, std::uint64_t credits
   pair.payload += bytes;
 }
 
-void add_collective(const CollectiveCall& call, Rank rank, const NetworkParameters& network, PeerVolumes& peers) {
-  const auto algorithm = find_collective(call.algorithm);
-  const std::uint32_t index = call.communicator->index_of(rank);
-  for (std::uint32_t lane = 0; lane < algorithm->lanes(call); ++lane) {
-    const auto stream = algorithm->steps(call, index, lane);
+void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
+                const Experiment& experiment, std::map<std::uint32_t, PeerVolumes>& of_rank) {
+  const NetworkParameters& network = experiment.network;
+  for (std::uint32_t lane = 0; lane < algorithm.lanes(call); ++lane) {
+    const std::uint32_t channel = lane % algorithm.channels(call);
+    PeerVolumes& peers = of_rank[rank_of(algorithm, call, index, channel, experiment.placement)];
+    const auto stream = algorithm.steps(call, index, lane);
     for (Step step; stream->next(step);) {
       for (std::uint32_t i = 0; i < step.send_count(); ++i) {
-        PairVolume& pair = peers[call.communicator->rank(step.send_to(i)).value()];
+        PairVolume& pair = peers[rank_of(algorithm, call, step.send_to(i), channel, experiment.placement)];
         for (Bytes done(0); done < step.bytes; done += step.slice)
           add_message(pair, wire_bytes(call.tuning.protocol, std::min(step.slice, step.bytes - done)), network.mtu,
                       network.acks ? 1 : 0);
       }
     }
   }
+}
+
+// Of a rank; the first one of a communicator answers for the aggregators too.
+void add_collective(const CollectiveCall& call, Rank rank, const Experiment& experiment,
+                    std::map<std::uint32_t, PeerVolumes>& of_rank) {
+  const auto algorithm = find_collective(call.algorithm);
+  const std::uint32_t index = call.communicator->index_of(rank);
+  add_member(*algorithm, call, index, experiment, of_rank);
+  const std::uint32_t members = call.communicator->size();
+  for (std::uint32_t i = 0; index == 0 && i < algorithm->aggregators(call); ++i)
+    add_member(*algorithm, call, members + i, experiment, of_rank);
 }
 
 /// A rank, and for how many it stands.
@@ -90,7 +104,8 @@ Volume expected_volume(const Experiment& experiment) {
   if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
   for (const auto& [r, weight] : chosen) {
     if (jobs[job_of_rank(jobs, r)].background) continue;  // nobody knows how much of it there will be
-    PeerVolumes peers;
+    std::map<std::uint32_t, PeerVolumes> of_rank;
+    PeerVolumes& peers = of_rank[r];
     Time compute;
     const auto program = experiment.workload->program(Rank(r));
     for (Operation operation; program->next(operation); operation = Operation()) {
@@ -98,24 +113,27 @@ Volume expected_volume(const Experiment& experiment) {
       if (operation.kind == Operation::Kind::compute) compute += operation.duration;
       if (operation.kind == Operation::Kind::send)
         add_message(peers[operation.peer.value()], operation.bytes, network.mtu, 0);
-      if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), network, peers);
+      if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), experiment, of_rank);
     }
     volume.busiest_compute = std::max(volume.busiest_compute, compute);
-    for (const auto& [peer, pair] : peers) {
-      const std::uint64_t control = (network.acks ? pair.packets : 0) + pair.credits;
-      const auto packets = static_cast<double>(pair.packets + control);
-      sums.messages += weight * static_cast<double>(pair.messages);
-      sums.payload += weight * static_cast<double>(pair.payload.count());
-      sums.data_packets += weight * static_cast<double>(pair.packets);
-      sums.control_packets += weight * static_cast<double>(control);
-      const Bytes wire = pair.payload + static_cast<std::int64_t>(pair.packets) * network.data_overhead() +
-                         static_cast<std::int64_t>(control) * network.control_wire();
-      // Control packets take a path of the same length and classes the other way.
-      const auto path = trace_path(topology, *experiment.routing,
-                                   RouteRequest{experiment.placement.host(r), experiment.placement.host(peer), 0});
-      sums.packet_hops += weight * packets * static_cast<double>(path.size());
-      for (const auto& hop : path)
-        sums.wire[topology.link_class[hop.directed_link / 2]] += weight * static_cast<double>(wire.count());
+    for (const auto& [sender, to] : of_rank) {
+      for (const auto& [peer, pair] : to) {
+        const std::uint64_t control = (network.acks ? pair.packets : 0) + pair.credits;
+        const auto packets = static_cast<double>(pair.packets + control);
+        sums.messages += weight * static_cast<double>(pair.messages);
+        sums.payload += weight * static_cast<double>(pair.payload.count());
+        sums.data_packets += weight * static_cast<double>(pair.packets);
+        sums.control_packets += weight * static_cast<double>(control);
+        const Bytes wire = pair.payload + static_cast<std::int64_t>(pair.packets) * network.data_overhead() +
+                           static_cast<std::int64_t>(control) * network.control_wire();
+        // Control packets take a path of the same length and classes the other way.
+        const auto path =
+            trace_path(topology, *experiment.routing,
+                       RouteRequest{experiment.placement.host(sender), experiment.placement.host(peer), 0});
+        sums.packet_hops += weight * packets * static_cast<double>(path.size());
+        for (const auto& hop : path)
+          sums.wire[topology.link_class[hop.directed_link / 2]] += weight * static_cast<double>(wire.count());
+      }
     }
   }
   volume.messages = rounded(sums.messages);

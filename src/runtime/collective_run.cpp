@@ -9,6 +9,14 @@
 #include "support/contract.hpp"
 
 namespace weft {
+namespace {
+
+std::string name_of(const CollectiveCall& call, std::uint32_t index) {
+  if (index < call.communicator->size()) return fmt::format("rank {}", call.communicator->rank(index).value());
+  return fmt::format("aggregator {}", index - call.communicator->size());
+}
+
+}  // namespace
 
 CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, std::uint64_t operation,
                              RankExecutor& executor)
@@ -22,7 +30,18 @@ CollectiveRun::CollectiveRun(const CollectiveCall& call, std::uint32_t index, st
   credits_ = algorithm_->credits(call);
   unfinished_ = algorithm_->lanes(call);
   lanes_.resize(unfinished_);
-  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) lanes_[lane].stream = algorithm_->steps(call, index, lane);
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane) {
+    // Other channels of an aggregator are in other switches.
+    lanes_[lane].finished = is_aggregator() && rank(index, lane % channels_) != executor_.rank();
+    if (lanes_[lane].finished)
+      --unfinished_;
+    else
+      lanes_[lane].stream = algorithm_->steps(call, index, lane);
+  }
+}
+
+std::uint32_t CollectiveRun::rank(std::uint32_t index, std::uint32_t channel) const {
+  return rank_of(*algorithm_, call_, index, channel, executor_.placement());
 }
 
 bool CollectiveRun::advance(Time now, std::uint32_t channel) {
@@ -59,6 +78,7 @@ bool CollectiveRun::waits(const Lane& lane) const {
 Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.step.slice, lane.step.bytes - lane.done); }
 
 Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
+  if (is_aggregator()) return Time();
   const CollectiveTuning& tuning = call_.tuning;
   const Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
   return tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice, rate) : Time());
@@ -67,7 +87,8 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
 ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
   if (lane.source != peer) {
     lane.source = peer;
-    lane.from = &executor_.receive_connection(call_.communicator->id(), number % channels_, rank(peer));
+    lane.from =
+        &executor_.receive_connection(call_.communicator->id(), number % channels_, rank(peer, number % channels_));
   }
   return *lane.from;
 }
@@ -75,7 +96,7 @@ ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std
 SendConnection& CollectiveRun::sender(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
   if (lane.destination != peer) {
     lane.destination = peer;
-    lane.to = &executor_.send_connection(call_, number % channels_, peer);
+    lane.to = &executor_.send_connection(call_, number % channels_, rank(peer, number % channels_));
   }
   return *lane.to;
 }
@@ -127,14 +148,14 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     WEFT_EXPECT(arrived.bytes == wire.count() && arrived.collective == call_.id,
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
                 wire.count(), arrived.bytes, arrived.collective);
-    if (executor_.credits_limited()) executor_.return_credit(now, rank(peer), arrived.queue_pair);
+    if (executor_.credits_limited()) executor_.return_credit(now, rank(peer, channel), arrived.queue_pair);
   }
   for (std::uint32_t i = 0; i < step.send_count(); ++i) {
     SendConnection& to = sender(number, lane, step.send_to(i));
     ++to.in_flight;
     ++messages_;
     bytes_ += wire;
-    executor_.send_slice(now, to, call_, channel, wire);
+    executor_.send_slice(now, to, call_, channel, wire, step.send_to(i));
   }
   lane.done += slice;
   if (lane.done == step.bytes) finish_step(lane);
@@ -155,9 +176,8 @@ std::string CollectiveRun::waiting() const {
     std::string peers;
     if (waits(lane)) peers = fmt::format(" for lane {}", lane.step.wait_lane);
     for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i)
-      peers += fmt::format(" from rank {}", rank(lane.step.receive_from(i)));
-    for (std::uint32_t i = 0; i < lane.step.send_count(); ++i)
-      peers += fmt::format(" to rank {}", rank(lane.step.send_to(i)));
+      peers += " from " + name_of(call_, lane.step.receive_from(i));
+    for (std::uint32_t i = 0; i < lane.step.send_count(); ++i) peers += " to " + name_of(call_, lane.step.send_to(i));
     return fmt::format("{} ({}{}) waits", algorithm_->name_step(call_, index_, number, lane.steps),
                        to_text(lane.step.primitive), peers);
   }
@@ -171,12 +191,13 @@ std::vector<std::uint32_t> CollectiveRun::awaited_ranks() const {
     if (lane.finished || !lane.has_step || waits(lane)) continue;
     const std::uint32_t channel = number % channels_;
     for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i) {
-      const std::uint32_t source = rank(lane.step.receive_from(i));
+      const std::uint32_t source = rank(lane.step.receive_from(i), channel);
       if (executor_.receive_connection(call_.communicator->id(), channel, source).empty()) ranks.push_back(source);
     }
     for (std::uint32_t i = 0; executor_.credits_limited() && i < lane.step.send_count(); ++i)
-      if (executor_.send_connection(call_, channel, lane.step.send_to(i)).in_flight >= credits_)
-        ranks.push_back(rank(lane.step.send_to(i)));
+      if (const std::uint32_t to = rank(lane.step.send_to(i), channel);
+          executor_.send_connection(call_, channel, to).in_flight >= credits_)
+        ranks.push_back(to);
   }
   return ranks;
 }

@@ -62,7 +62,9 @@ class CollectiveRun {
   void walk(Time now, std::uint32_t lane);
   Bytes slice_of(const Lane& lane) const;
   Time time_of(const Step& step, Bytes slice) const;
-  std::uint32_t rank(std::uint32_t index) const { return call_.communicator->rank(index).value(); }
+  /// Rank of a member or aggregator. Aggregators have a rank for each channel, by the switch that serves it.
+  std::uint32_t rank(std::uint32_t index, std::uint32_t channel) const;
+  bool is_aggregator() const { return index_ >= call_.communicator->size(); }
 
   const CollectiveCall& call_;
   std::uint32_t index_;

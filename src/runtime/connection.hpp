@@ -35,6 +35,7 @@ class ReceiveConnection {
     std::int64_t bytes;
     std::uint32_t collective;
     std::uint32_t queue_pair;  ///< at the sender, for the credit
+    std::uint32_t member = 0;  ///< index of the receiver in the communicator, if it is an aggregator
   };
 
   bool empty() const { return head_ == arrived_.size(); }

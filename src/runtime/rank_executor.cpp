@@ -128,8 +128,9 @@ bool RankExecutor::slows_compute(const Operation& operation) const {
 void RankExecutor::start_collective(Time now, Live& live) {
   const CollectiveCall& call = *live.operation.call;
   const std::uint64_t id = live.operation.id;
-  live.collective = std::make_unique<CollectiveRun>(call, call.communicator->index_of(rank_), id, *this);
-  if (call.tuning.launch > Time()) return set_lane_timer(now + call.tuning.launch, id, no_lane);
+  const std::uint32_t index = is_aggregator() ? live.operation.tag : call.communicator->index_of(rank_);
+  live.collective = std::make_unique<CollectiveRun>(call, index, id, *this);
+  if (call.tuning.launch > Time() && !is_aggregator()) return set_lane_timer(now + call.tuning.launch, id, no_lane);
   launch_collective(now, id);
 }
 
@@ -232,15 +233,17 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   ++operations_done_;
   record_.finished = now.ps();
   if (operation.kind == Operation::Kind::collective) {
-    records_.collectives.push_back({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
-                                    live.collective->messages(), live.collective->bytes().count()});
+    if (!is_aggregator())
+      records_.collectives.push_back({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
+                                      live.collective->messages(), live.collective->bytes().count()});
     const std::uint32_t communicator = operation.call->communicator->id();
     running_collective_.erase(communicator);
     Queue& queue = communicators_.at(communicator);
     queue.pop_front();
     if (!queue.empty()) candidates_.push_back(queue.front());
+    if (is_aggregator()) serve(communicator);
   }
-  if (keeps_operations_)
+  if (keeps_operations_ && !is_aggregator())
     records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
                                    static_cast<std::uint8_t>(operation.kind),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label});
@@ -312,8 +315,14 @@ void RankExecutor::on_message(Time now, const Message& message) {
   records_.bytes_delivered += message.bytes;
   if (message.collective != no_collective) {
     ReceiveConnection& from = receive_connection(message.communicator, message.channel, message.source_rank);
-    if (from.arrive(message.sequence, message.parts, {message.bytes, message.collective, message.queue_pair}))
+    if (from.arrive(message.sequence, message.parts,
+                    {message.bytes, message.collective, message.queue_pair, message.tag})) {
+      if (is_aggregator()) {
+        serve(message.communicator);
+        make_progress(now);
+      }
       advance_collective(now, message.communicator, message.channel);
+    }
     return;
   }
   if (accepts_unexpected_) return;
@@ -357,8 +366,7 @@ void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std:
   make_progress(now);
 }
 
-SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer) {
-  const std::uint32_t rank = call.communicator->rank(peer).value();
+SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t rank) {
   const auto [at, fresh] = send_connections_.try_emplace({call.communicator->id(), channel, rank});
   if (fresh) {
     at->second.queue_pair = open_queue_pairs(rank);
@@ -376,7 +384,7 @@ ReceiveConnection& RankExecutor::receive_connection(std::uint32_t communicator, 
 }
 
 void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
-                              Bytes bytes) {
+                              Bytes bytes, std::uint32_t member) {
   Message message;
   message.bytes = bytes.count();
   message.source_rank = rank_.value();
@@ -385,6 +393,7 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.communicator = call.communicator->id();
   message.channel = channel;
   message.sequence = connection.sent;
+  if (member >= call.communicator->size()) message.tag = member;
   record_.bytes_sent += message.bytes;
   post_spread(now, connection.queue_pair, connection.sent, message, 0);
 }
@@ -422,7 +431,8 @@ bool RankExecutor::finished() const {
 
 std::string RankExecutor::describe(const Live& live) const {
   const Operation& operation = live.operation;
-  std::string text = fmt::format("rank {}: operation {}", rank_.value(), operation.id);
+  std::string text = is_aggregator() ? fmt::format("aggregator at host {}: operation {}", host_, operation.id)
+                                     : fmt::format("rank {}: operation {}", rank_.value(), operation.id);
   if (!operation.label.empty()) text += fmt::format(" '{}'", operation.label);
   if (operation.line != 0) text += fmt::format(" (line {})", operation.line);
   switch (operation.kind) {

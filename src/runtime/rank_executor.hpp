@@ -19,6 +19,7 @@
 #include "runtime/slowed_compute.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
+#include "schedule/workload.hpp"
 
 namespace weft {
 
@@ -54,6 +55,11 @@ class RankExecutor {
   /// `place`: number among the ranks of this host. Bits of all its tokens: see place_of().
   RankExecutor(Rank rank, const Placement& placement, std::uint32_t place, std::unique_ptr<RankProgram> program,
                HostNetwork& network, RunRecords& records);
+  /// An aggregator in a switch, with the rank of rank_of(): it takes its part in a collective of `workload` when the
+  /// first slice for it comes, those of a communicator one after another. It has no program of its own.
+  RankExecutor(Rank rank, const Placement& placement, std::uint32_t place, const Workload& workload,
+               HostNetwork& network, RunRecords& records);
+  bool is_aggregator() const { return served_ != nullptr; }
   /// The executor's place at its host, of a timer or completion that it has asked for; and what is left of the token,
   /// which it is to be given.
   static constexpr std::uint32_t place_of(std::uint64_t token) {
@@ -86,9 +92,12 @@ class RankExecutor {
   bool has_connection(std::uint32_t queue_pair) const { return connection_of_queue_pair_.contains(queue_pair); }
 
   // Used by CollectiveRun ---------------------------------------------------------------------------------------------
-  SendConnection& send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t peer);
+  SendConnection& send_connection(const CollectiveCall& call, std::uint32_t channel, std::uint32_t rank);
   ReceiveConnection& receive_connection(std::uint32_t communicator, std::uint32_t channel, std::uint32_t source);
-  void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes);
+  /// `member`: index of the receiver in the communicator.
+  void send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel, Bytes bytes,
+                  std::uint32_t member);
+  const Placement& placement() const { return placement_; }
   void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
   bool credits_limited() const { return network_.parameters().acks; }
   /// Calls CollectiveRun::on_timer of the operation's run.
@@ -135,6 +144,7 @@ class RankExecutor {
   void start_collective(Time now, Live& live);
   void launch_collective(Time now, std::uint64_t operation);
   void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel);
+  void serve(std::uint32_t communicator);
   void account(Time now);
   std::string describe(const Live& live) const;
 
@@ -146,6 +156,8 @@ class RankExecutor {
   HostNetwork& network_;
   RunRecords& records_;
 
+  const Workload* served_ = nullptr;  // of an aggregator
+  std::uint64_t served_calls_ = 0;
   bool exhausted_ = false;
   bool keeps_operations_ = false;
   bool accepts_unexpected_ = false;

@@ -16,7 +16,8 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 
 Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
                  OperationSelection operations)
-    : records_{MessageLog(messages), 0, 0, {}, {}, std::move(operations)} {
+    : workload_(workload), placement_(placement), network_(network), records_{MessageLog(messages), 0, 0, {}, {},
+                                                                              std::move(operations)} {
   for (const JobInfo& job : workload.jobs())
     for (std::uint32_t r = job.first_rank; r < job.first_rank + job.ranks; ++r)
       add_rank(workload, r, job.background, placement, network);
@@ -56,9 +57,19 @@ void Runtime::on_timer(std::uint32_t host, Time now, std::uint64_t token) {
 }
 
 RankExecutor& Runtime::executor_of_rank(std::uint32_t host, std::uint32_t rank) {
-  for (const std::uint32_t number : ranks_of(host))
-    if (executors_[number]->rank() == rank) return *executors_[number];
+  if (host < slot_of_host_.size() && slot_of_host_[host] != no_slot)
+    for (const std::uint32_t number : ranks_of(host))
+      if (executors_[number]->rank() == rank) return *executors_[number];
+  if (rank >= placement_.ranks()) return add_aggregator(host, rank);
   throw InternalError(fmt::format("host {} gets a message for rank {}, which is not there", host, rank));
+}
+
+// Aggregators are made when the first message for them comes.
+RankExecutor& Runtime::add_aggregator(std::uint32_t host, std::uint32_t rank) {
+  const std::uint32_t place = add_place(host);
+  executors_.push_back(std::make_unique<RankExecutor>(Rank(rank), placement_, place, workload_, network_, records_));
+  background_.push_back(true);  // the ranks that it serves say whether all is done
+  return *executors_.back();
 }
 
 void Runtime::on_message(std::uint32_t host, Time now, const Message& message) {
@@ -76,7 +87,8 @@ void Runtime::on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) 
 
 std::vector<RankRecord> Runtime::rank_records(Time end) const {
   std::vector<RankRecord> rows;
-  for (const auto& executor : executors_) rows.push_back(executor->record(end));
+  for (const auto& executor : executors_)
+    if (!executor->is_aggregator()) rows.push_back(executor->record(end));
   return rows;
 }
 
@@ -103,7 +115,8 @@ std::vector<RankWait> Runtime::waits() const {
 
 std::uint64_t Runtime::operations_done() const {
   std::uint64_t total = 0;
-  for (const auto& executor : executors_) total += executor->operations_done();
+  for (const auto& executor : executors_)
+    if (!executor->is_aggregator()) total += executor->operations_done();
   return total;
 }
 

@@ -48,10 +48,14 @@ class Runtime final : public HostClient {
     return *executors_[ranks_of(host)[RankExecutor::place_of(token)]];
   }
   RankExecutor& executor_of_rank(std::uint32_t host, std::uint32_t rank);
+  RankExecutor& add_aggregator(std::uint32_t host, std::uint32_t rank);
   std::uint32_t add_place(std::uint32_t host);
   void add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
                 HostNetwork& network);
 
+  const Workload& workload_;
+  const Placement& placement_;
+  HostNetwork& network_;
   RunRecords records_;
   std::vector<std::uint32_t> slot_of_host_;  // [hosts] in ranks_of_host_
   std::vector<Ranks> ranks_of_host_;

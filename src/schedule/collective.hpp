@@ -65,6 +65,7 @@ struct CollectiveTuning {
   std::uint32_t credits = 0;  ///< slices in flight per connection; 0: the algorithm's own (8 steps / steps per slice)
   Protocol protocol = Protocol::simple;
   std::uint32_t ranks_per_server = 0;     ///< consecutive members that share a server; 0: not known
+  std::uint32_t ranks_per_leaf = 0;       ///< consecutive members below one leaf switch; 0: all
   std::vector<std::uint32_t> dimensions;  ///< of a torus whose nodes are the members, the first one fastest; or empty
   Time launch;                            ///< from the start of a call to its first step: the kernel launch
   Time step_latency;                      ///< of each slice that a rank handles, before it goes on
@@ -202,6 +203,22 @@ class StepStream {
   virtual bool next(Step& step) = 0;
 };
 
+/// Where an aggregator of a call is: in a switch above a member that has a unit for reductions.
+struct AggregatorSite {
+  enum class Level : std::uint8_t {
+    server,  ///< the member's NVSwitch, or the switch that its host hangs on
+    leaf,    ///< the first switch of the network between servers
+    top,     ///< the highest switches above it
+  };
+  std::uint32_t member = 0;  ///< communicator index
+  Level level = Level::server;
+  std::uint32_t unit = 0;  ///< tells apart the aggregators of a call that may be in one switch; < most_units
+  /// Below it are member, member + stride, ..., so many of them: all have to be below the same switches.
+  std::uint32_t count = 1;
+  std::uint32_t stride = 1;
+  static constexpr std::uint32_t most_units = 4096;
+};
+
 /// Buffers. Input and output of a rank, in bytes (S = call.size, n ranks, B = ceil(S/n) block):
 /// all_reduce, barrier: input S, output S.   all_gather: input = own block at offset 0, output S (block b at b*B).
 /// reduce_scatter: input S, output = own block at offset 0.   broadcast: input S at the root, output S on all others
@@ -236,6 +253,13 @@ class CollectiveAlgorithm {
   /// Lazy steps of the rank at `index` on `lane`. A call of one rank or of 0 bytes has no steps (or only copies).
   virtual std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                             std::uint32_t lane) const = 0;
+  /// Aggregators: switches that reduce and copy (NVLink SHARP; R. Graham et al., "Scalable Hierarchical Aggregation
+  /// Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006). They take part as the indices n, n + 1, ... behind
+  /// the n members, have no input and no result, and take no time for their steps.
+  virtual std::uint32_t aggregators(const CollectiveCall& /*call*/) const { return 0; }
+  /// Of aggregator n + `number`. If its level has several switches above the member, channel c uses number c modulo
+  /// these.
+  virtual AggregatorSite aggregator_site(const CollectiveCall& /*call*/, std::uint32_t /*number*/) const { return {}; }
   /// All lanes of a rank use one input, output and scratch, and may write any of them again, as MSCCL's do. Otherwise a
   /// channel has a scratch of its own, and an output byte is stored once.
   virtual bool shares_memory() const { return false; }

@@ -59,6 +59,7 @@ class Replayer {
         call_(call),
         buffers_(call, algorithm.in_place()),
         ranks_(call.communicator->size()),
+        members_(ranks_ + algorithm.aggregators(call)),
         channels_(algorithm.channels(call)),
         lanes_(algorithm.lanes(call)),
         credits_(algorithm.credits(call)),
@@ -66,12 +67,12 @@ class Replayer {
         step_limit_(step_limit),
         backwards_(backwards) {
     WEFT_EXPECT(lanes_ % channels_ == 0, "{} lanes on {} channels", lanes_, channels_);
-    outputs_.resize(ranks_);
+    outputs_.resize(members_);
     result_.sent.resize(ranks_);
     result_.sent_between_servers.resize(ranks_);
-    memories_.resize(std::size_t{ranks_} * (shared_ ? 1 : channels_));
-    for (std::uint32_t index = 0; index < ranks_; ++index) {
-      const auto [place, bytes, offset] = buffers_.own(index);
+    memories_.resize(std::size_t{members_} * (shared_ ? 1 : channels_));
+    for (std::uint32_t index = 0; index < members_; ++index) {
+      const auto [place, bytes, offset] = index < ranks_ ? buffers_.own(index) : Buffers::Own{};
       for (std::uint32_t channel = 0; bytes > 0 && channel < (shared_ ? 1 : channels_); ++channel)
         memories_[shared_ ? index : std::size_t{index} * channels_ + channel].input.write(place,
                                                                                           {{bytes, {{index, offset}}}});
@@ -139,9 +140,9 @@ class Replayer {
     if (stores(step.primitive)) store(worker, content, bytes);
     for (std::uint32_t i = 0; i < step.send_count(); ++i) {
       outgoing(worker, i).push_back({content, worker.done, step.bytes.count(), step.slice.count()});
-      result_.sent[worker.index] += Bytes(bytes);
+      (worker.index < ranks_ ? result_.sent[worker.index] : result_.sent_by_aggregators) += Bytes(bytes);
       const std::uint32_t server = call_.tuning.ranks_per_server;
-      if (server != 0 && worker.index / server != step.send_to(i) / server)
+      if (server != 0 && worker.index < ranks_ && step.send_to(i) < ranks_ && worker.index / server != step.send_to(i) / server)
         result_.sent_between_servers[worker.index] += Bytes(bytes);
       ++result_.messages;
     }
@@ -230,7 +231,7 @@ class Replayer {
   /// The rules for a single step; a step that breaks them is left out.
   bool sound(const Worker& worker) {
     const Step& step = worker.step;
-    const auto peer_is_wrong = [&](std::uint32_t peer) { return peer >= ranks_ || peer == worker.index; };
+    const auto peer_is_wrong = [&](std::uint32_t peer) { return peer >= members_ || peer == worker.index; };
     std::string text;
     for (std::uint32_t i = 0; i < step.send_count(); ++i)
       if (peer_is_wrong(step.send_to(i))) text = fmt::format("sends to {}", step.send_to(i));
@@ -305,6 +306,7 @@ class Replayer {
   const CollectiveCall& call_;
   Buffers buffers_;
   std::uint32_t ranks_;
+  std::uint32_t members_;  ///< ranks, and aggregators behind them
   std::uint32_t channels_;
   std::uint32_t lanes_;
   std::uint32_t credits_;
@@ -321,7 +323,7 @@ class Replayer {
 }  // namespace
 
 Bytes CollectiveReplay::total_sent() const {
-  Bytes total;
+  Bytes total = sent_by_aggregators;
   for (const Bytes bytes : sent) total += bytes;
   return total;
 }

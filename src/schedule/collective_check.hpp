@@ -17,8 +17,10 @@ struct CollectiveReplay {
   std::uint64_t steps = 0;                  ///< of all ranks and channels
   std::uint64_t messages = 0;               ///< slices sent by all ranks
   std::vector<Bytes> sent;                  ///< payload bytes sent, by communicator index
+  Bytes sent_by_aggregators;
   std::vector<Bytes> sent_between_servers;  ///< of these, to ranks of other servers (tuning.ranks_per_server)
 
+  /// By ranks and aggregators.
   Bytes total_sent() const;
 };
 

@@ -52,14 +52,15 @@ class Model {
         rate_(rate),
         on_message_(on_message),
         ranks_(call.communicator->size()),
+        members_(ranks_ + algorithm.aggregators(call)),
         channels_(algorithm.channels(call)),
         lanes_(algorithm.lanes(call)),
         credits_(algorithm.credits(call)),
-        send_free_(ranks_),
-        receive_free_(ranks_) {
-    all_.resize(std::size_t{ranks_} * lanes_);
+        send_free_(members_),
+        receive_free_(members_) {
+    all_.resize(std::size_t{members_} * lanes_);
     cost_.sent.resize(ranks_);
-    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    for (std::uint32_t rank = 0; rank < members_; ++rank) {
       for (std::uint32_t number = 0; number < lanes_; ++number)
         lane(rank, number).stream = algorithm.steps(call, rank, number);
       add({call.tuning.launch, 0, Event::Kind::wake, rank, 0, {}, 0});
@@ -100,7 +101,7 @@ class Model {
         Event tail = event;
         tail.kind = Event::Kind::tail;
         tail.at = std::max(now_, receive_free_[message.receiver]) + wire_time(message.bytes);
-        receive_free_[message.receiver] = tail.at;
+        if (message.receiver < ranks_) receive_free_[message.receiver] = tail.at;
         return add(tail);
       }
       case Event::Kind::tail: {
@@ -149,7 +150,7 @@ class Model {
       if (connection(step.receive_from(i), rank, number % channels_).arrived.empty()) return false;
     for (std::uint32_t i = 0; i < step.send_count(); ++i)
       if (connection(rank, step.send_to(i), number % channels_).in_flight >= credits_) return false;
-    const Time duration = handling_time(one);
+    const Time duration = rank < ranks_ ? handling_time(one) : Time();
     if (duration > Time()) {
       one.handling = true;
       add({now_ + duration, 0, Event::Kind::handled, rank, number, {}, 0});
@@ -183,9 +184,11 @@ class Model {
       const std::uint32_t peer = step.send_to(i);
       ++connection(rank, peer, channel).in_flight;
       const Time start = std::max(now_, send_free_[rank]);
-      send_free_[rank] = start + wire_time(slice);
+      if (rank < ranks_) {
+        send_free_[rank] = start + wire_time(slice);
+        cost_.sent[rank] += slice;
+      }
       cost_.rounds = std::max(cost_.rounds, one.depth + 1);
-      cost_.sent[rank] += slice;
       ++cost_.messages;
       add({start + latency_,
            0,
@@ -208,6 +211,7 @@ class Model {
   Bandwidth rate_;
   const std::function<void(const ModelMessage&)>& on_message_;
   std::uint32_t ranks_;
+  std::uint32_t members_;  ///< ranks, and aggregators behind them
   std::uint32_t channels_;
   std::uint32_t lanes_;
   std::uint32_t credits_;

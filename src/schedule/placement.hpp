@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "schedule/aggregation.hpp"
 #include "support/spec.hpp"
 
 namespace weft {
@@ -46,8 +49,11 @@ class Placement {
   void append(const Placement& other);
 
   std::uint32_t ranks() const { return pieces_.empty() ? 0 : pieces_.back().end; }
-  /// Requires rank < ranks().
+  /// Requires rank < ranks(), or that of an aggregator (rank_of()): it is on the host of its unit.
   std::uint32_t host(std::uint32_t rank) const;
+  /// Switches that reduce; null: none does.
+  const ReductionUnits* units() const { return units_.get(); }
+  void set_units(std::shared_ptr<const ReductionUnits> units) { units_ = std::move(units); }
 
  private:
   struct Piece {
@@ -60,6 +66,7 @@ class Placement {
     std::vector<std::uint32_t> hosts;  // or this list
   };
   std::vector<Piece> pieces_;
+  std::shared_ptr<const ReductionUnits> units_;
 };
 
 /// What a placement is read for.

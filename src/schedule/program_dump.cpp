@@ -202,6 +202,7 @@ class ProgramDump {
     count("slices_per_chunk", t.slices, 0);
     count("credits", t.credits, 0);
     count("ranks_per_server", t.ranks_per_server, 0);
+    count("ranks_per_leaf", t.ranks_per_leaf, 0);
     if (t.chunk > Bytes(0)) text += fmt::format(", chunk_size: {} B", t.chunk.count());
     if (t.protocol != Protocol::simple) text += fmt::format(", protocol: {}", to_text(t.protocol));
     if (!t.dimensions.empty()) text += ", dimensions: " + list(t.dimensions);

@@ -13,8 +13,9 @@ namespace weft {
 
 /// What a selection may know of the machine: one message of b bytes takes latency + b / rate.
 struct SelectionContext {
-  Time latency;    ///< alpha
-  Bandwidth rate;  ///< 1/beta, of a host's port
+  Time latency;                  ///< alpha
+  Bandwidth rate;                ///< 1/beta, of a host's port
+  bool switches_reduce = false;  ///< algorithms with aggregators are possible
 };
 
 /// A choice, with the reason in words.

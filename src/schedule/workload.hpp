@@ -27,6 +27,7 @@ struct WorkloadContext {
   bool endless = false;                ///< what is repeated may go on without an end: a background job
   std::string directory;               ///< of the experiment file: relative paths start there
   ServerGrid servers;                  ///< if the machine has servers of several accelerators
+  bool switches_reduce = false;        ///< some of its switches have units for reductions
   std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
 
   std::uint32_t all_hosts() const { return hosts + static_cast<std::uint32_t>(storage.size()); }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Executors of aggregators: switches' parts in collectives.
+#include "runtime/rank_executor.hpp"
+
+namespace weft {
+namespace {
+
+class NoProgram final : public RankProgram {
+ public:
+  bool next(Operation& /*operation*/) override { return false; }
+};
+
+}  // namespace
+
+RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t place, const Workload& workload,
+                           HostNetwork& network, RunRecords& records)
+    : RankExecutor(rank, placement, place, std::make_unique<NoProgram>(), network, records) {
+  served_ = &workload;
+  exhausted_ = true;
+}
+
+// Takes up the oldest call of the communicator of which something has come, if none is under way. All members send to
+// an aggregator in every call that needs it, and calls of one communicator have ascending ids.
+void RankExecutor::serve(std::uint32_t communicator) {
+  const auto under_way = communicators_.find(communicator);
+  if (under_way != communicators_.end() && !under_way->second.empty()) return;
+  const ReceiveConnection::Slice* oldest = nullptr;
+  for (auto at = receive_connections_.lower_bound({communicator, 0, 0});
+       at != receive_connections_.end() && at->first.communicator == communicator; ++at) {
+    if (at->second.empty()) continue;
+    const ReceiveConnection::Slice& first = at->second.arrived[at->second.head];
+    if (oldest == nullptr || first.collective < oldest->collective) oldest = &first;
+  }
+  if (oldest == nullptr) return;
+  Operation operation;
+  operation.id = served_calls_++;
+  operation.kind = Operation::Kind::collective;
+  operation.call = std::make_shared<const CollectiveCall>(served_->call(oldest->collective));
+  operation.tag = oldest->member;
+  admit(std::move(operation));
+}
+
+}  // namespace weft
