@@ -86,7 +86,7 @@ StepGenerator take_all(Part part) {
   }
 }
 
-/// The switch: the sum of all for each head, or what each head has for all.
+/// The switch: the sum of all for each head, or what each head has for all; each has scratch of its own.
 StepGenerator reduce_in_switch(Part part) {
   for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
     for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
@@ -103,7 +103,8 @@ StepGenerator copy_in_switch(Part part) {
     for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
       const std::int64_t bytes = part.shares.at(loop, head).bytes;
       if (bytes == 0) continue;
-      StepGenerator steps = copy_to_all(head, part.all(), part.sizes, bytes, {});
+      StepGenerator steps =
+          copy_to_all(head, part.all(), part.sizes, bytes, {Buffer::scratch, part.shares.scratch_end()});
       for (Step step; steps.next(step);) co_yield step;
     }
   }

@@ -137,12 +137,13 @@ StepGenerator publish(Part part, std::uint32_t sums) {
 
 StepGenerator in_switch(Part part, bool reduction) {
   const std::vector<std::uint32_t> gpus = part.gpus();
+  const Place other_scratch{Buffer::scratch, part.shares.scratch_end()};  // than that of the sums
   for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
     for (std::uint32_t head = 0; head < part.in_server; ++head) {
       const std::int64_t bytes = part.shares.at(loop, head).bytes;
       if (bytes == 0) continue;
       StepGenerator steps = reduction ? sum_of(gpus, part.sizes, bytes, std::nullopt, {}, gpus[head])
-                                      : copy_to_all(gpus[head], gpus, part.sizes, bytes, {});
+                                      : copy_to_all(gpus[head], gpus, part.sizes, bytes, other_scratch);
       for (Step step; steps.next(step);) co_yield step;
     }
   }

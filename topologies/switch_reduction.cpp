@@ -151,7 +151,8 @@ class UnitsInSwitches {
     const std::uint8_t unit_class = result_.add_class("reduction");
     for (std::uint32_t number = 0; number < shift; ++number) {
       ReductionShape::Unit& unit = shape_->units[number];
-      result_.connect(unit_class, NodeId(hosts + number), 0, there(unit.at), unit.port, rate_of(unit.at), delay_);
+      result_.connect(unit_class, NodeId(hosts + number), 0, there(unit.at), unit.port, rate_of(unit.at),
+                      delay_of(unit.at));
       unit.at = there(unit.at);
     }
     result_.radix = machine_->radix;
@@ -160,6 +161,13 @@ class UnitsInSwitches {
     shape_->routing = machine_->routing;
     shape_->machine = machine_;
     result_.shape = shape_;
+  }
+  /// By default the shortest of the switch's links: a shorter one would cut the run into shorter windows.
+  Time delay_of(NodeId node) const {
+    if (delay_ > Time()) return delay_;
+    Time shortest = Time::max();
+    for (const PortEnd& port : graph_.ports(node)) shortest = std::min(shortest, graph_.link(port.link).delay);
+    return shortest;
   }
   /// By default all links of the switch together: reductions never wait for it.
   Bandwidth rate_of(NodeId node) const {
@@ -173,7 +181,7 @@ class UnitsInSwitches {
   std::shared_ptr<const Topology> machine_;
   const ClusterGraph& graph_;
   Bandwidth rate_;
-  Time delay_ = Time::from_ns(1);
+  Time delay_;
   std::uint8_t leaf_tier_ = 0;
   std::uint8_t top_tier_ = 0;
   std::uint32_t next_block_ = 0;

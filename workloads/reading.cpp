@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "schedule/selection.hpp"
+#include "workloads/collective_kernel.hpp"
 
 namespace weft {
 namespace {
@@ -83,6 +84,8 @@ CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContex
   if (const auto dimensions = spec.find("dimensions"))
     for (const Spec& size : dimensions->items())
       options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_32_bits)));
+  read_kernel_device(spec, context.directory, options.tuning);
+  read_latencies(spec, options.tuning);
   if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();
   if (const auto time = spec.find("step_latency")) options.tuning.step_latency = time->time();
   if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();
@@ -101,6 +104,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   call.tuning.protocol = algorithm->fixed_protocol().value_or(call.tuning.protocol);
   const std::string reason = algorithm->refuses(call);
   if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));
+  settle_kernel(where, call);
   if (!context.switches_reduce && algorithm->aggregators(call) > 0)
     throw where.error(
         fmt::format("'{}' needs switches that reduce, and this machine has none; give its topology `switch_reduction` "

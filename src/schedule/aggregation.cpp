@@ -62,7 +62,9 @@ std::uint32_t rank_of(const CollectiveAlgorithm& algorithm, const CollectiveCall
   const auto& above =
       placement.units()->level(site.level).above(placement.host(call.communicator->rank(site.member).value()));
   WEFT_EXPECT(!above.empty(), "{} has no switch for an aggregator", call.algorithm);
-  return placement.ranks() + above[channel % above.size()] * AggregatorSite::most_units + site.unit;
+  // Channels that share a memory are in one switch.
+  const std::uint32_t share = algorithm.memory_of(call, channel);
+  return placement.ranks() + above[share % above.size()] * AggregatorSite::most_units + site.unit;
 }
 
 void require_aggregators(const Spec& where, const Workload& workload, const Placement& placement) {

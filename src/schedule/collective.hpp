@@ -257,8 +257,8 @@ class CollectiveAlgorithm {
   /// Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006). They take part as the indices n, n + 1, ... behind
   /// the n members, have no input and no result, and take no time for their steps.
   virtual std::uint32_t aggregators(const CollectiveCall& /*call*/) const { return 0; }
-  /// Of aggregator n + `number`. If its level has several switches above the member, channel c uses number c modulo
-  /// these.
+  /// Of aggregator n + `number`. If its level has several switches above the member, channels take turns among them,
+  /// those of one memory_of() together.
   virtual AggregatorSite aggregator_site(const CollectiveCall& /*call*/, std::uint32_t /*number*/) const { return {}; }
   /// All lanes of a rank use one input, output and scratch, and may write any of them again, as MSCCL's do. Otherwise a
   /// channel has a scratch of its own, and an output byte is stored once.

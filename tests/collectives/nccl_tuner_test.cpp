@@ -37,21 +37,36 @@ TEST(NcclTuner, OneServerOfEight) {
   EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::simple, 1 << 30).time_us(1 << 30), 5928.03, 0.005);
 }
 
+// NVLS: 85 % of 15 of 16 channels, twice for the two halves of an all-reduce; 25 us within the server. NVLSTree of two
+// servers: up to 57.7 GB/s per channel, here twice the 20 GB/s of the network.
+TEST(NcclTuner, SwitchesThatReduce) {
+  NcclMachine machine;
+  const NcclEstimate one = nccl_estimate(machine, all_reduce, A::nvls, Protocol::simple, 1 << 30);
+  EXPECT_DOUBLE_EQ(one.latency_us, 25);
+  EXPECT_NEAR(one.bandwidth, 16 * (20 * 0.85 * 15 / 16 * 2) * 8 / 14.0, 1e-9);
+  machine.servers = 2;
+  const NcclEstimate two = nccl_estimate(machine, all_reduce, A::nvls_tree, Protocol::simple, 1 << 30);
+  EXPECT_DOUBLE_EQ(two.latency_us, 25 + 2 * 20.9);
+  EXPECT_NEAR(two.bandwidth, 16 * (20 * 0.85 * 15 / 16 * 2) * 16 / 30.0, 1e-9);
+}
+
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
-                 std::uint32_t server = 1) {
+                 std::uint32_t server = 1, bool switches_reduce = false) {
   const Communicator communicator(0, ranks);
   CollectiveCall call;
   call.kind = kind;
   call.communicator = &communicator;
   call.size = Bytes(size);
   call.tuning.ranks_per_server = server;
-  return find_selector(name)->select(call, {Time::from_us(2), Bandwidth::from_gbps(400)});
+  return find_selector(name)->select(call, {Time::from_us(2), Bandwidth::from_gbps(400), switches_reduce});
 }
 
 TEST(NcclTuner, ChoosesByBytes) {
   EXPECT_EQ(choice("nccl", all_reduce, 8, 1024, 8).protocol, Protocol::ll);
   EXPECT_EQ(choice("nccl", all_reduce, 8, std::int64_t{1} << 33, 8).algorithm, "ring");
   EXPECT_EQ(choice("nccl", all_reduce, 8, std::int64_t{1} << 33, 8).protocol, Protocol::simple);
+  EXPECT_EQ(choice("nccl", all_reduce, 8, std::int64_t{1} << 33, 8, true).algorithm, "nvls");
+  EXPECT_EQ(choice("nccl", all_reduce, 8, 1024, 8, true).algorithm, "ring");
   EXPECT_EQ(choice("nccl", all_reduce, 512, 1 << 16, 8).algorithm, "double_binary_tree");
   EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 1 << 30, 8).algorithm, "nccl_p2p");
   EXPECT_EQ(choice("nccl", CollectiveKind::broadcast, 8, 1 << 20, 8).algorithm, "ring");

@@ -170,6 +170,7 @@ class Faulty final : public CollectiveAlgorithm {
   std::uint32_t credits(const CollectiveCall& call) const override { return original_->credits(call); }
   std::uint32_t channels(const CollectiveCall& call) const override { return original_->channels(call); }
   std::uint32_t lanes(const CollectiveCall& call) const override { return original_->lanes(call); }
+  std::uint32_t aggregators(const CollectiveCall& call) const override { return original_->aggregators(call); }
   std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override {
     return original_->memory_of(call, lane);
   }

@@ -25,6 +25,9 @@ KINDS = {
     "nccl_p2p": "all_to_all",
     "linear": "scatter",
     "scatter_allgather": "broadcast",
+    "nvls": "reduce_scatter",
+    "nvls_tree": "all_reduce",
+    "collnet": "all_reduce",
 }
 WORKLOAD = {
     "kind": "collective",
@@ -47,6 +50,15 @@ class Identity(unittest.TestCase):
             "topology": {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
             "workload": workload,
         }
+        if algorithm in ("nvls", "nvls_tree", "collnet"):  # aggregators in leaves of two hosts, and in cores
+            experiment["topology"]["switch_reduction"] = {}
+            del workload["protocol"]
+        if algorithm == "nvls":
+            workload["ranks"] = 2
+        if algorithm == "nvls_tree":
+            workload["ranks_per_server"] = 2
+        if algorithm == "collnet":
+            workload["ranks_per_leaf"] = 2
         (folder / "e.yaml").write_text(json.dumps(experiment))
         mpi = ["mpirun", "-n", str(processes), "--oversubscribe"] if processes > 1 else []
         words = [*mpi, WEFT, "run", "e.yaml", "-o", "e.h5", "--quiet", "--summary", "json"]

@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import json
+import subprocess
+
+from oracles.wire import Network, quantity, serialization, train
+
+from collectives.crossovers.machines import MACHINES, changes
+
+SOURCE = "Hockney 1994; Thakur et al. 2005; De Sensi et al. 2024; NCCL"
+
+
+class Rounds:
+    """Alpha-beta time of an algorithm in rounds, whose messages share links."""
+
+    def __init__(self, experiment, links_of):
+        """links_of(from, to): names of the links of that way, one after another."""
+        self.network = Network.of(experiment)
+        topology = experiment["topology"]
+        self.rate, self.delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])
+        # A torus gives a host the rate of all links of its router, two here.
+        self.host_rate = 2 * self.rate if topology["kind"] == "torus" else self.rate
+        self.links_of = links_of
+        self.known = {}
+
+    def alone(self, links, size):
+        """Store and forward over so many links, the first and the last one of them a host's."""
+        frames = self.network.frames(size)
+        rates = [self.host_rate, *[self.rate] * (links - 2), self.host_rate]
+        delays = [self.delay + self.network.latency] * (links - 1) + [self.delay]
+        return train([0] * len(frames), frames, rates, delays)[-1]
+
+    def loads(self, ways):
+        """For each way, how many messages share its fullest link; and the mean over the links between routers."""
+        load = {}
+        for links in ways:
+            for link in links:
+                load[link] = load.get(link, 0) + 1
+        between = [count for link, count in load.items() if link[0] not in ("up", "down")]
+        mean = sum(between) / len(between) if between else 1
+        return [max(load[link] for link in links) for links in ways], max(mean, 1)
+
+    def total(self, rounds, even=False):
+        """A rank starts a round when it has what the round before brings it. Messages of a round are of one size.
+
+        Fullest links decide as long as ranks go in step; where they do not, no less than the mean load of the links
+        (`even`) is left.
+        """
+        clock = {}
+        for messages in rounds:
+            size = messages[0][2]
+            ways = [self.links_of(source, destination) for source, destination, _ in messages]
+            key = tuple(map(tuple, ways))
+            if key not in self.known:
+                self.known[key] = self.loads(ways)
+            alone = {links: self.alone(links, size) for links in set(map(len, ways))}
+            ended = dict(clock)
+            for number, (source, destination, _) in enumerate(messages):
+                fullest, mean = self.known[key]
+                shared = ((mean if even else fullest[number]) - 1) * serialization(self.network.wire(size), self.rate)
+                arrival = clock.get(source, 0) + alone[len(ways[number])] + round(shared)
+                ended[destination] = max(ended.get(destination, 0), arrival)
+            clock = ended
+        return max(clock.values())
+
+
+def ring(ranks, size):
+    return [[(r, (r + 1) % ranks, size // ranks) for r in range(ranks)]] * (2 * (ranks - 1))
+
+
+def halving_doubling(ranks, size):
+    """Nearest partners first, with half of the vector; and back."""
+    levels = range(ranks.bit_length() - 1)
+    scatter = [[(r, r ^ 1 << level, size >> level + 1) for r in range(ranks)] for level in levels]
+    return scatter + scatter[::-1]
+
+
+def swing(ranks, size):
+    levels = range(ranks.bit_length() - 1)
+    rho = [(1 - (-2) ** (level + 1)) // 3 for level in levels]
+    scatter = [
+        [(r, (r + (rho[level] if r % 2 == 0 else -rho[level])) % ranks, size >> level + 1) for r in range(ranks)]
+        for level in levels
+    ]
+    return scatter + scatter[::-1]
+
+
+def links_of_leaves(source, destination):
+    if source // 4 == destination // 4:
+        return [("up", source), ("down", destination)]
+    return [("up", source), ("leaf up", source // 4), ("leaf down", destination // 4), ("down", destination)]
+
+
+def links_of_ring(source, destination):
+    """The shorter way round."""
+    steps = (destination - source) % 16
+    hops = [((source + i) % 16, +1) for i in range(steps)] if steps <= 8 else [
+        ((source - i) % 16, -1) for i in range(16 - steps)
+    ]  # fmt: skip
+    return [("up", source), *hops, ("down", destination)]
+
+
+def crossover(difference, least, most):
+    """Where a rising or falling function changes its sign, by false position on sizes that are multiples of 1 KiB."""
+    low, high = difference(least), difference(most)
+    if low * high > 0:
+        raise RuntimeError(f"the order of the two is the same at {least} and {most} B")
+    for _ in range(3):
+        middle = round((least * high - most * low) / (high - low) / 1024) * 1024
+        if middle in (least, most):
+            return middle
+        found = difference(middle)
+        if found * low > 0:
+            least, low = middle, found
+        else:
+            most, high = middle, found
+    return round((least * high - most * low) / (high - low))
+
+
+def check(case):
+    def time(machine, algorithm, size):
+        return case.run(changes(machine, algorithm, size))[0].time
+
+    def measured(machine, one, other, predicted):
+        return crossover(lambda size: time(machine, one, size) - time(machine, other, size),
+                         predicted // 2048 * 1024, predicted // 512 * 1024)  # fmt: skip
+
+    def predict(one, other):
+        return crossover(lambda size: one(size) - other(size), 16 << 10, 256 << 20)
+
+    def model(algorithm):
+        """Weft's own alpha-beta model, which knows of no network: alpha is the time of a small packet over the switch."""
+        run, experiment = case.run({**changes("switch", "halving_doubling", 16), "workload": {
+            "kind": "traffic", "pattern": "permutation", "ranks": 16, "size": "64 B", "shift": 1}})  # fmt: skip
+        options = MACHINES["switch"]["algorithms"][algorithm]
+        words = [f"--{key.replace('_', '-').replace('slices-per-chunk', 'slices')}={value}" for key, value in options.items()]
+        wire = Network.of(experiment).wire(4096)
+
+        def cost(size):
+            done = subprocess.run(
+                [case.weft, "collective", algorithm, "--ranks", "16", "--size", str(size), "--cost", "--json",
+                 "--latency", f"{run.time} ps", "--rate", f"{400 * 4096 // wire} Gb/s", *(w.replace(" ", "") for w in words)],
+                capture_output=True, text=True, check=True,
+            )  # fmt: skip
+            return json.loads(done.stdout)["cost"]["time_ps"]
+
+        return cost
+
+    predicted = predict(model("double_binary_tree"), model("ring"))
+    found = measured("switch", "double_binary_tree", "ring", predicted)
+    case.within("one switch: from here on a ring is faster than NCCL's trees", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
+    predicted = predict(model("recursive_doubling"), model("halving_doubling"))
+    found = measured("switch", "recursive_doubling", "halving_doubling", predicted)
+    case.within("one switch: from here on halving-doubling is faster than recursive doubling", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
+
+    _, experiment = case.run(changes("leaves", "ring", 1024))
+    leaves = Rounds(experiment, links_of_leaves)
+    predicted = predict(lambda size: leaves.total(halving_doubling(16, size)), lambda size: leaves.total(ring(16, size)))
+    found = measured("leaves", "halving_doubling", "ring", predicted)
+    case.within("oversubscribed leaves: from here on a ring is faster than halving-doubling", [(predicted / 1024, predicted / 10240, found / 1024)], "KiB", 0)
+
+    _, experiment = case.run(changes("torus", "swing", 1024))
+    torus = Rounds(experiment, links_of_ring)
+    least, most = (
+        predict(lambda size, even=even: torus.total(swing(16, size), even), lambda size: torus.total(ring(16, size)))
+        for even in (False, True)
+    )
+    found = measured("torus", "swing", "bucket", (least + most) // 2)
+    between = ((least + most) / 2048, (most - least) / 2048, found / 1024)
+    case.within("torus: from here on bucket is faster than Swing; loads of the fullest link, and the mean", [between], "KiB", 0)
+    sizes = [64 << 10, 1 << 20, 16 << 20]
+    case.at_least("torus: time of recursive doubling, at least that of Swing",
+                  [(time("torus", "swing", size), time("torus", "halving_doubling", size)) for size in sizes])  # fmt: skip
+
+    def growth(machine, algorithm, least, most):
+        return time(machine, algorithm, most) - time(machine, algorithm, least)
+
+    def wire_time(size, rate):
+        return size / 4096 * serialization(4096 + 82, rate)
+
+    nvlink, nic, size = 3_600_000_000_000, 400_000_000_000, 16 << 20
+    flat = wire_time(2 * 31 * size / 32, nic)
+    hierarchical = wire_time(2 * 7 * size / 8, nvlink) + wire_time(2 * 3 * size / 32, nic)
+    rows = [(expected / 1e6, 0.03 * expected / 1e6, growth("servers", algorithm, 1024, size) / 1e6)
+            for algorithm, expected in (("ring", flat), ("hierarchical", hierarchical))]  # fmt: skip
+    case.within("4 servers: time of 16 MiB less that of 1 KiB, flat ring and hierarchical", rows, "us", 0)
+
+    rings = wire_time(2 * 7 * (32 << 20) / 8, nvlink)
+    reduced = wire_time(9 * (32 << 20) / 8, nvlink)
+    rows = [(expected / 1e6, 0.02 * expected / 1e6, growth("nvswitch", algorithm, 32 << 20, 64 << 20) / 1e6)
+            for algorithm, expected in (("ring", rings), ("nvls", reduced))]  # fmt: skip
+    case.within("NVSwitch: time of 64 MiB less that of 32 MiB, ring and nvls", rows, "us", 0)

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a collective's kernel takes besides the network: from a device file, and from NCCL's own constants.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "schedule/collective.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// The key `kernel_device`: a device file's memory bandwidth, shared out among the channels, limits what a channel
+/// reduces (two reads and a write per byte) and copies (a read and a write), and its `launch` comes before the first
+/// step. Keys of the tuning's own overrule it. Throws InputError.
+void read_kernel_device(const Spec& spec, const std::string& directory, CollectiveTuning& tuning);
+
+/// The key `latencies`: none (the default), or those of NCCL, once the algorithm is known.
+void read_latencies(const Spec& spec, CollectiveTuning& tuning);
+/// The rates and latencies that had to wait for the algorithm and the number of channels: until then they are below 0.
+/// Throws InputError at `where`.
+void settle_kernel(const Spec& where, CollectiveCall& call);
+
+/// Times that NCCL's tuner takes for its kernels on NVLink: src/graph/tuning.cc, baseLatencies and hwLatencies of
+/// NCCL_HW_NVLINK, LL, LL128 and Simple. The base latency is that before the first step; the hardware latency is that
+/// of each step, but of NVLS, whose steps are not counted, the whole. Nothing if NCCL has no such algorithm.
+struct KernelLatencies {
+  Time launch;
+  Time step;
+};
+std::optional<KernelLatencies> nccl_latencies(const std::string& algorithm, Protocol protocol);
+
+}  // namespace weft
