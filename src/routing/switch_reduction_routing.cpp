@@ -26,6 +26,10 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
 
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
+  std::uint32_t most_reported() const override { return inner_->most_reported(); }
+  QueueReports reports(NodeId at) const override {
+    return at.value() < all_hosts_ ? QueueReports() : inner_->reports(inner_node(at));
+  }
 
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {
     for (std::size_t i = 0; i < requests.size(); ++i) ports[i] = port(at, requests[i]);

@@ -53,7 +53,7 @@ def main():
             axes.grid(alpha=0.3)
             axes.legend()
             figure.tight_layout()
-            figure.savefig(folder / f"{machine}.svg", metadata={"Date": None})
+            figure.savefig(folder / f"{machine}.png", dpi=80)
             plt.close(figure)
     print(f"{len(MACHINES)} pictures in {folder}")
 
