@@ -142,7 +142,8 @@ class Replayer {
       outgoing(worker, i).push_back({content, worker.done, step.bytes.count(), step.slice.count()});
       (worker.index < ranks_ ? result_.sent[worker.index] : result_.sent_by_aggregators) += Bytes(bytes);
       const std::uint32_t server = call_.tuning.ranks_per_server;
-      if (server != 0 && worker.index < ranks_ && step.send_to(i) < ranks_ && worker.index / server != step.send_to(i) / server)
+      if (server != 0 && worker.index < ranks_ && step.send_to(i) < ranks_ &&
+          worker.index / server != step.send_to(i) / server)
         result_.sent_between_servers[worker.index] += Bytes(bytes);
       ++result_.messages;
     }

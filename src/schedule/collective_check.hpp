@@ -13,10 +13,10 @@ namespace weft {
 
 /// What a replay found.
 struct CollectiveReplay {
-  std::vector<std::string> violations;      ///< empty: the algorithm is right; no more than the first 20 are kept
-  std::uint64_t steps = 0;                  ///< of all ranks and channels
-  std::uint64_t messages = 0;               ///< slices sent by all ranks
-  std::vector<Bytes> sent;                  ///< payload bytes sent, by communicator index
+  std::vector<std::string> violations;  ///< empty: the algorithm is right; no more than the first 20 are kept
+  std::uint64_t steps = 0;              ///< of all ranks and channels
+  std::uint64_t messages = 0;           ///< slices sent by all ranks
+  std::vector<Bytes> sent;              ///< payload bytes sent, by communicator index
   Bytes sent_by_aggregators;
   std::vector<Bytes> sent_between_servers;  ///< of these, to ranks of other servers (tuning.ranks_per_server)
 
