@@ -28,7 +28,7 @@ void RankExecutor::serve(std::uint32_t communicator) {
   for (auto at = receive_connections_.lower_bound({communicator, 0, 0});
        at != receive_connections_.end() && at->first.communicator == communicator; ++at) {
     if (at->second.empty()) continue;
-    const ReceiveConnection::Slice& first = at->second.arrived[at->second.head];
+    const ReceiveConnection::Slice& first = at->second.front();
     if (oldest == nullptr || first.collective < oldest->collective) oldest = &first;
   }
   if (oldest == nullptr) return;

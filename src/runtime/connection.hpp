@@ -39,6 +39,7 @@ class ReceiveConnection {
   };
 
   bool empty() const { return head_ == arrived_.size(); }
+  const Slice& front() const { return arrived_[head_]; }
   Slice pop() {
     const Slice slice = arrived_[head_++];
     if (head_ == arrived_.size()) {
@@ -55,7 +56,8 @@ class ReceiveConnection {
       ++next_;
       return true;
     }
-    Early& early = early_.try_emplace(number, Early{{0, slice.collective, slice.queue_pair}, parts}).first->second;
+    Early& early =
+        early_.try_emplace(number, Early{{0, slice.collective, slice.queue_pair, slice.member}, parts}).first->second;
     early.slice.bytes += slice.bytes;
     --early.missing;
     const std::uint32_t before = next_;
