@@ -11,8 +11,8 @@ namespace weft {
 namespace {
 
 constexpr std::array<std::string_view, group_kind_count> names{
-    "tensor",  "context", "data",     "expert",    "expert tensor", "expert data", "shard",
-    "replica", "model",   "pipeline", "embedding", "mirror",        "world",  "expert server", "expert rail"};
+    "tensor", "context",  "data",      "expert", "expert tensor", "expert data",   "shard",      "replica",
+    "model",  "pipeline", "embedding", "mirror", "world",         "expert server", "expert rail"};
 
 constexpr std::array<std::string_view, 5> dimension_names{"tp", "cp", "ep", "dp", "pp"};
 

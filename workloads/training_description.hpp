@@ -43,13 +43,14 @@ struct ParallelPlan {
   std::int64_t data = 0;  ///< 0: what the world leaves
   std::int64_t pipeline = 1;
   std::int64_t expert = 1;
-  std::int64_t expert_tensor = 0;   ///< ranks that share one expert; 0: as `tensor`
+  std::int64_t expert_tensor = 0;  ///< ranks that share one expert; 0: as `tensor`
   /// Expert ranks of one server. Tokens then go to servers first, from each rank to the one in the same place, once for
-  /// all experts of a server, and on within it (DeepSeek-V3, arXiv:2412.19437, 2.1.2 and 3.2.2); 0: straight to experts.
+  /// all experts of a server, and on within it (DeepSeek-V3, arXiv:2412.19437, 2.1.2 and 3.2.2); 0: straight to
+  /// experts.
   std::int64_t expert_server = 0;
   std::int64_t servers_per_token = 0;  ///< most servers that a token goes to, at least 1; 0: all of them may be
-  std::int64_t virtual_stages = 1;  ///< model chunks of each pipeline rank
-  bool sequence = false;            ///< the parts between tensor-parallel products are cut along the sequence
+  std::int64_t virtual_stages = 1;     ///< model chunks of each pipeline rank
+  bool sequence = false;               ///< the parts between tensor-parallel products are cut along the sequence
   /// Activations go to the next stage in parts, one from each tensor rank, and are gathered there (Narayanan et al.,
   /// arXiv:2104.04473, 4.1).
   bool scatter_gather = false;

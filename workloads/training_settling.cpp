@@ -167,10 +167,11 @@ class Settling {
   void settle_experts() {
     if (p_.expert_tensor == 0) p_.expert_tensor = p_.tensor;
     if (p_.expert_server > 0 && (p_.expert % p_.expert_server != 0 || p_.expert == p_.expert_server))
-      complain({"expert_server", "expert"},
-               fmt::format("expert {} is not several times expert_server {}: the same number of expert ranks in each of "
-                           "several servers is due",
-                           p_.expert, p_.expert_server));
+      complain(
+          {"expert_server", "expert"},
+          fmt::format("expert {} is not several times expert_server {}: the same number of expert ranks in each of "
+                      "several servers is due",
+                      p_.expert, p_.expert_server));
     if (p_.servers_per_token > 0 && p_.expert_server == 0)
       complain({"servers_per_token"}, "it goes with expert_server, the expert ranks of one server");
     if (p_.expert == 1) return;

@@ -27,8 +27,8 @@ class DepthHistogram {
     deepest_ = std::max(deepest_, depth);
   }
 
-  /// The least depth that the queue has not exceeded for `share` (0 to 1) of the time until `end`, in bytes: exact if it
-  /// is 0 or the deepest, else the upper end of its step. Requires hold() up to `end`.
+  /// The least depth that the queue has not exceeded for `share` (0 to 1) of the time until `end`, in bytes: exact if
+  /// it is 0 or the deepest, else the upper end of its step. Requires hold() up to `end`.
   std::int64_t percentile(double share, std::int64_t end) const {
     const auto wanted = static_cast<std::int64_t>(share * static_cast<double>(end));
     std::int64_t passed = end - occupied_;

@@ -14,8 +14,8 @@
 namespace weft {
 namespace {
 
-// As the transmit queue of a Linux interface: 1,000 packets (txqueuelen of ip-link(8)), each of 64 KiB with segmentation
-// offload.
+// As the transmit queue of a Linux interface: 1,000 packets (txqueuelen of ip-link(8)), each of 64 KiB with
+// segmentation offload.
 constexpr std::int64_t transmit_queue = 1000 * 65'536;
 
 }  // namespace
