@@ -20,6 +20,8 @@ from weft_testing import (EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURC
 
 WORKLOADS = SOURCE / "workloads"
 LISTS = ["topologies", "collectives", "workloads", "congestion-controls", "routing"]
+# Sections that `weft list` prints for a word beside the one of that name.
+BESIDE = {"topologies": ["keys"], "collectives": ["selections"]}
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -97,17 +99,21 @@ class Lists(ProgramTest):
 
     def test_each(self):
         everything = self.sections()
-        self.assertEqual(list(everything), LISTS)
+        self.assertEqual(list(everything), [section for what in LISTS for section in [what, *BESIDE.get(what, [])]])
         for what in LISTS:
             with self.subTest(what):
-                self.assertEqual(self.sections(what), {what: everything[what]})
-                for summary in everything[what].values():
-                    self.assertGreater(len(summary), 10)
+                sections = [what, *BESIDE.get(what, [])]
+                self.assertEqual(self.sections(what), {section: everything[section] for section in sections})
+                for section in sections:
+                    for summary in everything[section].values():
+                        self.assertGreater(len(summary), 10)
         for what, names in [("topologies", {"fat_tree", "star", "line", "graph"}), ("collectives", {"ring"}),
                             ("workloads", {"training", "collective", "traffic", "program"}),
                             ("congestion-controls",
                              {"none", "dcqcn", "dctcp", "timely", "hpcc", "swift", "nscc"}), ("routing", {"fat_tree", "shortest_path"})]:
             self.assertLessEqual(names, set(everything[what]))
+        self.assertLessEqual({"nccl", "best", "mpich", "open_mpi"}, set(everything["selections"]))
+        self.assertLessEqual({"server", "storage_hosts"}, set(everything["keys"]))
 
     def test_experiments_know_the_same_names(self):
         everything = self.sections()
