@@ -24,7 +24,8 @@ MPI_SETTINGS = {
 }
 
 TABLES = (
-    "messages", "collectives", "links", "link_classes", "links_series", "queue_pairs", "receivers", "ranks", "operations"
+    "messages", "collectives", "links", "link_classes", "links_series", "queue_pairs", "rates_series",
+    "receivers", "ranks", "operations"
 )  # fmt: skip
 
 

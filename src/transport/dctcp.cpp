@@ -34,17 +34,19 @@ class Dctcp final : public CongestionControl {
     acked_ += acked;
     if (ack.ecn) marked_ += acked;
     if (ack.acked_psn >= window_end_) end_window(ack.next_psn);
-    if (ack.ecn)
-      reduce(ack.acked_psn, ack.next_psn, 1 - alpha_ / 2);
-    else if (static_cast<double>(ack.in_flight) + acked >
-             window_ - mtu_)  // the window was in use (RFC 8257 cites RFC 7661)
+    if (ack.ecn) {
+      // Beyond, not at: the last packet that left before the cut was of the window that was cut for already.
+      if (ack.acked_psn > reduced_until_) reduce(ack.next_psn, 1 - alpha_ / 2);
+    } else if (static_cast<double>(ack.in_flight) + acked >
+               window_ - mtu_) {  // the window was in use (RFC 8257 cites RFC 7661)
       window_ += window_ < slow_start_below_ ? acked : mtu_ * acked / window_;
+    }
     return allowance();
   }
 
   /// As any TCP (RFC 8257, 3.5): half the window for a loss, one packet after a timeout.
   Allowance on_loss(const LossEvent& loss) override {
-    reduce(loss.acked_psn, loss.next_psn, 0.5);
+    if (loss.acked_psn >= reduced_until_) reduce(loss.next_psn, 0.5);  // the packet of this very number is lost
     if (loss.timeout) window_ = mtu_;
     return allowance();
   }
@@ -62,9 +64,8 @@ class Dctcp final : public CongestionControl {
     marked_ = 0;
     window_end_ = next_psn;
   }
-  /// At most once per window of data.
-  void reduce(std::uint64_t acked_psn, std::uint64_t next_psn, double factor) {
-    if (acked_psn < reduced_until_) return;
+  /// Callers see to it that this happens at most once per window of data.
+  void reduce(std::uint64_t next_psn, double factor) {
     reduced_until_ = next_psn;
     window_ = std::max(window_ * factor, mtu_);
     slow_start_below_ = window_;

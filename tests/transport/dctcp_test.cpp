@@ -59,17 +59,36 @@ TEST(dctcp, alpha_is_the_average_share_of_marked_bytes_and_cuts_once_per_window)
   Sender sender("{initial_window: 100 MB, initial_alpha: 0, gain: 0.0625}");
   double alpha = 0;
   sender.acknowledge(false);  // ends the empty first window
-  for (const int marked : {20, 5, 0, 10, 1, 20, 20}) {
+  for (const int marked : {20, 5, 0, 10, 2, 0, 15, 12}) {
     const std::int64_t before = sender.window;
-    // The marked ones come first, so the cut happens with the alpha of the windows before; growth is below 20 packets
-    // of 1000^2 / window bytes.
-    for (int i = 0; i < 20; ++i) sender.acknowledge(i < marked);
+    // The marked ones come last, but begin before the end of the window, so the cut happens with the alpha of the
+    // windows before, and more than a window of data after the cut before it; growth is below 20 packets of 1000^2 /
+    // window bytes.
+    for (int i = 0; i < 20; ++i) sender.acknowledge(i >= 20 - marked);
     const double factor = marked > 0 ? 1 - alpha / 2 : 1;
     if (marked > 0 || before < 100'000'000) {
       EXPECT_NEAR(static_cast<double>(sender.window), static_cast<double>(before) * factor, 25) << marked << " marked";
     }
     alpha = (1 - 0.0625) * alpha + 0.0625 * marked / 20;
   }
+}
+
+TEST(dctcp, the_last_packet_before_a_cut_makes_no_second_one) {
+  // RFC 3168, 6.1.2: at most one reaction per window of data. A cut with numbers up to 24 sent answers for all of them;
+  // the ACK of 24 says that 25 is expected, which is the first number that a second cut may be due to.
+  const auto control = congestion_control("dctcp", "{initial_window: 20 kB, initial_alpha: 1}")->make(path);
+  control->start(0);
+  AckEvent ack;
+  ack.acked_bytes = 1000;
+  ack.ecn = true;
+  ack.acked_psn = 5;
+  ack.next_psn = 25;
+  EXPECT_EQ(control->on_ack(ack).window, 10'000);
+  ack.acked_psn = 25;
+  ack.next_psn = 35;
+  EXPECT_EQ(control->on_ack(ack).window, 10'000);
+  ack.acked_psn = 26;
+  EXPECT_LT(control->on_ack(ack).window, 10'000);
 }
 
 TEST(dctcp, marked_acks_do_not_grow_the_window_and_unused_windows_do_not_grow) {
