@@ -1,0 +1,55 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every source says under which licence it stands, in its first line, or in the second below `#!`."""
+
+import pathlib
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FOLDERS = ["src", "collectives", "topologies", "workloads", "tests", "validation", "scripts", ".ci"]
+SUFFIXES = {".cpp", ".hpp", ".in", ".py", ".sh", ".cmake", ".yaml", ".txt", ""}
+OTHERS = ROOT / "tests" / "fuzz" / "corpus"  # inputs, which may be anything
+LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
+
+
+def sources(root):
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.is_file() and path.suffix in SUFFIXES and OTHERS not in path.parents:
+                yield path
+    yield from (path for path in [root / "CMakeLists.txt", root / ".clang-format", root / ".clang-tidy"] if path.exists())
+
+
+def without_licence(root):
+    result = []
+    for path in sources(root):
+        lines = path.read_text(errors="replace").splitlines()[:2]
+        lines = lines[lines[:1] != [] and lines[0].startswith("#!") :][:1]
+        if not lines or not lines[0].endswith(LICENCE):
+            result.append(path.relative_to(root).as_posix())
+    return result
+
+
+class Licence(unittest.TestCase):
+    def test_all_sources(self):
+        self.assertGreater(len(list(sources(ROOT))), 500)
+        self.assertEqual(without_licence(ROOT), [])
+
+    def test_what_has_none_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "src" / "app").mkdir(parents=True)
+            (root / "scripts").mkdir()
+            (root / "src" / "app" / "good.cpp").write_text(f"// {LICENCE}\n")
+            (root / "src" / "app" / "none.cpp").write_text("// A source.\n")
+            (root / "src" / "app" / "late.hpp").write_text(f"#pragma once\n// {LICENCE}\n")
+            (root / "src" / "app" / "empty.hpp").write_text("")
+            (root / "scripts" / "good").write_text(f"#!/bin/sh\n# {LICENCE}\n")
+            (root / "scripts" / "none").write_text("#!/bin/sh\necho\n")
+            expected = ["src/app/empty.hpp", "src/app/late.hpp", "src/app/none.cpp", "scripts/none"]
+            self.assertEqual(without_licence(root), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
