@@ -27,6 +27,7 @@
 #include "fabric/port_tap.hpp"
 #include "graph/partition.hpp"
 #include "routing/routing_algorithm.hpp"
+#include "support/huge_pages.hpp"
 #include "transport/congestion_control.hpp"
 #include "transport/ideal_time.hpp"
 #include "transport/queue_pair.hpp"
@@ -551,12 +552,13 @@ class Fabric final : public HostNetwork {
   std::vector<std::uint32_t> local_of_;  // [nodes] -> local index or no_slot
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> owned_hosts_;
-  std::vector<Host> host_states_;
+  HugeVector<Host> host_states_;
   std::vector<std::uint32_t> local_of_port_;  // [local ports] -> local node
-  std::vector<OutputPort> outputs_;           // [local ports]
+  HugeVector<OutputPort> outputs_;            // [local ports]
   PacketBlocks blocks_;                       // of all inputs_
-  std::vector<PacketQueue> inputs_;           // [local ports]: packets on their way to this node through that port
-  std::vector<std::int64_t> heads_;           // [local ports]: arrival time of the first of them, or never
+  HugeVector<PacketQueue> inputs_;            // [local ports]: packets on their way to this node through that port
+  std::vector<std::uint64_t> tie_salts_;      // [local ports]: from the seed and the directed link that ends there
+  HugeVector<std::int64_t> heads_;            // [local ports]: arrival time of the first of them, or never
   std::vector<std::vector<PathLink>> profiles_;
   MessagePool messages_;
 

@@ -59,6 +59,7 @@ void Fabric::build_nodes(const Partition& partition, int process) {
   host_states_.resize(owned_hosts_.size());
   outputs_.resize(ports);
   inputs_.resize(ports);
+  tie_salts_.resize(ports);
   heads_.assign(ports, never);
   calendar_.resize(nodes_.size());
   if (drive_ == Drive::ns3_events) reference_.resize(nodes_.size());
@@ -74,7 +75,7 @@ void Fabric::build_nodes(const Partition& partition, int process) {
       port.after = link.delay.ps() + (graph.is_host(end.peer) ? 0 : parameters_.switch_latency.ps());
       set_port_times(port, link.rate);
       // The packets that come in through this port travel the other direction of the link.
-      inputs_[node.first_port + p].tie_salt = mix64(seed_ ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
+      tie_salts_[node.first_port + p] = mix64(seed_ ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
       const std::uint32_t peer = local_of_[end.peer.value()];
       if (peer != no_slot) {
         port.peer_node = peer;
@@ -190,7 +191,7 @@ std::uint32_t Fabric::open_queue_pair(std::uint32_t host, std::uint32_t destinat
 
 std::uint64_t Fabric::memory_bytes() const {
   std::uint64_t bytes = nodes_.capacity() * sizeof(Node) + host_states_.capacity() * sizeof(Host) +
-                        outputs_.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + sizeof(std::int64_t));
+                        outputs_.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(std::int64_t));
   bytes += blocks_.memory();
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
   if (!buffered_) return bytes;

@@ -13,8 +13,8 @@ constexpr std::size_t ahead = 4;  // packets; enough to hide a fetch from memory
 
 // Ties between ports are broken by a hash of (seed, ingress link, link sequence), so that no port is favoured by its
 // number.
-inline std::uint64_t tie_of(const PacketQueue& queue, std::uint64_t sequence) {
-  std::uint64_t x = queue.tie_salt + sequence * 0x9e3779b97f4a7c15U;
+inline std::uint64_t tie_of(std::uint64_t salt, std::uint64_t sequence) {
+  std::uint64_t x = salt + sequence * 0x9e3779b97f4a7c15U;
   x = (x ^ (x >> 32)) * 0xbf58476d1ce4e5b9U;
   return x ^ (x >> 29);
 }
@@ -57,8 +57,8 @@ bool Fabric::arrives_before(const Arrival& a, const Arrival& b) const {
   if (a.time != b.time) [[likely]]
     return a.time < b.time;
   // Links of one node differ, and packets of one link differ in time: the link decides if even the hashes are equal.
-  const std::uint64_t tie_a = tie_of(inputs_[a.port], a.sequence);
-  const std::uint64_t tie_b = tie_of(inputs_[b.port], b.sequence);
+  const std::uint64_t tie_a = tie_of(tie_salts_[a.port], a.sequence);
+  const std::uint64_t tie_b = tie_of(tie_salts_[b.port], b.sequence);
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 

@@ -38,14 +38,19 @@ Value take(std::span<const std::byte> batch, std::size_t& at) {
 // Nodes of a window that stay in the processor's cache, roughly, until they are visited in the next one.
 constexpr std::size_t nodes_in_cache = 2048;
 
-// Asks for memory that will be read soon.
-void fetch(const void* begin, const void* end) {
+// Asks for memory that the next nodes will need, into the second cache: two switches of 32 ports overrun the first, and
+// what it fetches at a time is for the running node. A tenth less time than into the first at 8,192 hosts.
+void fetch_line(const void* at) {
   // GCC counts asking for memory as no effect, and would drop the call of a function that does nothing else.
   asm volatile("");
+  __builtin_prefetch(at, 0, 2);
+}
+
+void fetch(const void* begin, const void* end) {
   constexpr std::uintptr_t line = 64;
   for (auto at = reinterpret_cast<std::uintptr_t>(begin) & ~(line - 1); at < reinterpret_cast<std::uintptr_t>(end);
        at += line)
-    __builtin_prefetch(reinterpret_cast<const void*>(at));
+    fetch_line(reinterpret_cast<const void*>(at));
 }
 
 bool carries_descriptor(const Packet& packet) {
@@ -131,10 +136,10 @@ void Fabric::fetch_next_nodes(std::size_t left, std::int64_t window_end) const {
 
 void Fabric::fetch_host(const Host& host) {
   if (host.queue_pairs.size() == 1) fetch(host.queue_pairs.data(), host.queue_pairs.data() + 1);
-  __builtin_prefetch(host.receivers.latest());
-  __builtin_prefetch(host.control.data());
-  __builtin_prefetch(host.ready.data() + host.ready_head);
-  __builtin_prefetch(host.timers.data());
+  fetch_line(host.receivers.latest());
+  fetch_line(host.control.data());
+  fetch_line(host.ready.data() + host.ready_head);
+  fetch_line(host.timers.data());
 }
 
 void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {

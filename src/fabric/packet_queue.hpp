@@ -6,11 +6,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
-#include <new>
 #include <vector>
 
-#include <sys/mman.h>
-
+#include "support/huge_pages.hpp"
 #include "transport/packet.hpp"
 
 namespace weft {
@@ -73,18 +71,14 @@ class Blocks {
   std::uint64_t memory() const { return chunks_.empty() ? 0 : (chunks_.size() - 1) * chunk_bytes + used_; }
 
  private:
-  // A chunk is a huge page, where the system gives such.
-  static constexpr std::size_t chunk_bytes = std::size_t{2} << 20;
+  static constexpr std::size_t chunk_bytes = huge_page;
   struct Free {
     void operator()(std::byte* chunk) const { std::free(chunk); }
   };
 
   BlockType* fresh() {
     if (used_ == chunk_bytes || chunks_.empty()) {
-      auto* chunk = static_cast<std::byte*>(std::aligned_alloc(chunk_bytes, chunk_bytes));
-      if (chunk == nullptr) throw std::bad_alloc();
-      madvise(chunk, chunk_bytes, MADV_HUGEPAGE);  // advice only: it may be refused
-      chunks_.emplace_back(chunk);
+      chunks_.emplace_back(static_cast<std::byte*>(allocate_huge(chunk_bytes)));
       used_ = 0;
     }
     auto* block = new (chunks_.back().get() + used_) BlockType;
@@ -175,8 +169,9 @@ constexpr std::size_t link_block = 256;  ///< bytes: seven packets
 using PacketBlocks = Blocks<Packet, link_block>;
 using PacketBlock = PacketBlocks::BlockType;
 
-/// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end.
-class PacketQueue {
+/// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end. In half a
+/// cache line, because a sender comes to the queues of many nodes.
+class alignas(32) PacketQueue {
  public:
   bool empty() const { return pushed_ == taken_; }
   std::uint64_t size() const { return pushed_ - taken_; }
@@ -204,12 +199,11 @@ class PacketQueue {
   std::uint64_t taken() const { return taken_; }
   std::uint64_t pushed() const { return pushed_; }
 
-  std::uint64_t tie_salt = 0;  ///< from the seed and the directed link
-
  private:
   BlockQueue<Packet, link_block> queue_;
   std::uint64_t taken_ = 0;
   std::uint64_t pushed_ = 0;
 };
+static_assert(sizeof(PacketQueue) == 32);
 
 }  // namespace weft
