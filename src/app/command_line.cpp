@@ -19,7 +19,8 @@ namespace po = boost::program_options;
 
 const std::vector<std::string> commands = {"run",  "describe", "workload", "topology", "collective",
                                            "perf", "goodput",  "list",     "bench"};
-const std::vector<std::string> lists = {"topologies", "collectives", "workloads", "congestion-controls", "routing"};
+const std::vector<std::string> lists = {"topologies",          "collectives", "workloads",
+                                        "congestion-controls", "routing",     "background"};
 
 po::options_description run_options() {
   po::options_description options("weft run EXPERIMENT.yaml", 100);
@@ -192,7 +193,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (line.command == "list") {
     parse_options(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
-    if (!positional.empty()) line.list_what = one_of("weft list", positional[0], lists);
+    if (!positional.empty()) line.list_what = one_of("`weft list`", positional[0], lists);
   } else {
     const auto values = parse_options(words, bench_options(), positional);
     if (!positional.empty()) refuse("unexpected word '" + positional[0] + "'");
@@ -209,7 +210,7 @@ std::string help_text() {
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
           "  weft workload FILE                   a job: FLOPs, bytes, memory, bubble, step time without congestion\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
-          "  weft list [topologies|collectives|workloads|congestion-controls|routing]\n"
+          "  weft list [topologies|collectives|workloads|congestion-controls|routing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
           "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"

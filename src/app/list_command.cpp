@@ -6,6 +6,7 @@
 
 #include "app/commands.hpp"
 #include "graph/topology_builder.hpp"
+#include "internet/background.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "schedule/collective.hpp"
 #include "schedule/selection.hpp"
@@ -30,6 +31,19 @@ void print_selections() {
       std::cout << fmt::format("  {:<18} the table collectives/selections/{}.yaml\n", name, name);
 }
 
+// Traffic beside the workload that RDMA carries: jobs of `workload.jobs` with `background: true`.
+void print_background_jobs() {
+  std::cout << "jobs with background: true (workload.jobs)\n";
+  const std::pair<const char*, const char*> jobs[] = {
+      {"training", "a second job: this or any other kind of workload, until all else has ended"},
+      {"on_off",
+       "traffic that is on and off by turns: start: {process: on_off, on, off, load or interval, [law, shape]}"},
+      {"periodic",
+       "traffic at intervals, with pattern: incast bursts of many to one: start: {process: periodic, interval}"},
+      {"poisson", "traffic at random: start: {process: poisson, load or interval}"}};
+  for (const auto& [name, summary] : jobs) std::cout << fmt::format("  {:<18} {}\n", name, summary);
+}
+
 }  // namespace
 
 int list_command(const CommandLine& line, ProcessGroup& group) {
@@ -42,6 +56,8 @@ int list_command(const CommandLine& line, ProcessGroup& group) {
   if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
   if (wanted("congestion-controls")) print<CongestionControlKind>("congestion-controls (network.congestion_control)");
   if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");
+  if (wanted("background")) print<BackgroundKind>("background (background.kind)");
+  if (wanted("background")) print_background_jobs();
   return exit_done;
 }
 

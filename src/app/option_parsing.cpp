@@ -8,7 +8,7 @@ namespace weft {
 namespace po = boost::program_options;
 
 void refuse(const std::string& message) {
-  throw InputError(SourceLine{"weft", 0}, message + "; `weft --help` lists what there is");
+  throw InputError(SourceLine{}, message + "; `weft --help` lists what there is");
 }
 
 po::variables_map parse_options(const std::vector<std::string>& words, po::options_description options,

@@ -197,9 +197,9 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
     experiment = load_experiment(line.experiment, line.settings);
     output = line.output.empty() ? experiment.output.file : line.output;
     if (line.engine == EngineChoice::ns3_default && group.size() > 1)
-      throw InputError(SourceLine{"weft", 0}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
-                                                          "mpirun out or use --engine weft",
-                                                          group.size()));
+      throw InputError(SourceLine{}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
+                                                 "mpirun out or use --engine weft",
+                                                 group.size()));
     if (experiment.network.fidelity == Fidelity::ideal && (line.engine == EngineChoice::ns3_default || line.verify))
       throw InputError(experiment.network.fidelity_place,
                        fmt::format("fidelity: ideal has no events of packets for {}; fidelity: packet, or the "

@@ -112,6 +112,7 @@ class ErrorTest(ProgramTest):
         self.assertEqual(len(messages), 1, done)
         self.assertEqual(done.err.splitlines()[0], messages[0], done)
         self.assertIsNone(CRASH.search(done.err), done)
+        self.assertNotIn("weft: weft:", done.err)
         if where is not None:
             self.assertTrue(messages[0].startswith(f"weft: {where}: "), f"expected a complaint about {where}\n{done}")
         self.assertRegex(messages[0], pattern, done)

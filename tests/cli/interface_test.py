@@ -19,9 +19,9 @@ from weft_testing import (EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURC
                           processes_in, quantities, start, stop, table, two_at_a_time, wait_until, weft)
 
 WORKLOADS = SOURCE / "workloads"
-LISTS = ["topologies", "collectives", "workloads", "congestion-controls", "routing"]
+LISTS = ["topologies", "collectives", "workloads", "congestion-controls", "routing", "background"]
 # Sections that `weft list` prints for a word beside the one of that name.
-BESIDE = {"topologies": ["keys"], "collectives": ["selections"]}
+BESIDE = {"topologies": ["keys"], "collectives": ["selections"], "background": ["jobs"]}
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -118,7 +118,9 @@ class Lists(ProgramTest):
     def test_experiments_know_the_same_names(self):
         everything = self.sections()
         collective = {"topology": STAR, "workload": {"kind": "collective", "collective": "all_reduce", "size": "1 B"}}
-        for what, key, start_from in [("topologies", "topology.kind", traffic(pattern="permutation", size="1 B")),
+        for what, key, start_from in [("background", "background.0.kind", {
+                                          **traffic(pattern="permutation", size="1 B"), "background": [{"kind": "tcp"}]}),
+                                      ("topologies", "topology.kind", traffic(pattern="permutation", size="1 B")),
                                       ("workloads", "workload.kind", traffic(pattern="permutation", size="1 B")),
                                       ("routing", "network.routing", traffic(pattern="permutation", size="1 B")),
                                       ("collectives", "workload.algorithm", collective)]:
@@ -128,6 +130,21 @@ class Lists(ProgramTest):
                 known = re.search(r"(?:known here|expected one of): (.*)", done.err)
                 self.assertIsNotNone(known, done)
                 self.assertEqual(set(known.group(1).split(", ")), set(everything[what]))
+        main = {"kind": "traffic", "pattern": "permutation", "ranks": 2, "size": "1 B"}
+        times = {"interval": "1 us", "on": "1 us", "off": "1 us"}
+        for name in everything["jobs"]:  # as background jobs: starts of traffic, or kinds of workload
+            with self.subTest(name):
+                if name in everything["workloads"]:
+                    beside = {"kind": name, "model": "gpt2", "device": "a100-sxm", "parallelism": {"data": 2},
+                              "micro_batch": 1, "sequence_length": 64}
+                else:
+                    start_of = {key: value for key, value in times.items() if name == "on_off" or key == "interval"}
+                    beside = {"kind": "traffic", "pattern": "incast", "ranks": 2, "size": "1 B",
+                              "start": {"process": name, **start_of}}
+                jobs = {"kind": "jobs", "jobs": [{"name": "main", "workload": main},
+                                                 {"name": "beside", "background": True, "workload": beside}]}
+                done = weft("describe", self.write({"topology": STAR, "network": NETWORK, "workload": jobs}))
+                self.assertEqual(done.code, 0, done)
 
 
 class Describe(ProgramTest):

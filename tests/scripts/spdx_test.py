@@ -24,9 +24,9 @@ def sources(root):
 def without_licence(root):
     result = []
     for path in sources(root):
-        lines = path.read_text(errors="replace").splitlines()[:2]
-        lines = lines[lines[:1] != [] and lines[0].startswith("#!") :][:1]
-        if not lines or not lines[0].endswith(LICENCE):
+        lines = path.read_text(errors="replace").splitlines()
+        first, second = (lines + ["", ""])[:2]
+        if not (second if first.startswith("#!") else first).endswith(LICENCE):
             result.append(path.relative_to(root).as_posix())
     return result
 
