@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What all pictures share: the result file, scales of axes, colours."""
+
+import pathlib
+
+import h5py
+
+PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#000000"]
+COMPUTE, COLLECTIVE, SEND, RECEIVE = "#4c78a8", "#f58518", "#54a24b", "#b279a2"
+
+
+class PlotError(Exception):
+    """What is wrong with the file or the request, in one line."""
+
+
+class Results:
+    """A result file, read as far as asked for."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        try:
+            self.file = h5py.File(path, "r")
+        except OSError as error:
+            reason = "no such file" if not self.path.exists() else f"not a readable HDF5 file ({error})"
+            raise PlotError(f"cannot read '{path}': {reason}") from None
+        if self.file.attrs.get("format") != "weft-results":
+            raise PlotError(f"'{path}' is not a result file of weft: its attribute 'format' is not 'weft-results'")
+        self.end = int(self.file.attrs["simulated_time"])
+        self.subtitle = self.path.name + ("" if self.file.attrs["complete"] else ", interrupted run")
+
+    def rows(self, table):
+        return int(self.file[table].attrs["rows"]) if table in self.file else 0
+
+    def columns(self, table, *names):
+        """The named columns as arrays; texts as str."""
+        if table not in self.file:
+            raise PlotError(f"'{self.path}' has no table /{table}")
+        data = []
+        for name in names:
+            if name not in self.file[table]:
+                raise PlotError(f"'{self.path}' has no column /{table}/{name}")
+            column = self.file[table][name]
+            data.append(column.asstr()[:] if h5py.check_string_dtype(column.dtype) else column[:])
+        return data if len(data) > 1 else data[0]
+
+
+def time_scale(longest, least=2):
+    """(divisor, unit) that makes picoseconds readable: `longest` is at least `least` units."""
+    for factor, unit in ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns")):
+        if longest >= least * factor:
+            return factor, unit
+    return 1, "ps"
+
+
+def byte_scale(largest):
+    for factor, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if largest >= 2 * factor:
+            return factor, unit
+    return 1, "B"
+
+
+def percent_limit(largest):
+    """Upper end of a scale of percent."""
+    return next((limit for limit in (1, 2, 5, 10, 20, 50) if 100 * largest <= limit), 100)
+
+
+def headline(figure, results, text):
+    figure.suptitle(f"{text}\n{results.subtitle}", fontsize=12)
