@@ -10,6 +10,8 @@
 #include <fmt/format.h>
 
 #include "workloads/megatron_model.hpp"
+#include "workloads/reading.hpp"
+#include "workloads/recomputed_modules.hpp"
 
 namespace weft {
 namespace {
@@ -270,13 +272,22 @@ class Application {
     d_.recompute = what;
     note("recompute", option);
   }
-  /// Selective recomputation of other modules than the core of attention takes little time and no communication.
   void read_recomputed_modules() {
     if (d_.recompute != Recompute::selective || !o_.has("recompute-modules")) return;
-    const auto modules = o_.texts("recompute-modules");
-    if (std::find(modules.begin(), modules.end(), "core_attn") != modules.end()) return;
-    d_.recompute = Recompute::none;
-    ignore("--recompute-modules");
+    // Those that are not modelled by themselves keep what they keep without recomputation.
+    const std::vector<std::string> others{"mlp", "moe", "shared_experts"};
+    auto known = recomputed_module_names();
+    const std::vector<std::string> modules = o_.texts("recompute-modules");
+    for (const std::string& name : modules) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      if (std::find(others.begin(), others.end(), name) == others.end()) {
+        known.insert(known.end(), others.begin(), others.end());
+        throw o_.error("recompute-modules", fmt::format("unknown module '{}'; known: {}", name, listed(known)));
+      }
+      ignore("--recompute-modules " + name);
+    }
+    recompute_modules(modules, d_);
+    note("recompute_modules", "recompute-modules");
   }
   /// `block` recomputes so many blocks of each stage, `uniform` all, so many at a time.
   void read_recomputed_layers() {

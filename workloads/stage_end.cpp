@@ -92,7 +92,8 @@ void StagePlanner::step_optimizer() {
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
   kernel.bytes = saturated(static_cast<unsigned __int128>(kept_elements()) *
-                           static_cast<unsigned __int128>(adam_traffic(gradient_bytes_, parameter_bytes_)))
+                           static_cast<unsigned __int128>(adam_traffic(gradient_bytes_, parameter_bytes_,
+                                                                       element_bytes(description_.moment_precision))))
                      .count();
   kernel.precision = description_.precision;
   PlannedOperation operation;

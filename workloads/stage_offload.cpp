@@ -40,7 +40,9 @@ void StagePlanner::step_optimizer_on_host() {
   adam.what = "optimizer on host";
   if (memory != Bandwidth())
     adam.duration =
-        serialization_time(Bytes(kept_elements() * adam_traffic(gradient_bytes_, parameter_bytes_)), memory);
+        serialization_time(Bytes(kept_elements() * adam_traffic(gradient_bytes_, parameter_bytes_,
+                                                                element_bytes(description_.moment_precision))),
+                           memory);
   std::vector<std::int32_t> ready = gradients_on_host_;
   ready.insert(ready.end(), reductions_.begin(), reductions_.end());
   std::int32_t done = add(adam, {last_compute_}, ready);

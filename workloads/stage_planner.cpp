@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "workloads/recomputed_modules.hpp"
+
 namespace weft {
 
 StagePlanner::StagePlanner(const StageSetup& setup, std::uint32_t rank)
@@ -36,7 +38,7 @@ void StagePlanner::make_chunks() {
   const ModelConfig& model = description_.model;
   embedding_ = embedding_passes(setup_.pass);
   head_ = head_passes(setup_.pass);
-  for (const BlockShape& shape : model.shapes) blocks_.push_back(block_passes(setup_.pass, shape));
+  for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
   const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
   for (std::uint32_t c = 0; c < setup_.schedule->chunks(setup_.shape); ++c) {
     Chunk chunk;

@@ -35,6 +35,15 @@ enum class Recompute : std::uint8_t {
   full,       ///< whole blocks
 };
 
+/// Parts of a block whose results are not kept but computed again in the backward pass, beside what Recompute says, by
+/// the names of Megatron-LM's --recompute-modules.
+struct RecomputedModules {
+  bool norms = false;               ///< layernorm: the norms before attention and MLP, and those of latent attention
+  bool up_projections = false;      ///< mla_up_proj: queries, keys and values of latent attention from the compressions
+  bool expert_activations = false;  ///< moe_act: what comes of the activation function of routed experts
+  bool any() const { return norms || up_projections || expert_activations; }
+};
+
 /// Numbers of ranks. world = tensor * context * data * pipeline; expert and expert_tensor share out the same ranks
 /// again: expert * expert_tensor divides tensor * context * data.
 struct ParallelPlan {
@@ -81,9 +90,12 @@ struct TrainingDescription {
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
   std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as `precision`
+  std::string moment_precision = "fp32";     ///< of both moments that Adam keeps
+  std::string combine_precision;             ///< of what comes back from experts; empty: as `precision`
   Recompute recompute = Recompute::none;
   std::int64_t recompute_layers = 0;  ///< full: so many blocks of each stage; 0: all
-  BucketLimits buckets;               ///< of gradients that are reduced together
+  RecomputedModules recompute_modules;
+  BucketLimits buckets;  ///< of gradients that are reduced together
   /// Elements of a bucket, which replace `buckets` when settled, and the least of them for each data-parallel rank
   /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
   std::int64_t bucket_elements = 0;

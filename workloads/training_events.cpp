@@ -79,7 +79,8 @@ Bytes TrainingWorkload::checkpoint_bytes(std::uint32_t pipeline_rank) const {
   const std::int64_t bytes = element_bytes(job_.description.parameter_precision);
   const std::int64_t elements =
       share(held.dense, whole_.size(GroupKind::data)) + share(held.experts, whole_.size(GroupKind::expert_data));
-  return Bytes(std::max<std::int64_t>(1, elements * (bytes + adam_kept(bytes))));
+  return Bytes(std::max<std::int64_t>(
+      1, elements * (bytes + adam_kept(bytes, element_bytes(job_.description.moment_precision)))));
 }
 
 std::unique_ptr<RankProgram> TrainingWorkload::target_program(std::uint32_t target) const {

@@ -13,33 +13,46 @@ namespace {
 
 double real(std::int64_t value) { return static_cast<double>(value); }
 
-/// Bytes per token of what attention keeps: the norm's input and output (2h each of 16 bits), queries, keys and values,
-/// the output of the core, and a mask of dropout after the projection.
+/// Bytes per token of what attention or MLP keep.
 struct TokenBytes {
-  double whole = 0;   ///< outside of tensor-parallel regions
+  double whole = 0;   ///< outside of tensor-parallel regions: / t with sequence parallelism
   double shared = 0;  ///< within: / t
+  double every = 0;   ///< on every rank: the compressions of latent attention
 };
 
-TokenBytes attention_bytes(const ModelConfig& model, const AttentionShape& a, double element) {
-  const double h = real(model.hidden);
+/// A norm's input; its output, which the products share (Korthikanti et al., 4.1: 2sb(h) each), unless it is computed
+/// again; the mask of a dropout, 1 byte.
+double around_products(double h, double element, const RecomputedModules& again) {
+  return element * h * (again.norms ? 1 : 2) + h;
+}
+
+TokenBytes attention_bytes(const ModelConfig& model, const AttentionShape& a, double element,
+                           const RecomputedModules& again) {
   const double queries = real(a.heads * a.head_size), keys = real(a.kv_heads * a.head_size),
                values = real(a.kv_heads * a.value_size), out = real(a.heads * a.value_size);
   TokenBytes bytes;
-  // Norm: its input; its output, which the products share (Korthikanti et al., 4.1: 2sb(h) each); dropout's mask h.
-  bytes.whole = element * 2 * h + h;
-  bytes.shared = element * (queries + keys + values + out);
+  bytes.whole = around_products(real(model.hidden), element, again);
+  bytes.shared = element * out;
+  if (!(a.latent() && again.up_projections)) bytes.shared += element * (queries + keys + values);
+  // The compressions before and behind their norms, and the rotary key.
+  if (a.latent()) bytes.every = element * (real(a.query_rank + a.kv_rank) * (again.norms ? 1 : 2) + real(a.rope_size));
   return bytes;
 }
 
-TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double element) {
+TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double element, const RecomputedModules& again) {
   const double h = real(model.hidden);
   TokenBytes bytes;
-  bytes.whole = element * 2 * h + h;
-  const double inner =
-      mlp.mixture() ? real(mlp.experts_per_token * mlp.expert_inner + mlp.shared_inner) : real(mlp.inner);
+  bytes.whole = around_products(h, element, again);
   // Without a gate: the input and the output of the activation. With one: both products, and what comes of them.
-  bytes.shared = element * inner * (mlp.gated ? 3 : 2);
-  if (mlp.mixture()) bytes.whole += element * h * real(mlp.experts_per_token) * 2;  // the copies that travel
+  const double kept = mlp.gated ? 3 : 2;
+  if (!mlp.mixture()) {
+    bytes.shared = element * real(mlp.inner) * kept;
+    return bytes;
+  }
+  bytes.shared =
+      element * (real(mlp.experts_per_token * mlp.expert_inner) * (again.expert_activations ? kept - 1 : kept) +
+                 real(mlp.shared_inner) * kept);
+  bytes.whole += element * h * real(mlp.experts_per_token) * 2;  // the copies that travel
   return bytes;
 }
 
@@ -60,6 +73,18 @@ double kept_bytes(const PassSetup& setup, const BlockShape& block, bool again) {
   PassSetup with = setup;
   with.description = &whole;
   return block_activation_bytes(with, block);
+}
+
+/// What of a block is there only while its backward pass computes it again. Not the core of attention, whose scores
+/// Korthikanti et al. count nowhere either.
+double bytes_again(const PassSetup& setup, const BlockShape& block) {
+  const double kept = kept_bytes(setup, block, true);
+  if (setup.description->recompute == Recompute::full) return kept_bytes(setup, block, false);
+  TrainingDescription whole = *setup.description;
+  whole.recompute_modules = {};
+  PassSetup with = setup;
+  with.description = &whole;
+  return block_activation_bytes(with, block) - kept;
 }
 
 double tokens_of_norms(const TrainingDescription& d) {
@@ -115,11 +140,11 @@ double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
     return d.recompute == Recompute::full ? 0 : bytes;
   }
   if (d.recompute == Recompute::full) return tokens * real(d.model.hidden) * element / (plan.sequence ? t : 1);
-  const TokenBytes attention = attention_bytes(d.model, block.attention, element);
-  const TokenBytes mlp = mlp_bytes(d.model, block.mlp, element);
+  const TokenBytes attention = attention_bytes(d.model, block.attention, element, d.recompute_modules);
+  const TokenBytes mlp = mlp_bytes(d.model, block.mlp, element, d.recompute_modules);
   const double copies = block.cross_attention ? 2 : 1;
   const double whole = (copies * attention.whole + mlp.whole) / (plan.sequence ? t : 1);
-  double bytes = tokens * (whole + (copies * attention.shared + mlp.shared) / t);
+  double bytes = tokens * (whole + copies * attention.every + (copies * attention.shared + mlp.shared) / t);
   if (setup.attention == AttentionKernel::unfused && d.recompute == Recompute::none) {
     // Softmax's output, its dropout's mask (1 byte) and the dropout's output, of every score: 5as per token and layer.
     const double scores = real(block.attention.heads) * real(d.sequence_length) / t;
@@ -172,16 +197,16 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);
   memory.gradients = state(element_bytes(d.gradient_precision), Sharding::gradients);
-  memory.optimizer =
-      state(adam_kept(element_bytes(d.parameter_precision)) + (d.gradient_copies ? 4 : 0), Sharding::optimizer);
+  memory.optimizer = state(
+      adam_kept(element_bytes(d.parameter_precision), element_bytes(d.moment_precision)) + (d.gradient_copies ? 4 : 0),
+      Sharding::optimizer);
   const ChunkBytes most = most_activations(schedule, shape, pipeline_rank, chunks);
   memory.activations = std::llround(most.blocks);
   memory.ends = std::llround(most.ends);
-  if (d.recompute == Recompute::full) {
-    // While one block is computed again, all its activations are there.
-    double whole = 0;
-    for (const BlockShape& block : d.model.shapes) whole = std::max(whole, kept_bytes(setup, block, false));
-    memory.buffers += std::llround(whole);
+  if (d.recompute == Recompute::full || d.recompute_modules.any()) {
+    double again = 0;  // of one block at a time
+    for (const BlockShape& block : d.model.shapes) again = std::max(again, bytes_again(setup, block));
+    memory.buffers += std::llround(again);
   }
   if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
   if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);

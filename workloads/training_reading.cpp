@@ -11,6 +11,7 @@
 #include "workloads/hugging_face_fields.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/reading.hpp"
+#include "workloads/recomputed_modules.hpp"
 #include "workloads/trainer_arguments.hpp"
 
 namespace weft {
@@ -110,6 +111,8 @@ void read_precisions(Fields& fields, const Spec& spec, const Device& device, Tra
   if (const auto value = fields.find("gradient_precision"))
     d.gradient_precision = value->one_of({"bf16", "fp16", "fp32"});
   if (const auto value = fields.find("dispatch_precision")) d.dispatch_precision = value->one_of(precision_names());
+  if (const auto value = fields.find("moment_precision")) d.moment_precision = value->one_of({"bf16", "fp16", "fp32"});
+  if (const auto value = fields.find("combine_precision")) d.combine_precision = value->one_of(precision_names());
 }
 
 void read_batches(Fields& fields, TrainingDescription& d) {
@@ -127,6 +130,11 @@ void read_method(Fields& fields, TrainingDescription& d) {
   if (const auto value = fields.find("recompute"))
     d.recompute = read_word<Recompute>(
         *value, {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
+  if (const auto value = fields.find("recompute_modules")) {
+    std::vector<std::string> names;
+    for (const Spec& item : value->items()) names.push_back(item.one_of(recomputed_module_names()));
+    recompute_modules(names, d);
+  }
   fields.count("recompute_layers", d.recompute_layers);
   if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
   if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "workloads/model_flops.hpp"
+#include "workloads/recomputed_modules.hpp"
 #include "workloads/training_memory.hpp"
 #include "workloads/training_workload.hpp"
 
@@ -32,7 +33,7 @@ PipelineTimes pipeline_times(const PassSetup& setup, std::uint32_t ranks) {
     times.backward += time(part.backward) + time(part.recompute);
   };
   for (std::size_t shape = 0; shape < d.model.shapes.size(); ++shape)
-    add(block_passes(setup, d.model.shapes[shape]),
+    add(passes_of_block(setup, d.model.shapes[shape]),
         static_cast<double>(std::count(d.model.blocks.begin(), d.model.blocks.end(), shape)));
   if (!d.model.embedding.empty()) add(embedding_passes(setup), 1);
   add(head_passes(setup), 1);

@@ -98,10 +98,13 @@ class Settling {
   void settle_precisions() {
     if (d_.gradient_precision.empty()) d_.gradient_precision = d_.parameter_precision;
     if (d_.dispatch_precision.empty()) d_.dispatch_precision = d_.precision;
+    if (d_.combine_precision.empty()) d_.combine_precision = d_.precision;
     require_precision("precision", d_.precision);
     require_precision("parameter_precision", d_.parameter_precision);
     require_precision("gradient_precision", d_.gradient_precision);
     require_precision("dispatch_precision", d_.dispatch_precision);
+    require_precision("combine_precision", d_.combine_precision);
+    require_precision("moment_precision", d_.moment_precision);
   }
   void require_precision(const char* field, const std::string& name) const {
     const auto known = precision_names();
@@ -353,6 +356,7 @@ class Settling {
       complain({"recompute_layers", "recompute"},
                fmt::format("recompute_layers {}, but only full recomputation is by blocks; 0 would be right",
                            d_.recompute_layers));
+    check_recomputed_modules();
     if (d_.recompute == Recompute::none) return;
     const bool attends = std::any_of(d_.model.shapes.begin(), d_.model.shapes.end(),
                                      [](const BlockShape& shape) { return shape.attention.heads > 0; });
@@ -367,6 +371,22 @@ class Settling {
       complain({"recompute_layers"},
                fmt::format("recompute_layers {}, but a pipeline stage has {} blocks; up to {} would do",
                            d_.recompute_layers, own, own));
+  }
+
+  void check_recomputed_modules() const {
+    const RecomputedModules& again = d_.recompute_modules;
+    if (again.any() && d_.recompute == Recompute::full)
+      complain({"recompute_modules", "recompute"},
+               "recompute_modules are of selective recomputation, but whole blocks are computed again; `recompute: "
+               "selective`, or no modules, would be right");
+    const auto some = [&](auto&& has) { return std::any_of(d_.model.shapes.begin(), d_.model.shapes.end(), has); };
+    if (again.norms && !some([](const BlockShape& shape) { return shape.attention.heads > 0; }))
+      complain({"recompute_modules"}, "layernorm is to be computed again, but no block of the model has such norms");
+    if (again.up_projections && !some([](const BlockShape& shape) { return shape.attention.latent(); }))
+      complain({"recompute_modules"},
+               "mla_up_proj is to be computed again, but no block of the model has latent attention (kv_lora_rank)");
+    if (again.expert_activations && !some([](const BlockShape& shape) { return shape.mlp.mixture(); }))
+      complain({"recompute_modules"}, "moe_act is to be computed again, but no block of the model has experts");
   }
 
   void settle_sharding() {

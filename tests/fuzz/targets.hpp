@@ -16,6 +16,7 @@
 #include "workloads/deepspeed_config.hpp"
 #include "workloads/hugging_face_fields.hpp"
 #include "workloads/megatron_arguments.hpp"
+#include "workloads/operator_times.hpp"
 #include "workloads/trainer_arguments.hpp"
 
 namespace weft::fuzz {
@@ -100,13 +101,21 @@ inline void read_machine(const std::string& text) {
   if (format != nullptr) static_cast<void>(format->make()->read(text.substr(end + 1), "machine.txt"));
 }
 
+/// A CSV file of measured kernels.
+inline void read_operators(const std::string& text) {
+  const MeasuredOperators operators = MeasuredOperators::parse(text, "operators.csv");
+  Kernel kernel;
+  kernel.m = kernel.n = kernel.k = 64;
+  static_cast<void>(operators.find(kernel));
+}
+
 /// All targets by name.
 inline const std::map<std::string, std::function<void(const std::string&)>>& targets() {
   static const std::map<std::string, std::function<void(const std::string&)>> all = {
       {"config_json", read_config_json},    {"megatron_shell", read_megatron_script},
       {"megatron_yaml", read_megatron_map}, {"deepspeed_json", read_deepspeed_json},
       {"trainer_yaml", read_trainer_map},   {"program_yaml", read_program},
-      {"machine_file", read_machine}};
+      {"machine_file", read_machine},       {"operators_csv", read_operators}};
   return all;
 }
 
