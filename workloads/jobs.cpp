@@ -199,6 +199,7 @@ Job read_job(const Spec& spec, std::size_t number, WorkloadContext context) {
   // The first job is what it would be without the others.
   if (number > 0) context.seed = random_bits(context.seed, job_entity, number);
   context.endless = job.info.background;
+  context.ideal_time = nullptr;  // of all jobs together
   job.workload = read_part(spec.at("workload"), context);
   const std::uint32_t found =
       job.workload->ranks() - (context.storage.empty() ? 0 : job.workload->storage_ranks());  // beside storage

@@ -102,6 +102,10 @@ void TrainingWorkload::describe_events(std::vector<std::pair<std::string, std::s
                                    grouped(saturated(checkpoints_.bytes_of_round()).count() -
                                            StoragePlan::word.count() * checkpoints_.plan().clients),
                                    events.checkpoints.asynchronous ? "beside the next steps" : "while training waits"));
+  if (events.failures.whole_clock)
+    lines.emplace_back("on their clock", fmt::format("a step {}, a checkpoint {}, reading it {}, on the ideal network",
+                                                     to_text(events.failures.step_time), to_text(events.failures.write),
+                                                     to_text(events.failures.read)));
   if (events.failures.any())
     lines.emplace_back("failures", fmt::format("{}; {} steps are executed for {}, checkpoints are read {} times",
                                                outline_.failures(), outline_.runs(), job_.steps, outline_.restores()));

@@ -8,6 +8,7 @@
 
 #include "support/contract.hpp"
 #include "workloads/deepspeed_config.hpp"
+#include "workloads/failure_clock.hpp"
 #include "workloads/hugging_face_fields.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/reading.hpp"
@@ -293,6 +294,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                   fmt::format("'{}' has no link to its host; give `host_link` in the device's file, such as 64 GB/s",
                               job.times.device().name),
                   job.where);
+  if (job.events.failures.any() && job.events.failures.step_time == Time()) time_failures(spec, context, job.events);
   if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
   return job;
 }

@@ -113,7 +113,10 @@ FailurePlan read_failures(const Spec& map, const WorkloadContext& context) {
   } else {
     plan.mean = above_zero(*mean);
   }
-  plan.step_time = above_zero(map.at("step_time"));
+  if (const auto step = map.find("step_time"))
+    plan.step_time = above_zero(*step);
+  else if (!context.ideal_time)
+    throw map.error("give 'step_time': a job among several cannot be timed alone");
   if (const auto value = map.find("detection")) plan.detection = value->time();
   if (const auto value = map.find("restart")) plan.restart = value->time();
   if (const auto value = map.find("seed")) plan.seed = static_cast<std::uint64_t>(value->integer(0));
@@ -168,7 +171,7 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
         .at("targets")
         .error(fmt::format("{} storage targets, but the machine has {} hosts; some must be left for training",
                            events.targets(), context.hosts));
-  if (const auto failures = spec.find("failures")) {
+  if (const auto failures = spec.find("failures"); failures && !failures->is_null()) {
     events.failures = read_failures(*failures, context);
     events.failures_where = failures->where();
   }

@@ -29,7 +29,7 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
       settle_(std::move(settle)),
       layout_(simulated_plan(job_)),
       whole_(job_.description.parallel),
-      outline_(job_.events.outline(job_.steps)) {
+      outline_(OutlineSettings{}) {
   const ParallelPlan& plan = job_.description.parallel;
   schedule_ = PipelineScheduleRegistry::instance().find(plan.schedule)->make();
   shape_ = {static_cast<std::uint32_t>(plan.pipeline), static_cast<std::uint32_t>(plan.virtual_stages),
@@ -78,10 +78,26 @@ void TrainingWorkload::count_calls() {
         calls_per_step_ += std::uint64_t{calls_[k][p]} * groups_of_stage(kind);
     }
   }
+  make_outline();
   constexpr std::uint64_t most = std::numeric_limits<std::uint32_t>::max() - 1;
   if (calls_per_step_ > 0 && outline_.complete() > most / calls_per_step_)
     throw InputError(job_.where, fmt::format("{} steps of {} collective calls are more than {}; simulate fewer steps",
                                              outline_.complete(), calls_per_step_, most));
+}
+
+// Training waits for a checkpoint until it is stored, or for its copy over the host's link only.
+void TrainingWorkload::make_outline() {
+  OutlineSettings settings = job_.events.outline(job_.steps);
+  FailurePlan& plan = settings.failures;
+  plan.pause = plan.write;
+  if (plan.whole_clock && settings.asynchronous) {
+    plan.pause = Time();
+    const Bandwidth link = job_.times.device().host_link;
+    for (std::uint32_t p = 0; p < shape_.ranks && link != Bandwidth(); ++p)
+      plan.pause = std::max(plan.pause, serialization_time(checkpoint_bytes(p), link));
+    plan.write += plan.pause;
+  }
+  outline_ = RunOutline(settings);
 }
 
 std::uint32_t TrainingWorkload::call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence,

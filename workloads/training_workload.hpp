@@ -102,6 +102,7 @@ class TrainingWorkload final : public Workload {
   std::uint32_t groups_of_stage(GroupKind kind) const;
   RoutingCase routing_case(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
   void count_calls();
+  void make_outline();
   void use_storage();
   std::unique_ptr<RankProgram> target_program(std::uint32_t target) const;
   void describe_events(std::vector<std::pair<std::string, std::string>>& lines) const;

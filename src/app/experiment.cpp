@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "app/ideal_time.hpp"
 #include "graph/cluster_graph.hpp"
 #include "graph/rails_shape.hpp"
 #include "graph/reduction_shape.hpp"
@@ -195,6 +196,9 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   context.packet_overhead = experiment.network.data_overhead();
   context.directory = directory;
   context.servers = server_grid(machine);
+  context.ideal_time = [text = experiment.effective_text, path = experiment.path, directory](const auto& changes) {
+    return ideal_time(text, path, directory, changes);
+  };
   const auto placement = spec.find("placement");
   experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
   if (const Placement* own = experiment.workload->placement()) {

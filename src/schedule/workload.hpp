@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +30,10 @@ struct WorkloadContext {
   ServerGrid servers;                  ///< if the machine has servers of several accelerators
   bool switches_reduce = false;        ///< some of its switches have units for reductions
   std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
+  /// When the first rank of the experiment has done its last operation on the ideal network, with some of its values
+  /// replaced (dotted path, YAML text). Runs it all, in this process. Absent where the workload is not the whole
+  /// experiment's. Throws InputError.
+  std::function<Time(const std::vector<std::pair<std::string, std::string>>& changes)> ideal_time;
 
   std::uint32_t all_hosts() const { return hosts + static_cast<std::uint32_t>(storage.size()); }
 };
