@@ -42,5 +42,33 @@ TEST(Corpus, EveryReaderAnswersCutOffAndEmptyText) {
   }
 }
 
+/// One input as tests/fuzz/found_inputs.py writes it: a backslash before n, x and two digits, or itself.
+std::string input_of(const std::string& line) {
+  std::string content;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\\') {
+      content += line[i];
+    } else if (line.at(++i) == 'x') {
+      content += static_cast<char>(std::stoi(line.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    } else {
+      content += line[i] == 'n' ? '\n' : '\\';
+    }
+  }
+  return content;
+}
+
+TEST(Corpus, EveryReaderAnswersWhatFuzzersHaveFound) {
+  const char* source = std::getenv("WEFT_SOURCE");
+  const std::filesystem::path found = std::filesystem::path(source != nullptr ? source : ".") / "tests/fuzz/found";
+  EXPECT_EQ(input_of(R"(a\nb\\c\x00\xff)"), std::string("a\nb\\c\0\xff", 7));
+  for (const auto& [name, target] : targets()) {
+    std::ifstream lines(found / (name + ".txt"));
+    EXPECT_TRUE(lines.good()) << name;
+    for (std::string line; std::getline(lines, line);)
+      EXPECT_NO_THROW(feed(name, input_of(line))) << name << ": " << line;
+  }
+}
+
 }  // namespace
 }  // namespace weft::fuzz
