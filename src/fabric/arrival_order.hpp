@@ -18,7 +18,7 @@ namespace weft {
 struct Arrival {
   std::int64_t time;       ///< ps
   std::uint64_t sequence;  ///< on its link
-  const Packet* packet;
+  Packet* packet;
   std::uint32_t port;  ///< local port through which it came
 };
 

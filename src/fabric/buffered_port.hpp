@@ -117,15 +117,6 @@ struct NodeEvent {
   Kind kind = Kind::port_free;
   std::uint8_t lane = 0;
   std::uint16_t classes = 0;
-
-  /// For a heap with the earliest in front. Two that are equal in all of this do the same.
-  friend bool operator>(const NodeEvent& a, const NodeEvent& b) {
-    if (a.time != b.time) return a.time > b.time;
-    if (a.kind != b.kind) return a.kind > b.kind;
-    if (a.port != b.port) return a.port > b.port;
-    if (a.lane != b.lane) return a.lane > b.lane;
-    return a.data > b.data;
-  }
 };
 
 }  // namespace weft

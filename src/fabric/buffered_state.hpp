@@ -9,6 +9,7 @@
 
 #include "fabric/buffered_port.hpp"
 #include "fabric/depth_histogram.hpp"
+#include "fabric/event_heap.hpp"
 #include "fabric/shared_buffer.hpp"
 #include "fabric/switch_parameters.hpp"
 #include "fabric/telemetry_pool.hpp"
@@ -119,7 +120,7 @@ struct BufferedState {
   OutputBlocks blocks;
   std::vector<std::uint32_t> buffer_of;        ///< [local nodes] -> buffers, or no_slot
   std::vector<SharedBuffer> buffers;           ///< [local switches], empty if memory is unlimited
-  std::vector<std::vector<NodeEvent>> events;  ///< [local nodes], heaps
+  std::vector<EventHeap> events;               ///< [local nodes]
   std::vector<ReliableHost> hosts;             ///< [owned hosts]
   std::vector<std::vector<Flowlet>> flowlets;  ///< [local nodes], tables of flowlet_entries
   TelemetryPool telemetry;

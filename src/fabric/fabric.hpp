@@ -366,7 +366,7 @@ class Fabric final : public HostNetwork {
   std::uint16_t route_now(const Node& node, std::uint32_t in_port, Packet& packet, std::int64_t now);
   std::int64_t queued_bytes(std::uint32_t port) const;
   std::int64_t port_load(std::uint32_t port, std::int64_t now) const;
-  void switch_receive(const Node& node, const Arrival& came, std::uint16_t route);
+  void receive_adaptively(const Node& node, const Arrival& came);
   void enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                std::int64_t now);
   bool find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
@@ -383,20 +383,27 @@ class Fabric final : public HostNetwork {
     std::int64_t busy;
   };
   WireTime wire_time(const OutputPort& port, const Packet& packet) const;
+  WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;
   bool is_bypass(std::uint32_t lane) const;
   void kick(std::uint32_t port_index, std::int64_t now);
   bool has_work(std::uint32_t port_index) const;
   bool send_next(std::uint32_t port_index, std::int64_t now);
+  bool look_at(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
   std::int64_t paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const;
   void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
   void launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
+  void launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
+  void count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
+                       WireTime size);
+  std::int64_t arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now, WireTime size) const;
   void record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now);
 
   // fabric_flow_control.cpp
   void stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t now);
+  void let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::int64_t now);
   void give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now);
   std::int64_t pause_time(std::uint32_t port) const;
   void send_pause(std::uint32_t port_index, std::int64_t now);
@@ -405,6 +412,8 @@ class Fabric final : public HostNetwork {
   bool expire_pause(const NodeEvent& event);
   void unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
   bool takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
+  bool finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
+  void give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now);
   void give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame);
   void send_grant(std::uint32_t port_index, std::int64_t now);
   void read_grant(const NodeEvent& event);
@@ -482,6 +491,8 @@ class Fabric final : public HostNetwork {
   void gather(const Node& node, std::int64_t end);
   bool arrives_before(const Arrival& a, const Arrival& b) const;
   void transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet);
+  void push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
+  void send_on(OutputPort& port, const Packet& packet, std::int64_t arrival);
   void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
   void export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival);
   std::int64_t node_next_time(const Node& node) const;
@@ -528,11 +539,11 @@ class Fabric final : public HostNetwork {
   std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
   std::unique_ptr<FrameTable> frames_;       ///< null where hosts send no frames
   bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
-  bool first_event_spent_ = false;           ///< of the running node: its place in the heap is free
   bool marks_at_arrival_ = false;
   bool marks_at_departure_ = false;
-  bool state_spreads_ = false;  ///< packets of a connection are routed by more than the connection
-  bool suspicious_ = false;     ///< a port has been paused for so long that there may be a deadlock
+  bool watches_departures_ = false;  ///< faults or telemetry: each packet that leaves is looked at
+  bool state_spreads_ = false;       ///< packets of a connection are routed by more than the connection
+  bool suspicious_ = false;          ///< a port has been paused for so long that there may be a deadlock
   std::uint32_t running_node_ = no_slot;
   mutable Time longest_round_trip_;
   /// Routing from a time on, as links have failed or come back.

@@ -5,31 +5,15 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
 namespace {
 
-constexpr std::size_t flowlet_entries = 4096;  // per switch
-
 double uniform(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
   return static_cast<double>(mix64(mix64(seed ^ mix64(link + 1)) + count) >> 11) * 0x1p-53;
-}
-
-// Puts `event` in the place of the first of a heap.
-void sink_first(std::vector<NodeEvent>& heap, const NodeEvent& event) {
-  const std::size_t size = heap.size();
-  std::size_t at = 0;
-  while (true) {
-    std::size_t child = 2 * at + 1;
-    if (child >= size) break;
-    if (child + 1 < size && heap[child] > heap[child + 1]) ++child;
-    if (!(event > heap[child])) break;
-    heap[at] = heap[child];
-    at = child;
-  }
-  heap[at] = event;
 }
 
 }  // namespace
@@ -37,17 +21,8 @@ void sink_first(std::vector<NodeEvent>& heap, const NodeEvent& event) {
 // Events of nodes ----------------------------------------------------------------------------------------------------
 
 void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
-  auto& heap = buffered_->events[local];
-  if (local == running_node_) {  // looked at when the node is done
-    if (first_event_spent_) {
-      first_event_spent_ = false;
-      return sink_first(heap, event);
-    }
-    heap.push_back(event);
-    return std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  }
-  heap.push_back(event);
-  std::push_heap(heap.begin(), heap.end(), std::greater<>());
+  buffered_->events[local].push(event);
+  if (local == running_node_) return;  // looked at when the node is done
   if (drive_ == Drive::ns3_events)
     schedule_arrival(local, event.time);
   else
@@ -59,11 +34,11 @@ void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
   gather(node, end);
   const bool is_switch = node.host == no_slot;
   if (is_switch && !routes_one_by_one_) route_arrivals(node);
-  auto& events = buffered_->events[local];
+  EventHeap& events = buffered_->events[local];
   std::size_t next_arrival = 0;
   while (true) {
     const std::int64_t arrival = next_arrival < arrivals_.size() ? arrivals_[next_arrival].time : never;
-    const std::int64_t event = events.empty() ? never : events.front().time;
+    const std::int64_t event = events.empty() ? never : events.time();
     const std::int64_t timer =
         is_switch || host_states_[node.host].timers.empty() ? never : host_states_[node.host].timers.front().time;
     const std::int64_t now = std::min({arrival, event, timer});
@@ -71,23 +46,22 @@ void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
     bool happened = true;
     if (arrival == now) {
       const Arrival& came = arrivals_[next_arrival];
-      if (is_switch)
-        switch_receive(node, came, routes_one_by_one_ ? 0 : routes_[next_arrival]);
-      else
+      if (!is_switch)
         nic_receive(node, came.port, *came.packet);
+      else if (routes_one_by_one_)
+        receive_adaptively(node, came);
+      else
+        enqueue(node, node.first_port + routes_[next_arrival], *came.packet, came.port, came.packet->lane, now);
       ++next_arrival;
     } else if (timer == now) {
       fire_timer(node, host_states_[node.host]);
     } else {
-      // What happens mostly leads to one later event, which then takes its place in the heap.
-      const NodeEvent happens = events.front();
-      first_event_spent_ = true;
-      happened = handle_event(local, happens);
-      if (first_event_spent_) {
-        first_event_spent_ = false;
-        std::pop_heap(events.begin(), events.end(), std::greater<>());
-        events.pop_back();
-      }
+      events.take();
+      if (events.kind() == NodeEvent::Kind::port_free) [[likely]]
+        happened = look_at(events.port(), now);
+      else
+        happened = handle_event(local, events.front());
+      events.done();
     }
     if (!happened) continue;
     now_ = std::max(now_, now);
@@ -125,117 +99,44 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
     case NodeEvent::Kind::pacing:
       nic_pace(nodes_[local], event);
       break;
-    case NodeEvent::Kind::port_free: {
-      PortState& state = buffered_->ports[event.port];
-      if (state.event_at != event.time) return false;
-      state.event_at = never;
-      kick(event.port, event.time);
-    }
+    case NodeEvent::Kind::port_free:
+      return look_at(event.port, event.time);
   }
   return true;
 }
 
+// The port may be free. False if it is looked at another time.
+inline bool Fabric::look_at(std::uint32_t port_index, std::int64_t now) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.event_at != now) return false;
+  ps.event_at = never;
+  kick(port_index, now);
+  return true;
+}
+
+// Sees to it that the port is looked at no later than at `time`.
+void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.event_at <= time) return;
+  ps.event_at = time;
+  add_event(local_of_port_[port_index], {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+}
+
 std::int64_t Fabric::next_buffered_event(const Node& node) const {
-  const auto& events = buffered_->events[local_of_[node.id]];
-  return events.empty() ? never : events.front().time;
-}
-
-// Routing ------------------------------------------------------------------------------------------------------------
-
-RouteRequest Fabric::route_request(const Packet& packet) const {
-  RouteRequest request{packet.source, packet.destination, packet.queue_pair};
-  if (!state_spreads_ || packet.kind != PacketKind::data) return request;
-  // What UDP source ports do in reality: one per path that the sender wants.
-  if (parameters_.fabric.load_balancing == LoadBalancing::spray)
-    request.queue_pair =
-        static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | packet.psn));
-  else if (parameters_.fabric.load_balancing == LoadBalancing::reps)
-    request.queue_pair =
-        static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 8 | packet.entropy));
-  return request;
-}
-
-void Fabric::route_arrivals(const Node& node) {
-  requests_.resize(arrivals_.size());
-  routes_.resize(arrivals_.size());
-  for (std::size_t i = 0; i < arrivals_.size(); ++i) requests_[i] = route_request(*arrivals_[i].packet);
-  if (!requests_.empty()) routing_.route(NodeId(node.id), requests_, routes_.data());
-}
-
-// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
-std::uint16_t Fabric::route_now(const Node& node, std::uint32_t in_port, Packet& packet, std::int64_t now) {
-  BufferedState& state = *buffered_;
-  const RouteRequest request = route_request(packet);
-  const RoutingAlgorithm& routing = routing_at(now);
-  if (routing.per_packet()) {
-    state.queued.resize(node.ports);
-    for (std::uint32_t p = 0; p < node.ports; ++p) state.queued[p] = queued_bytes(node.first_port + p);
-    AdaptiveRequest adaptive{request, packet.psn, static_cast<std::uint16_t>(in_port - node.first_port), 0,
-                             static_cast<std::uint8_t>(packet.route)};
-    const std::size_t slots = state.reports.slots;
-    if (slots > 0) adaptive.reported = {state.reports.heard.data() + node.first_port * slots, node.ports * slots};
-    if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
-    const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, state.queued);
-    packet.route = choice.state;
-    if (state.plan.is_data(packet.lane)) packet.lane = static_cast<std::uint8_t>(state.plan.data + choice.lane) & 0xfU;
-    return choice.port;
-  }
-  const LoadBalancing balancing = parameters_.fabric.load_balancing;
-  if (packet.kind != PacketKind::data ||
-      (balancing != LoadBalancing::flowlet && balancing != LoadBalancing::adaptive)) {
-    std::uint16_t port = 0;
-    routing.route(NodeId(node.id), {&request, 1}, &port);
-    return port;
-  }
-  const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
-  if (ports.size() == 1) return ports[0];
-  // One of the ports whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
-  // switches that move in step would all choose alike.
-  const auto least_loaded = [&] {
-    std::int64_t least = never;
-    for (const std::uint16_t port : ports) least = std::min(least, port_load(node.first_port + port, now));
-    const std::uint32_t hash = ecmp_hash(
-        {request.source, request.destination, request.queue_pair ^ (packet.psn * 0x9e3779b9U)}, node.id, seed_);
-    const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(ports.size()));
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      const std::uint16_t port = ports[(first + i) % ports.size()];
-      if (port_load(node.first_port + port, now) <= least + outputs_[node.first_port + port].full_packet) return port;
-    }
-    return ports[first];
-  };
-  if (balancing == LoadBalancing::adaptive) return least_loaded();
-  auto& table = state.flowlets[local_of_[node.id]];
-  if (table.empty()) table.resize(flowlet_entries);
-  Flowlet& flowlet = table[ecmp_hash(request, node.id, seed_ + 1) % flowlet_entries];
-  const bool known = std::find(ports.begin(), ports.end(), flowlet.port) != ports.end();
-  if (!known || now - flowlet.last > parameters_.fabric.flowlet_gap.ps()) flowlet.port = least_loaded();
-  flowlet.last = now;
-  return flowlet.port;
-}
-
-std::int64_t Fabric::queued_bytes(std::uint32_t port) const {
-  std::int64_t bytes = 0;
-  for (std::uint32_t lane = 0; lane < buffered_->plan.count; ++lane) bytes += buffered_->queue_of(port, lane).bytes;
-  return bytes;
-}
-
-// Time until everything has left that is there now.
-std::int64_t Fabric::port_load(std::uint32_t port, std::int64_t now) const {
-  return std::max<std::int64_t>(0, outputs_[port].free_at - now) + buffered_->ports[port].queue_ps;
+  const EventHeap& events = buffered_->events[local_of_[node.id]];
+  return events.empty() ? never : events.time();
 }
 
 // Switches -----------------------------------------------------------------------------------------------------------
 
-void Fabric::switch_receive(const Node& node, const Arrival& came, std::uint16_t route) {
-  Packet packet = *came.packet;
+void Fabric::receive_adaptively(const Node& node, const Arrival& came) {
+  Packet& packet = *came.packet;
   const std::uint8_t in_lane = packet.lane;
-  if (routes_one_by_one_) {
-    route = route_now(node, came.port, packet, came.time);
-    if (route == RoutingAlgorithm::no_route) {
-      if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
-        give_room(came.port, in_lane, frame_bytes(packet), came.time);
-      return drop(came.port, packet);
-    }
+  const std::uint16_t route = route_now(node, came.port, packet, came.time);
+  if (route == RoutingAlgorithm::no_route) {
+    if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
+      give_room(came.port, in_lane, frame_bytes(packet), came.time);
+    return drop(came.port, packet);
   }
   enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
 }
@@ -285,9 +186,10 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
     messages_[packet.message].pause_mark = paused_time(out, packet.lane, now);
   note_depth(out, packet.lane, now);
-  queue.queue.push(
-      {packet, bypass ? no_in_port : in_port, static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24},
-      state.blocks);
+  QueuedPacket& waiting = queue.queue.extend(state.blocks);
+  waiting.packet = packet;
+  waiting.in_port = bypass ? no_in_port : in_port;
+  waiting.frame = static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24;
   queue.bytes += frame;
   queue.peak = std::max(queue.peak, queue.bytes);
   ps.occupied |= 1U << packet.lane;
@@ -311,6 +213,8 @@ bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet
   if (!state.limited) return true;
   SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
   const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
+  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
+    return true;
   if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
   if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, now);
   return true;
@@ -382,18 +286,10 @@ std::int64_t Fabric::wire_of(const Packet& packet) const {
   }
 }
 
-/// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
-inline bool Fabric::is_bypass(std::uint32_t lane) const { return (buffered_->bypass >> lane & 1U) != 0; }
-
 std::int64_t Fabric::frame_bytes(const Packet& packet) const { return wire_of(packet) - wire_overhead_; }
 
-Fabric::WireTime Fabric::wire_time(const OutputPort& port, const Packet& packet) const {
-  if (packet.kind == PacketKind::data) {
-    if (packet.payload == mtu_) [[likely]]
-      return {mtu_ + data_overhead_, port.full_packet};
-  } else if (packet.kind <= PacketKind::cnp) {
-    return {control_wire_, port.control_packet};
-  }
+// Of a packet that is neither full nor of the usual control traffic.
+Fabric::WireTime Fabric::odd_wire_time(const OutputPort& port, const Packet& packet) const {
   const std::int64_t wire = wire_of(packet);
   return {wire, serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps()};
 }
@@ -402,14 +298,6 @@ Fabric::WireTime Fabric::wire_time(const OutputPort& port, const Packet& packet)
 void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
   if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
   if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
-}
-
-// Sees to it that the port is looked at no later than at `time`.
-inline void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
-  PortState& ps = buffered_->ports[port_index];
-  if (ps.event_at <= time) return;
-  ps.event_at = time;
-  add_event(local_of_port_[port_index], {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
 }
 
 inline bool Fabric::has_work(std::uint32_t port_index) const {
@@ -461,7 +349,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   PortState& ps = state.ports[port_index];
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
   ClassQueue& queue = state.queue_of(port_index, lane);
-  QueuedPacket sent = queue.queue.front();
+  QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
   queue.queue.pop(state.blocks);
   note_depth(port_index, lane, now);
   const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
@@ -511,38 +399,52 @@ std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready)
 
 // The first bit leaves now.
 void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
-  BufferedState& state = *buffered_;
   OutputPort& port = outputs_[port_index];
-  PortState& ps = state.ports[port_index];
+  if (watches_departures_ || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
+    return launch_watched(port_index, now, packet, size);
+  count_departure(port, port_index, now, packet, size);
+  send_on(port, packet, arrival_of(port, port_index, now, size));
+}
+
+// The same where telemetry, taps, faults or ns-3 have a part in it.
+void Fabric::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
+  OutputPort& port = outputs_[port_index];
+  if (packet.kind == PacketKind::data && buffered_->services.telemetry) record_hop(port_index, packet, now);
+  count_departure(port, port_index, now, packet, size);
+  if (port.tapped)
+    for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(now), packet);
+  if (has_faults_ && link_loses(port_index, now, port.free_at, size.wire)) {
+    ++buffered_->ports[port_index].lost;
+    give_back_credit(port_index, packet.lane, size.wire - wire_overhead_);
+    return forget(packet);
+  }
+  const std::int64_t arrival = arrival_of(port, port_index, now, size);
+  if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
+    hand_up(port.peer_port, packet, arrival);
+  send_on(port, packet, arrival);
+}
+
+inline void Fabric::count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
+                                    WireTime size) {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
-    if (state.services.telemetry) [[unlikely]]
-      record_hop(port_index, packet, now);
   }
   ++port.packets;
-  ClassQueue& queue = state.queue_of(port_index, packet.lane);
+  ClassQueue& queue = buffered_->queue_of(port_index, packet.lane);
   ++queue.packets;
   queue.frame_bytes += size.wire - wire_overhead_;
   port.free_at = now + size.busy;
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
-  ps.wire_bytes += size.wire;
-  if (port.tapped) [[unlikely]]
-    for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(now), packet);
-  const std::int64_t until_known = ps.header_time > 0 ? std::min(size.busy, ps.header_time) : size.busy;
-  if (has_faults_ && link_loses(port_index, now, port.free_at, size.wire)) [[unlikely]] {
-    ++ps.lost;
-    give_back_credit(port_index, packet.lane, size.wire - wire_overhead_);
-    return forget(packet);
-  }
-  const std::int64_t arrival = now + until_known + port.after;
-  if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0) [[unlikely]]
-    hand_up(port.peer_port, packet, arrival);
-  if ((port.peer_port & OutputPort::remote) == 0)
-    push_local(port.peer_port, packet, arrival, port.peer_node);
-  else
-    export_packet(port, packet, arrival);
+  buffered_->ports[port_index].wire_bytes += size.wire;
+}
+
+// When the other end can do something with a packet that leaves now.
+inline std::int64_t Fabric::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
+                                       WireTime size) const {
+  const std::int64_t header_time = buffered_->ports[port_index].header_time;
+  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
 }
 
 void Fabric::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now) {

@@ -106,6 +106,7 @@ void Fabric::build_buffered() {
   state.credits = some(FlowControl::credit);
   state.plan = plan_classes(fabric, state.pauses || state.credits, routing_.lanes(), Bytes(state.largest_frame));
   state.services = parameters_.congestion_control->services();
+  if (state.services.telemetry) watches_departures_ = true;
   state.rules = parameters_.recovery;
   state.rules.mtu = mtu_;
   state.limited = fabric.buffer.size.has_value();

@@ -199,7 +199,7 @@ std::uint64_t Fabric::memory_bytes() const {
   bytes += buffered_->blocks.memory() + buffered_->depths.capacity() * sizeof(DepthHistogram);
   for (const DepthHistogram& depths : buffered_->depths) bytes += depths.memory_bytes();
   for (const SharedBuffer& buffer : buffered_->buffers) bytes += buffer.memory_bytes();
-  for (const auto& events : buffered_->events) bytes += events.capacity() * sizeof(NodeEvent);
+  for (const EventHeap& events : buffered_->events) bytes += events.memory_bytes();
   for (const ReliableHost& host : buffered_->hosts) bytes += host.connections.capacity() * sizeof(Connection);
   return bytes;
 }

@@ -22,6 +22,7 @@ void Fabric::build_faults() {
   const LinkFaults& faults = parameters_.faults;
   if (faults.empty()) return;
   has_faults_ = true;
+  watches_departures_ = true;
   fault_of_port_.assign(outputs_.size(), nullptr);
   for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
     const auto found = faults.links.find(outputs_[p].directed_link / 2);

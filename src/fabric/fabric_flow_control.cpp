@@ -5,6 +5,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -22,25 +23,13 @@ void Fabric::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t 
   kick(in_port, now);
 }
 
-// A frame that came through `in_port` has left the memory of this node.
-void Fabric::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now) {
-  BufferedState& state = *buffered_;
-  PortState& ps = state.ports[in_port];
+// An ingress queue of this switch, whose sender has been stopped, is short enough.
+void Fabric::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::int64_t now) {
+  PortState& ps = buffered_->ports[in_port];
   const std::uint32_t bit = 1U << lane;
-  if ((ps.credited & bit) != 0) {
-    state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
-    ps.tell_credit |= bit;
-    return kick(in_port, now);
-  }
-  if (!state.limited) return;
-  const std::uint32_t local = local_of_port_[in_port];
-  SharedBuffer& buffer = state.buffers[state.buffer_of[local]];
-  const std::uint32_t queue = (in_port - nodes_[local].first_port) * state.plan.count + lane;
-  buffer.release(queue, frame);
-  if ((ps.stopped & bit) == 0 || !buffer.may_resume(queue)) return;
   ps.stopped &= ~bit;
   ps.tell_pause |= bit;
-  ClassQueue& counters = state.queue_of(in_port, lane);
+  ClassQueue& counters = buffered_->queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
   kick(in_port, now);
 }
@@ -125,10 +114,15 @@ void Fabric::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t n
 
 // Credits ------------------------------------------------------------------------------------------------------------
 
-// Room at the other end for a frame of `lane`, taken; or the lane waits for it.
-bool Fabric::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
+// There is room again for the frames of a sender that needs credits.
+void Fabric::give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now) {
+  buffered_->queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
+  buffered_->ports[in_port].tell_credit |= 1U << lane;
+  kick(in_port, now);
+}
+
+bool Fabric::finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
   BufferedState& state = *buffered_;
-  if ((state.ports[port_index].credited >> lane & 1U) == 0) return true;
   ClassQueue& queue = state.queue_of(port_index, lane);
   if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
     state.ports[port_index].blocked |= 1U << lane;

@@ -5,6 +5,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -47,11 +48,7 @@ void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now
 
 // The NIC decides what to send after all that comes in at the same time.
 void Fabric::nic_wake(std::uint32_t port_index, std::int64_t now) {
-  PortState& ps = buffered_->ports[port_index];
-  const std::int64_t at = std::max(now, outputs_[port_index].free_at);
-  if (ps.event_at <= at) return;
-  ps.event_at = at;
-  add_event(local_of_port_[port_index], {at, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  look_again(port_index, std::max(now, outputs_[port_index].free_at));
 }
 
 void Fabric::nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {

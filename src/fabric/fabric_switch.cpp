@@ -4,6 +4,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -70,7 +71,7 @@ void Fabric::gather(const Node& node, std::int64_t end) {
     if (heads_[p] >= end) continue;
     PacketQueue& queue = inputs_[p];
     order_.begin_run(queue.size());
-    queue.pop_before(end, blocks_, [this, p](const Packet& packet, std::uint64_t sequence) {
+    queue.pop_before(end, blocks_, [this, p](Packet& packet, std::uint64_t sequence) {
       order_.add({packet.time, sequence, &packet, p});
     });
     heads_[p] = queue.empty() ? never : queue.front().time;
@@ -124,22 +125,13 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
       static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
   if (port.tapped) [[unlikely]]
     for (const auto& tap : taps_[port_index]) tap->transmitted(Time::from_ps(start), packet);
-  const std::int64_t arrival = port.free_at + port.after;
-  if ((port.peer_port & OutputPort::remote) == 0)
-    push_local(port.peer_port, packet, arrival, port.peer_node);
-  else
-    export_packet(port, packet, arrival);
+  send_on(port, packet, port.free_at + port.after);
 }
 
-void Fabric::push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node) {
-  PacketQueue& queue = inputs_[port_index];
-  const bool first = queue.empty();
-  queue.push(packet, arrival, blocks_);
-  if (first) heads_[port_index] = arrival;
-  if (drive_ == Drive::ns3_events) [[unlikely]]
-    schedule_arrival(node, arrival);
-  else if (first)  // a later packet of a link does not change when its node acts next
-    calendar_.schedule(node, window_number(arrival));
+void Fabric::push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival,
+                                 std::uint32_t node) {
+  inputs_[port_index].add_block(blocks_);
+  push_local(port_index, packet, arrival, node);
 }
 
 // `queued`: bytes of frames that have waited for the port since its last change.

@@ -6,6 +6,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 

@@ -20,14 +20,7 @@ class NodeCalendar {
 
   /// Make sure that `node` is visited in `window` or before.
   void schedule(std::uint32_t node, std::uint64_t window) {
-    if (window >= window_of_[node]) return;
-    window_of_[node] = window;
-    if (window < base_) base_ = window;
-    if (window - base_ < near_windows)
-      near_[window % near_windows].push_back({window, node});
-    else
-      far_.push({window, node});
-    ++entries_;
+    if (window < window_of_[node]) enter(node, window);
   }
 
   /// First window in which some node acts, or none.
@@ -68,6 +61,16 @@ class NodeCalendar {
   using Entry = std::pair<std::uint64_t, std::uint32_t>;
   static constexpr std::uint64_t near_windows = 256;
 
+  // Out of line: once per node and window, and whoever sends a packet need not save registers for it.
+  [[gnu::noinline]] void enter(std::uint32_t node, std::uint64_t window) {
+    window_of_[node] = window;
+    if (window < base_) base_ = window;
+    if (window - base_ < near_windows)
+      near_[window % near_windows].push_back({window, node});
+    else
+      far_.push({window, node});
+    ++entries_;
+  }
   void far_to_near() {
     while (!far_.empty() && far_.top().first < base_ + near_windows) {
       near_[far_.top().first % near_windows].push_back(far_.top());

@@ -76,7 +76,7 @@ class Blocks {
     void operator()(std::byte* chunk) const { std::free(chunk); }
   };
 
-  BlockType* fresh() {
+  [[gnu::noinline]] BlockType* fresh() {
     if (used_ == chunk_bytes || chunks_.empty()) {
       chunks_.emplace_back(static_cast<std::byte*>(allocate_huge(chunk_bytes)));
       used_ = 0;
@@ -100,18 +100,27 @@ class BlockQueue {
   using Pool = Blocks<Entry, Size>;
 
   bool empty() const { return head_ == tail_; }
+  Entry& front() { return *head_; }
   const Entry& front() const { return *head_; }
-  /// The new last entry.
-  Entry& push(const Entry& entry, Pool& blocks) {
-    if (BlockType::is_end(tail_)) {
-      BlockType* block = blocks.take();
-      if (tail_ == BlockType::none())
-        head_ = block->entries();
-      else
-        BlockType::before(tail_)->next = block;
-      tail_ = block->entries();
-    }
+  /// The next entry needs add_block() before it.
+  bool needs_block() const { return BlockType::is_end(tail_); }
+  void add_block(Pool& blocks) {
+    BlockType* block = blocks.take();
+    if (tail_ == BlockType::none())
+      head_ = block->entries();
+    else
+      BlockType::before(tail_)->next = block;
+    tail_ = block->entries();
+  }
+  /// The new last entry, if no block is needed.
+  Entry& push(const Entry& entry) {
     *tail_ = entry;
+    return *tail_++;
+  }
+  Entry& push(const Entry& entry, Pool& blocks) { return extend(blocks) = entry; }
+  /// A new last entry, to be filled in.
+  Entry& extend(Pool& blocks) {
+    if (needs_block()) add_block(blocks);
     return *tail_++;
   }
   /// From the first to the last.
@@ -177,7 +186,14 @@ class alignas(32) PacketQueue {
   std::uint64_t size() const { return pushed_ - taken_; }
   const Packet& front() const { return queue_.front(); }
   void push(const Packet& packet, std::int64_t arrival, PacketBlocks& blocks) {
-    queue_.push(packet, blocks).time = arrival;
+    if (needs_block()) add_block(blocks);
+    push(packet, arrival);
+  }
+  /// The next packet needs add_block() before it.
+  bool needs_block() const { return queue_.needs_block(); }
+  void add_block(PacketBlocks& blocks) { queue_.add_block(blocks); }
+  void push(const Packet& packet, std::int64_t arrival) {
+    queue_.push(packet).time = arrival;
     ++pushed_;
   }
   /// The packet stays where it is until blocks.reuse_retired().
@@ -192,7 +208,7 @@ class alignas(32) PacketQueue {
     std::uint64_t sequence = taken_;
     taken_ += queue_.pop_while(
         blocks, [end](const Packet& packet) { return packet.time < end; },
-        [&](const Packet& packet) { take(packet, sequence++); });
+        [&](Packet& packet) { take(packet, sequence++); });
   }
   const void* second_block() const { return queue_.second_block(); }
   /// Number of packets taken so far: the link sequence of the first one in the queue.

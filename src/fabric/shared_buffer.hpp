@@ -47,6 +47,18 @@ class SharedBuffer {
     return Place::headroom;
   }
 
+  /// Admits a frame if there is so much room that another one of up to `largest` bytes would not have to pause its
+  /// sender (must_pause() says no): mostly, and with half of the arithmetic. Otherwise it does nothing.
+  bool admit_easily(std::size_t queue, std::int64_t frame, std::int64_t largest) {
+    Queue& q = queues_[queue];
+    const std::int64_t more = shared_part(q.bytes + frame) - shared_part(q.bytes);
+    if (q.in_headroom > 0 || used_ + more > rules_.shared) return false;
+    if (shared_part(q.bytes + frame + largest) > threshold_at(used_ + more)) return false;
+    q.bytes += frame;
+    used_ += more;
+    return true;
+  }
+
   /// A frame of the queue has left. What is in headroom counts as gone first.
   void release(std::size_t queue, std::int64_t frame) {
     Queue& q = queues_[queue];
@@ -72,11 +84,7 @@ class SharedBuffer {
   bool lossless(std::size_t queue) const { return queues_[queue].headroom > 0; }
 
   /// Shared bytes that one queue may hold now.
-  std::int64_t threshold() const {
-    if (rules_.alpha <= 0) return rules_.threshold;
-    const auto dynamic = static_cast<std::int64_t>(rules_.alpha * static_cast<double>(rules_.shared - used_));
-    return dynamic < rules_.threshold ? dynamic : rules_.threshold;
-  }
+  std::int64_t threshold() const { return threshold_at(used_); }
   std::int64_t shared_used() const { return used_; }
   std::int64_t held(std::size_t queue) const { return queues_[queue].bytes + queues_[queue].in_headroom; }
   std::int64_t in_headroom(std::size_t queue) const { return queues_[queue].in_headroom; }
@@ -88,6 +96,11 @@ class SharedBuffer {
     std::int64_t in_headroom = 0;  // in headroom
     std::int64_t headroom = 0;     // its size
   };
+  std::int64_t threshold_at(std::int64_t used) const {
+    if (rules_.alpha <= 0) return rules_.threshold;
+    const auto dynamic = static_cast<std::int64_t>(rules_.alpha * static_cast<double>(rules_.shared - used));
+    return dynamic < rules_.threshold ? dynamic : rules_.threshold;
+  }
   std::int64_t shared_part(std::int64_t bytes) const { return bytes > rules_.reserve ? bytes - rules_.reserve : 0; }
 
   BufferRules rules_;

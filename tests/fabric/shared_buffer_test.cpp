@@ -222,5 +222,54 @@ TEST(shared_buffer, nothing_is_lost_or_made_under_random_operations) {
   }
 }
 
+// admit_easily() is the common case of admit() and must_pause(), never anything else: two buffers with the same history
+// stay equal whichever way frames come in.
+TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
+  std::uint64_t draw = 0;
+  const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
+  int easy = 0;
+  int hard = 0;
+  for (const double alpha : {0.0, 0.125, 1.0, 8.0}) {
+    BufferRules rules = rules_of(60'000, alpha, alpha > 0 ? INT64_MAX : 20'000);
+    rules.reserve = 1'500;
+    constexpr std::size_t queues = 5;
+    const std::int64_t largest = 4158;
+    SharedBuffer plain(rules, queues);
+    SharedBuffer quick(rules, queues);
+    for (std::size_t q = 0; q < 3; ++q) {
+      plain.set_headroom(q, 10'000);
+      quick.set_headroom(q, 10'000);
+    }
+    std::vector<std::vector<std::int64_t>> held(queues);
+    for (int step = 0; step < 20'000; ++step) {
+      const std::size_t q = random(queues);
+      if (random(2) == 0 && !held[q].empty()) {
+        plain.release(q, held[q].back());
+        quick.release(q, held[q].back());
+        held[q].pop_back();
+        continue;
+      }
+      const auto frame = static_cast<std::int64_t>(64 + random(4095));
+      const bool in = plain.admit(q, frame) != Place::none;
+      const bool at_ease = quick.admit_easily(q, frame, largest);
+      ++(at_ease ? easy : hard);
+      if (at_ease) {
+        ASSERT_TRUE(in);
+        ASSERT_FALSE(plain.must_pause(q, largest));
+      } else {
+        // Either it does not come in, or its sender has to pause.
+        ASSERT_EQ(quick.admit(q, frame) != Place::none, in);
+        ASSERT_TRUE(!in || plain.must_pause(q, largest));
+      }
+      if (in) held[q].push_back(frame);
+      ASSERT_EQ(quick.held(q), plain.held(q));
+      ASSERT_EQ(quick.in_headroom(q), plain.in_headroom(q));
+      ASSERT_EQ(quick.shared_used(), plain.shared_used());
+    }
+  }
+  EXPECT_GT(easy, 1000);
+  EXPECT_GT(hard, 1000);
+}
+
 }  // namespace
 }  // namespace weft
