@@ -28,15 +28,15 @@ struct DcqcnParameters {
   static DcqcnParameters adapters() {
     DcqcnParameters p;
     p.connectx = true;
-    p.gain = 5.0 / 1024;                     // dce_tcp_g 1019: alpha keeps 1019/1024 of itself
-    p.initial_alpha = 1023.0 / 1024;         // initial_alpha_value
-    p.alpha_period = Time::from_us(1);       // dce_tcp_rtt
-    p.increase_period = Time::from_us(300);  // rpg_time_reset
-    p.increase_bytes = Bytes(32'767 * 64);   // rpg_byte_reset, in units of 64 B
-    p.fast_recovery = 1;                     // rpg_threshold
-    p.cut_period = Time::from_us(4);         // rate_reduce_monitor_period
-    p.largest_cut = 0.5;                     // rpg_min_dec_fac
-    p.cnp_interval = Time::from_us(4);       // min_time_between_cnps
+    p.gain = 5.0 / 1024;                                  // dce_tcp_g 1019: alpha keeps 1019/1024 of itself
+    p.initial_alpha = 1023.0 / 1024;                      // initial_alpha_value
+    p.alpha_period = Time::from_us(1);                    // dce_tcp_rtt
+    p.increase_period = Time::from_us(300);               // rpg_time_reset
+    p.increase_bytes = Bytes(std::int64_t{32'767} * 64);  // rpg_byte_reset, in units of 64 B
+    p.fast_recovery = 1;                                  // rpg_threshold
+    p.cut_period = Time::from_us(4);                      // rate_reduce_monitor_period
+    p.largest_cut = 0.5;                                  // rpg_min_dec_fac
+    p.cnp_interval = Time::from_us(4);                    // min_time_between_cnps
     return p;
   }
   /// Rates by link speed, where the experiment gives none; see docs/congestion_control.md.
@@ -258,7 +258,8 @@ class DcqcnKind final : public CongestionControlKind {
   /// per 25 Gb/s.
   EcnMarking default_marking(Bandwidth port, Time) const override {
     const auto scaled = [port](std::int64_t bytes, std::int64_t gbps) {
-      return Bytes(static_cast<std::int64_t>(static_cast<__int128>(bytes) * port.bps() / (gbps * 1'000'000'000)));
+      return Bytes(
+          static_cast<std::int64_t>(static_cast<__int128>(bytes) * port.bps() / (__int128{gbps} * 1'000'000'000)));
     };
     if (p_.connectx) return {scaled(100'000, 25), scaled(400'000, 25), 0.2};
     return {scaled(5'000, 40), scaled(200'000, 40), 0.01};
