@@ -57,8 +57,8 @@ InputError CongestionParameters::error(const char* key, const std::string& messa
 std::int64_t to_window(double payload_bytes) {
   constexpr double most = 0x1p53;
   if (!(payload_bytes > 1)) return 1;
-  return static_cast<std::int64_t>((payload_bytes < most ? payload_bytes : most) +
-                                   0.5);  // NOLINT(bugprone-incorrect-roundings): above 0
+  // NOLINTNEXTLINE(bugprone-incorrect-roundings): above 0
+  return static_cast<std::int64_t>((payload_bytes < most ? payload_bytes : most) + 0.5);
 }
 
 std::int64_t to_rate(double bps, Bandwidth nic_rate) {
