@@ -16,7 +16,8 @@ constexpr std::int64_t adam_kept(std::int64_t parameter_bytes, std::int64_t mome
 /// parameter in training precision; 32-bit parameters are read as well.
 constexpr std::int64_t adam_traffic(std::int64_t gradient_bytes, std::int64_t parameter_bytes,
                                     std::int64_t moment_bytes) {
-  return gradient_bytes + 2 * adam_kept(parameter_bytes, moment_bytes) + parameter_bytes * (parameter_bytes < 4 ? 1 : 2);
+  return gradient_bytes + 2 * adam_kept(parameter_bytes, moment_bytes) +
+         parameter_bytes * (parameter_bytes < 4 ? 1 : 2);
 }
 
 }  // namespace weft

@@ -11,18 +11,19 @@
 
 namespace weft {
 
-/// When a job fails. Failures are those of the whole job: whichever part breaks, all ranks stop. With `whole_clock` they
-/// come at times of the run, and strike while checkpoints are written and during restarts, too, which begin anew then;
-/// without, their clock is the time spent on steps: redone ones count; checkpoints, detection and restarts do not.
+/// When a job fails. Failures are those of the whole job: whichever part breaks, all ranks stop. With `whole_clock`
+/// they come at times of the run, and strike while checkpoints are written and during restarts, too, which begin anew
+/// then; without, their clock is the time spent on steps: redone ones count; checkpoints, detection and restarts do
+/// not.
 struct FailurePlan {
   std::vector<Time> times;   ///< ascending; or
   std::optional<Time> mean;  ///< between failures, which follow an exponential distribution
   std::uint64_t seed = 1;
   Time step_time;  ///< what a step takes on that clock, above 0
   bool whole_clock = false;
-  Time write;  ///< whole_clock: from the end of a step until its checkpoint is complete
-  Time pause;  ///< whole_clock: how much of that the next step waits for
-  Time read;   ///< whole_clock: from the end of a restart until the checkpoint is there
+  Time write;      ///< whole_clock: from the end of a step until its checkpoint is complete
+  Time pause;      ///< whole_clock: how much of that the next step waits for
+  Time read;       ///< whole_clock: from the end of a restart until the checkpoint is there
   Time detection;  ///< from a failure until it is noticed
   Time restart;    ///< from then until ranks read the checkpoint: processes start, communicators are made
   bool any() const { return mean.has_value() || !times.empty(); }

@@ -9,14 +9,14 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["src", "collectives", "topologies", "workloads", "tests", "validation", "scripts", ".ci"]
 SUFFIXES = {".cpp", ".hpp", ".in", ".py", ".sh", ".cmake", ".yaml", ".txt", ""}
-OTHERS = ROOT / "tests" / "fuzz" / "corpus"  # inputs, which may be anything
+OTHERS = [ROOT / "tests" / "fuzz" / name for name in ("corpus", "found")]  # inputs, which may be anything
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
 
 
 def sources(root):
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
-            if path.is_file() and path.suffix in SUFFIXES and OTHERS not in path.parents:
+            if path.is_file() and path.suffix in SUFFIXES and not set(OTHERS) & set(path.parents):
                 yield path
     yield from (path for path in [root / "CMakeLists.txt", root / ".clang-format", root / ".clang-tidy"] if path.exists())
 
