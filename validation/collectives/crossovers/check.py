@@ -117,8 +117,10 @@ def crossover(difference, least, most, runs=3):
 
 
 def check(case):
-    def time(machine, algorithm, size):
-        return case.run(changes(machine, algorithm, size))[0].time
+    def time(machine, algorithm, size, **options):
+        changed = changes(machine, algorithm, size)
+        changed["workload"] |= options
+        return case.run(changed)[0].time
 
     def measured(machine, one, other, predicted):
         return crossover(lambda size: time(machine, one, size) - time(machine, other, size),
@@ -184,8 +186,24 @@ def check(case):
         rows.append((middle, half, time("servers", algorithm, size) / 1e6))
     case.within("4 servers: 16 MiB by a flat ring and hierarchically; bytes, and bytes plus the time of 128 KiB", rows, "us", 0)
 
-    rings, reduced = (wire_time(bytes_sent, nvlink) for bytes_sent in (2 * 7 * (32 << 20) / 8, 9 * (32 << 20) / 8))
-    ring_time, nvls_time = (time("nvswitch", name, 64 << 20) - time("nvswitch", name, 32 << 20) for name in ("ring", "nvls"))
-    case.within("NVSwitch: time of 64 MiB less that of 32 MiB, ring", [(rings / 1e6, 0.02 * rings / 1e6, ring_time / 1e6)], "us", 0)
-    case.at_least("NVSwitch: the same of nvls, at least S + S/n over NVLink", [(round(reduced), nvls_time)])
-    case.at_least("NVSwitch: ring, at least as long as nvls", [(nvls_time, ring_time)])
+    def longer(machine, name, **options):
+        """Time of 64 MiB less that of 32 MiB."""
+        return (time(machine, name, 64 << 20, **options) - time(machine, name, 32 << 20, **options)) / 1e6
+
+    added = 32 << 20
+    rings = wire_time(2 * 7 * added / 8, nvlink) / 1e6
+    same = {"chunk_size": "128 KiB"}  # NVLS's own depends on the size
+    ring_time, nvls_time = longer("nvswitch", "ring"), longer("nvswitch", "nvls", **same)
+    case.within("NVSwitch: time of 64 MiB less that of 32 MiB, ring", [(rings, 0.02 * rings, ring_time)], "us", 0)
+    even = wire_time(9 * added / 8, nvlink) / 1e6
+    case.within("NVSwitch, GPU ports as fast as NVLink: the same of nvls, S + S/n over NVLink",
+                [(even, 0.002 * even, longer("nvswitch_even", "nvls", **same))], "us", 1)  # fmt: skip
+    # Nothing holds back what a GPU contributes, so that it piles up behind its port, which is faster than NVLink. The
+    # sums that it sends out again (p of NVLink's rate) come behind what is there, beside what it contributes (c).
+    faster = (3600 + 504) / 3600
+    c = 1 / (1 + 1 / (8 * faster))
+    p = c / (8 * faster)
+    idle = (1 - c / 8 - 8 * p) / c  # of the way down, until all is contributed: the time of S over c
+    piled = even + wire_time(added * idle, nvlink) / 1e6
+    case.within("NVSwitch: the same of nvls behind ports for NVLink and PCIe together", [(piled, 0.002 * piled, nvls_time)], "us", 1)
+    case.at_least("NVSwitch: ring, at least as long as nvls", [(round(nvls_time), round(ring_time))], "us")

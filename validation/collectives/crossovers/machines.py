@@ -49,6 +49,17 @@ MACHINES = {
         "ranks": 8,
         "algorithms": {"nvls": {}, "ring": {}},
     },
+    # The same, but what a GPU sends queues in front of its own port instead of behind it.
+    "nvswitch_even": {
+        "topology": {
+            "kind": "server", "design": {
+                "gpus": 8, "inside": "nvswitch", "nvlink_rate": "450 GB/s", "nvlink_delay": "100 ns", "gpu_rate": "450 GB/s",
+            },
+            "switch_reduction": {"at": ["nvswitch"]},
+        },
+        "ranks": 8,
+        "algorithms": {"nvls": {}},
+    },
 }  # fmt: skip
 
 

@@ -38,7 +38,8 @@ def main():
     weft = sys.argv[1]
     folder = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else HERE
     with tempfile.TemporaryDirectory(prefix="weft-crossovers-") as scratch:
-        for machine, one in MACHINES.items():
+        machines = {name: one for name, one in MACHINES.items() if "title" in one}
+        for machine, one in machines.items():
             figure, axes = plt.subplots(figsize=(7, 4.5))
             for algorithm, marker in zip(one["algorithms"], "os^D", strict=False):
                 points = sweep(weft, machine, algorithm, scratch)
@@ -55,7 +56,7 @@ def main():
             figure.tight_layout()
             figure.savefig(folder / f"{machine}.png", dpi=80)
             plt.close(figure)
-    print(f"{len(MACHINES)} pictures in {folder}")
+    print(f"{len(machines)} pictures in {folder}")
 
 
 main()
