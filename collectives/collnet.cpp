@@ -29,19 +29,19 @@ struct Part {
   std::uint32_t leaf() const { return (index - ranks) / in_server; }
   std::uint32_t aggregator(std::uint32_t of_leaf) const { return ranks + of_leaf * in_server + head(); }
   std::uint32_t own_aggregator() const { return aggregator(index / in_leaf); }
-  std::vector<std::uint32_t> neighbours() const {
-    std::vector<std::uint32_t> others;
-    for (std::uint32_t i = 1; i < in_server; ++i)
-      others.push_back(index / in_server * in_server + (index + i) % in_server);
-    return others;
+  /// The other GPUs of the server, from the next one on.
+  Peers neighbours() const {
+    return {index / in_server * in_server, index % in_server + 1, 1, in_server - 1, in_server};
+  }
+  /// Their places: what they are the heads of.
+  Peers other_heads() const { return {0, index % in_server + 1, 1, in_server - 1, in_server}; }
+  StepGenerator chunks(std::function<StepGenerator(const HeadChunk&)> steps) const {
+    return of_chunks(shares, Peers::only(head()), std::move(steps));
   }
   /// Of an aggregator: the heads of a leaf's servers, or the leaves.
-  std::vector<std::uint32_t> children() const {
-    std::vector<std::uint32_t> below;
-    const bool is_root = leaf() == leaves();
-    for (std::uint32_t i = 0; i < (is_root ? leaves() : in_leaf / in_server); ++i)
-      below.push_back(is_root ? aggregator(i) : leaf() * in_leaf + i * in_server + head());
-    return below;
+  Peers children() const {
+    if (leaf() == leaves()) return Peers::range(aggregator(0), leaves(), in_server);
+    return Peers::range(leaf() * in_leaf + head(), in_leaf / in_server, in_server);
   }
   /// The sums of this aggregator are those of all.
   bool is_top() const { return leaves() == 1 || leaf() == leaves(); }
@@ -51,77 +51,53 @@ struct Part {
 
 /// To each other GPU of the server what it is the head of.
 StepGenerator scatter(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (const std::uint32_t peer : part.neighbours()) {
-      const Piece piece = part.shares.at(loop, peer % part.in_server);
-      if (piece.bytes == 0) continue;
-      StepGenerator steps = send_to_all({peer}, part.sizes, piece.bytes, {Buffer::input, piece.offset});
-      for (Step step; steps.next(step);) co_yield step;
-    }
-  }
+  return of_chunks(part.shares, part.other_heads(), [part](const HeadChunk& chunk) {
+    const std::uint32_t peer = part.index / part.in_server * part.in_server + chunk.head;
+    return send_to_all(Peers::only(peer), part.sizes, chunk.bytes, {Buffer::input, chunk.offset});
+  });
 }
 
 /// The server's sum of what the rank is the head of, to the network.
 StepGenerator reduce(Part part) {
-  const std::vector<std::uint32_t> others = part.neighbours();
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const Piece piece = part.shares.at(loop, part.head());
-    if (piece.bytes == 0) continue;
-    const Place own{Buffer::input, piece.offset};
-    StepGenerator steps = others.empty()
-                              ? send_to_all({part.own_aggregator()}, part.sizes, piece.bytes, own)
-                              : sum_of(others, part.sizes, piece.bytes, own, part.so_far(loop), part.own_aggregator());
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([part](const HeadChunk& chunk) {
+    const Place own{Buffer::input, chunk.offset};
+    if (part.in_server == 1) return send_to_all(Peers::only(part.own_aggregator()), part.sizes, chunk.bytes, own);
+    return sum_of(part.neighbours(), part.sizes, chunk.bytes, own, part.so_far(chunk.loop), part.own_aggregator());
+  });
 }
 
 /// The sum of all from the network, for the rank and the others of the server.
 StepGenerator spread(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const Piece piece = part.shares.at(loop, part.head());
-    if (piece.bytes == 0) continue;
-    StepGenerator steps =
-        copy_to_all(part.own_aggregator(), part.neighbours(), part.sizes, piece.bytes, {Buffer::output, piece.offset});
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([part](const HeadChunk& chunk) {
+    return copy_to_all(part.own_aggregator(), part.neighbours(), part.sizes, chunk.bytes,
+                       {Buffer::output, chunk.offset});
+  });
 }
 
 StepGenerator gather(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    // In the order in which the others send: each starts with the next of the server.
-    for (const std::uint32_t peer : part.neighbours()) {
-      const Piece piece = part.shares.at(loop, peer % part.in_server);
-      if (piece.bytes == 0) continue;
-      StepGenerator steps = copy_to_all(peer, {}, part.sizes, piece.bytes, {Buffer::output, piece.offset});
-      for (Step step; steps.next(step);) co_yield step;
-    }
-  }
+  // In the order in which the others send: each starts with the next of the server.
+  return of_chunks(part.shares, part.other_heads(), [part](const HeadChunk& chunk) {
+    const std::uint32_t peer = part.index / part.in_server * part.in_server + chunk.head;
+    return copy_to_all(peer, {}, part.sizes, chunk.bytes, {Buffer::output, chunk.offset});
+  });
 }
 
 /// In a switch, upwards.
 StepGenerator aggregate(Part part) {
-  const std::vector<std::uint32_t> children = part.children();
   const std::optional<std::uint32_t> to = part.is_top() ? std::nullopt : std::optional(part.aggregator(part.leaves()));
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head()).bytes;
-    if (bytes == 0) continue;
-    StepGenerator steps = sum_of(children, part.sizes, bytes, std::nullopt, part.so_far(loop), to);
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([=](const HeadChunk& chunk) {
+    return sum_of(part.children(), part.sizes, chunk.bytes, std::nullopt, part.so_far(chunk.loop), to);
+  });
 }
 
 /// In a switch, downwards.
 StepGenerator distribute(Part part, std::uint32_t sums) {
-  std::uint64_t number = 0;
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head()).bytes;
-    if (bytes == 0) continue;
-    StepGenerator steps =
-        part.is_top()
-            ? send_to_all(part.children(), part.sizes, bytes, part.so_far(loop), sums, ++number)
-            : copy_to_all(part.aggregator(part.leaves()), part.children(), part.sizes, bytes, part.final_sum(loop));
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([=](const HeadChunk& chunk) {
+    if (part.is_top())
+      return send_to_all(part.children(), part.sizes, chunk.bytes, part.so_far(chunk.loop), sums, chunk.number);
+    return copy_to_all(part.aggregator(part.leaves()), part.children(), part.sizes, chunk.bytes,
+                       part.final_sum(chunk.loop));
+  });
 }
 
 class CollNet final : public CollectiveAlgorithm {

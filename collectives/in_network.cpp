@@ -55,22 +55,17 @@ Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes)
   return step;
 }
 
-StepGenerator sum_of(std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own,
-                     Place target, std::optional<std::uint32_t> to) {
-  std::size_t done = 0;
-  while (done < peers.size()) {
+StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own, Place target,
+                     std::optional<std::uint32_t> to) {
+  while (peers.count > 0) {
     // Without data of one's own the first message is stored as it is.
-    const std::size_t count = own ? std::min<std::size_t>(3, peers.size() - done) : 1;
-    const bool last = done + count == peers.size();
+    const std::uint32_t count = own ? std::min(3U, peers.count) : 1;
+    const bool last = count == peers.count;
     const Primitive store = own ? Primitive::recv_reduce_copy : Primitive::recv;
     const Primitive pass = own ? Primitive::recv_reduce_send : Primitive::recv_copy_send;
     Step step = step_of(last && to ? pass : store, sizes, bytes);
-    for (std::size_t i = 0; i < count; ++i) {
-      if (i == 0)
-        step.receive_peer = peers[done];
-      else
-        step.add_receive(peers[done + i]);
-    }
+    step.receive_peer = peers[0];
+    for (std::uint32_t i = 1; i < count; ++i) step.add_receive(peers[i]);
     if (own) {
       step.source = own->buffer;
       step.input_offset = Bytes(own->offset);
@@ -79,44 +74,86 @@ StepGenerator sum_of(std::vector<std::uint32_t> peers, MessageSizes sizes, std::
     step.output_offset = Bytes(target.offset);
     if (last && to) step.send_peer = *to;
     step.mark = last;
-    done += count;
+    peers = peers.without_first(count);
     own = target;
     co_yield step;
   }
 }
 
-StepGenerator send_to_all(std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes, Place source,
-                          std::uint32_t wait_lane, std::uint64_t wait_marks) {
-  for (std::size_t done = 0; done < peers.size(); done += 3) {
-    Step step = step_of(Primitive::send, sizes, bytes);
-    step.source = source.buffer;
-    step.input_offset = Bytes(source.offset);
-    step.wait_lane = wait_lane;
-    step.wait_marks = wait_marks;
-    step.send_peer = peers[done];
-    for (std::size_t i = done + 1; i < std::min(done + 3, peers.size()); ++i) step.add_send(peers[i]);
-    co_yield step;
-  }
-}
+namespace {
 
-StepGenerator copy_to_all(std::uint32_t from, std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes,
-                          Place target) {
-  const std::size_t first = std::min<std::size_t>(3, peers.size());
-  Step step = step_of(first == 0 ? Primitive::recv : Primitive::recv_copy_send, sizes, bytes);
-  step.receive_peer = from;
-  step.target = target.buffer;
-  step.output_offset = Bytes(target.offset);
-  for (std::size_t i = 0; i < first; ++i) {
+/// The first three at most.
+void send_to(Step& step, const Peers& peers) {
+  for (std::uint32_t i = 0; i < std::min(3U, peers.count); ++i) {
     if (i == 0)
       step.send_peer = peers[0];
     else
       step.add_send(peers[i]);
   }
+}
+
+}  // namespace
+
+StepGenerator send_to_all(Peers peers, MessageSizes sizes, std::int64_t bytes, Place source, std::uint32_t wait_lane,
+                          std::uint64_t wait_marks) {
+  for (; peers.count > 0; peers = peers.without_first(3)) {
+    Step step = step_of(Primitive::send, sizes, bytes);
+    step.source = source.buffer;
+    step.input_offset = Bytes(source.offset);
+    step.wait_lane = wait_lane;
+    step.wait_marks = wait_marks;
+    send_to(step, peers);
+    co_yield step;
+  }
+}
+
+StepGenerator copy_to_all(std::uint32_t from, Peers peers, MessageSizes sizes, std::int64_t bytes, Place target) {
+  Step step = step_of(peers.count == 0 ? Primitive::recv : Primitive::recv_copy_send, sizes, bytes);
+  step.receive_peer = from;
+  step.target = target.buffer;
+  step.output_offset = Bytes(target.offset);
+  send_to(step, peers);
   step.mark = true;
   co_yield step;
-  const std::vector<std::uint32_t> others(peers.begin() + static_cast<std::ptrdiff_t>(first), peers.end());
-  StepGenerator rest = send_to_all(others, sizes, bytes, target);
+  StepGenerator rest = send_to_all(peers.without_first(3), sizes, bytes, target);
   for (Step more; rest.next(more);) co_yield more;
+}
+
+StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenerator(const HeadChunk&)> steps) {
+  HeadChunk chunk;
+  for (chunk.loop = 0; chunk.loop < shares.loops(); ++chunk.loop) {
+    for (std::uint32_t i = 0; i < heads.count; ++i) {
+      const Piece piece = shares.at(chunk.loop, heads[i]);
+      if (piece.bytes == 0) continue;
+      chunk = {chunk.loop, heads[i], piece.offset, piece.bytes, chunk.number + 1};
+      StepGenerator of_one = steps(chunk);
+      for (Step step; of_one.next(step);) co_yield step;
+    }
+  }
+}
+
+StepGenerator SwitchedServer::contribute() const {
+  return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
+    return send_to_all(Peers::only(aggregator), sizes, chunk.bytes, {Buffer::input, chunk.offset});
+  });
+}
+
+StepGenerator SwitchedServer::take_all() const {
+  return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
+    return copy_to_all(aggregator, {}, sizes, chunk.bytes, {Buffer::output, chunk.offset});
+  });
+}
+
+StepGenerator SwitchedServer::sums_in_switch() const {
+  return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
+    return sum_of(gpus, sizes, chunk.bytes, std::nullopt, {}, gpus[chunk.head]);
+  });
+}
+
+StepGenerator SwitchedServer::copies_in_switch() const {
+  return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
+    return copy_to_all(gpus[chunk.head], gpus, sizes, chunk.bytes, {Buffer::scratch, shares.scratch_end()});
+  });
 }
 
 MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads) {

@@ -2,9 +2,10 @@
 // What collectives share whose data switches reduce and copy: shares of heads, sums of several peers, copies to them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <vector>
+#include <optional>
 
 #include "collectives/exchange.hpp"
 #include "schedule/step_generator.hpp"
@@ -48,19 +49,68 @@ struct Place {
   std::int64_t offset = 0;
 };
 
+/// Members in a fixed order, as a formula: base + (first + i stride) mod ring.
+struct Peers {
+  std::uint32_t base = 0;
+  std::uint32_t first = 0;
+  std::uint32_t stride = 1;
+  std::uint32_t count = 0;
+  std::uint64_t ring = std::uint64_t{1} << 32;
+
+  static Peers only(std::uint32_t peer) { return pair(peer, peer + 1, 1); }
+  /// The first `count` of any two members.
+  static Peers pair(std::uint32_t one, std::uint32_t other, std::uint32_t count) {
+    return {0, one, other - one, count};
+  }
+  static Peers range(std::uint32_t first, std::uint32_t count, std::uint32_t stride = 1) {
+    return {0, first, stride, count};
+  }
+  std::uint32_t operator[](std::uint32_t i) const {
+    return base + static_cast<std::uint32_t>((first + std::uint64_t{i} * stride) % ring);
+  }
+  Peers without_first(std::uint32_t number) const {
+    return {base, (*this)[number] - base, stride, count - std::min(count, number), ring};
+  }
+};
+
 /// What comes from `peers` (one or more) is summed up, with the bytes at `own` if there are such, and goes to
 /// `target`, or, if `to` is a peer, to it. At most three at a time (Step): further ones by further steps, with the
 /// sum so far in `target`. The last step marks.
-StepGenerator sum_of(std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own,
-                     Place target, std::optional<std::uint32_t> to);
+StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own, Place target,
+                     std::optional<std::uint32_t> to);
 
-/// What is at `source` goes to each of `peers`, after the wait that `first` names.
-StepGenerator send_to_all(std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes, Place source,
+/// What is at `source` goes to each of `peers`, after the wait that `wait_lane` names.
+StepGenerator send_to_all(Peers peers, MessageSizes sizes, std::int64_t bytes, Place source,
                           std::uint32_t wait_lane = no_lane, std::uint64_t wait_marks = 0);
 
 /// What comes from `from` is stored at `target` and goes to each of `peers`.
-StepGenerator copy_to_all(std::uint32_t from, std::vector<std::uint32_t> peers, MessageSizes sizes, std::int64_t bytes,
-                          Place target);
+StepGenerator copy_to_all(std::uint32_t from, Peers peers, MessageSizes sizes, std::int64_t bytes, Place target);
+
+/// Chunks of `heads`, loop by loop, without those of 0 bytes.
+struct HeadChunk {
+  std::int64_t loop = 0;
+  std::uint32_t head = 0;
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  std::uint64_t number = 0;  ///< 1, 2, ...
+};
+StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenerator(const HeadChunk&)> steps);
+
+/// The GPUs of a server and the NVSwitch, each GPU head of the chunks of its place.
+struct SwitchedServer {
+  HeadShares shares;
+  MessageSizes sizes;
+  std::uint32_t aggregator = 0;
+  Peers gpus;
+
+  Peers heads() const { return Peers::range(0, gpus.count); }
+  /// A GPU's own data of every head, to the switch; and the result of every head from it.
+  StepGenerator contribute() const;
+  StepGenerator take_all() const;
+  /// The switch: the sum of all for each head, or what each head has for all; each has scratch of its own.
+  StepGenerator sums_in_switch() const;
+  StepGenerator copies_in_switch() const;
+};
 
 /// Steps of one piece, with its slices.
 Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes);

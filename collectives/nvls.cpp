@@ -14,100 +14,24 @@
 namespace weft {
 namespace {
 
-/// One lane's view of a call.
-struct Part {
-  HeadShares shares;
-  MessageSizes sizes;
-  std::uint32_t index = 0;
-  std::uint32_t aggregator = 0;
-  bool of_blocks = false;
-
-  std::vector<std::uint32_t> all() const {
-    std::vector<std::uint32_t> ranks(aggregator);
-    for (std::uint32_t rank = 0; rank < aggregator; ++rank) ranks[rank] = rank;
-    return ranks;
-  }
-};
-
-/// The rank's own data of every head, to the switch.
-StepGenerator contribute(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
-      const Piece piece = part.shares.at(loop, head);
-      if (piece.bytes == 0) continue;
-      Step step = step_of(Primitive::send, part.sizes, piece.bytes);
-      step.send_peer = part.aggregator;
-      step.input_offset = Bytes(piece.offset);
-      co_yield step;
-    }
-  }
-}
-
 /// The sums for which the rank is the head: into its result, or aside for the broadcast.
-StepGenerator take_sums(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const Piece piece = part.shares.at(loop, part.index);
-    if (piece.bytes == 0) continue;
-    Step step = step_of(Primitive::recv, part.sizes, piece.bytes);
-    step.receive_peer = part.aggregator;
-    step.target = part.of_blocks ? Buffer::output : Buffer::scratch;
-    step.output_offset = Bytes(part.of_blocks ? part.shares.in_block(loop, part.index) : part.shares.scratch(loop));
-    step.mark = true;
-    co_yield step;
-  }
+StepGenerator take_sums(SwitchedServer server, std::uint32_t index, bool of_blocks) {
+  return of_chunks(server.shares, Peers::only(index), [=](const HeadChunk& chunk) {
+    const Place target = of_blocks ? Place{Buffer::output, server.shares.in_block(chunk.loop, index)}
+                                   : Place{Buffer::scratch, server.shares.scratch(chunk.loop)};
+    return copy_to_all(server.aggregator, {}, server.sizes, chunk.bytes, target);
+  });
 }
 
-/// What the rank is the head of, to the switch, for all: its block, or sums that have come on `sums`.
-StepGenerator publish(Part part, std::uint32_t sums) {
-  std::uint64_t number = 0;
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const Piece piece = part.shares.at(loop, part.index);
-    if (piece.bytes == 0) continue;
-    Step step = step_of(Primitive::send, part.sizes, piece.bytes);
-    step.send_peer = part.aggregator;
-    step.source = part.of_blocks ? Buffer::input : Buffer::scratch;
-    step.input_offset = Bytes(part.of_blocks ? part.shares.in_block(loop, part.index) : part.shares.scratch(loop));
-    step.wait_lane = sums;
-    step.wait_marks = sums == no_lane ? 0 : ++number;
-    co_yield step;
-  }
-}
-
-StepGenerator take_all(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
-      const Piece piece = part.shares.at(loop, head);
-      if (piece.bytes == 0) continue;
-      Step step = step_of(Primitive::recv, part.sizes, piece.bytes);
-      step.receive_peer = part.aggregator;
-      step.output_offset = Bytes(piece.offset);
-      co_yield step;
-    }
-  }
-}
-
-/// The switch: the sum of all for each head, or what each head has for all; each has scratch of its own.
-StepGenerator reduce_in_switch(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
-      const std::int64_t bytes = part.shares.at(loop, head).bytes;
-      if (bytes == 0) continue;
-      StepGenerator steps = sum_of(part.all(), part.sizes, bytes, std::nullopt, {}, head);
-      for (Step step; steps.next(step);) co_yield step;
-    }
-  }
-}
-
-StepGenerator copy_in_switch(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.shares.heads(); ++head) {
-      const std::int64_t bytes = part.shares.at(loop, head).bytes;
-      if (bytes == 0) continue;
-      StepGenerator steps =
-          copy_to_all(head, part.all(), part.sizes, bytes, {Buffer::scratch, part.shares.scratch_end()});
-      for (Step step; steps.next(step);) co_yield step;
-    }
-  }
+/// What the rank is the head of, to the switch, for all: its block, or sums that have come on the lane `sums`.
+StepGenerator publish(SwitchedServer server, std::uint32_t index, std::uint32_t sums) {
+  return of_chunks(server.shares, Peers::only(index), [=](const HeadChunk& chunk) {
+    const Peers to = Peers::only(server.aggregator);
+    if (sums == no_lane)
+      return send_to_all(to, server.sizes, chunk.bytes, {Buffer::input, server.shares.in_block(chunk.loop, index)});
+    return send_to_all(to, server.sizes, chunk.bytes, {Buffer::scratch, server.shares.scratch(chunk.loop)}, sums,
+                       chunk.number);
+  });
 }
 
 class Nvls final : public CollectiveAlgorithm {
@@ -151,15 +75,15 @@ class Nvls final : public CollectiveAlgorithm {
     const bool of_blocks = call.kind != CollectiveKind::all_reduce;
     const HeadShares shares = of_blocks ? HeadShares::of_blocks(call, share, sizes.chunk)
                                         : HeadShares::of_vector(call, share, n, sizes.chunk);
-    const Part part{shares, sizes, index, n, of_blocks};
+    const SwitchedServer server{shares, sizes, n, Peers::range(0, n)};
     // Lanes that send, then those that receive; in each case first the channels of the reduction.
     const bool receiving = lane >= channels(call);
     const bool reduction = of_blocks ? call.kind == CollectiveKind::reduce_scatter : lane % channels(call) < count;
     if (index == n)
-      return stream_of(receiving ? no_steps() : reduction ? reduce_in_switch(part) : copy_in_switch(part));
-    if (reduction) return stream_of(receiving ? take_sums(part) : contribute(part));
+      return stream_of(receiving ? no_steps() : reduction ? server.sums_in_switch() : server.copies_in_switch());
+    if (reduction) return stream_of(receiving ? take_sums(server, index, of_blocks) : server.contribute());
     const std::uint32_t sums = of_blocks ? no_lane : channels(call) + lane % count;
-    return stream_of(receiving ? take_all(part) : publish(part, sums));
+    return stream_of(receiving ? server.take_all() : publish(server, index, sums));
   }
 };
 

@@ -16,137 +16,77 @@ namespace {
 
 /// One lane's view of a call. Scratch: first the sums of the server, then those of all.
 struct Part {
-  HeadShares shares;
-  MessageSizes sizes;
-  std::uint32_t server = 0;     ///< own
-  std::uint32_t head = 0;       ///< own place in it
-  std::uint32_t in_server = 1;  ///< GPUs
+  SwitchedServer own;
+  std::uint32_t server = 0;
+  std::uint32_t head = 0;  ///< own place in the server
   std::uint32_t servers = 1;
   std::uint32_t tree = 0;
 
-  std::uint32_t aggregator() const { return servers * in_server + server; }
-  std::vector<std::uint32_t> gpus() const {
-    std::vector<std::uint32_t> ranks;
-    for (std::uint32_t gpu = 0; gpu < in_server; ++gpu) ranks.push_back(server * in_server + gpu);
-    return ranks;
+  Place server_sum(std::int64_t loop) const { return {Buffer::scratch, own.shares.scratch(loop)}; }
+  Place sum(std::int64_t loop) const { return {Buffer::scratch, own.shares.scratch_end() + own.shares.scratch(loop)}; }
+  StepGenerator chunks(std::function<StepGenerator(const HeadChunk&)> steps) const {
+    return of_chunks(own.shares, Peers::only(head), std::move(steps));
   }
-  Place server_sum(std::int64_t loop) const { return {Buffer::scratch, shares.scratch(loop)}; }
-  Place sum(std::int64_t loop) const { return {Buffer::scratch, shares.scratch_end() + shares.scratch(loop)}; }
 
-  bool is_root() const { return nccl_double_tree(servers, server, tree).up == no_rank; }
-  std::uint32_t parent() const { return nccl_double_tree(servers, server, tree).up * in_server + head; }
-  std::vector<std::uint32_t> children() const {
-    const BinaryTreeNode node = nccl_double_tree(servers, server, tree);
-    std::vector<std::uint32_t> ranks;
-    for (const std::uint32_t down : {node.down0, node.down1})
-      if (down != no_rank) ranks.push_back(down * in_server + head);
-    return ranks;
+  BinaryTreeNode node() const { return nccl_double_tree(servers, server, tree); }
+  bool is_root() const { return node().up == no_rank; }
+  std::uint32_t parent() const { return node().up * own.gpus.count + head; }
+  Peers children() const {
+    const auto [up, down0, down1] = node();
+    const auto rank = [&](std::uint32_t of) { return of * own.gpus.count + head; };
+    if (down0 == no_rank) return Peers::pair(rank(down1), 0, down1 == no_rank ? 0 : 1);
+    return Peers::pair(rank(down0), rank(down1), down1 == no_rank ? 1 : 2);
   }
 };
 
-StepGenerator contribute(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.in_server; ++head) {
-      const Piece piece = part.shares.at(loop, head);
-      if (piece.bytes == 0) continue;
-      Step step = step_of(Primitive::send, part.sizes, piece.bytes);
-      step.send_peer = part.aggregator();
-      step.input_offset = Bytes(piece.offset);
-      co_yield step;
-    }
-  }
-}
-
-StepGenerator take_all(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.in_server; ++head) {
-      const Piece piece = part.shares.at(loop, head);
-      if (piece.bytes == 0) continue;
-      Step step = step_of(Primitive::recv, part.sizes, piece.bytes);
-      step.receive_peer = part.aggregator();
-      step.output_offset = Bytes(piece.offset);
-      co_yield step;
-    }
-  }
-}
-
 /// The server's sums, from the switch.
 StepGenerator take_sums(Part part) {
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head).bytes;
-    if (bytes == 0) continue;
-    StepGenerator steps = copy_to_all(part.aggregator(), {}, part.sizes, bytes, part.server_sum(loop));
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([part](const HeadChunk& chunk) {
+    return copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop));
+  });
 }
 
-/// Up the tree: the children's sums and the server's to the parent; the root keeps the sum of all.
-StepGenerator reduce_up(Part part, std::uint32_t sums) {
-  std::uint64_t number = 0;
-  const std::vector<std::uint32_t> children = part.children();
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head).bytes;
-    if (bytes == 0) continue;
-    ++number;
-    const Place own = part.server_sum(loop);
-    if (children.empty()) {
-      Step step = step_of(part.is_root() ? Primitive::copy : Primitive::send, part.sizes, bytes);
-      step.input_offset = Bytes(own.offset);
-      step.source = step.target = Buffer::scratch;
-      step.output_offset = Bytes(part.sum(loop).offset);
-      if (!part.is_root()) step.send_peer = part.parent();
-      step.wait_lane = sums;
-      step.wait_marks = number;
-      step.mark = true;
-      co_yield step;
-      continue;
-    }
-    const std::optional<std::uint32_t> to = part.is_root() ? std::nullopt : std::optional(part.parent());
-    StepGenerator steps = sum_of(children, part.sizes, bytes, own, part.sum(loop), to);
-    for (Step step; steps.next(step);) {
-      step.wait_lane = sums;
-      step.wait_marks = number;
-      co_yield step;
-    }
+/// Up the tree: the children's sums and the server's to the parent; the root keeps the sum of all. `sums`: the lane of
+/// the server's.
+StepGenerator reduce_up(Part part, HeadChunk chunk, std::uint32_t sums) {
+  const Place own = part.server_sum(chunk.loop);
+  const Peers children = part.children();
+  if (children.count == 0) {
+    Step step = step_of(part.is_root() ? Primitive::copy : Primitive::send, part.own.sizes, chunk.bytes);
+    step.input_offset = Bytes(own.offset);
+    step.source = step.target = Buffer::scratch;
+    step.output_offset = Bytes(part.sum(chunk.loop).offset);
+    if (!part.is_root()) step.send_peer = part.parent();
+    step.wait_lane = sums;
+    step.wait_marks = chunk.number;
+    step.mark = true;
+    co_yield step;
+    co_return;
+  }
+  const std::optional<std::uint32_t> to = part.is_root() ? std::nullopt : std::optional(part.parent());
+  StepGenerator steps = sum_of(children, part.own.sizes, chunk.bytes, own, part.sum(chunk.loop), to);
+  for (Step step; steps.next(step);) {
+    step.wait_lane = sums;
+    step.wait_marks = chunk.number;
+    co_yield step;
   }
 }
 
 /// Down the tree.
 StepGenerator copy_down(Part part, std::uint32_t root_sums) {
-  std::uint64_t number = 0;
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head).bytes;
-    if (bytes == 0) continue;
-    StepGenerator steps = part.is_root()
-                              ? send_to_all(part.children(), part.sizes, bytes, part.sum(loop), root_sums, ++number)
-                              : copy_to_all(part.parent(), part.children(), part.sizes, bytes, part.sum(loop));
-    for (Step step; steps.next(step);) co_yield step;
-  }
+  return part.chunks([=](const HeadChunk& chunk) {
+    const Place sum = part.sum(chunk.loop);
+    if (part.is_root()) return send_to_all(part.children(), part.own.sizes, chunk.bytes, sum, root_sums, chunk.number);
+    return copy_to_all(part.parent(), part.children(), part.own.sizes, chunk.bytes, sum);
+  });
 }
 
 /// The sums of all, to the switch.
 StepGenerator publish(Part part, std::uint32_t sums) {
-  std::uint64_t number = 0;
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    const std::int64_t bytes = part.shares.at(loop, part.head).bytes;
-    if (bytes == 0) continue;
-    StepGenerator steps = send_to_all({part.aggregator()}, part.sizes, bytes, part.sum(loop), sums, ++number);
-    for (Step step; steps.next(step);) co_yield step;
-  }
-}
-
-StepGenerator in_switch(Part part, bool reduction) {
-  const std::vector<std::uint32_t> gpus = part.gpus();
-  const Place other_scratch{Buffer::scratch, part.shares.scratch_end()};  // than that of the sums
-  for (std::int64_t loop = 0; loop < part.shares.loops(); ++loop) {
-    for (std::uint32_t head = 0; head < part.in_server; ++head) {
-      const std::int64_t bytes = part.shares.at(loop, head).bytes;
-      if (bytes == 0) continue;
-      StepGenerator steps = reduction ? sum_of(gpus, part.sizes, bytes, std::nullopt, {}, gpus[head])
-                                      : copy_to_all(gpus[head], gpus, part.sizes, bytes, other_scratch);
-      for (Step step; steps.next(step);) co_yield step;
-    }
-  }
+  return part.chunks([=](const HeadChunk& chunk) {
+    return send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes, part.sum(chunk.loop), sums,
+                       chunk.number);
+  });
 }
 
 class NvlsTree final : public CollectiveAlgorithm {
@@ -183,23 +123,20 @@ class NvlsTree final : public CollectiveAlgorithm {
     const std::uint32_t in_server = server_size(call);
     const MessageSizes sizes = nvls_sizes(call, in_server);
     const ChannelShare share{count, lane % count};
-    Part part{HeadShares::of_vector(call, share, in_server, sizes.chunk),
-              sizes,
-              0,
-              0,
-              in_server,
-              n / in_server,
-              lane % count >= count / 2 ? 1U : 0U};
-    part.server = index < n ? index / in_server : index - n;
-    part.head = index % in_server;
+    const std::uint32_t server = index < n ? index / in_server : index - n;
+    const SwitchedServer own{HeadShares::of_vector(call, share, in_server, sizes.chunk), sizes, n + server,
+                             Peers::range(server * in_server, in_server)};
+    const Part part{own, server, index % in_server, n / in_server, lane % count >= count / 2 ? 1U : 0U};
     const bool reduction = lane % (2 * count) < count;
     const std::uint32_t kind = lane / (2 * count);  // to the switch, from the switch, tree
-    if (index >= n) return stream_of(kind == 0 ? in_switch(part, reduction) : no_steps());
+    if (index >= n)
+      return stream_of(kind != 0 ? no_steps() : reduction ? own.sums_in_switch() : own.copies_in_switch());
     const std::uint32_t sums = 2 * count + lane % count;
     const std::uint32_t up = 4 * count + lane % count;
-    if (kind == 0) return stream_of(reduction ? contribute(part) : publish(part, part.is_root() ? up : up + count));
-    if (kind == 1) return stream_of(reduction ? take_sums(part) : take_all(part));
-    return stream_of(reduction ? reduce_up(part, sums) : copy_down(part, up));
+    if (kind == 0) return stream_of(reduction ? own.contribute() : publish(part, part.is_root() ? up : up + count));
+    if (kind == 1) return stream_of(reduction ? take_sums(part) : own.take_all());
+    if (!reduction) return stream_of(copy_down(part, up));
+    return stream_of(part.chunks([=](const HeadChunk& chunk) { return reduce_up(part, chunk, sums); }));
   }
 
  private:
