@@ -8,7 +8,7 @@ function(weft_fuzzers)
     add_executable(fuzz_${name} EXCLUDE_FROM_ALL ${CMAKE_SOURCE_DIR}/tests/fuzz/fuzzer.cpp)
     target_compile_definitions(fuzz_${name} PRIVATE WEFT_FUZZ_TARGET="${name}")
     # Only the rooms that read files: nothing that needs MPI.
-    foreach(room units support graph schedule topologies workloads)
+    foreach(room units support graph schedule collectives topologies workloads)
       target_link_libraries(fuzz_${name} PRIVATE weft_${room})
       get_target_property(type weft_${room} TYPE)
       if(type STREQUAL OBJECT_LIBRARY)

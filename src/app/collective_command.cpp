@@ -207,7 +207,7 @@ int collective_command(const CommandLine& line, ProcessGroup& group) {
       if (!report.replay.violations.empty()) code = is_schedule_file(call.algorithm) ? exit_input : exit_bug;
     }
     if (options.cost || !options.picture.empty()) {
-      Picture picture(options.ranks);
+      Picture picture(options.ranks, algorithm->aggregators(call));
       const CollectiveCost cost = cost_of(tool, options.picture.empty() ? nullptr : &picture);
       if (options.cost) options.json ? void(json["cost"] = cost_json(tool, cost)) : cost_text(tool, cost);
       if (!options.picture.empty())

@@ -42,7 +42,8 @@ void write_file(const std::string& path, double height, const std::string& title
 }  // namespace
 
 void Picture::write(const std::string& path, const std::string& title) const {
-  const double gap = std::clamp(600.0 / ranks_, 6.0, 28.0);
+  const std::uint32_t lines = ranks_ + aggregators_;
+  const double gap = std::clamp(600.0 / lines, 6.0, 28.0);
   Time end = Time::from_ps(1);
   for (const ModelMessage& message : messages_) end = std::max(end, message.end);
   const auto x = [&](Time at) { return left + width * static_cast<double>(at.ps()) / static_cast<double>(end.ps()); };
@@ -51,10 +52,12 @@ void Picture::write(const std::string& path, const std::string& title) const {
       "<defs><marker id=\"a\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" "
       "orient=\"auto\"><path d=\"M0 0 L6 3 L0 6 z\" fill=\"context-stroke\"/></marker></defs>\n";
   const std::uint32_t every = std::max(1U, static_cast<std::uint32_t>(std::ceil(14 / gap)));
-  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+  for (std::uint32_t rank = 0; rank < lines; ++rank) {
     body += fmt::format("<line x1=\"{}\" y1=\"{:.1f}\" x2=\"{}\" y2=\"{:.1f}\" stroke=\"#ccc\"/>\n", left, y(rank),
                         left + width, y(rank));
-    if (rank % every == 0) body += text_at(left - 8, y(rank) + 4, "end", fmt::format("rank {}", rank));
+    if (rank % every == 0)
+      body += text_at(left - 8, y(rank) + 4, "end",
+                      rank < ranks_ ? fmt::format("rank {}", rank) : fmt::format("switch {}", rank - ranks_));
   }
   for (const ModelMessage& message : messages_)
     body += fmt::format(
@@ -62,7 +65,7 @@ void Picture::write(const std::string& path, const std::string& title) const {
         "marker-end=\"url(#a)\"><title>{} to {}, {} B</title></line>\n",
         x(message.start), y(message.sender), x(message.end), y(message.receiver), colour(message.channel),
         message.sender, message.receiver, message.bytes.count());
-  const double bottom = y(ranks_ - 1) + 24;
+  const double bottom = y(lines - 1) + 24;
   body += text_at(left, bottom, "start", "0") + text_at(left + width, bottom, "end", to_text(end));
   write_file(path, bottom + 16, title, body);
 }

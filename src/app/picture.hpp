@@ -14,13 +14,15 @@ namespace weft {
 /// Ranks are horizontal lines, time runs to the right, and each message is an arrow from its first byte to its last.
 class Picture {
  public:
-  explicit Picture(std::uint32_t ranks) : ranks_(ranks) {}
+  /// Aggregators stand below the ranks.
+  Picture(std::uint32_t ranks, std::uint32_t aggregators) : ranks_(ranks), aggregators_(aggregators) {}
   void add(const ModelMessage& message) { messages_.push_back(message); }
   /// Throws EnvironmentError if the file cannot be written.
   void write(const std::string& path, const std::string& title) const;
 
  private:
   std::uint32_t ranks_;
+  std::uint32_t aggregators_;
   std::vector<ModelMessage> messages_;
 };
 

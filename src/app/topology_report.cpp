@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "fabric/network_parameters.hpp"
+#include "graph/reduction_shape.hpp"
 #include "routing/deadlock_check.hpp"
 #include "routing/path.hpp"
 #include "support/random.hpp"
@@ -93,13 +94,15 @@ std::int64_t TopologyReport::bisection_bps() const {
   return formula_bps > 0 ? formula_bps : estimate.flow_bps >= 0 ? estimate.flow_bps : estimate.cut_bps;
 }
 
-TopologyReport report_topology(const Topology& topology, const std::vector<std::uint32_t>& processes,
+TopologyReport report_topology(const Topology& whole, const std::vector<std::uint32_t>& processes,
                                const std::string& routing) {
+  const Topology& topology = machine_of(whole);
   const ClusterGraph& graph = topology.graph;
   TopologyReport report;
   report.kind = topology.kind;
   report.routing = routing.empty() ? topology.routing : routing;
   report.hosts = graph.host_count();
+  report.reduction_units = whole.graph.host_count() - graph.host_count();
   report.storage_hosts = topology.storage_hosts().size();
   report.switches = graph.switch_count();
   report.links = graph.link_count();
@@ -110,7 +113,7 @@ TopologyReport report_topology(const Topology& topology, const std::vector<std::
   if (graph.host_count() >= 2) report.estimate = estimate_bisection(graph);
   count_disjoint_paths(graph, report);
   for (const std::uint32_t parts : processes)
-    report.partitions.push_back(make_partition(topology, parts, "auto", NetworkParameters().least_wire(), 1));
+    report.partitions.push_back(make_partition(whole, parts, "auto", NetworkParameters().least_wire(), 1));
   return report;
 }
 

@@ -26,7 +26,8 @@ struct TopologyReport {
   std::string kind;
   std::string routing;
   std::uint64_t hosts = 0;
-  std::uint64_t storage_hosts = 0;  ///< of the hosts
+  std::uint64_t storage_hosts = 0;    ///< of the hosts
+  std::uint64_t reduction_units = 0;  ///< in switches; neither they nor their links are in any other number
   std::uint64_t switches = 0;
   std::uint64_t links = 0;
   std::uint64_t switch_links = 0;  ///< between switches

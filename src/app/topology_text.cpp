@@ -57,6 +57,7 @@ std::string to_json(const TopologyReport& report) {
   json["routing"] = report.routing;
   json["hosts"] = report.hosts;
   json["storage_hosts"] = report.storage_hosts;
+  json["reduction_units"] = report.reduction_units;
   json["switches"] = report.switches;
   json["links"] = report.links;
   json["switch_links"] = report.switch_links;
@@ -103,6 +104,8 @@ std::string to_table(const TopologyReport& report) {
                         ? std::to_string(report.hosts)
                         : fmt::format("{}, {} of them storage", report.hosts, report.storage_hosts)) +
       line("switches", fmt::format("{} ({})", report.switches, list(report.switch_ports, "{} of {} ports"))) +
+      (report.reduction_units == 0 ? ""
+                                   : line("reduction units", fmt::format("{}, in switches", report.reduction_units))) +
       line("links", fmt::format("{}, {} of them between switches", report.links, report.switch_links));
   for (const LinkCount& item : report.classes)
     text +=

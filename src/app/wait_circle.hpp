@@ -9,11 +9,11 @@
 
 namespace weft {
 
-/// One line per rank of a circle of ranks each of which waits for the next one, the last for the first; nothing if
-/// there is none. The circle is the one with the lowest rank that is in any.
+/// One line per rank or aggregator of a circle each of which waits for the next one, the last for the first, in more
+/// than one operation; nothing if there is none. Beginning with the lowest rank that waits for one that has not begun.
 std::vector<std::string> wait_circle(const std::vector<RankWait>& waits);
 
-/// "from to text" lines, to be gathered over processes, and back.
+/// Lines, to be gathered over processes, and back.
 std::string to_lines(const std::vector<RankWait>& waits);
 std::vector<RankWait> from_lines(const std::string& lines);
 

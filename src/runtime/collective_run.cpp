@@ -184,20 +184,21 @@ std::string CollectiveRun::waiting() const {
   return "nothing";
 }
 
-std::vector<std::uint32_t> CollectiveRun::awaited_ranks() const {
-  std::vector<std::uint32_t> ranks;
+std::vector<CollectiveRun::Awaited> CollectiveRun::awaited_ranks() const {
+  std::vector<Awaited> ranks;
   for (std::uint32_t number = 0; number < lanes_.size(); ++number) {
     const Lane& lane = lanes_[number];
     if (lane.finished || !lane.has_step || waits(lane)) continue;
     const std::uint32_t channel = number % channels_;
     for (std::uint32_t i = 0; i < lane.step.receive_count(); ++i) {
       const std::uint32_t source = rank(lane.step.receive_from(i), channel);
-      if (executor_.receive_connection(call_.communicator->id(), channel, source).empty()) ranks.push_back(source);
+      if (executor_.receive_connection(call_.communicator->id(), channel, source).empty())
+        ranks.push_back({source, channel});
     }
     for (std::uint32_t i = 0; executor_.credits_limited() && i < lane.step.send_count(); ++i)
       if (const std::uint32_t to = rank(lane.step.send_to(i), channel);
           executor_.send_connection(call_, channel, to).in_flight >= credits_)
-        ranks.push_back(to);
+        ranks.push_back({to, channel});
   }
   return ranks;
 }

@@ -32,8 +32,12 @@ class CollectiveRun {
   const CollectiveCall& call() const { return call_; }
   /// What the first unfinished lane waits for.
   std::string waiting() const;
+  struct Awaited {
+    std::uint32_t rank = 0;
+    std::uint32_t channel = 0;
+  };
   /// Ranks of which something is awaited: data, or a free slot.
-  std::vector<std::uint32_t> awaited_ranks() const;
+  std::vector<Awaited> awaited_ranks() const;
 
  private:
   struct Lane {

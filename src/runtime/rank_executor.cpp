@@ -462,10 +462,14 @@ void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
   for (const auto& [id, live] : live_) {
     if (!live.started) continue;
     if (live.operation.kind == Operation::Kind::recv)
-      waits.push_back({rank_.value(), live.operation.peer.value(), describe(live)});
+      waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
     if (!live.collective) continue;
-    for (const std::uint32_t awaited : live.collective->awaited_ranks())
-      waits.push_back({rank_.value(), awaited, describe(live)});
+    for (const auto& [awaited, channel] : live.collective->awaited_ranks()) {
+      const auto named = [&](std::uint32_t rank) {
+        return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation.call->id, channel};
+      };
+      waits.push_back({named(rank_.value()), named(awaited), live.operation.call->id, describe(live)});
+    }
   }
 }
 

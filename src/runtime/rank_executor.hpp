@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -42,11 +43,21 @@ struct RunRecords {
   OperationSelection keep_operations;
 };
 
-/// A rank that waits for another one, and in which operation.
-struct RankWait {
+/// A rank; or an aggregator in one collective and channel, since it serves all that it has at the same time.
+struct Waiter {
   std::uint32_t rank = 0;
-  std::uint32_t awaited = 0;
-  std::string text;  ///< one line
+  std::uint32_t call = none;
+  std::uint32_t channel = none;
+  static constexpr std::uint32_t none = 0xffffffffU;
+  auto operator<=>(const Waiter&) const = default;
+};
+
+/// One that waits for another one, and in which operation.
+struct RankWait {
+  Waiter waiter;
+  Waiter awaited;
+  std::uint32_t call = Waiter::none;  ///< the collective in which it waits, if it is one
+  std::string text;                   ///< one line
 };
 
 /// One rank. All calls are made at non-decreasing times.

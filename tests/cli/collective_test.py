@@ -5,6 +5,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -203,6 +204,12 @@ class Collective(unittest.TestCase):
     def test_picture(self):
         self.weft("collective", "ring", "--ranks", 4, "--size", "4KiB", "--picture", "ring.svg")
         self.assertEqual((self.folder / "ring.svg").read_text().count("<title>"), 2 * 3 * 4)
+        # Three aggregators, below the ranks: two leaves and what is above.
+        self.weft("collective", "collnet", "--ranks", 4, "--ranks-per-leaf", 2, "--size", "4KiB", "--picture", "net.svg")
+        picture = (self.folder / "net.svg").read_text()
+        self.assertEqual(re.findall(">((?:rank|switch) \\d)<", picture), [f"rank {i}" for i in range(4)] + [f"switch {i}" for i in range(3)])
+        ends = [float(y) for y in re.findall('y[12]="([0-9.]+)"', picture)]
+        self.assertLess(max(ends), float(re.search('height="([0-9]+)"', picture)[1]))
 
     def test_communicators_in_opposite_orders_are_a_deadlock(self):
         # Ranks 0 and 1 are in both communicators. With the gates, rank 0 starts b when a is done (rank 2 tells it), and

@@ -28,6 +28,12 @@ class TopologyTest(ProgramTest):
 
 
 class Reports(TopologyTest):
+    def test_units_that_reduce_are_no_hosts(self):
+        """One unit in each of 8 leaves and 4 cores; all else is what the machine is without them."""
+        plain, reducing = self.report(FAT_TREE), self.report({**FAT_TREE, "switch_reduction": {}})
+        self.assertEqual((plain.pop("reduction_units"), reducing.pop("reduction_units")), (0, 8 + 4))
+        self.assertEqual(plain, reducing)
+
     def test_fat_tree(self):
         """k = 4: k^3/4 hosts, 5k^2/4 switches, 3k^3/4 links; per host k/2-1 at 2, (k/2)(k/2-1) at 4, the rest at 6."""
         for spec in (FAT_TREE, {"topology": FAT_TREE}):

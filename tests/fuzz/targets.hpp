@@ -10,6 +10,9 @@
 #include <sstream>
 #include <string>
 
+#include <unistd.h>
+
+#include "schedule/collective.hpp"
 #include "schedule/workload.hpp"
 #include "support/spec.hpp"
 #include "topologies/machine_file.hpp"
@@ -109,13 +112,31 @@ inline void read_operators(const std::string& text) {
   static_cast<void>(operators.find(kernel));
 }
 
+/// A collective's steps, as a file of that ending: what is accepted has been replayed.
+inline void read_schedule(const std::string& ending, const std::string& text) {
+  struct Scratch {
+    std::filesystem::path path;
+    ~Scratch() {
+      std::error_code ignored;
+      std::filesystem::remove(path, ignored);
+    }
+  };
+  const Scratch file{std::filesystem::temp_directory_path() / ("weft-fuzz-" + std::to_string(getpid()) + "." + ending)};
+  std::ofstream(file.path, std::ios::binary) << text;
+  const auto algorithm = ScheduleReaderRegistry::instance().find(ending)->make()->read(file.path.string());
+  static_cast<void>(algorithm->schedule_text());
+}
+inline void read_msccl_xml(const std::string& text) { read_schedule("xml", text); }
+inline void read_schedule_text(const std::string& text) { read_schedule("schedule", text); }
+
 /// All targets by name.
 inline const std::map<std::string, std::function<void(const std::string&)>>& targets() {
   static const std::map<std::string, std::function<void(const std::string&)>> all = {
       {"config_json", read_config_json},    {"megatron_shell", read_megatron_script},
       {"megatron_yaml", read_megatron_map}, {"deepspeed_json", read_deepspeed_json},
       {"trainer_yaml", read_trainer_map},   {"program_yaml", read_program},
-      {"machine_file", read_machine},       {"operators_csv", read_operators}};
+      {"machine_file", read_machine},       {"operators_csv", read_operators},
+      {"msccl_xml", read_msccl_xml},        {"schedule_text", read_schedule_text}};
   return all;
 }
 
