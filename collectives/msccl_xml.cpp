@@ -41,7 +41,8 @@ class XmlReader {
 
   StaticSchedule read() {
     pugi::xml_document document;
-    const auto result = document.load_buffer(text_.data(), text_.size());
+    // In another encoding places would be those of a converted text.
+    const auto result = document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
     if (!result) fail(line_at(result.offset), fmt::format("this is no XML: {}", result.description()));
     const pugi::xml_node algo = document.child("algo");
     if (!algo) fail(1, "an element <algo> is due here");

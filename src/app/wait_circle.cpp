@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -59,20 +60,22 @@ std::string name(const Waiter& waiter) {
 }  // namespace
 
 std::vector<std::string> wait_circle(const std::vector<RankWait>& waits) {
+  constexpr int most_searches = 1000;
   Waits of_waiter;
   for (const RankWait& wait : waits) of_waiter[wait.waiter].push_back(&wait);
+  std::vector<const RankWait*> shortest;
+  int searches = 0;
   for (const auto& [waiter, own] : of_waiter) {
     for (const RankWait* wait : own) {
-      if (!is_between_operations(*wait, of_waiter)) continue;
-      const auto circle = circle_through(wait, of_waiter);
-      if (circle.empty()) continue;
-      std::vector<std::string> lines;
-      for (const RankWait* one : circle)
-        lines.push_back(fmt::format("{} waits for {}: {}", name(one->waiter), name(one->awaited), one->text));
-      return lines;
+      if (!is_between_operations(*wait, of_waiter) || ++searches > most_searches) continue;
+      auto circle = circle_through(wait, of_waiter);
+      if (!circle.empty() && (shortest.empty() || circle.size() < shortest.size())) shortest = std::move(circle);
     }
   }
-  return {};
+  std::vector<std::string> lines;
+  for (const RankWait* one : shortest)
+    lines.push_back(fmt::format("{} waits for {}: {}", name(one->waiter), name(one->awaited), one->text));
+  return lines;
 }
 
 std::string to_lines(const std::vector<RankWait>& waits) {

@@ -10,7 +10,8 @@
 namespace weft {
 
 /// One line per rank or aggregator of a circle each of which waits for the next one, the last for the first, in more
-/// than one operation; nothing if there is none. Beginning with the lowest rank that waits for one that has not begun.
+/// than one operation; nothing if there is none. A shortest one, beginning with one that waits for somebody who has not
+/// begun.
 std::vector<std::string> wait_circle(const std::vector<RankWait>& waits);
 
 /// Lines, to be gathered over processes, and back.
