@@ -57,13 +57,13 @@ class ManyRanks(ProgramTest):
     def test_connections_to_few(self):
         for algorithm in TO_FEW:
             with self.subTest(algorithm):
-                self.assertLess(self.growth(algorithm, 256, 1024), (1024 - 256) * (40 << 10))
+                self.assertLess(self.growth(algorithm, 256, 1024), (1024 - 256) * (48 << 10))
 
     def test_connections_to_all(self):
         for algorithm in TO_ALL:
             with self.subTest(algorithm):
-                self.assertLess(self.growth(algorithm, 64, 256), (256 - 64) * (40 << 10) + (256**2 - 64**2) * 1024)
-        self.assertLess(self.growth("linear", 256, 1024), (1024 - 256) * (40 << 10) + (1024**2 - 256**2) * 1024)
+                self.assertLess(self.growth(algorithm, 64, 256), (256 - 64) * (48 << 10) + (256**2 - 64**2) * 1024)
+        self.assertLess(self.growth("linear", 256, 1024), (1024 - 256) * (48 << 10) + (1024**2 - 256**2) * 1024)
 
 
 if __name__ == "__main__":

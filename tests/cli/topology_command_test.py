@@ -32,6 +32,7 @@ class Reports(TopologyTest):
         """One unit in each of 8 leaves and 4 cores; all else is what the machine is without them."""
         plain, reducing = self.report(FAT_TREE), self.report({**FAT_TREE, "switch_reduction": {}})
         self.assertEqual((plain.pop("reduction_units"), reducing.pop("reduction_units")), (0, 8 + 4))
+        self.assertNotEqual(plain.pop("partitions"), reducing.pop("partitions"))  # units are dealt to processes, too
         self.assertEqual(plain, reducing)
 
     def test_fat_tree(self):
