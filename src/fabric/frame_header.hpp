@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What switches look at of a frame of other software.
+#pragma once
+
+#include <cstdint>
+
+namespace weft {
+
+/// Where a frame of other software goes, and what switches look at.
+struct FrameHeader {
+  std::uint32_t source = 0;       ///< host
+  std::uint32_t destination = 0;  ///< host
+  std::uint32_t flow = 0;         ///< packets that are alike in this, too, take the same path
+  std::uint16_t bytes = 0;        ///< of the frame, without preamble and gap
+  std::uint8_t priority = 0;      ///< IEEE 802.1Q; the numbers of other classes than data's mean that of other traffic
+  bool ecn_capable = false;       ///< a switch may set its congestion experienced bits
+};
+
+}  // namespace weft
