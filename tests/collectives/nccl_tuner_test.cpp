@@ -77,7 +77,24 @@ TEST(Selections, TablesAndTheBest) {
   EXPECT_EQ(choice("mpich", all_reduce, 16, 2049).algorithm, "halving_doubling");
   EXPECT_EQ(choice("mpich", CollectiveKind::all_to_all, 8, 8 * 256).algorithm, "bruck");
   EXPECT_EQ(choice("mpich", CollectiveKind::all_to_all, 7, 7 * 256).algorithm, "linear");
-  EXPECT_EQ(choice("open_mpi", all_reduce, 16, 10000).algorithm, "ring");
+  // Open MPI 5.0, coll_tuned_decision_fixed.c: the last size before a change and the first after it.
+  EXPECT_EQ(choice("open_mpi", all_reduce, 16, 4095).algorithm, "recursive_doubling");
+  EXPECT_EQ(choice("open_mpi", all_reduce, 16, 4096).algorithm, "halving_doubling");
+  EXPECT_EQ(choice("open_mpi", all_reduce, 127, 262143).algorithm, "recursive_doubling");
+  EXPECT_EQ(choice("open_mpi", all_reduce, 127, 262144).algorithm, "halving_doubling");
+  EXPECT_EQ(choice("open_mpi", all_reduce, 128, 131071).algorithm, "binomial");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_to_all, 48, 48 * 511).algorithm, "bruck");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_to_all, 48, 48 * 512).algorithm, "linear");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_to_all, 256, 256 * 32768).algorithm, "pairwise");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::broadcast, 20, (1 << 20) - 1).algorithm, "binomial");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::broadcast, 20, 1 << 20).algorithm, "scatter_allgather");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::reduce_scatter, 16, 262143).algorithm, "halving_doubling");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::reduce_scatter, 16, 262144).algorithm, "ring");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_gather, 64, 64 * 511).algorithm, "recursive_doubling");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_gather, 100, 100 * 511).algorithm, "bruck");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::all_gather, 100, 100 * 512).algorithm, "ring");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::scatter, 20, 20 * 16383).algorithm, "binomial");
+  EXPECT_EQ(choice("open_mpi", CollectiveKind::scatter, 20, 20 * 16384).algorithm, "linear");
   // 16 ranks can all have heard of something after 4 rounds of 2 us at the earliest; linear sends at once: one round.
   EXPECT_EQ(choice("best", CollectiveKind::broadcast, 16, 8).algorithm, "linear");
   EXPECT_EQ(choice("best", CollectiveKind::all_to_all, 16, 16).algorithm, "linear");

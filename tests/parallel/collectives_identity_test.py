@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 900 s
 """Every collective algorithm and kind gives the same run on 1, 2, 3, 4 and 8 MPI processes, with kernel times and LL."""
 
-import itertools
 import json
 import os
 import pathlib
@@ -11,6 +11,9 @@ import unittest
 
 WEFT = os.environ["WEFT"]
 KINDS = {
+    "ring": "all_gather",
+    "recursive_doubling": "all_reduce",
+    "halving_doubling": "all_reduce",
     "bidirectional_ring": "all_reduce",
     "double_binary_tree": "all_reduce",
     "chain": "all_reduce",
@@ -70,9 +73,10 @@ class Identity(unittest.TestCase):
     def test_same_for_all_numbers_of_processes(self):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            for algorithm, processes in zip(KINDS, itertools.cycle((2, 3, 4, 8))):
+            for algorithm in KINDS:
                 one = self.fingerprint(folder, algorithm, 1)
-                self.assertEqual(self.fingerprint(folder, algorithm, processes), one, (algorithm, processes))
+                for processes in (2, 3, 4, 8):
+                    self.assertEqual(self.fingerprint(folder, algorithm, processes), one, (algorithm, processes))
 
 
 if __name__ == "__main__":
