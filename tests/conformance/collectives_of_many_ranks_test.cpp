@@ -56,8 +56,11 @@ TEST_P(ManyRanks, IsRight) {
   for (std::uint32_t ranks = 2; ranks <= 33; ++ranks) counts.push_back(ranks);
 #endif
   for (const std::uint32_t ranks : counts) {
-    // Two chunks per block and a few bytes more, and one byte.
-    ASSERT_NO_FATAL_FAILURE(check(ranks, 97 * std::int64_t{ranks} + 5, 1 + ranks % 2, 1 + ranks % 8));
+    // Two chunks per block and a few bytes more, and one byte. With each number of credits, or of many ranks with one.
+    for (std::uint32_t credits = 1; credits <= 8; ++credits) {
+      if (ranks > 16 && credits != 1 + ranks % 8) continue;
+      ASSERT_NO_FATAL_FAILURE(check(ranks, 97 * std::int64_t{ranks} + 5, 1 + (ranks + credits) % 2, credits));
+    }
     ASSERT_NO_FATAL_FAILURE(check(ranks, 1, 1, 0));
   }
 }
