@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include <unistd.h>
@@ -15,9 +16,12 @@
 #include "schedule/collective.hpp"
 #include "schedule/workload.hpp"
 #include "support/spec.hpp"
+#include "tests/fuzz/experiment_target.hpp"
 #include "topologies/machine_file.hpp"
 #include "workloads/deepspeed_config.hpp"
+#include "workloads/device.hpp"
 #include "workloads/hugging_face_fields.hpp"
+#include "workloads/kernel_time.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/operator_times.hpp"
 #include "workloads/trainer_arguments.hpp"
@@ -112,6 +116,27 @@ inline void read_operators(const std::string& text) {
   static_cast<void>(operators.find(kernel));
 }
 
+/// A device file: what is accepted gives times that are none below 0.
+inline void read_device_file(const std::string& text) {
+  const Device device = read_device(Spec::parse(text, "device.yaml"));
+  const auto check = [](Time time) {
+    if (time < Time()) throw std::logic_error("a kernel ends before it begins");
+  };
+  for (const auto& [precision, rate] : device.peak) {
+    Kernel kernel;
+    kernel.precision = precision;
+    kernel.m = kernel.n = kernel.k = 4096;
+    check(kernel_time(device, kernel));
+    kernel.kind = Kernel::Kind::memory;
+    kernel.bytes = 1 << 30;
+    check(kernel_time(device, kernel));
+    kernel.flops = 1e12;
+    check(kernel_time(device, kernel));
+    check(roofline_time(device, precision, 0, Bytes(kernel.bytes)));
+    check(roofline_time(device, precision, kernel.flops, Bytes(kernel.bytes)));
+  }
+}
+
 /// A collective's steps, as a file of that ending: what is accepted has been replayed.
 inline void read_schedule(const std::string& ending, const std::string& text) {
   struct Scratch {
@@ -136,7 +161,8 @@ inline const std::map<std::string, std::function<void(const std::string&)>>& tar
       {"megatron_yaml", read_megatron_map}, {"deepspeed_json", read_deepspeed_json},
       {"trainer_yaml", read_trainer_map},   {"program_yaml", read_program},
       {"machine_file", read_machine},       {"operators_csv", read_operators},
-      {"msccl_xml", read_msccl_xml},        {"schedule_text", read_schedule_text}};
+      {"msccl_xml", read_msccl_xml},        {"schedule_text", read_schedule_text},
+      {"device_yaml", read_device_file},    {"experiment_yaml", read_experiment_file}};
   return all;
 }
 

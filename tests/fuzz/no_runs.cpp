@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What read_experiment() would draw in the network, ns-3's stack and MPI for; fuzzers do without.
+#include <stdexcept>
+
+#include "app/ideal_time.hpp"
+#include "internet/background.hpp"
+
+namespace weft {
+
+// experiment_target.hpp lets no experiment through that asks for it.
+Time ideal_time(const std::string&, const std::string&, const std::string&,
+                const std::vector<std::pair<std::string, std::string>>&) {
+  throw std::logic_error("a fuzzer runs nothing");
+}
+
+std::vector<std::shared_ptr<const BackgroundTraffic>> read_background(const Spec& list, const BackgroundContext&) {
+  throw list.error("a fuzzer has no background traffic");
+}
+
+}  // namespace weft
