@@ -366,7 +366,8 @@ int run_on_first(const std::string& command) {
 }
 
 std::string source_file(const std::string& relative) {
-  return (fs::absolute(__FILE__).parent_path().parent_path().parent_path() / relative).string();
+  const char* root = std::getenv("WEFT_SOURCE");  // set by ctest
+  return ((root != nullptr ? fs::path(root) : fs::current_path()) / relative).string();
 }
 
 TEST_F(Recorder, EveryDatasetIsDocumentedWithItsUnit) {
