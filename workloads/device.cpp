@@ -44,9 +44,9 @@ double read_flops(const Spec& value) {
   const auto [rest, failure] = std::from_chars(text.data(), end, number);
   std::string_view unit(rest, static_cast<std::size_t>(end - rest));
   unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
-  if (failure == std::errc() && std::isfinite(number) && number > 0)
+  if (failure == std::errc() && number > 0)
     for (const auto& [name, factor] : flops_units)
-      if (unit == name) return number * factor;
+      if (unit == name && std::isfinite(number * factor)) return number * factor;
   throw value.error(
       fmt::format("'{}' is no arithmetic rate; give a positive number with GFLOP/s, TFLOP/s or PFLOP/s", text));
 }
