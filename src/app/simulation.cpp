@@ -6,6 +6,7 @@
 #include <ns3/simulator.h>
 
 #include "app/prepare.hpp"
+#include "engine/mpi_session.hpp"
 #include "fabric/ideal_network.hpp"
 #include "fabric/ns3_view.hpp"
 #include "internet/background.hpp"
@@ -63,6 +64,7 @@ void Simulation::build_network(const Experiment& experiment) {
   const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
   auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                          *experiment.routing, experiment.seed, drive);
+  if (shares_cores()) fabric->expect_cold_caches();
   if (experiment.output.sampling > Time()) fabric->set_sampling(experiment.output.sampling);
   if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
     fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
+#include "engine/batch.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -34,7 +34,7 @@ class DataPath {
   /// The other MPI ranks to and from which something crosses; both sides list each other, once. Constant during a run.
   virtual std::span<const int> neighbours() const { return {}; }
   /// [neighbours] what has been sent there since the engine last took it away. next_time() counts it in.
-  virtual std::span<std::vector<std::byte>> outgoing() { return {}; }
+  virtual std::span<Batch> outgoing() { return {}; }
   /// What neighbours()[neighbour] has sent during the last window.
   virtual void incoming(std::size_t /*neighbour*/, std::span<const std::byte> /*batch*/) {}
 

@@ -44,8 +44,10 @@ bool shares_cores(int local_ranks) {
   return (!bound && local_ranks > allowed_cores()) || local_ranks > granted_cores();
 }
 
+bool shares_cores() { return shares_cores(environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)); }
+
 MpiSession::MpiSession(int& argc, char**& argv) {
-  if (shares_cores(environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1))) {
+  if (shares_cores()) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // what the user chose stays
   }
   MPI_Init(&argc, &argv);

@@ -18,5 +18,7 @@ class MpiSession {
 
 /// True if `local_ranks` processes that are not bound to cores of their own have fewer than `local_ranks` cores.
 bool shares_cores(int local_ranks);
+/// The same of the processes that mpirun has started on this host; false without mpirun.
+bool shares_cores();
 
 }  // namespace weft

@@ -93,6 +93,7 @@ WindowExchange::~WindowExchange() {
     static_cast<void>(shared_.release());
     return;
   }
+  for (Batch& batch : lent_) batch.lend({});
   if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
 }
 
@@ -163,7 +164,7 @@ void WindowExchange::build_shared_memory(std::size_t bytes) {
   MPI_Barrier(shared.host);
 }
 
-WindowVote WindowExchange::meet(const WindowVote& mine, std::span<std::vector<std::byte>> outgoing, const Take& take) {
+WindowVote WindowExchange::meet(const WindowVote& mine, std::span<Batch> outgoing, const Take& take) {
   WEFT_EXPECT(outgoing.size() == neighbours_.size(), "{} batches for {} neighbours", outgoing.size(),
               neighbours_.size());
   if (group_.size() == 1) return mine;
@@ -174,14 +175,15 @@ WindowVote WindowExchange::meet(const WindowVote& mine, std::span<std::vector<st
   const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
   receive(take);
   group_.finish_sends();
-  for (std::vector<std::byte>& batch : outgoing) batch.clear();
+  for (Batch& batch : outgoing) batch.clear();
+  lend_slots(outgoing);
   return all;
 }
 
-void WindowExchange::send(std::span<std::vector<std::byte>> outgoing) {
+void WindowExchange::send(std::span<const Batch> outgoing) {
   SharedMemory& shared = *shared_;
   for (std::size_t i = 0; i < outgoing.size(); ++i) {
-    const std::vector<std::byte>& batch = outgoing[i];
+    const Batch& batch = outgoing[i];
     const int place = shared.place_of_neighbour[i];
     std::size_t here = 0;
     if (place >= 0) {
@@ -189,12 +191,23 @@ void WindowExchange::send(std::span<std::vector<std::byte>> outgoing) {
       const std::uint64_t size = batch.size();
       here = std::min(batch.size(), shared.slot);
       std::memcpy(slot, &size, sizeof size);
-      if (here > 0) std::memcpy(slot + cache_line, batch.data(), here);
+      if (here > 0 && batch.data() != slot + cache_line) std::memcpy(slot + cache_line, batch.data(), here);
       if (here == batch.size()) continue;
     }
-    group_.send_batch(neighbours_[i], std::span(batch).subspan(here));
+    group_.send_batch(neighbours_[i], batch.bytes().subspan(here));
     ++mpi_batches_;
   }
+}
+
+// The slots of the next meeting. Their last content has been read: it was that of the meeting before this one, and who
+// has come to this one had read it.
+void WindowExchange::lend_slots(std::span<Batch> batches) {
+  const SharedMemory& shared = *shared_;
+  for (std::size_t i = 0; i < batches.size(); ++i) {
+    const int place = shared.place_of_neighbour[i];
+    if (place >= 0) batches[i].lend({shared.place(shared.rank, place, meetings_ + 1) + cache_line, shared.slot});
+  }
+  lent_ = batches;
 }
 
 // Comes to the meeting and waits until all of the host are there. Who comes last wakes those that sleep.

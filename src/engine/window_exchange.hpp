@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "engine/batch.hpp"
 #include "engine/process_group.hpp"
 #include "units/time.hpp"
 
@@ -48,9 +49,11 @@ class WindowExchange {
 
   /// Receives the batch of neighbours[i]; valid during the call.
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
-  /// Collective. outgoing[i] goes to neighbours[i], and is empty afterwards. `take` is called for each batch that is
+  /// Collective. outgoing[i] goes to neighbours[i], and is empty afterwards; what is put there next lies in the shared
+  /// memory already, as far as it fits, so the batches are the same at each meeting and outlive this object. `take` is
+  /// called for each batch that is
   /// not empty, in the order of neighbours.
-  WindowVote meet(const WindowVote& mine, std::span<std::vector<std::byte>> outgoing, const Take& take);
+  WindowVote meet(const WindowVote& mine, std::span<Batch> outgoing, const Take& take);
 
   /// Wall-clock seconds that this process has waited for others.
   double wait_seconds() const { return wait_seconds_; }
@@ -63,7 +66,8 @@ class WindowExchange {
 
   void join_hosts(const Options& options);
   void build_shared_memory(std::size_t bytes);
-  void send(std::span<std::vector<std::byte>> outgoing);
+  void send(std::span<const Batch> outgoing);
+  void lend_slots(std::span<Batch> batches);
   void arrive(const WindowVote& mine);
   void wait_for(const std::uint64_t& counter, Gate& gate);
   WindowVote reduce_here() const;
@@ -77,6 +81,7 @@ class WindowExchange {
   bool several_hosts_ = false;
   int patience_ = 0;            // looks before going to sleep
   std::uint64_t meetings_ = 0;  // so far, including the present one
+  std::span<Batch> lent_;       // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;
   std::uint64_t mpi_batches_ = 0;
   double wait_seconds_ = 0;

@@ -69,6 +69,8 @@ class Fabric final : public HostNetwork {
 
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
+  /// Other processes run on this core between two windows, and leave nothing of this one in its caches.
+  void expect_cold_caches() { nodes_in_cache_ = 0; }
   /// Record a sample each `interval` (> 0) of the queue pairs of `hosts` (ascending) to `destinations` (ascending;
   /// empty: all). Requires buffered(). Before the run.
   void sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
@@ -147,7 +149,7 @@ class Fabric final : public HostNetwork {
   void advance(Time end) override;
   Time lookahead() const override;
   std::span<const int> neighbours() const override { return neighbour_processes_; }
-  std::span<std::vector<std::byte>> outgoing() override { return outgoing_; }
+  std::span<Batch> outgoing() override { return outgoing_; }
   void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
   std::uint64_t take_critical_events() override;
   Time now() const override { return Time::from_ps(now_); }
@@ -478,14 +480,14 @@ class Fabric final : public HostNetwork {
 
   std::vector<Neighbour> neighbours_;
   std::vector<int> neighbour_processes_;
-  std::vector<std::vector<std::byte>> outgoing_;
-  std::vector<std::vector<std::byte>> incoming_;
+  std::vector<Batch> outgoing_;
 
   ArrivalOrder order_;
   std::span<const Arrival> arrivals_;  // of the running node, in order
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
   std::vector<std::uint32_t> current_nodes_;
+  std::size_t nodes_in_cache_;  // of a window, that stay in the processor's cache until the next one
 
   std::int64_t sampling_ = 0;
   std::vector<PortSample> samples_;

@@ -2,12 +2,26 @@
 // Laying out the nodes, ports and cut links of one process.
 #include <algorithm>
 
+#include <unistd.h>
+
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
+
+namespace {
+
+/// How many nodes the second cache holds, roughly: half a KiB of ports and packets each is touched between two visits.
+/// Measured: fetching ahead begins to pay at 1,000 nodes with 512 KiB, at 2,000 with 1 MiB.
+std::size_t nodes_in_second_cache() {
+  constexpr long usual = 1 << 20;
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return static_cast<std::size_t>(bytes > 0 ? bytes : usual) / 512;
+}
+
+}  // namespace
 
 Fabric::Fabric(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
                const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive)
@@ -20,7 +34,8 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
       window_(parameters.acks ? parameters.window.count() : INT64_MAX),
       data_overhead_(parameters.data_overhead().count()),
       control_wire_(parameters.control_wire().count()),
-      wire_overhead_(parameters.wire_overhead.count()) {
+      wire_overhead_(parameters.wire_overhead.count()),
+      nodes_in_cache_(nodes_in_second_cache()) {
   WEFT_EXPECT(topology.graph.host_count() <= Packet::most_hosts, "{} hosts, packets can address {}",
               topology.graph.host_count(), Packet::most_hosts);
   build_nodes(partition, process);
@@ -131,7 +146,6 @@ void Fabric::build_cut(const Partition& partition, int process) {
     }
   }
   outgoing_.resize(neighbours_.size());
-  incoming_.resize(neighbours_.size());
 }
 
 void Fabric::set_sampling(Time interval) {

@@ -235,20 +235,20 @@ void Fabric::check_conservation(ProcessGroup& group) {
     }
   }
   // Cut links: tell every neighbour how many packets came in over each of them.
+  std::vector<std::vector<std::byte>> told(neighbours_.size());
+  std::vector<std::vector<std::byte>> heard(neighbours_.size());
   for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-    outgoing_[n].clear();
     for (const std::uint32_t port : neighbours_[n].incoming_port) {
       const std::uint64_t taken = inputs_[port].taken();
       const auto* bytes = reinterpret_cast<const std::byte*>(&taken);
-      outgoing_[n].insert(outgoing_[n].end(), bytes, bytes + sizeof(taken));
+      told[n].insert(told[n].end(), bytes, bytes + sizeof(taken));
     }
   }
-  group.exchange(neighbour_processes_, outgoing_, incoming_);
+  group.exchange(neighbour_processes_, told, heard);
   for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-    outgoing_[n].clear();
     for (std::size_t i = 0; i < neighbours_[n].outgoing_port.size(); ++i) {
       std::uint64_t received = 0;
-      std::memcpy(&received, incoming_[n].data() + i * sizeof(received), sizeof(received));
+      std::memcpy(&received, heard[n].data() + i * sizeof(received), sizeof(received));
       const OutputPort& port = outputs_[neighbours_[n].outgoing_port[i]];
       const std::uint64_t delivered = packets_delivered(neighbours_[n].outgoing_port[i]);
       WEFT_EXPECT(delivered == received, "link {}: {} packets delivered, {} received", port.directed_link, delivered,

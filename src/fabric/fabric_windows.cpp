@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Advancing by windows, and handing packets over to the neighbour processes.
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -19,25 +20,6 @@ struct Crossing {
   std::uint32_t unused = 0;
   Packet packet;
 };
-
-template <class Value>
-void append(std::vector<std::byte>& batch, const Value& value) {
-  const std::size_t at = batch.size();
-  batch.resize(at + sizeof(Value));
-  std::memcpy(batch.data() + at, &value, sizeof(Value));
-}
-
-template <class Value>
-Value take(std::span<const std::byte> batch, std::size_t& at) {
-  Value value;
-  WEFT_EXPECT(at + sizeof(Value) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
-  std::memcpy(&value, batch.data() + at, sizeof(Value));
-  at += sizeof(Value);
-  return value;
-}
-
-// Nodes of a window that stay in the processor's cache, roughly, until they are visited in the next one.
-constexpr std::size_t nodes_in_cache = 2048;
 
 // Asks for memory that the next nodes will need, into the second cache: two switches of 32 ports overrun the first, and
 // what it fetches at a time is for the running node. A tenth less time than into the first at 8,192 hosts.
@@ -92,7 +74,7 @@ void Fabric::run_windows_until(std::int64_t end) {
     std::uint64_t busiest = 0;
     // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
     for (std::size_t left = current_nodes_.size(); left-- > 0;) {
-      if (current_nodes_.size() > nodes_in_cache) fetch_next_nodes(left, window_end);
+      if (current_nodes_.size() > nodes_in_cache_) fetch_next_nodes(left, window_end);
       const std::uint32_t local = current_nodes_[left];
       const std::uint64_t events = events_;
       run_node(local, window_end);
@@ -144,22 +126,22 @@ void Fabric::fetch_host(const Host& host) {
 }
 
 void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {
-  std::vector<std::byte>& batch = outgoing_[port.peer_node];
+  Batch& batch = outgoing_[port.peer_node];
   // In whole windows, as the receiver's calendar counts: the next windows of all processes stay aligned.
   const std::int64_t window = static_cast<std::int64_t>(window_number(arrival)) * window_length_;
   std::int64_t& first_arrival = neighbours_[port.peer_node].first_arrival;
   first_arrival = batch.empty() ? window : std::min(first_arrival, window);
   Crossing crossing{port.peer_port & ~OutputPort::remote, 0, packet};
   crossing.packet.time = arrival;
-  append(batch, crossing);
+  batch.append(crossing);
   if (packet.kind == PacketKind::frame) return frames_->export_to(batch, packet.message);
   std::uint32_t telemetry = telemetry_of(packet);
   if (carries_descriptor(packet)) {
-    append(batch, messages_[packet.message]);
+    batch.append(messages_[packet.message]);
     messages_.release(packet.message);
   }
   if (telemetry == no_slot) return;
-  append(batch, buffered_->telemetry[telemetry]);
+  batch.append(buffered_->telemetry[telemetry]);
   buffered_->telemetry.release(telemetry);
 }
 
@@ -172,21 +154,29 @@ std::uint32_t Fabric::telemetry_of(const Packet& packet) const {
 }
 
 void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
+  const std::vector<std::uint32_t>& incoming_port = neighbours_[neighbour].incoming_port;
   for (std::size_t at = 0; at < batch.size();) {
-    auto crossing = take<Crossing>(batch, at);
+    // The ports lie anywhere in memory. Most records are packets alone: where another lies, a guess is in vain.
+    constexpr std::size_t ahead = 6 * sizeof(Crossing);
+    if (at + ahead + sizeof(Crossing) <= batch.size()) {
+      std::uint32_t cut_link = 0;
+      std::memcpy(&cut_link, batch.data() + at + ahead + offsetof(Crossing, cut_link), sizeof(cut_link));
+      if (cut_link < incoming_port.size()) __builtin_prefetch(&inputs_[incoming_port[cut_link]]);
+    }
+    auto crossing = take_record<Crossing>(batch, at);
     Packet& packet = crossing.packet;
     bool has_telemetry = packet.message != no_slot;
     if (carries_descriptor(packet)) {
-      packet.message = messages_.add(take<Message>(batch, at));
+      packet.message = messages_.add(take_record<Message>(batch, at));
       has_telemetry = messages_[packet.message].telemetry != no_slot;
     }
     if (buffered_ && buffered_->services.telemetry && has_telemetry &&
         (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
       const std::uint32_t slot = buffered_->telemetry.add();
-      buffered_->telemetry[slot] = take<Telemetry>(batch, at);
+      buffered_->telemetry[slot] = take_record<Telemetry>(batch, at);
       (carries_descriptor(packet) ? messages_[packet.message].telemetry : packet.message) = slot;
     }
-    const std::uint32_t port = neighbours_[neighbour].incoming_port[crossing.cut_link];
+    const std::uint32_t port = incoming_port[crossing.cut_link];
     const std::uint32_t local = local_of_port_[port];
     if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report) {
       add_event(local, link_frame_event(port, packet, packet.time));

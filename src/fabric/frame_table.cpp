@@ -80,23 +80,18 @@ void FrameTable::mark(std::uint32_t slot) {
   slots_[slot].frame = std::move(frame);
 }
 
-void FrameTable::export_to(std::vector<std::byte>& batch, std::uint32_t slot) {
+void FrameTable::export_to(Batch& batch, std::uint32_t slot) {
   const Frame frame = take(slot);
   const std::uint32_t size = frame->GetSerializedSize();
   scratch_.resize((size + 3) / 4);
   const bool written = frame->Serialize(reinterpret_cast<std::uint8_t*>(scratch_.data()), size) != 0;
   WEFT_EXPECT(written, "ns-3 has not written a packet of {} bytes into {}", frame->GetSize(), size);
-  const std::size_t at = batch.size();
-  batch.resize(at + sizeof(size) + size);
-  std::memcpy(batch.data() + at, &size, sizeof(size));
-  std::memcpy(batch.data() + at + sizeof(size), scratch_.data(), size);
+  batch.append(size);
+  batch.append(scratch_.data(), size);
 }
 
 std::uint32_t FrameTable::import_from(std::span<const std::byte> batch, std::size_t& at) {
-  std::uint32_t size = 0;
-  WEFT_EXPECT(at + sizeof(size) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
-  std::memcpy(&size, batch.data() + at, sizeof(size));
-  at += sizeof(size);
+  const auto size = take_record<std::uint32_t>(batch, at);
   WEFT_EXPECT(at + size <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
   scratch_.resize((size + 3) / 4);
   std::memcpy(scratch_.data(), batch.data() + at, size);

@@ -11,6 +11,7 @@
 #include <ns3/packet.h>
 #include <ns3/ptr.h>
 
+#include "engine/batch.hpp"
 #include "transport/packet.hpp"
 #include "units/time.hpp"
 
@@ -57,7 +58,7 @@ class FrameTable {
   /// Congestion experienced: sets both bits of the IPv4 header's ECN field (RFC 3168), in a copy.
   void mark(std::uint32_t slot);
   /// Takes a frame out and appends it to `batch`.
-  void export_to(std::vector<std::byte>& batch, std::uint32_t slot);
+  void export_to(Batch& batch, std::uint32_t slot);
   /// The other way round: reads at `at`, which goes on, and returns the slot.
   std::uint32_t import_from(std::span<const std::byte> batch, std::size_t& at);
 

@@ -66,7 +66,7 @@ class IdealNetwork final : public HostNetwork {
   void advance(Time end) override;
   Time lookahead() const override { return lookahead_; }
   std::span<const int> neighbours() const override { return neighbours_; }
-  std::span<std::vector<std::byte>> outgoing() override { return outgoing_; }
+  std::span<Batch> outgoing() override { return outgoing_; }
   void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
   Time now() const override { return Time::from_ps(now_); }
 
@@ -181,7 +181,7 @@ class IdealNetwork final : public HostNetwork {
   Time lookahead_;
   std::vector<int> neighbours_;
   std::vector<std::uint32_t> neighbour_of_;  // [processes]
-  std::vector<std::vector<std::byte>> outgoing_;
+  std::vector<Batch> outgoing_;
   std::vector<std::int64_t> first_outgoing_;  // [neighbours]
   std::vector<LinkCounters> counters_;        // of owned links
 };

@@ -1,32 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The ideal network: its hosts and ports, what crosses between processes, and its counters.
 #include <algorithm>
-#include <cstring>
 
 #include "fabric/ideal_network.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
-namespace {
-
-template <class Value>
-void append(std::vector<std::byte>& batch, const Value& value) {
-  const std::size_t at = batch.size();
-  batch.resize(at + sizeof(Value));
-  std::memcpy(batch.data() + at, &value, sizeof(Value));
-}
-
-template <class Value>
-Value take(std::span<const std::byte> batch, std::size_t& at) {
-  Value value;
-  WEFT_EXPECT(at + sizeof(Value) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
-  std::memcpy(&value, batch.data() + at, sizeof(Value));
-  at += sizeof(Value);
-  return value;
-}
-
-}  // namespace
-
 IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition, int process,
                            const NetworkParameters& parameters, const RoutingAlgorithm& routing)
     : topology_(topology),
@@ -124,8 +103,8 @@ std::uint32_t IdealNetwork::open_queue_pair(std::uint32_t host, std::uint32_t de
 
 void IdealNetwork::send_across(std::uint16_t process, const Crossing& crossing, const Flight* flight) {
   const std::uint32_t neighbour = neighbour_of_[process];
-  append(outgoing_[neighbour], crossing);
-  if (flight != nullptr) append(outgoing_[neighbour], *flight);
+  outgoing_[neighbour].append(crossing);
+  if (flight != nullptr) outgoing_[neighbour].append(*flight);
   // Credits and ACKs are told with the time of their cause; their way takes the lookahead at least.
   const std::int64_t there = flight != nullptr ? crossing.time : crossing.time + lookahead_.ps();
   std::int64_t& first = first_outgoing_[neighbour];
@@ -136,12 +115,12 @@ void IdealNetwork::send_across(std::uint16_t process, const Crossing& crossing, 
 
 void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte> batch) {
   for (std::size_t at = 0; at < batch.size();) {
-    const auto crossing = take<Crossing>(batch, at);
+    const auto crossing = take_record<Crossing>(batch, at);
     if (crossing.kind == Kind::arrive) {
       WEFT_EXPECT(crossing.time >= reached_, "a message for host {} comes at {} ps, after {} ps have been reached",
                   crossing.host, crossing.time, reached_);
       const std::uint32_t slot = new_flight();
-      flights_[slot] = take<Flight>(batch, at);
+      flights_[slot] = take_record<Flight>(batch, at);
       flights_[slot].message.next = no_slot;
       push(crossing.time, Kind::arrive, crossing.host, crossing.number, slot);
     } else if (crossing.kind == Kind::credit) {
@@ -161,7 +140,7 @@ Time IdealNetwork::next_time() const {
 }
 
 bool IdealNetwork::idle() const {
-  const auto empty = [](const std::vector<std::byte>& batch) { return batch.empty(); };
+  const auto empty = [](const Batch& batch) { return batch.empty(); };
   return due_.empty() && std::all_of(outgoing_.begin(), outgoing_.end(), empty);
 }
 

@@ -65,7 +65,7 @@ class TokenRing final : public DataPath {
 
   Time next_time() const override {
     Time next = pending_.empty() ? Time::max() : Time::from_ps(pending_.begin()->time);
-    for (const std::vector<std::byte>& batch : outgoing_) {
+    for (const Batch& batch : outgoing_) {
       for (std::size_t offset = 0; offset < batch.size(); offset += sizeof(Token)) {
         Token token;
         std::memcpy(&token, batch.data() + offset, sizeof token);
@@ -87,7 +87,7 @@ class TokenRing final : public DataPath {
   }
 
   std::span<const int> neighbours() const override { return neighbours_; }
-  std::span<std::vector<std::byte>> outgoing() override { return outgoing_; }
+  std::span<Batch> outgoing() override { return outgoing_; }
   void incoming(std::size_t /*neighbour*/, std::span<const std::byte> batch) override {
     for (std::size_t offset = 0; offset < batch.size(); offset += sizeof(Token)) {
       Token token;
@@ -121,9 +121,7 @@ class TokenRing final : public DataPath {
       return;
     }
     const auto place = std::find(neighbours_.begin(), neighbours_.end(), owner(token.node)) - neighbours_.begin();
-    std::vector<std::byte>& batch = outgoing_[static_cast<std::size_t>(place)];
-    batch.resize(batch.size() + sizeof token);
-    std::memcpy(batch.data() + batch.size() - sizeof token, &token, sizeof token);
+    outgoing_[static_cast<std::size_t>(place)].append(token);
   }
 
   std::uint32_t nodes_;
@@ -136,7 +134,7 @@ class TokenRing final : public DataPath {
   std::vector<std::uint64_t> state_;
   std::vector<std::uint64_t> arrivals_;
   std::vector<int> neighbours_;
-  std::vector<std::vector<std::byte>> outgoing_;
+  std::vector<Batch> outgoing_;
 };
 
 }  // namespace weft::testing

@@ -34,10 +34,15 @@ std::vector<std::byte> batch(int from, int to, int meeting, std::size_t unit) {
 std::uint64_t meet_often(const WindowExchange::Options& options, std::size_t unit, int meetings) {
   ProcessGroup group(MPI_COMM_WORLD);
   const std::vector<int> neighbours = all_others(group);
+  std::vector<Batch> outgoing(neighbours.size());
   WindowExchange border(group, neighbours, options);
-  std::vector<std::vector<std::byte>> outgoing(neighbours.size());
   for (int meeting = 0; meeting < meetings; ++meeting) {
-    for (std::size_t i = 0; i < neighbours.size(); ++i) outgoing[i] = batch(group.rank(), neighbours[i], meeting, unit);
+    for (std::size_t i = 0; i < neighbours.size(); ++i) {
+      // In pieces: what does not fit leaves the shared memory while the batch grows.
+      const std::vector<std::byte> bytes = batch(group.rank(), neighbours[i], meeting, unit);
+      for (std::size_t at = 0; at < bytes.size(); at += unit / 2)
+        outgoing[i].append(bytes.data() + at, std::min(unit / 2, bytes.size() - at));
+    }
     // Each vote is of one rank only, another one at each meeting.
     const bool mine = meeting % group.size() == group.rank();
     const WindowVote vote{mine ? Time::from_ps(meeting) : Time::from_ps(meeting + 1 + group.rank()),
@@ -95,10 +100,10 @@ TEST(WindowExchange, OnlyNeighboursExchange) {
   std::vector<int> neighbours;   // a line of processes
   if (group.rank() > 0) neighbours.push_back(group.rank() - 1);
   if (group.rank() + 1 < group.size()) neighbours.push_back(group.rank() + 1);
+  std::vector<Batch> outgoing(neighbours.size());
   WindowExchange border(group, neighbours);
-  std::vector<std::vector<std::byte>> outgoing(neighbours.size());
   for (int meeting = 0; meeting < 50; ++meeting) {
-    for (auto& one : outgoing) one.assign(8, static_cast<std::byte>(group.rank()));
+    for (Batch& one : outgoing) one.append(static_cast<std::uint64_t>(group.rank()));
     int taken = 0;
     border.meet({}, outgoing, [&](std::size_t neighbour, std::span<const std::byte> bytes) {
       ++taken;

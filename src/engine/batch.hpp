@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What one process hands to another between two windows: records, one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <type_traits>
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+/// Bytes that are appended record by record and taken away all at once. They lie in memory that somebody has lent as
+/// long as they fit there, so that nobody need copy them to where another process reads them.
+class Batch {
+ public:
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+  const std::byte* data() const { return data_; }
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+
+  void append(const void* bytes, std::size_t count) {
+    if (count > capacity_ - size_) [[unlikely]]
+      grow(count);
+    std::memcpy(data_ + size_, bytes, count);
+    size_ += count;
+  }
+  template <class Value>
+  void append(const Value& value) {
+    static_assert(std::is_trivially_copyable_v<Value>);
+    append(&value, sizeof(Value));
+  }
+
+  /// Forgets the content.
+  void clear() { size_ = 0; }
+  /// The next content goes to `memory`, which is there until lend() is called again; an empty span ends the loan. Only
+  /// while the batch is empty.
+  void lend(std::span<std::byte> memory) {
+    WEFT_EXPECT(empty(), "{} bytes lie in memory that was lent", size_);
+    data_ = memory.empty() ? own_.get() : memory.data();
+    capacity_ = memory.empty() ? own_capacity_ : memory.size();
+  }
+
+ private:
+  // Into memory of its own, from lent memory too.
+  [[gnu::noinline]] void grow(std::size_t count) {
+    constexpr std::size_t smallest = 4096;
+    if (own_capacity_ < size_ + count || data_ == own_.get()) {
+      own_capacity_ = std::max({smallest, 2 * own_capacity_, 2 * (size_ + count)});
+      std::unique_ptr<std::byte[]> larger(new std::byte[own_capacity_]);
+      if (size_ > 0) std::memcpy(larger.get(), data_, size_);
+      own_ = std::move(larger);
+    } else {
+      std::memcpy(own_.get(), data_, size_);
+    }
+    data_ = own_.get();
+    capacity_ = own_capacity_;
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+  std::unique_ptr<std::byte[]> own_;
+  std::size_t own_capacity_ = 0;
+};
+
+/// The record at `at` of a batch; `at` goes on to the next one.
+template <class Value>
+Value take_record(std::span<const std::byte> batch, std::size_t& at) {
+  static_assert(std::is_trivially_copyable_v<Value>);
+  Value value;
+  WEFT_EXPECT(at + sizeof(Value) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
+  std::memcpy(&value, batch.data() + at, sizeof(Value));
+  at += sizeof(Value);
+  return value;
+}
+
+}  // namespace weft
