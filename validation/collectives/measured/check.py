@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from measured_times import compare_times, named
+
 SOURCE = "Azure/msccl, docs/performance-nd-h100-v5.md (NCCL)"
 
 # Time in us of bytes on one Azure ND H100 v5 server of 8 GPUs, by nccl-tests.
@@ -13,23 +15,13 @@ MEASURED = {
 KERNEL = {"workload.kernel_device": "h100-sxm", "workload.latencies": "nccl"}
 
 
-def named(size):
-    return next(f"{size >> shift}{unit}" for shift, unit in ((30, "G"), (20, "M"), (10, "K")) if size >> shift)
-
-
 def check(case):
     for kind, table in MEASURED.items():
+        sizes = ", ".join(named(size, "GMK") for size in table)
         for what, kernel in (("the network alone", {}), ("with NCCL's latencies and an H100's memory", KERNEL)):
-            ours = []
-            for size in table:
-                changes = {"workload.collective": kind, "workload.size": f"{size} B", **kernel}
-                if size >= 64 << 20:  # fewer, larger packets; the same overhead per byte
-                    changes |= {"network.mtu": "32768 B", "network.header": "496 B", "network.wire_overhead": "160 B"}
-                ours.append(case.run(changes)[0].time / 1e6)
-            errors = [f"{100 * (us / measured - 1):+.0f}" for us, measured in zip(ours, table.values(), strict=True)]
-            case.compare(
-                f"{kind} of {', '.join(map(named, table))}, 8 H100: {what}",
-                ", ".join(f"{us:g}" for us in table.values()) + " us",
-                ", ".join(f"{us:.4g}" for us in ours) + " us",
-                ", ".join(errors) + " %",
+            compare_times(
+                case,
+                f"{kind} of {sizes}, 8 H100: {what}",
+                table,
+                lambda size, kind=kind, kernel=kernel: {"workload.collective": kind, "workload.size": f"{size} B"} | kernel,
             )

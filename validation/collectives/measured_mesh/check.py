@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
+from measured_times import compare_times, named
+
 SOURCE = "Zhang et al. 2024 (LLMCompass), artifact, figure 5h"
 
 # Time in us of bytes over 4 A100.
@@ -30,33 +32,27 @@ def kernel(name):
             "copy_rate": f"{rate / 2:.0f} b/s"}  # fmt: skip
 
 
-def named(size):
-    return next((f"{size >> shift} {unit}B" for shift, unit in ((30, "Gi"), (20, "Mi"), (10, "Ki")) if size >> shift), f"{size} B")
-
-
 def parts(size):
     """Near-equal, in all the size."""
     return [(size * (i + 1)) // len(COMMUNICATORS) - size * i // len(COMMUNICATORS) for i in range(len(COMMUNICATORS))]
 
 
+def changes(size, kernels):
+    tuning = {"channels": 2, "protocol": protocol(size)}
+    tuning |= kernel(protocol(size)) if kernels else {}
+    operations = [
+        {"id": name, "collective": "all_reduce", "size": f"{part} B", "communicator": name, "stream": "none", "tuning": "all"}
+        for name, part in zip(COMMUNICATORS, parts(size), strict=True)
+    ]
+    return {"workload.operations": operations, "workload.tunings": {"all": tuning}}
+
+
 def check(case):
-    for what in ("the network alone", "with NCCL's latencies and an A100's memory"):
-        ours = []
-        for size in MEASURED:
-            tuning = {"channels": 2, "protocol": protocol(size)}
-            tuning |= {} if what == "the network alone" else kernel(protocol(size))
-            operations = [
-                {"id": name, "collective": "all_reduce", "size": f"{part} B", "communicator": name, "stream": "none", "tuning": "all"}
-                for name, part in zip(COMMUNICATORS, parts(size), strict=True)
-            ]
-            changes = {"workload.operations": operations, "workload.tunings": {"all": tuning}}
-            if size >= 64 << 20:  # fewer, larger packets; the same overhead per byte
-                changes |= {"network.mtu": "32768 B", "network.header": "496 B", "network.wire_overhead": "160 B"}
-            ours.append(case.run(changes)[0].time / 1e6)
-        errors = [f"{100 * (us / measured - 1):+.0f}" for us, measured in zip(ours, MEASURED.values(), strict=True)]
-        case.compare(
-            f"all_reduce of {', '.join(map(named, MEASURED))}, 4 A100: {what}",
-            ", ".join(f"{us:g}" for us in MEASURED.values()) + " us",
-            ", ".join(f"{us:.4g}" for us in ours) + " us",
-            ", ".join(errors) + " %",
+    sizes = ", ".join(map(named, MEASURED))
+    for what, kernels in (("the network alone", False), ("with NCCL's latencies and an A100's memory", True)):
+        compare_times(
+            case,
+            f"all_reduce of {sizes}, 4 A100: {what}",
+            MEASURED,
+            lambda size, kernels=kernels: changes(size, kernels),
         )

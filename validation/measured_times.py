@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Times of a collective that others have measured on a machine, beside ours: reported, held to nothing."""
+
+from oracles.wire import quantity
+
+LARGE = 64 << 20  # bytes from which on packets are larger, and fewer
+
+
+def larger_packets(network, times=8):
+    """Changes of an experiment: packets with the same overhead per byte."""
+    return {f"network.{field}": f"{times * quantity(network[field])} B" for field in ("mtu", "header", "wire_overhead")}
+
+
+def named(size, units=(" GiB", " MiB", " KiB")):
+    """A size for people, in the largest of the units that it fills."""
+    return next((f"{size >> shift}{unit}" for shift, unit in zip((30, 20, 10), units, strict=True) if size >> shift), f"{size} B")
+
+
+def compare_times(case, name, measured, changes_of):
+    """A row of times: `measured` in us by bytes, ours with changes_of(bytes) of the experiment."""
+    ours = []
+    for size in measured:
+        packets = larger_packets(case.experiment["network"]) if size >= LARGE else {}
+        ours.append(case.run(changes_of(size) | packets)[0].time / 1e6)
+    errors = [f"{100 * (us / published - 1):+.0f}" for us, published in zip(ours, measured.values(), strict=True)]
+    case.compare(
+        name,
+        ", ".join(f"{us:g}" for us in measured.values()) + " us",
+        ", ".join(f"{us:.4g}" for us in ours) + " us",
+        ", ".join(errors) + " %",
+    )
