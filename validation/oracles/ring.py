@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """NCCL's ring all-reduce as lists of slices, and its time by a recursion over events."""
 
-from oracles.wire import train
+from oracles.wire import Network, quantity, train
 
 STEPS = 8  # NCCL_STEPS
 STEP_BYTES = 4 * 2**20 // STEPS  # NCCL_BUFFSIZE / NCCL_STEPS
@@ -16,10 +16,20 @@ def align_up(a):
     return divide_up(a, ALIGNMENT) * ALIGNMENT
 
 
+def unpipelined(experiment):
+    """Time of one of the 2 (n-1) steps of a ring over a star, whose messages are whole blocks; and of all of them."""
+    topology, network = experiment["topology"], Network.of(experiment)
+    rate, delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])
+    block = align_up(divide_up(quantity(experiment["workload"]["size"]), topology["hosts"]))
+    frames = network.frames(block)
+    step = train([0] * len(frames), frames, [rate, rate], [delay + network.latency, delay])[-1]
+    return step, 2 * (topology["hosts"] - 1) * step
+
+
 class Tuning:
     """Chunk, slices per chunk and credits of a `collective` workload; NCCL's (4 steps in 2 slices) unless given."""
 
-    def __init__(self, workload, quantity):
+    def __init__(self, workload):
         self.chunk = quantity(workload["chunk_size"]) if "chunk_size" in workload else STEPS // 2 * STEP_BYTES
         self.slices = workload.get("slices_per_chunk", 2)
         self.credits = max(workload.get("credits", STEPS * self.slices // (STEPS // 2)), self.slices + 1)

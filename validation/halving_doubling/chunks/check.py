@@ -47,7 +47,7 @@ def check(case):
     for changes in VARIANTS:
         run, experiment = case.run(changes)
         topology, workload, network = experiment["topology"], experiment["workload"], Network.of(experiment)
-        tuning = Tuning(workload, quantity)
+        tuning = Tuning(workload)
         tuning.credits_wanted = workload.get("credits", 2 * tuning.slices)
         rates, delays = path(experiment, network)
         hosts, size = topology["hosts"], quantity(workload["size"])

@@ -1,16 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from oracles.wire import Network, quantity
+from rails.machine import bytes_of_classes, rails_alone
 
 SOURCE = "counting; Cho et al. 2019"
 SERVERS, GPUS = 8, 8
-RAILS_ALONE = {
-    "kind": "rails", "rails": 8, "rail": {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
-    "server": {"design": "hgx_h100", "wiring": "rail", "pxn": False},
-}  # fmt: skip
-
-
-def bytes_of_classes(run):
-    return {name: int(run.links["bytes"][run.links["link_class"] == name].sum()) for name in set(run.links["link_class"])}
 
 
 def expected(experiment, pods):
@@ -36,7 +29,7 @@ def check(case):
     for name, topology, pods in (
         ("two pods", {}, 2),
         ("one pod", {"topology.leaves": 8, "topology.hosts_per_leaf": 8}, 1),
-        ("rails alone", {"topology": RAILS_ALONE}, 1),
+        ("rails alone", {"topology": rails_alone(pxn=False)}, 1),
     ):
         run, experiment = case.run(topology)
         found = bytes_of_classes(run)

@@ -1,17 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
 from oracles.wire import Network, quantity
+from rails.machine import bytes_of_classes, rails_alone
 
 SOURCE = "NCCL graph/paths.cc (PXN); Wang et al. 2024"
 
 SERVERS, GPUS = 8, 8
-ONLY_RAILS = {
-    "kind": "rails", "rails": 8, "rail": {"kind": "star", "hosts": 8, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
-    "server": {"design": "hgx_h100", "wiring": "rail", "pxn": True},
-}  # fmt: skip
-
-
-def bytes_of_classes(run):
-    return {name: int(run.links["bytes"][run.links["link_class"] == name].sum()) for name in set(run.links["link_class"])}
 
 
 def check(case):
@@ -39,7 +32,7 @@ def check(case):
     case.exact_all("all-to-all: bytes of each class of links, without and with PXN", all_to_all, "B")
     case.exact_all("each GPU to its like on the next server: nothing leaves the rail", along, "B")
 
-    run, experiment = case.run({"topology": ONLY_RAILS})
+    run, experiment = case.run({"topology": rails_alone(pxn=True)})
     message = Network.of(experiment).wire(quantity(experiment["workload"]["size"]))
     found = bytes_of_classes(run)
     only = [(count * message, found[name]) for name, count in pairs[True].items() if count > 0]

@@ -18,7 +18,7 @@ def check(case):
     for changes in VARIANTS:
         run, experiment = case.run(changes)
         topology, workload = experiment["topology"], experiment["workload"]
-        programs = all_reduce(topology["hosts"], quantity(workload["size"]), Tuning(workload, quantity))
+        programs = all_reduce(topology["hosts"], quantity(workload["size"]), Tuning(workload))
         rate, delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])
         times = pipelined_times(programs, Network.of(experiment), rate, delay)
         ends += zip(times, run.ranks["finished"], strict=True)

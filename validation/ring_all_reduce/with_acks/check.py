@@ -18,7 +18,7 @@ def check(case):
     for changes in VARIANTS:
         run, experiment = case.run(changes)
         topology, workload = experiment["topology"], experiment["workload"]
-        tuning = Tuning(workload, quantity)
+        tuning = Tuning(workload)
         rate, delay = quantity(topology["link_rate"]), quantity(topology["link_delay"])
         simulator = Simulator(Network.of(experiment), topology["hosts"], rate, delay)
         ring = RingRun(simulator, all_reduce(topology["hosts"], quantity(workload["size"]), tuning), tuning.credits)
