@@ -4,20 +4,9 @@
 #include <algorithm>
 
 #include "workloads/kernel_time.hpp"
-#include "workloads/reading.hpp"
 
 namespace weft {
 namespace {
-
-std::int64_t share(std::int64_t whole, std::int64_t ranks) {
-  return std::max<std::int64_t>(1, (whole + ranks - 1) / ranks);
-}
-
-/// Bytes of `a` * `b` elements.
-Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element) {
-  return saturated(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b) *
-                   static_cast<unsigned __int128>(element));
-}
 
 /// Sums up kernels into the time and the FLOPs of one segment.
 class Work {
@@ -117,7 +106,7 @@ class BlockBuilder {
     const ModelConfig& model = setup_.description->model;
     PartPasses passes;
     const Product logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
-                         share(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
+                         share_of(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
     Work norm(setup_);
     norm.memory(norm_tokens() * 2 * h_);
     Work forward(setup_);
@@ -140,7 +129,7 @@ class BlockBuilder {
   }
 
  private:
-  std::int64_t norm_tokens() const { return plan_.sequence ? share(tokens_, t_) : tokens_; }
+  std::int64_t norm_tokens() const { return plan_.sequence ? share_of(tokens_, t_) : tokens_; }
 
   Segment tensor_collective(std::string_view what, CollectiveKind kind) const {
     Segment segment;
@@ -168,8 +157,8 @@ class BlockBuilder {
   }
 
   // Attention --------------------------------------------------------------------------------------------------------
-  std::int64_t kv_heads(const AttentionShape& a) const { return share(a.kv_heads, t_); }
-  std::int64_t heads(const AttentionShape& a) const { return share(a.heads, t_); }
+  std::int64_t kv_heads(const AttentionShape& a) const { return share_of(a.kv_heads, t_); }
+  std::int64_t heads(const AttentionShape& a) const { return share_of(a.heads, t_); }
 
   /// Products that make queries, keys and values.
   std::vector<Product> inputs(const AttentionShape& a) const {
@@ -198,8 +187,8 @@ class BlockBuilder {
     const bool ulysses = c_ > 1 && plan_.context_kind == ContextKind::ulysses;
     const std::int64_t rows = ulysses ? d.sequence_length : d.sequence_length / c_;
     const std::int64_t seen = a.window > 0 ? std::min(a.window, d.sequence_length) : d.sequence_length;
-    const std::int64_t columns = share(seen, parts);
-    const std::int64_t count = d.micro_batch * share(heads(a), ulysses ? c_ : 1);
+    const std::int64_t columns = share_of(seen, parts);
+    const std::int64_t count = d.micro_batch * share_of(heads(a), ulysses ? c_ : 1);
     Work work(setup_);
     if (setup_.attention == AttentionKernel::flash) {
       // A causal mask hides half of the scores, and the kernel skips it. Backward, the scores are computed again: five
@@ -209,7 +198,7 @@ class BlockBuilder {
           half * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count);
       const auto products =
           static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
-      const std::int64_t kv = d.micro_batch * share(kv_heads(a), ulysses ? c_ : 1);
+      const std::int64_t kv = d.micro_batch * share_of(kv_heads(a), ulysses ? c_ : 1);
       const std::int64_t elements = (rows * count + columns * kv) * (a.head_size + a.value_size);
       work.memory_bytes(bytes_of(elements, backward ? 2 : 1, element_), 2 * scores * products);
     } else {
@@ -339,7 +328,7 @@ class BlockBuilder {
     std::int64_t activation;  // elements read and written between them
   };
   Feed feed(std::int64_t rows, std::int64_t inner, bool gated, std::int64_t ranks, std::int64_t count = 1) const {
-    const std::int64_t width = share(inner, ranks);
+    const std::int64_t width = share_of(inner, ranks);
     const std::int64_t first = width * (gated ? 2 : 1);
     return {{rows, first, h_, count}, {rows, h_, width, count}, rows * (first + width) * count};
   }
@@ -397,7 +386,8 @@ class BlockBuilder {
     if (plan_.expert_server > 0) {
       legs.push_back(legs.front());
       legs[0].group = GroupKind::expert_rail;
-      legs[0].size = bytes_of(routed_tokens(*setup_.description) * servers_of_token(mlp), h_, element_bytes(precision));
+      legs[0].size =
+          bytes_of(routed_tokens(*setup_.description) * servers_of_token(plan_, mlp), h_, element_bytes(precision));
       legs[1].group = GroupKind::expert_server;
       if (combine) std::swap(legs[0], legs[1]);
     }
@@ -406,16 +396,11 @@ class BlockBuilder {
       to.push_back(leg);
     }
   }
-  std::int64_t servers_of_token(const MlpShape& mlp) const {
-    const std::int64_t servers = plan_.expert / plan_.expert_server;
-    const std::int64_t most = plan_.servers_per_token > 0 ? plan_.servers_per_token : servers;
-    return std::min({most, servers, mlp.experts_per_token});
-  }
   /// Rows of one local expert when the tokens are spread evenly.
   Feed expert(const MlpShape& mlp) const {
-    const std::int64_t here = share(mlp.experts, plan_.expert);
+    const std::int64_t here = share_of(mlp.experts, plan_.expert);
     const std::int64_t rows =
-        share(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
+        share_of(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
     return feed(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
   }
   /// All rows of the experts here, for the ranks that share them.
@@ -576,23 +561,6 @@ class BlockBuilder {
 };
 
 }  // namespace
-
-std::int64_t tokens_per_rank(const TrainingDescription& description) {
-  return description.micro_batch * description.sequence_length / description.parallel.context;
-}
-
-std::int64_t routed_tokens(const TrainingDescription& description) {
-  const ParallelPlan& plan = description.parallel;
-  return plan.sequence ? share(tokens_per_rank(description), plan.tensor) : tokens_per_rank(description);
-}
-
-Bytes boundary_bytes(const TrainingDescription& description) {
-  const std::int64_t streams = description.model.encoder_blocks > 0 ? 2 : 1;  // the encoder's output goes along
-  const ParallelPlan& plan = description.parallel;
-  const std::int64_t tokens =
-      plan.scatter_gather ? share(tokens_per_rank(description), plan.tensor) : routed_tokens(description);
-  return bytes_of(tokens, description.model.hidden * streams, element_bytes(description.precision));
-}
 
 PartPasses block_passes(const PassSetup& setup, const BlockShape& block) { return BlockBuilder(setup).block(block); }
 PartPasses embedding_passes(const PassSetup& setup) { return BlockBuilder(setup).embedding(); }

@@ -9,6 +9,7 @@
 #include "schedule/collective.hpp"
 #include "schedule/program.hpp"
 #include "workloads/operator_times.hpp"
+#include "workloads/pass_sizes.hpp"
 #include "workloads/rank_layout.hpp"
 #include "workloads/training_description.hpp"
 
@@ -66,14 +67,5 @@ PartPasses embedding_passes(const PassSetup& setup);
 /// Final norm, logits, and the loss: three all-reduces of a number per token where the vocabulary is shared out
 /// (Megatron-LM, megatron/core/tensor_parallel/cross_entropy.py).
 PartPasses head_passes(const PassSetup& setup);
-
-/// Bytes of the activations that go from one stage to the next: b s h / c, and / t with sequence parallelism or
-/// scatter_gather.
-Bytes boundary_bytes(const TrainingDescription& description);
-
-/// Tokens of a micro-batch on one rank: b s / c.
-std::int64_t tokens_per_rank(const TrainingDescription& description);
-/// Those that one rank sends to experts: / t with sequence parallelism.
-std::int64_t routed_tokens(const TrainingDescription& description);
 
 }  // namespace weft

@@ -22,15 +22,37 @@ struct ExpertRouting {
 
 /// One expert-parallel group in one block, micro-batch and step.
 struct RoutingCase {
-  std::uint32_t ranks = 1;            ///< expert-parallel ranks [e]
-  std::int64_t experts = 1;           ///< in all [E], a multiple of e
-  std::int64_t copies = 0;            ///< tokens * experts per token that each rank sends
-  std::uint64_t block = 0, step = 0;  ///< name the draw
+  std::uint32_t ranks = 1;             ///< expert-parallel ranks [e]
+  std::int64_t experts = 1;            ///< in all [E], a multiple of e
+  std::int64_t tokens = 0;             ///< that each rank sends [T]
+  std::int64_t experts_per_token = 1;  ///< [K]
+  std::uint32_t servers = 1;           ///< of the group [N], each with e / N consecutive ranks
+  std::int64_t servers_per_token = 1;  ///< that a token goes to if its experts allow [M], from K N / E to min(K, N)
+  std::uint64_t block = 0, step = 0;   ///< name the draw
+
+  std::int64_t copies() const { return tokens * experts_per_token; }  ///< that each rank sends
 };
 
-/// Token copies from each rank to each rank of the group, row by row (sender by sender). Rows of senders are alike: the
-/// same popularity, rounded by largest remainder so that a row has `copies` before experts overflow (Fedus et al.,
-/// arXiv:2101.03961, 2.2: capacity).
-std::vector<std::int64_t> routed_copies(const ExpertRouting& routing, const RoutingCase& one);
+/// What each rank of a group sends. Rows of senders are alike: the same popularity.
+struct RoutedRow {
+  std::vector<std::int64_t> copies;  ///< [rank] of tokens, to the experts there
+  /// [server] tokens with at least one of these copies, which go to a server once for all its experts (DeepSeek-AI,
+  /// arXiv:2412.19437, 3.2.2).
+  std::vector<std::int64_t> tokens;
+};
+
+/// Copies: T K by popularity, rounded by largest remainder, of which an expert has at most T (a token goes to an expert
+/// once) before it overflows (Fedus et al., arXiv:2101.03961, 2.2: capacity). Tokens of server s with C_s copies: T M
+/// by C_s, at most min(C_s, T) and, but for rounding, at least C_s / min(K, E / N): as many copies of a token may be on
+/// one server. Even routing: T K / e and T M / N.
+RoutedRow routed_row(const ExpertRouting& routing, const RoutingCase& one);
+
+/// Token copies from each rank to each rank of the group, row by row (sender by sender).
+std::vector<std::int64_t> routed_copies(const RoutingCase& one, const RoutedRow& row);
+/// The same over servers, first leg: tokens between the ranks with the same place in their servers, the sender's own
+/// server among them [N x N]; second leg: copies that the ranks of `server`, which have those of all N ranks in their
+/// place, send on to each other [e/N x e/N].
+std::vector<std::int64_t> rail_tokens(const RoutingCase& one, const RoutedRow& row);
+std::vector<std::int64_t> server_copies(const RoutingCase& one, const RoutedRow& row, std::uint32_t server);
 
 }  // namespace weft

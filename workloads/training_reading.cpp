@@ -285,9 +285,6 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   WorkloadContext without_targets = context;
   if (context.storage.empty()) without_targets.hosts -= job.events.targets();
   settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());
-  if (d.parallel.expert_server > 0 && !job.routing.even())
-    throw d.error("expert_server", "uneven routing goes straight to experts; leave `expert_server` or `routing` out",
-                  job.where);
   const bool offloads = d.offload_optimizer || d.offload_parameters;
   if (offloads && job.times.device().host_link == Bandwidth())
     throw d.error(d.offload_optimizer ? "offload_optimizer" : "offload_parameters",

@@ -286,8 +286,19 @@ class Settling {
       check_shares("tensor", p_.tensor, shape.mlp.shared_inner, "inner width of the shared experts");
       if (!shape.mlp.mixture()) continue;
       check_shares("expert", p_.expert, shape.mlp.experts, "experts");
+      check_servers(shape.mlp);
       check_shares("expert_tensor", p_.expert_tensor, shape.mlp.expert_inner, "inner width of an expert");
     }
+  }
+  /// The experts of a token are on the servers that it may go to.
+  void check_servers(const MlpShape& mlp) const {
+    if (p_.servers_per_token == 0) return;
+    const std::int64_t here = mlp.experts / (p_.expert / p_.expert_server);
+    if (mlp.experts_per_token > p_.servers_per_token * here)
+      complain(
+          {"servers_per_token"},
+          fmt::format("a token goes to {} experts, but servers_per_token {} have {} each; at least {} would do",
+                      mlp.experts_per_token, p_.servers_per_token, here, (mlp.experts_per_token + here - 1) / here));
   }
   /// `ranks`, said by `field`, share out `amount` of something.
   void check_shares(const char* field, std::int64_t ranks, std::int64_t amount, const char* what) const {

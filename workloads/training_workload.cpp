@@ -160,6 +160,9 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
     fresh.tuning = wish.tuning;
     fresh.where = job_.where;
     fresh.communicator = &communicator(operation.group, group);
+    const std::uint32_t ranks = layout_.size(operation.group);
+    if (goes_by_load(operation))  // for algorithms that cannot do it to say so
+      fresh.blocks = std::make_shared<BlockTable>(ranks, std::vector<std::int64_t>(std::size_t{ranks} * ranks));
     settle_(fresh);
     settled = settled_.emplace(key, fresh).first;
   }
@@ -168,42 +171,66 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
   call.communicator = &communicator(operation.group, group);
   const std::uint32_t step = outline_.step_of(run);
   call.label = fmt::format("step {} {}", step, operation.label());
-  if (!operation.by_load || job_.routing.even()) return call;
-  const RoutingCase one = routing_case(operation, group, step);
-  std::vector<std::int64_t> table = routed_copies(job_.routing, one);
-  if (operation.combine)
-    for (std::uint32_t i = 0; i < one.ranks; ++i)
-      for (std::uint32_t j = 0; j < i; ++j) std::swap(table[i * one.ranks + j], table[j * one.ranks + i]);
-  const std::int64_t bytes = operation.size.count() / one.copies;
-  for (std::int64_t& entry : table) entry *= bytes;
-  call.blocks = std::make_shared<BlockTable>(one.ranks, std::move(table));
-  call.size = Bytes(call.blocks->total());
+  if (goes_by_load(operation)) set_blocks(operation, group, step, call);
   return call;
 }
 
-RoutingCase TrainingWorkload::routing_case(const PlannedOperation& operation, std::uint32_t group,
+bool TrainingWorkload::goes_by_load(const PlannedOperation& operation) const {
+  return operation.by_load && !job_.routing.even();
+}
+
+// Groups of ranks of one server, and of one place in their servers, number those of an expert group consecutively.
+void TrainingWorkload::set_blocks(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step,
+                                  CollectiveCall& call) const {
+  const std::uint32_t parts = layout_.groups(operation.group) / layout_.groups(GroupKind::expert);
+  const RoutingCase one = routing_case(operation, group / parts, step);
+  const RoutedRow row = routed_row(job_.routing, one);
+  std::vector<std::int64_t> table;
+  std::int64_t sent = one.copies();  // by each rank, with even routing
+  if (operation.group == GroupKind::expert_rail) {
+    table = rail_tokens(one, row);
+    sent = one.tokens * one.servers_per_token;
+  } else if (operation.group == GroupKind::expert_server) {
+    table = server_copies(one, row, group % parts);
+  } else {
+    table = routed_copies(one, row);
+  }
+  const std::uint32_t ranks = layout_.size(operation.group);
+  if (operation.combine)
+    for (std::uint32_t i = 0; i < ranks; ++i)
+      for (std::uint32_t j = 0; j < i; ++j) std::swap(table[i * ranks + j], table[j * ranks + i]);
+  const std::int64_t bytes = operation.size.count() / sent;
+  for (std::int64_t& entry : table) entry *= bytes;
+  call.blocks = std::make_shared<BlockTable>(ranks, std::move(table));
+  call.size = Bytes(call.blocks->total());
+}
+
+RoutingCase TrainingWorkload::routing_case(const PlannedOperation& operation, std::uint32_t expert_group,
                                            std::uint32_t step) const {
   const TrainingDescription& d = job_.description;
   const MlpShape& mlp = d.model.layer_shape(operation.layer).mlp;
   RoutingCase one;
   one.ranks = layout_.size(GroupKind::expert);
   one.experts = mlp.experts;
-  one.copies = routed_tokens(d) * mlp.experts_per_token;
+  one.tokens = routed_tokens(d);
+  one.experts_per_token = mlp.experts_per_token;
+  if (d.parallel.expert_server > 0) {
+    one.servers = layout_.size(GroupKind::expert_rail);
+    one.servers_per_token = servers_of_token(d.parallel, mlp);
+  }
   one.block = static_cast<std::uint64_t>(operation.layer);
   one.step = (std::uint64_t{step} * shape_.micro_batches + static_cast<std::uint64_t>(operation.micro_batch)) *
                  layout_.groups(GroupKind::expert) +
-             group;
+             expert_group;
   return one;
 }
 
 double TrainingWorkload::load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const {
   if (job_.routing.even()) return 1;
   const RoutingCase one = routing_case(operation, layout_.group_of(GroupKind::expert, rank), step);
-  const std::vector<std::int64_t> table = routed_copies(job_.routing, one);
-  const std::uint32_t index = layout_.index_of(GroupKind::expert, rank);
-  std::int64_t come = 0;
-  for (std::uint32_t from = 0; from < one.ranks; ++from) come += table[from * one.ranks + index];
-  return static_cast<double>(come) / static_cast<double>(one.copies);
+  const RoutedRow row = routed_row(job_.routing, one);
+  const std::int64_t come = row.copies[layout_.index_of(GroupKind::expert, rank)] * one.ranks;
+  return static_cast<double>(come) / static_cast<double>(one.copies());
 }
 
 std::shared_ptr<const CollectiveCall> TrainingWorkload::make_call(const PlannedOperation& operation, Rank rank,

@@ -100,7 +100,11 @@ class TrainingWorkload final : public Workload {
   CollectiveCall call_of(const PlannedOperation& operation, std::uint32_t group, std::uint32_t run) const;
   const Communicator& communicator(GroupKind kind, std::uint32_t group) const;
   std::uint32_t groups_of_stage(GroupKind kind) const;
-  RoutingCase routing_case(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step) const;
+  /// Its sizes go with the tokens that come to experts.
+  bool goes_by_load(const PlannedOperation& operation) const;
+  void set_blocks(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step,
+                  CollectiveCall& call) const;
+  RoutingCase routing_case(const PlannedOperation& operation, std::uint32_t expert_group, std::uint32_t step) const;
   void count_calls();
   void make_outline();
   void use_storage();

@@ -14,6 +14,7 @@
 
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
+#include "support/random.hpp"
 
 namespace weft {
 namespace {
@@ -139,6 +140,71 @@ TEST_P(Conformance, ChunksOfTheAlgorithm) {
       ASSERT_NO_FATAL_FAILURE(check(Bytes(size), tuning));
     }
   }
+}
+
+/// Bytes of blocks that differ: many that are empty, a rank that gets hardly any and one that gets most of them.
+std::vector<std::int64_t> uneven_bytes(std::uint32_t ranks, bool pairs, std::uint64_t seed) {
+  std::vector<std::int64_t> bytes;
+  for (std::uint64_t i = 0; i < (pairs ? std::uint64_t{ranks} * ranks : ranks); ++i) {
+    const auto low = static_cast<std::int64_t>(random_bits(seed, 1, i) % 97);
+    const bool hot = i % ranks == seed % ranks;
+    bytes.push_back(low < 30 ? 0 : hot ? 50 * low : low);
+  }
+  return bytes;
+}
+
+TEST_P(Conformance, BlocksThatDiffer) {
+  const Case& c = GetParam();
+  const auto algorithm = CollectiveRegistry::instance().find(c.algorithm)->make();
+  if (!algorithm->takes_block_tables(c.kind)) GTEST_SKIP() << "blocks are equal";
+  const Communicator communicator(0, c.ranks);
+  CollectiveCall call;
+  call.kind = c.kind;
+  call.communicator = &communicator;
+  call.algorithm = c.algorithm;
+  for (std::uint64_t seed = 0; seed < 6; ++seed)
+    for (const std::int64_t chunk : {0, 64}) {
+      call.blocks =
+          std::make_shared<BlockTable>(c.ranks, uneven_bytes(c.ranks, c.kind == CollectiveKind::all_to_all, seed));
+      call.size = Bytes(call.blocks->total());
+      call.tuning.chunk = Bytes(chunk);
+      call.tuning.channels = 1 + static_cast<std::uint32_t>(seed % 3);
+      const CollectiveReplay result = replay(*algorithm, call);
+      ASSERT_TRUE(result.violations.empty()) << describe(call) << ", seed " << seed << "\n"
+                                             << fmt::format("{}", fmt::join(result.violations, "\n"));
+    }
+}
+
+// What goes from a rank to a rank of another server crosses between servers once, along the rail of the receiver, and
+// is sent inside the server of the sender if that is not on this rail: sum over pairs, whatever their sizes.
+TEST(Hierarchical, BytesOfAnUnevenAllToAllInsideServersAndBetweenThem) {
+  const auto algorithm = CollectiveRegistry::instance().find("hierarchical")->make();
+  for (const auto& [ranks, server] : {std::pair(8U, 4U), std::pair(12U, 3U), std::pair(16U, 2U), std::pair(6U, 6U)})
+    for (std::uint64_t seed = 0; seed < 4; ++seed) {
+      const Communicator communicator(0, ranks);
+      CollectiveCall call;
+      call.kind = CollectiveKind::all_to_all;
+      call.communicator = &communicator;
+      call.algorithm = "hierarchical";
+      call.tuning.ranks_per_server = server;
+      call.blocks = std::make_shared<BlockTable>(ranks, uneven_bytes(ranks, true, seed));
+      call.size = Bytes(call.blocks->total());
+      std::vector<std::int64_t> sent(ranks), between(ranks);
+      for (std::uint32_t from = 0; from < ranks; ++from)
+        for (std::uint32_t to = 0; to < ranks; ++to) {
+          const std::int64_t bytes = call.blocks->bytes(from, to);
+          const std::uint32_t relay = from / server * server + to % server;
+          if (relay != from) sent[from] += bytes;
+          if (relay != to) sent[relay] += bytes;
+          if (relay != to) between[relay] += bytes;
+        }
+      const CollectiveReplay result = replay(*algorithm, call);
+      ASSERT_TRUE(result.violations.empty()) << fmt::format("{}", fmt::join(result.violations, "\n"));
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        EXPECT_EQ(result.sent[rank].count(), sent[rank]) << ranks << " ranks, rank " << rank;
+        EXPECT_EQ(result.sent_between_servers[rank].count(), between[rank]) << ranks << " ranks, rank " << rank;
+      }
+    }
 }
 
 TEST_P(Conformance, EndedStreamsStayEnded) {

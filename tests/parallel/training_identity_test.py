@@ -23,6 +23,8 @@ CASES = {
     "experts": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True, "pipeline": 2,
                           "schedule": "zb_h1"},
                 {"micro_batches": 4, "routing": {"spread": 1}, "capacity_factor": 1.5}, "packet"),
+    "experts of servers": (MIXTURE, {"expert": 8, "expert_server": 4, "servers_per_token": 1, "pipeline": 2},
+                           {"micro_batches": 2, "routing": {"spread": 1}}, "packet"),
     "both ways": (MIXTURE, {"expert": 4, "pipeline": 4, "schedule": "dualpipe"},
                   {"micro_batches": 8, "compute_noise": {"jitter": "5 %"}}, "packet"),
     "storage and failures": (DENSE, {"tensor": 2, "pipeline": 2, "data": 3},

@@ -269,6 +269,15 @@ TEST(TrainingDescription, ExpertsByExpertRanks) {
     d.parallel.expert = 2;
   };
   expect_contradiction(small_job(), dense, {"expert"}, {"expert 2", "no block", "1 would be right"});
+  // Two experts of each token, of which a server has one.
+  const Change servers = [](auto& d) {
+    d.parallel.data = 8;
+    d.parallel.expert = 8;
+    d.parallel.expert_server = 1;
+    d.parallel.servers_per_token = 1;
+  };
+  expect_contradiction(mixture_job(), servers, {"servers_per_token"},
+                       {"2 experts", "servers_per_token 1", "at least 2 would do"});
 }
 
 TEST(TrainingDescription, SequencesByContextRanks) {

@@ -147,8 +147,76 @@ TEST(TrainingPrograms, EveryMixture) {
          {"data: 8, expert: 8", "data: 8, expert: 4", "tensor: 2, data: 4, expert: 4, expert_tensor: 2, sequence: true",
           "tensor: 2, data: 4, expert: 8, expert_tensor: 1, sequence: true",
           "data: 4, expert: 4, pipeline: 2, schedule: zb_h1", "data: 4, expert: 4, pipeline: 2, schedule: dualpipe",
-          "data: 4, expert: 2, pipeline: 2, sharding: optimizer"})
+          "data: 4, expert: 2, pipeline: 2, sharding: optimizer", "data: 8, expert: 8, expert_server: 4",
+          "data: 8, expert: 8, expert_server: 2, servers_per_token: 1", "data: 8, expert: 4, expert_server: 2",
+          "data: 4, expert: 4, expert_server: 2, pipeline: 2, schedule: dualpipe"})
       expect_sound(small_mixture, plan, ", micro_batches: 4" + routing, 8);
+}
+
+/// All exchanges of tokens among so many ranks.
+std::vector<CollectiveCall> exchanges(const Workload& workload, std::uint32_t ranks) {
+  std::vector<CollectiveCall> found;
+  for (const CollectiveCall& call : calls_of(workload))
+    if (call.kind == CollectiveKind::all_to_all && call.communicator->size() == ranks) found.push_back(call);
+  return found;
+}
+
+// The same draw with and without servers. Two groups of 8 expert ranks, in 4 servers of 2 each. A token's two experts
+// are on one server (servers_per_token 1), so that half as many tokens go to a server as copies, rounded. Inside
+// servers, a rank sends what all senders in its place have for the others.
+TEST(TrainingPrograms, LegsOfUnevenRoutingCarryWhatGoesStraight) {
+  const std::string more = ", routing: {spread: 0.4, seed: 5}, dispatch_precision: fp8";
+  const std::string plan = "data: 16, expert: 8";
+  const auto straight = job(small_mixture, plan, more, 16);
+  const auto over = job(small_mixture, plan + ", expert_server: 2, servers_per_token: 1", more, 16);
+  const auto whole = exchanges(*straight, 8), rails = exchanges(*over, 4), inside = exchanges(*over, 2);
+  // 8 blocks, 2 groups, dispatch and combine in both passes; 2 rails of each group, 4 servers.
+  ASSERT_EQ(whole.size(), 8U * 2 * 4);
+  ASSERT_EQ(rails.size(), whole.size() * 2);
+  ASSERT_EQ(inside.size(), whole.size() * 4);
+  const auto of_call = [](const std::vector<CollectiveCall>& calls, const CollectiveCall& like, Rank member) {
+    for (const CollectiveCall& call : calls)
+      if (call.label == like.label && call.communicator->index_of(member) < call.communicator->size()) return call;
+    return CollectiveCall();
+  };
+  for (const CollectiveCall& call : whole) {
+    const bool gradient = call.label.find("gradient") != std::string::npos;
+    const bool back = (call.label.find("combine") != std::string::npos) != gradient;
+    const auto straight_bytes = [&](std::uint32_t from, std::uint32_t to) {  // as tokens go out
+      return back ? call.blocks->bytes(to, from) : call.blocks->bytes(from, to);
+    };
+    std::int64_t copy = 0;  // bytes: a rank sends 64 tokens to two experts each
+    for (std::uint32_t to = 0; to < 8; ++to) copy += straight_bytes(0, to);
+    copy /= 128;
+    for (std::uint32_t s = 0; s < 4; ++s) {
+      const CollectiveCall leg = of_call(inside, call, call.communicator->rank(2 * s));
+      ASSERT_NE(leg.blocks, nullptr) << call.label;
+      for (std::uint32_t l = 0; l < 2; ++l) {
+        for (std::uint32_t to = 0; to < 2; ++to) {
+          std::int64_t due = 0;
+          for (std::uint32_t a = 0; a < 4; ++a) due += straight_bytes(2 * a + l, 2 * s + to);
+          EXPECT_EQ(back ? leg.blocks->bytes(to, l) : leg.blocks->bytes(l, to), due) << call.label;
+        }
+        const CollectiveCall rail = of_call(rails, call, call.communicator->rank(l));
+        ASSERT_NE(rail.blocks, nullptr) << call.label;
+        for (std::uint32_t a = 0; a < 4; ++a) {
+          const std::int64_t copies = straight_bytes(2 * a + l, 2 * s) + straight_bytes(2 * a + l, 2 * s + 1);
+          const std::int64_t found = back ? rail.blocks->bytes(s, a) : rail.blocks->bytes(a, s);
+          EXPECT_LE(std::abs(2 * found - copies), 2 * copy) << call.label;
+        }
+      }
+    }
+  }
+}
+
+TEST(TrainingPrograms, AlgorithmsWithoutTablesAreRefused) {
+  const std::string message = complaint([] {
+    static_cast<void>(
+        job(small_mixture, "data: 8, expert: 8", ", routing: {spread: 1}, collectives: {expert: {algorithm: bruck}}", 8)
+            ->estimate());
+  });
+  EXPECT_NE(message.find("'bruck' cannot do this: it has no all_to_all of blocks that differ"), std::string::npos)
+      << message;
 }
 
 }  // namespace
