@@ -16,32 +16,29 @@ using Changes = std::vector<std::pair<std::string, std::string>>;
 /// Runs of the same job with other steps, checkpoints and failures.
 class ShortRuns {
  public:
-  ShortRuns(const Spec& workload, const WorkloadContext& context, bool checkpoints)
-      : workload_(workload), context_(context), checkpoints_(checkpoints) {}
+  ShortRuns(const WorkloadContext& context, bool checkpoints) : context_(context), checkpoints_(checkpoints) {}
 
   Time of(int steps, int every, const std::string& failures = "~") const {
-    Changes changes{{key("steps"), std::to_string(steps)}, {key("failures"), failures}};
+    Changes changes{{"steps", std::to_string(steps)}, {"failures", failures}};
     if (checkpoints_) {
-      changes.emplace_back(key("checkpoint.every"), std::to_string(every));
-      changes.emplace_back(key("checkpoint.asynchronous"), "false");
+      changes.emplace_back("checkpoint.every", std::to_string(every));
+      changes.emplace_back("checkpoint.asynchronous", "false");
     }
     return context_.ideal_time(changes);
   }
 
  private:
-  std::string key(const char* name) const { return workload_.path() + "." + name; }
-  const Spec& workload_;
   const WorkloadContext& context_;
   bool checkpoints_;
 };
 
 }  // namespace
 
-void time_failures(const Spec& workload, const WorkloadContext& context, TrainingEvents& events) {
+void time_failures(const WorkloadContext& context, TrainingEvents& events) {
   FailurePlan& plan = events.failures;
   const bool checkpoints = events.checkpoints.targets.count > 0;
   constexpr int never = 1'000'000;
-  const ShortRuns runs(workload, context, checkpoints);
+  const ShortRuns runs(context, checkpoints);
   try {
     const Time one = runs.of(1, never), two = runs.of(2, never);
     plan.whole_clock = true;

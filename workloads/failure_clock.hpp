@@ -3,7 +3,6 @@
 #pragma once
 
 #include "schedule/workload.hpp"
-#include "support/spec.hpp"
 #include "workloads/training_storage.hpp"
 
 namespace weft {
@@ -11,7 +10,7 @@ namespace weft {
 /// Times a step, and with `checkpoint` writing one and reading it, in short runs of the same job on the ideal network,
 /// and puts failures on the whole clock with them. A step is what a second step adds to one; writing what one
 /// checkpoint adds; reading what a failure in the middle of the second step takes beyond the half step that is lost.
-/// `workload`: the map of the job, the experiment's own. Throws InputError.
-void time_failures(const Spec& workload, const WorkloadContext& context, TrainingEvents& events);
+/// Throws InputError.
+void time_failures(const WorkloadContext& context, TrainingEvents& events);
 
 }  // namespace weft

@@ -2,6 +2,7 @@
 // Workload kind `jobs`: several workloads on one machine at the same time.
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -23,6 +24,15 @@ constexpr std::uint32_t most_jobs = 1U << 12;
 /// Entity of the random numbers that give jobs their seeds (workloads and placements use others).
 constexpr std::uint64_t job_entity = std::uint64_t{1} << 52;
 
+using Changes = std::vector<std::pair<std::string, std::string>>;
+
+/// As YAML text.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char letter : text) result += letter == '\'' ? std::string("''") : std::string(1, letter);
+  return result + "'";
+}
+
 struct Job {
   JobInfo info;
   std::unique_ptr<Workload> workload;
@@ -39,6 +49,7 @@ class JobsWorkload : public Workload {
       job.info.ranks = job.workload->ranks();
       job.info.calls = static_cast<std::uint32_t>(job.workload->call_count());
       job.info.steps = job.workload->steps();
+      job.info.storage_ranks = job.workload->storage_ranks();
       ranks_ += job.info.ranks;
       calls_ += job.info.calls;
       placement_.append(job.placement);
@@ -160,9 +171,23 @@ std::unique_ptr<RankProgram> JobsWorkload::program(Rank rank) const {
   return std::make_unique<JobProgram>(*this, job, Rank(rank.value() - job.info.first_rank));
 }
 
+/// The list `set` of a job: values that replace those of its workload.
+std::vector<std::string> read_settings(const Spec& job) {
+  std::vector<std::string> settings;
+  const auto list = job.find("set");
+  if (!list) return settings;
+  for (const Spec& item : list->items()) {
+    settings.push_back(item.text());
+    if (const auto equals = settings.back().find('='); equals == 0 || equals == std::string::npos)
+      throw item.error(fmt::format("found '{}'; KEY.PATH=VALUE is due here, such as steps=2", settings.back()));
+  }
+  return settings;
+}
+
 /// The `workload` of a job: a map as of an experiment; or a file, which holds such a map or is an experiment, whose
 /// workload is taken.
-std::unique_ptr<Workload> read_part(const Spec& value, WorkloadContext context) {
+std::unique_ptr<Workload> read_part(const Spec& value, const std::vector<std::string>& settings,
+                                    WorkloadContext context) {
   Spec map = value;
   if (!value.is_map()) {
     const std::string path = resolve_file(value, context.directory, "", "");
@@ -176,6 +201,8 @@ std::unique_ptr<Workload> read_part(const Spec& value, WorkloadContext context) 
                       "its workload: write the workload out here",
                       path));
   }
+  for (const std::string& setting : settings)
+    map.set(setting.substr(0, setting.find('=')), setting.substr(setting.find('=') + 1));
   if (map.has("placement")) throw map.at("placement").error("the placement of a job stands beside its workload");
   std::vector<std::string> kinds = WorkloadRegistry::instance().names();
   std::erase(kinds, "jobs");
@@ -183,24 +210,41 @@ std::unique_ptr<Workload> read_part(const Spec& value, WorkloadContext context) 
   return WorkloadRegistry::instance().find(kind)->make()->read(map, context);
 }
 
+/// How long variants of one job take without the others. Those that are left out themselves are not timed: they are
+/// read for the ranks that they would have.
+std::function<Time(const Changes&)> time_alone(const std::function<Time(const Changes&)>& all, const std::string& name,
+                                               std::size_t number, std::vector<std::string> settings, bool left_out) {
+  if (!all) return nullptr;
+  if (left_out) return [](const Changes&) { return Time::from_ps(1); };
+  return [=](const Changes& changes) {
+    std::vector<std::string> all_settings = settings;
+    for (const auto& [key, value] : changes) all_settings.push_back(key + "=" + value);
+    std::string list;
+    for (const std::string& setting : all_settings) list += (list.empty() ? "" : ", ") + quoted(setting);
+    const std::string job = fmt::format("jobs.{}.", number);
+    return all({{"only", quoted(name)}, {job + "background", "false"}, {job + "set", "[" + list + "]"}});
+  };
+}
+
 /// A job without its placement.
-Job read_job(const Spec& spec, std::size_t number, WorkloadContext context) {
+Job read_job(const Spec& spec, std::size_t number, const std::string& name, bool left_out, WorkloadContext context) {
   Job job;
-  const auto name = spec.find("name");
-  job.info.name = name ? name->text() : fmt::format("job{}", number);
+  static_cast<void>(spec.find("name"));
+  job.info.name = name;
   if (const auto start = spec.find("start")) job.info.start = start->time();
   if (const auto share = spec.find("share")) job.share = share->boolean();
   if (const auto background = spec.find("background")) job.info.background = background->boolean();
   static_cast<void>(spec.find("placement"));
   const auto ranks = spec.find("ranks");
   const auto workload = spec.find("workload");
+  const std::vector<std::string> settings = read_settings(spec);
   spec.finish();
   if (ranks) context.hosts = require_ranks(*ranks, ranks->integer(), context);
   // The first job is what it would be without the others.
   if (number > 0) context.seed = random_bits(context.seed, job_entity, number);
   context.endless = job.info.background;
-  context.ideal_time = nullptr;  // of all jobs together
-  job.workload = read_part(spec.at("workload"), context);
+  context.ideal_time = time_alone(context.ideal_time, name, number, settings, left_out);
+  job.workload = read_part(spec.at("workload"), settings, context);
   const std::uint32_t found =
       job.workload->ranks() - (context.storage.empty() ? 0 : job.workload->storage_ranks());  // beside storage
   if (ranks && found != context.hosts)
@@ -265,16 +309,25 @@ void refuse_overlaps(const std::vector<Spec>& specs, const std::vector<Job>& job
   }
 }
 
-/// Leaves the jobs that `only` names, where and as they are among the others.
-void keep_only(const Spec& only, std::vector<Job>& jobs) {
+std::vector<std::string> read_names(const std::vector<Spec>& specs) {
   std::vector<std::string> names;
-  for (const Job& job : jobs) names.push_back(job.info.name);
+  for (const Spec& spec : specs) {
+    const auto given = spec.find("name");
+    const std::string name = given ? given->text() : fmt::format("job{}", names.size());
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      throw spec.error(fmt::format("two jobs have the name '{}'", name));
+    names.push_back(name);
+  }
+  return names;
+}
+
+/// The names of jobs that are not left out.
+std::set<std::string> read_only(const std::optional<Spec>& only, const std::vector<std::string>& names) {
+  if (!only) return {names.begin(), names.end()};
+  if (!only->is_sequence()) return {only->one_of(names)};
   std::set<std::string> wanted;
-  if (only.is_sequence())
-    for (const Spec& item : only.items()) wanted.insert(item.one_of(names));
-  else
-    wanted.insert(only.one_of(names));
-  std::erase_if(jobs, [&](const Job& job) { return !wanted.contains(job.info.name); });
+  for (const Spec& item : only->items()) wanted.insert(item.one_of(names));
+  return wanted;
 }
 
 class JobsReader : public WorkloadReader {
@@ -289,21 +342,21 @@ class JobsReader : public WorkloadReader {
     const std::vector<Spec> specs = list.items();
     if (specs.empty() || specs.size() >= most_jobs)
       throw list.error(fmt::format("found {} jobs; 1 to {} are due here", specs.size(), most_jobs - 1));
+    const std::vector<std::string> names = read_names(specs);
+    const std::set<std::string> wanted = read_only(only, names);
     std::vector<Job> jobs;
-    std::set<std::string> names;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (placement && specs[i].has("placement"))
         throw specs[i].at("placement").error("there is a placement for all jobs already; give one of them");
-      jobs.push_back(read_job(specs[i], i, context));
-      if (!names.insert(jobs.back().info.name).second)
-        throw specs[i].error(fmt::format("two jobs have the name '{}'", jobs.back().info.name));
+      jobs.push_back(read_job(specs[i], i, names[i], !wanted.contains(names[i]), context));
     }
     if (placement)
       place_all(*placement, context, jobs);
     else
       place_each(specs, context, jobs);
     refuse_overlaps(specs, jobs, context);
-    if (only) keep_only(*only, jobs);
+    // Those that stay are where and as they are among the others.
+    std::erase_if(jobs, [&](const Job& job) { return !wanted.contains(job.info.name); });
     return make(list, std::move(jobs), every);
   }
 

@@ -291,7 +291,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                   fmt::format("'{}' has no link to its host; give `host_link` in the device's file, such as 64 GB/s",
                               job.times.device().name),
                   job.where);
-  if (job.events.failures.any() && job.events.failures.step_time == Time()) time_failures(spec, context, job.events);
+  if (job.events.failures.any() && job.events.failures.step_time == Time()) time_failures(context, job.events);
   if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
   return job;
 }

@@ -116,7 +116,7 @@ FailurePlan read_failures(const Spec& map, const WorkloadContext& context) {
   if (const auto step = map.find("step_time"))
     plan.step_time = above_zero(*step);
   else if (!context.ideal_time)
-    throw map.error("give 'step_time': a job among several cannot be timed alone");
+    throw map.error("give 'step_time': there is no machine here on which a step could be timed");
   if (const auto value = map.find("detection")) plan.detection = value->time();
   if (const auto value = map.find("restart")) plan.restart = value->time();
   if (const auto value = map.find("seed")) plan.seed = static_cast<std::uint64_t>(value->integer(0));

@@ -197,7 +197,9 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   context.directory = directory;
   context.servers = server_grid(machine);
   context.ideal_time = [text = experiment.effective_text, path = experiment.path, directory](const auto& changes) {
-    return ideal_time(text, path, directory, changes);
+    std::vector<std::pair<std::string, std::string>> in_workload;
+    for (const auto& [key, value] : changes) in_workload.emplace_back("workload." + key, value);
+    return ideal_time(text, path, directory, in_workload);
   };
   const auto placement = spec.find("placement");
   experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);

@@ -20,10 +20,12 @@ Time ideal_time(const std::string& text, const std::string& path, const std::str
   const RunFacts facts = simulation.run([](Time) { return Simulation::Look::go_on; });
   if (simulation.unfinished_ranks() > 0)
     throw InputError(SourceLine{path, 0}, "the workload comes to a halt with unfinished operations");
-  const std::uint32_t computing = experiment.workload->ranks() - experiment.workload->storage_ranks();
+  const std::vector<RankRecord> ranks = simulation.runtime().rank_records(facts.simulated);
   std::int64_t end = 0;
-  for (const RankRecord& rank : simulation.runtime().rank_records(facts.simulated))
-    if (rank.rank < computing) end = std::max(end, rank.finished);
+  for (const JobInfo& job : experiment.workload->jobs())
+    for (const RankRecord& rank : ranks)
+      if (rank.rank >= job.first_rank && rank.rank < job.first_rank + job.ranks - job.storage_ranks)
+        end = std::max(end, rank.finished);
   return Time::from_ps(end);
 }
 

@@ -30,9 +30,9 @@ struct WorkloadContext {
   ServerGrid servers;                  ///< if the machine has servers of several accelerators
   bool switches_reduce = false;        ///< some of its switches have units for reductions
   std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
-  /// When the first rank of the experiment has done its last operation on the ideal network, with some of its values
-  /// replaced (dotted path, YAML text). Runs it all, in this process. Absent where the workload is not the whole
-  /// experiment's. Throws InputError.
+  /// When the last rank of this workload that is no storage target has done its last operation on the ideal network,
+  /// without other workloads of the experiment, with some values of its map replaced (dotted path from there, YAML
+  /// text). Runs it all, in this process. Absent where there is no experiment. Throws InputError.
   std::function<Time(const std::vector<std::pair<std::string, std::string>>& changes)> ideal_time;
 
   std::uint32_t all_hosts() const { return hosts + static_cast<std::uint32_t>(storage.size()); }
@@ -52,9 +52,10 @@ struct JobInfo {
   std::uint32_t ranks = 0;
   std::uint32_t first_call = 0;
   std::uint32_t calls = 0;
-  Time start;               ///< of its ranks' programs
-  std::uint64_t steps = 1;  ///< alike, one after another
-  bool background = false;  ///< ends when all others have ended
+  Time start;                       ///< of its ranks' programs
+  std::uint64_t steps = 1;          ///< alike, one after another
+  bool background = false;          ///< ends when all others have ended
+  std::uint32_t storage_ranks = 0;  ///< the last so many of its ranks are storage targets
 };
 
 class Workload {
@@ -76,7 +77,7 @@ class Workload {
   virtual std::uint64_t steps() const { return 1; }
   /// In order of their ranks; every rank and every call belongs to one.
   virtual std::vector<JobInfo> jobs() const {
-    return {{"job", 0, ranks(), 0, static_cast<std::uint32_t>(call_count()), Time(), steps(), false}};
+    return {{"job", 0, ranks(), 0, static_cast<std::uint32_t>(call_count()), Time(), steps(), false, storage_ranks()}};
   }
   /// If there are background jobs: how often it is looked whether the others have ended.
   virtual Time background_check() const { return Time::max(); }

@@ -51,5 +51,42 @@ class FailureClock(ProgramTest):
         self.assertRegex(text, r"failures +3;")
 
 
+    def test_jobs_among_others_have_their_own_clocks(self):
+        """Two jobs fail as each does alone, at times from its own start; one of them is in a file."""
+        saving = {"every": 2, "targets": 1, "size": "64 KiB"}
+        def failing(*times):
+            return {"times": [f"{time} us" for time in times], "detection": f"{DETECTION} ps",
+                    "restart": f"{RESTART} ps"}
+        keys = {"a": {"steps": 6, "data": 2, "checkpoint": saving, "failures": failing(150, 600)},
+                "b": {"steps": 8, "data": 1, "checkpoint": {**saving, "every": 3}, "failures": failing(90, 450, 800)}}
+        alone = {name: self.job(**of)[0] for name, of in keys.items()}
+        undisturbed = {name: self.job(**{**of, "failures": None})[0] for name, of in keys.items()}
+        parts = {}
+        for name, of in keys.items():
+            of = dict(of)
+            data = of.pop("data")
+            parts[name] = {"kind": "training", "model": "model.json", "device": "h100-sxm", "efficiency": 0.001,
+                           "micro_batch": 1, "parallelism": {"data": data}, **of}
+        self.write(parts["b"], "b.yaml")
+        start = 50_000_000
+        jobs = [{"name": "a", "ranks": 3, "workload": parts["a"]},
+                {"name": "b", "ranks": 2, "start": f"{start} ps", "workload": "b.yaml", "set": ["micro_batch=1"]}]
+        experiment = {"topology": {"kind": "star", "hosts": 5, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+                      "network": {**NETWORK, "fidelity": "ideal"}, "workload": {"kind": "jobs", "jobs": jobs}}
+        _, results = self.simulate(experiment)
+        finished = table(results, "ranks")["finished"]
+        self.assertEqual(finished[:2].max(), alone["a"])
+        self.assertEqual(finished[3] - start, alone["b"])
+        for name in keys:
+            self.assertGreater(alone[name], undisturbed[name] + 2 * (DETECTION + RESTART))
+        text = self.run_weft("describe", self.write(experiment)).out
+        self.assertRegex(text, r"a: on their clock +a step ")
+        self.assertRegex(text, r"a: failures +2;")
+        self.assertRegex(text, r"b: failures +3;")
+        packets = {**experiment, "network": NETWORK}
+        found = {attributes(self.simulate(packets, ranks=ranks)[1])["fingerprint"] for ranks in (None, 2, 3, 4, 8)}
+        self.assertEqual(len(found), 1)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -44,20 +44,12 @@ inline bool small(const Spec& value, std::int64_t& product) {
   return true;
 }
 
-/// Whether a workload times itself by running parts of it: failures in steps of unknown length.
-inline bool runs_while_read(const Spec& experiment) {
-  const auto workload = experiment.find("workload");
-  if (!workload || !workload->is_map()) return false;
-  const auto failures = workload->find("failures");
-  return failures && failures->is_map() && !failures->has("step_time");
-}
-
 inline bool worth_reading(const std::string& text) {
   for (const char* folder : {"/dev/", "/proc/", "/sys/"})  // what cannot be read to its end
     if (text.find(folder) != std::string::npos) return false;
   // A document of its own: keys that somebody has asked for count as known.
   const Spec experiment = Spec::parse(text, "experiment.yaml");
-  if (!experiment.is_map() || runs_while_read(experiment)) return false;
+  if (!experiment.is_map()) return false;
   const auto topology = experiment.find("topology");
   std::int64_t product = 1;
   return !topology || small(*topology, product);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What read_experiment() would draw in the network, ns-3's stack and MPI for; fuzzers do without.
-#include <stdexcept>
-
 #include "app/ideal_time.hpp"
 #include "internet/background.hpp"
 
 namespace weft {
 
-// experiment_target.hpp lets no experiment through that asks for it.
-Time ideal_time(const std::string&, const std::string&, const std::string&,
+// Failures in steps of unknown length ask for it.
+Time ideal_time(const std::string&, const std::string& path, const std::string&,
                 const std::vector<std::pair<std::string, std::string>>&) {
-  throw std::logic_error("a fuzzer runs nothing");
+  throw InputError(SourceLine{path, 0}, "a fuzzer runs nothing");
 }
 
 std::vector<std::shared_ptr<const BackgroundTraffic>> read_background(const Spec& list, const BackgroundContext&) {

@@ -104,8 +104,8 @@ TEST(FailureClock, JobsThatNeverEndAreRefused) {
   EXPECT_THROW(RunOutline{hopeless}, InputError);
 }
 
-// Only who runs a whole experiment can time its steps.
-TEST(FailureClock, JobsAmongOthersSayWhatAStepTakes) {
+// Only who runs an experiment can time its steps.
+TEST(FailureClock, WithoutAMachineStepsHaveToBeGiven) {
   const std::string job = "{kind: training, model: gpt2, device: h100-sxm, steps: 2, failures: {mean_time: 1 s}}";
   expect_complaint(job, context_of(1), "x.yaml:1", {"step_time"});
   WorkloadContext context = context_of(1);
@@ -115,7 +115,33 @@ TEST(FailureClock, JobsAmongOthersSayWhatAStepTakes) {
     return Time::from_ps(1000 * static_cast<std::int64_t>(asked.size()));
   };
   EXPECT_NO_THROW(read_workload(job, context));
-  EXPECT_EQ(asked.front(), ".steps=1");
+  EXPECT_EQ(asked.front(), "steps=1");
+}
+
+// A job is timed without the others, in its place, whether it writes its workload out or has it in a file.
+TEST(FailureClock, JobsAmongOthersAreTimedAlone) {
+  const std::string job = "{kind: training, model: gpt2, device: h100-sxm, steps: 2, failures: {mean_time: 1 s}}";
+  const TemporaryFile file("job.yaml", job);
+  WorkloadContext context = context_of(4);
+  std::vector<std::vector<std::string>> runs;
+  context.ideal_time = [&](const auto& changes) {
+    runs.emplace_back();
+    for (const auto& [key, value] : changes) runs.back().push_back(key + "=" + value);
+    return Time::from_us(static_cast<std::int64_t>(runs.size()));
+  };
+  const std::string jobs = "kind: jobs, jobs: [{ranks: 1, workload: " + job +
+                           "}, {name: b, ranks: 1, background: true, " +
+                           "set: [micro_batches=3], workload: " + file.path() + "}]";
+  EXPECT_NO_THROW(read_workload("{" + jobs + "}", context));
+  ASSERT_EQ(runs.size(), 4U);  // one step and two of each
+  EXPECT_EQ(runs[1], (std::vector<std::string>{"only='job0'", "jobs.0.background=false",
+                                               "jobs.0.set=['steps=2', 'failures=~']"}));
+  EXPECT_EQ(runs[2], (std::vector<std::string>{"only='b'", "jobs.1.background=false",
+                                               "jobs.1.set=['micro_batches=3', 'steps=1', 'failures=~']"}));
+  // Who is left out needs no clock.
+  runs.clear();
+  EXPECT_NO_THROW(read_workload("{only: job0, " + jobs + "}", context));
+  EXPECT_EQ(runs.size(), 2U);
 }
 
 }  // namespace

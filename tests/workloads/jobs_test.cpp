@@ -145,6 +145,11 @@ TEST(Jobs, WorkloadsOfFiles) {
   const auto workload = read_workload(
       "{kind: jobs, jobs: [{workload: " + experiment.path() + "}, {workload: " + alone.path() + "}]}", context_of(8));
   EXPECT_EQ(workload->ranks(), 5U);
+  const auto changed = read_workload("{kind: jobs, jobs: [{set: [ranks=4], workload: " + experiment.path() +
+                                         "}, {set: ['start={process: periodic, interval: 1 us, count: 2}', ranks=3], " +
+                                         "workload: " + alone.path() + "}]}",
+                                     context_of(8));
+  EXPECT_EQ(changed->ranks(), 7U);
 }
 
 TEST(Jobs, Complaints) {
@@ -165,6 +170,9 @@ TEST(Jobs, Complaints) {
   expect("only: b, jobs: [{name: a, " + job + "}]", {"unknown value 'b'"});
   expect("placement: packed, jobs: [{placement: packed, " + job + "}]", {"a placement for all jobs already"});
   expect("jobs: [{strat: 1 us, " + job + "}]", {"did you mean 'start'?"});
+  expect("jobs: [{set: [ranks], " + job + "}]", {"found 'ranks'; KEY.PATH=VALUE is due here"});
+  expect_complaint("{kind: jobs, jobs: [{set: [rank=2], " + job + "}]}", context_of(4), "--set rank=2",
+                   {"unknown key"});
 }
 
 }  // namespace
