@@ -462,8 +462,12 @@ class BlockBuilder {
       to.push_back(work.segment("experts weight gradient"));
       to.back().by_load = true;
     }
-    if (mlp.shared_inner > 0)
-      dense_backward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), to, inputs_too, weights_too);
+    if (mlp.shared_inner > 0) {
+      const Feed shared = feed(tokens_, mlp.shared_inner, mlp.gated, t_);
+      if (inputs_too && setup_.description->recompute_modules.shared_experts)
+        dense_forward(shared, "shared expert again", to);
+      dense_backward(shared, to, inputs_too, weights_too);
+    }
     if (inputs_too) {
       Work router(setup_);
       router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
@@ -495,10 +499,15 @@ class BlockBuilder {
   }
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
-    if (block.mlp.mixture())
+    const RecomputedModules& again = setup_.description->recompute_modules;
+    if (block.mlp.mixture()) {
+      if (inputs_too && again.mixture) mixture_forward(block.mlp, to);
       mixture_backward(block.mlp, to, inputs_too, weights_too);
-    else
-      dense_backward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), to, inputs_too, weights_too);
+    } else {
+      const Feed mlp = feed(tokens_, block.mlp.inner, block.mlp.gated, t_);
+      if (inputs_too && again.mlp) dense_forward(mlp, "MLP again", to);
+      dense_backward(mlp, to, inputs_too, weights_too);
+    }
     if (inputs_too) {
       Work norm(setup_);
       norm.memory(norm_tokens() * 4 * h_);

@@ -274,18 +274,11 @@ class Application {
   }
   void read_recomputed_modules() {
     if (d_.recompute != Recompute::selective || !o_.has("recompute-modules")) return;
-    // Those that are not modelled by themselves keep what they keep without recomputation.
-    const std::vector<std::string> others{"mlp", "moe", "shared_experts"};
-    auto known = recomputed_module_names();
+    const auto known = recomputed_module_names();
     const std::vector<std::string> modules = o_.texts("recompute-modules");
-    for (const std::string& name : modules) {
-      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      if (std::find(others.begin(), others.end(), name) == others.end()) {
-        known.insert(known.end(), others.begin(), others.end());
+    for (const std::string& name : modules)
+      if (std::find(known.begin(), known.end(), name) == known.end())
         throw o_.error("recompute-modules", fmt::format("unknown module '{}'; known: {}", name, listed(known)));
-      }
-      ignore("--recompute-modules " + name);
-    }
     recompute_modules(modules, d_);
     note("recompute_modules", "recompute-modules");
   }

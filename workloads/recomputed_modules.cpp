@@ -98,13 +98,16 @@ void in_combine_precision(std::vector<Segment>& pass, const TrainingDescription&
 
 }  // namespace
 
-std::vector<std::string> recomputed_module_names() { return {"core_attn", "layernorm", "mla_up_proj", "moe_act"}; }
+std::vector<std::string> recomputed_module_names() {
+  return {"core_attn", "layernorm", "mla_up_proj", "moe_act", "mlp", "moe", "shared_experts"};
+}
 
 void recompute_modules(const std::vector<std::string>& names, TrainingDescription& description) {
   const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
   if (description.recompute != Recompute::full)
     description.recompute = has("core_attn") ? Recompute::selective : Recompute::none;
-  description.recompute_modules = {has("layernorm"), has("mla_up_proj"), has("moe_act")};
+  description.recompute_modules = {has("layernorm"), has("mla_up_proj"), has("moe_act"),
+                                   has("mlp"),       has("moe"),         has("shared_experts")};
 }
 
 PartPasses passes_of_block(const PassSetup& setup, const BlockShape& block) {

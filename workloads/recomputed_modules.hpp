@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// core_attn, layernorm, mla_up_proj, moe_act: those of Megatron-LM's --recompute-modules that are modelled.
+/// core_attn, layernorm, mla_up_proj, moe_act, mlp, moe, shared_experts: Megatron-LM's --recompute-modules.
 std::vector<std::string> recomputed_module_names();
 /// Sets `recompute` (selective with core_attn, else none) and `recompute_modules`. Names are known ones.
 void recompute_modules(const std::vector<std::string>& names, TrainingDescription& description);
@@ -22,6 +22,9 @@ void recompute_modules(const std::vector<std::string>& names, TrainingDescriptio
 /// - layernorm, before gradients of weights: a read and a write of b s h for both norms, with latent attention also of
 ///   b s (q_lora_rank + kv_lora_rank);
 /// - moe_act, before gradients of weights: the activation function of the routed experts, by their load.
+/// mlp, moe and shared_experts are in block_passes(): their whole forward pass, with what it sends, before their
+/// backward pass; only their input is kept (Megatron-LM, megatron/core/transformer/transformer_config.py,
+/// recompute_modules: "normal checkpointing").
 PartPasses passes_of_block(const PassSetup& setup, const BlockShape& block);
 
 }  // namespace weft

@@ -41,7 +41,10 @@ struct RecomputedModules {
   bool norms = false;               ///< layernorm: the norms before attention and MLP, and those of latent attention
   bool up_projections = false;      ///< mla_up_proj: queries, keys and values of latent attention from the compressions
   bool expert_activations = false;  ///< moe_act: what comes of the activation function of routed experts
-  bool any() const { return norms || up_projections || expert_activations; }
+  bool mlp = false;                 ///< mlp: the MLPs of blocks without experts
+  bool mixture = false;             ///< moe: router, experts and shared experts, with the exchanges of tokens
+  bool shared_experts = false;      ///< shared_experts
+  bool any() const { return norms || up_projections || expert_activations || mlp || mixture || shared_experts; }
 };
 
 /// Numbers of ranks. world = tensor * context * data * pipeline; expert and expert_tensor share out the same ranks

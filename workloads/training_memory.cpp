@@ -45,13 +45,14 @@ TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double eleme
   bytes.whole = around_products(h, element, again);
   // Without a gate: the input and the output of the activation. With one: both products, and what comes of them.
   const double kept = mlp.gated ? 3 : 2;
+  if (mlp.mixture() ? again.mixture : again.mlp) return bytes;  // only what goes in
   if (!mlp.mixture()) {
     bytes.shared = element * real(mlp.inner) * kept;
     return bytes;
   }
   bytes.shared =
-      element * (real(mlp.experts_per_token * mlp.expert_inner) * (again.expert_activations ? kept - 1 : kept) +
-                 real(mlp.shared_inner) * kept);
+      element * real(mlp.experts_per_token * mlp.expert_inner) * (again.expert_activations ? kept - 1 : kept);
+  if (!again.shared_experts) bytes.shared += element * real(mlp.shared_inner) * kept;
   bytes.whole += element * h * real(mlp.experts_per_token) * 2;  // the copies that travel
   return bytes;
 }

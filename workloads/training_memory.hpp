@@ -30,9 +30,10 @@ struct RankMemory {
 /// sequence parallelism sbh/t (34 + 5as/h); without the core of attention (selective recomputation, or a fused kernel
 /// that keeps no scores) the same without 5as/h; full recomputation 2sbh. Latent attention keeps its compressions
 /// besides, before and behind their norms (2sb each of q_lora_rank + kv_lora_rank), and the rotary key;
-/// recompute_modules leave out outputs of norms, of up-projections (queries, keys, values), and of the experts'
-/// activation function. Blocks with other shapes take the same sum of their own tensors: what follows for f = 4h, no
-/// gate, and k = a. s is the rank's part of the sequence, but for the scores' columns.
+/// recompute_modules leave out outputs of norms, of up-projections (queries, keys, values), of the experts' activation
+/// function, and all of an MLP, a mixture of experts or shared experts but what goes in. Blocks with other shapes take
+/// the same sum of their own tensors: what follows for f = 4h, no gate, and k = a. s is the rank's part of the
+/// sequence, but for the scores' columns.
 double block_activation_bytes(const PassSetup& setup, const BlockShape& block);
 
 /// Memory of a pipeline rank. Parameters, gradients and Adam's state: Rajbhandari et al., arXiv:1910.02054, 3 (K = 12

@@ -362,7 +362,7 @@ class Settling {
     return schedule->stages(shape);
   }
 
-  void check_recompute() const {
+  void check_recompute() {
     if (d_.recompute != Recompute::full && d_.recompute_layers > 0)
       complain({"recompute_layers", "recompute"},
                fmt::format("recompute_layers {}, but only full recomputation is by blocks; 0 would be right",
@@ -384,7 +384,7 @@ class Settling {
                            d_.recompute_layers, own, own));
   }
 
-  void check_recomputed_modules() const {
+  void check_recomputed_modules() {
     const RecomputedModules& again = d_.recompute_modules;
     if (again.any() && d_.recompute == Recompute::full)
       complain({"recompute_modules", "recompute"},
@@ -398,6 +398,13 @@ class Settling {
                "mla_up_proj is to be computed again, but no block of the model has latent attention (kv_lora_rank)");
     if (again.expert_activations && !some([](const BlockShape& shape) { return shape.mlp.mixture(); }))
       complain({"recompute_modules"}, "moe_act is to be computed again, but no block of the model has experts");
+    // Megatron-LM takes these for any model.
+    const auto say = [&](bool asked, const char* name, auto&& has) {
+      if (asked && !some(has)) d_.ignored.push_back(fmt::format("recompute_modules {}: no block has it", name));
+    };
+    say(again.mlp, "mlp", [](const BlockShape& shape) { return shape.products.empty() && !shape.mlp.mixture(); });
+    say(again.mixture, "moe", [](const BlockShape& shape) { return shape.mlp.mixture(); });
+    say(again.shared_experts, "shared_experts", [](const BlockShape& shape) { return shape.mlp.shared_inner > 0; });
   }
 
   void settle_sharding() {

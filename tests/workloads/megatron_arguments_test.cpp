@@ -215,8 +215,9 @@ TEST(MegatronArguments, YamlWithLatentAttentionExpertsAndALayout) {
   EXPECT_EQ(job.buckets.further.count(), 4 * 64'000'000);
   EXPECT_EQ(job.recompute, Recompute::none);
   EXPECT_EQ(job.where.at("expert").text(), "job.yaml:8");
-  EXPECT_EQ(job.ignored, (std::vector<std::string>{"--recompute-modules mlp"}));
+  EXPECT_EQ(job.ignored, (std::vector<std::string>{}));
   EXPECT_TRUE(job.recompute_modules.up_projections);
+  EXPECT_TRUE(job.recompute_modules.mlp);
   EXPECT_FALSE(job.recompute_modules.norms || job.recompute_modules.expert_activations);
 }
 

@@ -105,16 +105,16 @@ TEST(RecomputedModules, MemoryIsWithoutTheirResults) {
   EXPECT_DOUBLE_EQ(one.kept(0), tokens * dense);
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * sparse);
 
-  one.description.recompute_modules = {true, false, false};
+  one.description.recompute_modules = {.norms = true};
   const double norms = 2 * (2 * h + query_rank + kv_rank);
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * (sparse - norms));
-  one.description.recompute_modules = {false, true, false};
+  one.description.recompute_modules = {.up_projections = true};
   const double up = 2 * (2 * heads * (nope + rope) + heads * value);
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * (sparse - up));
-  one.description.recompute_modules = {false, false, true};
+  one.description.recompute_modules = {.expert_activations = true};
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * (sparse - 2 * k * inner));
   EXPECT_DOUBLE_EQ(one.kept(0), tokens * dense);
-  one.description.recompute_modules = {true, true, true};
+  one.description.recompute_modules = {.norms = true, .up_projections = true, .expert_activations = true};
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * (sparse - norms - up - 2 * k * inner));
 
   // While the fullest block is computed again, what it does not keep is there once.
@@ -123,6 +123,86 @@ TEST(RecomputedModules, MemoryIsWithoutTheirResults) {
   const RankMemory memory =
       memory_of_rank(one.setup(), *PipelineScheduleRegistry::instance().find("1f1b")->make(), {1, 1, 1}, 0);
   EXPECT_EQ(memory.buffers, std::llround(tokens * (norms + up + 2 * k * inner)));
+}
+
+constexpr double experts = 256;
+
+// All of a module's forward pass, in front of its backward pass; that of weights alone needs nothing again.
+TEST(RecomputedModules, WholeModulesAreComputedAgain) {
+  const auto more = [](RecomputedModules modules, std::int64_t layer, std::vector<Segment> PartPasses::*pass,
+                       double t) {
+    Case plain, again;
+    for (Case* one : {&plain, &again}) one->description.parallel.tensor = static_cast<std::int64_t>(t);
+    again.description.recompute_modules = modules;
+    EXPECT_EQ(flops(again.passes(layer).forward), flops(plain.passes(layer).forward));
+    EXPECT_EQ(flops(again.passes(layer).weight_gradient), flops(plain.passes(layer).weight_gradient));
+    return flops(again.passes(layer).*pass) - flops(plain.passes(layer).*pass);
+  };
+  RecomputedModules mlp, moe, shared, both;
+  mlp.mlp = moe.mixture = shared.shared_experts = both.mixture = both.shared_experts = true;
+  for (const double t : {1.0, 4.0})
+    for (auto pass : {&PartPasses::backward, &PartPasses::input_gradient}) {
+      // SwiGLU: three products of 2 b s h f.
+      EXPECT_DOUBLE_EQ(more(mlp, 0, pass, t), 6 * tokens * h * dense_inner / t);
+      EXPECT_EQ(more(mlp, 60, pass, t), 0);
+      const double one_expert = 6 * tokens * h * inner;  // routed tokens are those of all tensor ranks here
+      const double routed = 2 * tokens * h * experts + k * one_expert;
+      EXPECT_DOUBLE_EQ(more(shared, 60, pass, t), one_expert / t);
+      EXPECT_DOUBLE_EQ(more(moe, 60, pass, t), routed + one_expert / t);
+      EXPECT_DOUBLE_EQ(more(both, 60, pass, t), routed + 2 * one_expert / t);
+      EXPECT_EQ(more(both, 0, pass, t), 0);
+    }
+}
+
+// Their collectives, too: with sequence parallelism a gather and a sum of b s h, and both exchanges of tokens.
+TEST(RecomputedModules, WholeModulesSendAgainWhatTheyHaveSent) {
+  const auto sent = [](RecomputedModules modules, std::int64_t layer) {
+    Case one;
+    one.description.parallel.tensor = 4;
+    one.description.parallel.sequence = true;
+    one.description.parallel.expert = 8;
+    one.description.recompute_modules = modules;
+    std::map<std::pair<GroupKind, CollectiveKind>, std::int64_t> bytes;
+    for (const Segment& segment : one.passes(layer).backward)
+      if (segment.kind == Segment::Kind::collective) bytes[{segment.group, segment.collective}] += segment.size.count();
+    return bytes;
+  };
+  RecomputedModules mlp, moe;
+  mlp.mlp = moe.mixture = true;
+  const auto whole = static_cast<std::int64_t>(2 * tokens * h);
+  const std::pair gather(GroupKind::tensor, CollectiveKind::all_gather),
+      sum(GroupKind::tensor, CollectiveKind::reduce_scatter), exchange(GroupKind::expert, CollectiveKind::all_to_all);
+  for (const auto& [modules, layer] : {std::pair(mlp, 0), std::pair(moe, 60)}) {
+    auto plain = sent({}, layer), again = sent(modules, layer);
+    EXPECT_EQ(again[gather] - plain[gather], whole);  // of the MLP, or the shared expert
+    EXPECT_EQ(again[sum] - plain[sum], whole);
+    EXPECT_EQ(again[exchange] - plain[exchange], layer == 0 ? 0 : 2 * static_cast<std::int64_t>(k) * whole / 4);
+  }
+}
+
+TEST(RecomputedModules, WholeModulesKeepWhatGoesIn) {
+  // What block_activation_bytes() of MemoryIsWithoutTheirResults has beside norms and attention.
+  const double dense = 2 * 3 * dense_inner, shared = 2 * 3 * inner, routed = 2 * 3 * k * inner + 2 * 2 * k * h;
+  const auto saved = [](RecomputedModules modules, std::int64_t layer) {
+    Case one;
+    const double all = one.kept(layer);
+    one.description.recompute_modules = modules;
+    return all - one.kept(layer);
+  };
+  RecomputedModules some;
+  some.mlp = true;
+  EXPECT_DOUBLE_EQ(saved(some, 0), tokens * dense);
+  EXPECT_EQ(saved(some, 60), 0);
+  some = {};
+  some.shared_experts = true;
+  EXPECT_DOUBLE_EQ(saved(some, 60), tokens * shared);
+  EXPECT_EQ(saved(some, 0), 0);
+  some = {};
+  some.mixture = true;
+  EXPECT_DOUBLE_EQ(saved(some, 60), tokens * (routed + shared));
+  some.shared_experts = some.expert_activations = true;
+  EXPECT_DOUBLE_EQ(saved(some, 60), tokens * (routed + shared));
+  EXPECT_EQ(saved(some, 0), 0);
 }
 
 TEST(RecomputedModules, WhatComesBackFromExpertsHasItsPrecision) {
@@ -172,6 +252,16 @@ TEST(RecomputedModules, ReadsTheirNames) {
   EXPECT_NE(complaint("deepseek-v3, recompute: full, recompute_modules: [layernorm]").find("selective"),
             std::string::npos);
   EXPECT_NE(complaint("deepseek-v3, recompute_modules: [norm]").find("layernorm"), std::string::npos);
+  EXPECT_GT(held("deepseek-v3"), held("deepseek-v3, recompute_modules: [mlp, shared_experts]"));
+  // What the model has not is listed.
+  const auto ignored = [&](const std::string& keys) {
+    std::vector<std::string> found;
+    for (const auto& [key, text] : job(keys)->description())
+      if (key == "ignored" && text.starts_with("recompute_modules")) found.push_back(text);
+    return found;
+  };
+  EXPECT_EQ(ignored("deepseek-v3, recompute_modules: [mlp, moe, shared_experts]").size(), 0U);
+  EXPECT_EQ(ignored("llama-3.1-8b, recompute_modules: [mlp, moe, shared_experts]").size(), 2U);
 }
 
 }  // namespace
