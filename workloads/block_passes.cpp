@@ -4,62 +4,10 @@
 #include <algorithm>
 
 #include "workloads/kernel_time.hpp"
+#include "workloads/pass_work.hpp"
 
 namespace weft {
 namespace {
-
-/// Sums up kernels into the time and the FLOPs of one segment.
-class Work {
- public:
-  explicit Work(const PassSetup& setup) : setup_(setup), element_(element_bytes(setup.description->precision)) {}
-
-  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
-    Kernel kernel;
-    kernel.m = m;
-    kernel.n = n;
-    kernel.k = k;
-    kernel.count = count;
-    kernel.flops =
-        2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
-    add(kernel);
-  }
-  /// A kernel that reads and writes `elements` in all and computes next to nothing.
-  void memory(std::int64_t elements) { memory_bytes(bytes_of(elements, 1, element_)); }
-  void memory_bytes(Bytes bytes, double flops = 0) {
-    Kernel kernel;
-    kernel.kind = Kernel::Kind::memory;
-    kernel.bytes = bytes.count();
-    kernel.flops = flops;
-    add(kernel);
-  }
-  Segment segment(std::string_view what) const {
-    Segment result;
-    result.what = what;
-    result.duration = time_;
-    result.flops = flops_;
-    return result;
-  }
-
- private:
-  void add(Kernel& kernel) {
-    kernel.precision = setup_.description->precision;
-    time_ += setup_.times->of(kernel);
-    flops_ += kernel.flops;
-  }
-  const PassSetup& setup_;
-  std::int64_t element_;
-  Time time_;
-  double flops_ = 0;
-};
-
-/// Rows x columns times inner: a product and those for the gradients of its inputs.
-struct Product {
-  std::int64_t rows, columns, inner;
-  std::int64_t count = 1;
-  void forward(Work& work) const { work.matmul(rows, columns, inner, count); }
-  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count); }
-  void weight_gradient(Work& work) const { work.matmul(inner, columns, rows, count); }
-};
 
 class BlockBuilder {
  public:
@@ -70,7 +18,7 @@ class BlockBuilder {
         t_(plan_.tensor),
         c_(plan_.context),
         h_(setup.description->model.hidden),
-        element_(element_bytes(setup.description->precision)) {}
+        element_(activation_bytes(*setup.description)) {}
 
   PartPasses block(const BlockShape& block) {
     if (!block.products.empty()) return sample_products(block);
@@ -109,7 +57,7 @@ class BlockBuilder {
                          share_of(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
     Work norm(setup_);
     norm.memory(norm_tokens() * 2 * h_);
-    Work forward(setup_);
+    Work forward = unquantised();
     logits.forward(forward);
     forward.memory(logits.rows * logits.columns * 2);
     passes.forward.push_back(norm.segment("final norm"));
@@ -129,6 +77,9 @@ class BlockBuilder {
   }
 
  private:
+  /// Products that do not have fp8: the core of attention, routers and the head.
+  Work unquantised() const { return {setup_, activation_precision(*setup_.description)}; }
+
   std::int64_t norm_tokens() const { return plan_.sequence ? share_of(tokens_, t_) : tokens_; }
 
   Segment tensor_collective(std::string_view what, CollectiveKind kind) const {
@@ -145,9 +96,12 @@ class BlockBuilder {
   /// Sums and gathers of a backward pass run beside the products for the gradients of weights.
   bool overlaps(bool weights_too) const { return weights_too && setup_.description->overlap_tensor; }
 
+  /// What a product reads is gathered as it reads it, in fp8 where it has fp8 (NVIDIA, Transformer Engine,
+  /// transformer_engine/pytorch/module/layernorm_linear.py: with_quantized_all_gather).
   void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const {
     if (t_ == 1 || !plan_.sequence) return;
     to.push_back(tensor_collective(what, CollectiveKind::all_gather));
+    to.back().size = bytes_of(tokens_, h_, element_bytes(setup_.description->precision));
     to.back().beside = beside;
   }
   /// The sum over tensor ranks of what a product, cut along its inner dimension, leaves on each.
@@ -189,7 +143,7 @@ class BlockBuilder {
     const std::int64_t seen = a.window > 0 ? std::min(a.window, d.sequence_length) : d.sequence_length;
     const std::int64_t columns = share_of(seen, parts);
     const std::int64_t count = d.micro_batch * share_of(heads(a), ulysses ? c_ : 1);
-    Work work(setup_);
+    Work work = unquantised();
     if (setup_.attention == AttentionKernel::flash) {
       // A causal mask hides half of the scores, and the kernel skips it. Backward, the scores are computed again: five
       // products for two (Dao et al., arXiv:2205.14135, algorithm 4).
@@ -405,7 +359,7 @@ class BlockBuilder {
   }
   /// All rows of the experts here, for the ranks that share them.
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const {
-    Segment segment = dispatch(mlp, what, setup_.description->precision, false);
+    Segment segment = dispatch(mlp, what, activation_precision(*setup_.description), false);
     segment.group = GroupKind::expert_tensor;
     segment.collective = kind;
     segment.size = segment.size * plan_.expert_tensor;
@@ -414,14 +368,14 @@ class BlockBuilder {
   }
 
   void mixture_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
-    Work router(setup_);
+    Work router = unquantised();
     router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
     to.push_back(router.segment("router"));
     // The shared experts compute while the tokens travel.
     travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
     if (mlp.shared_inner > 0) dense_forward(feed(tokens_, mlp.shared_inner, mlp.gated, t_), "shared expert", to);
     experts_forward(mlp, to);
-    travel(mlp, "combine", setup_.description->precision, true, false, to);
+    travel(mlp, "combine", activation_precision(*setup_.description), true, false, to);
   }
 
   void experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
@@ -442,7 +396,7 @@ class BlockBuilder {
   void mixture_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const Feed inner = expert(mlp);
     if (inputs_too) {
-      travel(mlp, "combine gradient", setup_.description->precision, false, false, to);
+      travel(mlp, "combine gradient", gradient_precision(), false, false, to);
       if (plan_.expert_tensor > 1)
         to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
       Work work(setup_);
@@ -453,7 +407,7 @@ class BlockBuilder {
       to.back().by_load = true;
       if (plan_.expert_tensor > 1)
         to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
-      travel(mlp, "dispatch gradient", setup_.description->precision, true, weights_too, to);
+      travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, weights_too, to);
     }
     if (weights_too) {
       Work work(setup_);
@@ -469,16 +423,22 @@ class BlockBuilder {
       dense_backward(shared, to, inputs_too, weights_too);
     }
     if (inputs_too) {
-      Work router(setup_);
+      Work router = unquantised();
       router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
       router.matmul(h_, mlp.experts, routed_tokens(*setup_.description));
       to.push_back(router.segment("router gradient"));
       to.back().join = true;
     }
   }
-  const std::string& dispatch_precision() const {
+  std::string dispatch_precision() const {
     const TrainingDescription& d = *setup_.description;
-    return d.dispatch_precision.empty() ? d.precision : d.dispatch_precision;
+    return d.dispatch_precision.empty() ? activation_precision(d) : d.dispatch_precision;
+  }
+  /// Of gradients on their way to experts: as tokens if products have fp8, which takes gradients, too (DeepSeek-AI,
+  /// arXiv:2412.19437, 3.3.3).
+  std::string gradient_precision() const {
+    const TrainingDescription& d = *setup_.description;
+    return d.precision == "fp8" ? dispatch_precision() : d.precision;
   }
 
   // Whole blocks -----------------------------------------------------------------------------------------------------
@@ -521,7 +481,7 @@ class BlockBuilder {
   std::vector<Segment> head_backward(const Product& logits, bool inputs_too, bool weights_too) const {
     std::vector<Segment> to;
     if (inputs_too) {
-      Work work(setup_);
+      Work work = unquantised();
       work.memory(logits.rows * logits.columns * 2);
       logits.input_gradient(work);
       to.push_back(work.segment("logits input gradient"));
@@ -529,8 +489,8 @@ class BlockBuilder {
       if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
     }
     if (weights_too) {
-      gather(to, "head gather again");
-      Work work(setup_);
+      if (t_ > 1 && plan_.sequence) to.push_back(tensor_collective("head gather again", CollectiveKind::all_gather));
+      Work work = unquantised();
       logits.weight_gradient(work);
       to.push_back(work.segment("logits weight gradient"));
     }

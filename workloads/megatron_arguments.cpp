@@ -213,6 +213,7 @@ class Application {
         note("precision", option);
       }
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
+    if (o_.flag("activation-func-fp8-input-store")) d_.activation_input_precision = "fp8";
   }
 
   // Data parallelism -------------------------------------------------------------------------------------------------

@@ -129,6 +129,7 @@ class Builder {
     model.vocabulary = padded_vocabulary();
     model.tied = !o_.flag("untie-embeddings-and-output-weights");
     model.learned_positions = learned_positions();
+    model.dropout = !o_.has("hidden-dropout") || o_.number("hidden-dropout") > 0;  // arguments.py: 0.1
     model.positions = o_.count_or("max-position-embeddings", o_.count_or("seq-length", 0));
     model.prediction_blocks = o_.has("mtp-num-layers") ? o_.whole("mtp-num-layers", 0, 65536) : 0;
     add_columns(model.embedding, "embedding.word_embeddings", model.vocabulary, hidden_, false);

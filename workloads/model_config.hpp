@@ -78,6 +78,7 @@ struct ModelConfig {
   std::int64_t head_classes = 0;  ///< outputs per sample of a classifier
   bool tied = false;              ///< the logits use the matrix of the token embedding
   bool learned_positions = false;
+  bool dropout = true;                ///< of the results of attention and MLP
   std::vector<BlockShape> shapes;     ///< the kinds of blocks
   std::vector<std::uint32_t> blocks;  ///< kind of each block, in forward order [L]
   std::int64_t encoder_blocks = 0;    ///< the first so many are an encoder, whose output all others see

@@ -17,6 +17,24 @@ Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element) {
                    static_cast<unsigned __int128>(element));
 }
 
+std::string activation_precision(const TrainingDescription& description) {
+  return description.precision == "fp8" ? "bf16" : description.precision;
+}
+
+std::int64_t activation_bytes(const TrainingDescription& description) {
+  return element_bytes(activation_precision(description));
+}
+
+std::vector<std::string> kept_precision_names() {
+  std::vector<std::string> names = precision_names();
+  names.emplace_back("e5m6");
+  return names;
+}
+
+double kept_element_bytes(const std::string& precision) {
+  return precision == "e5m6" ? 1.5 : static_cast<double>(element_bytes(precision));
+}
+
 std::int64_t tokens_per_rank(const TrainingDescription& description) {
   return description.micro_batch * description.sequence_length / description.parallel.context;
 }
@@ -37,7 +55,7 @@ Bytes boundary_bytes(const TrainingDescription& description) {
   const ParallelPlan& plan = description.parallel;
   const std::int64_t tokens =
       plan.scatter_gather ? share_of(tokens_per_rank(description), plan.tensor) : routed_tokens(description);
-  return bytes_of(tokens, description.model.hidden * streams, element_bytes(description.precision));
+  return bytes_of(tokens, description.model.hidden * streams, activation_bytes(description));
 }
 
 }  // namespace weft

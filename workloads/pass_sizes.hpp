@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "units/bytes.hpp"
 #include "workloads/training_description.hpp"
@@ -13,6 +15,18 @@ namespace weft {
 std::int64_t share_of(std::int64_t whole, std::int64_t ranks);
 /// Bytes of `a` * `b` elements, or the most that there may be.
 Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element);
+
+/// What is computed beside the products of blocks, what goes from one operator to the next, and what ranks send each
+/// other has `precision`, or bf16 where products have fp8: those read bf16, turn it into fp8, and give bf16 (NVIDIA,
+/// Transformer Engine, transformer_engine/pytorch/module/linear.py; DeepSeek-AI, arXiv:2412.19437, 3.3.1: embedding,
+/// head, routers, norms and attention keep their precision).
+std::string activation_precision(const TrainingDescription& description);
+std::int64_t activation_bytes(const TrainingDescription& description);
+
+/// Formats in which activations may wait for the backward pass: those of arithmetic, and e5m6 with 12 bits
+/// (DeepSeek-AI, arXiv:2412.19437, 3.3.3).
+std::vector<std::string> kept_precision_names();
+double kept_element_bytes(const std::string& precision);
 
 /// Tokens of a micro-batch on one rank: b s / c.
 std::int64_t tokens_per_rank(const TrainingDescription& description);

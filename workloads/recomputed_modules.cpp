@@ -3,12 +3,10 @@
 
 #include <algorithm>
 
-#include "workloads/kernel_time.hpp"
+#include "workloads/pass_work.hpp"
 
 namespace weft {
 namespace {
-
-std::int64_t share(std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; }
 
 /// Computations of one rank that are done again.
 class Again {
@@ -18,57 +16,33 @@ class Again {
 
   Segment up_projections() const {
     const AttentionShape& a = block_.attention;
-    const std::int64_t heads = share(a.heads, d_.parallel.tensor);
-    Segment again = named("latent up-projection again");
-    if (a.query_rank > 0) matmul(again, heads * a.head_size, a.query_rank);
-    matmul(again, heads * (a.head_size - a.rope_size + a.value_size), a.kv_rank);
-    return again;
+    const std::int64_t heads = share_of(a.heads, d_.parallel.tensor);
+    Work again(setup_);
+    if (a.query_rank > 0) again.matmul(tokens_, heads * a.head_size, a.query_rank);
+    again.matmul(tokens_, heads * (a.head_size - a.rope_size + a.value_size), a.kv_rank);
+    return again.segment("latent up-projection again");
   }
 
   Segment norms() const {
     const AttentionShape& a = block_.attention;
-    Segment again = named("norms again");
-    const std::int64_t tokens = d_.parallel.sequence ? share(tokens_, d_.parallel.tensor) : tokens_;
-    for (int norm = 0; norm < (block_.cross_attention ? 3 : 2); ++norm) memory(again, tokens * 2 * d_.model.hidden);
-    if (a.latent()) memory(again, tokens_ * 2 * (a.query_rank + a.kv_rank));
-    return again;
+    Work again(setup_);
+    const std::int64_t tokens = d_.parallel.sequence ? share_of(tokens_, d_.parallel.tensor) : tokens_;
+    for (int norm = 0; norm < (block_.cross_attention ? 3 : 2); ++norm) again.memory(tokens * 2 * d_.model.hidden);
+    if (a.latent()) again.memory(tokens_ * 2 * (a.query_rank + a.kv_rank));
+    return again.segment("norms again");
   }
 
   Segment expert_activations() const {
     const MlpShape& mlp = block_.mlp;
-    Segment again = named("expert activation again");
+    Work again(setup_);
     const std::int64_t rows = routed_tokens(d_) * mlp.experts_per_token * d_.parallel.expert_tensor;
-    memory(again, rows * share(mlp.expert_inner, d_.parallel.expert_tensor) * (mlp.gated ? 3 : 2));
-    again.by_load = true;
-    return again;
+    again.memory(rows * share_of(mlp.expert_inner, d_.parallel.expert_tensor) * (mlp.gated ? 3 : 2));
+    Segment segment = again.segment("expert activation again");
+    segment.by_load = true;
+    return segment;
   }
 
  private:
-  static Segment named(std::string_view what) {
-    Segment segment;
-    segment.what = what;
-    return segment;
-  }
-  void matmul(Segment& to, std::int64_t columns, std::int64_t inner) const {
-    Kernel kernel;
-    kernel.m = tokens_;
-    kernel.n = columns;
-    kernel.k = inner;
-    kernel.flops = 2.0 * static_cast<double>(tokens_) * static_cast<double>(columns) * static_cast<double>(inner);
-    add(to, kernel);
-  }
-  void memory(Segment& to, std::int64_t elements) const {
-    Kernel kernel;
-    kernel.kind = Kernel::Kind::memory;
-    kernel.bytes = elements * element_bytes(d_.precision);
-    add(to, kernel);
-  }
-  void add(Segment& to, Kernel& kernel) const {
-    kernel.precision = d_.precision;
-    to.duration += setup_.times->of(kernel);
-    to.flops += kernel.flops;
-  }
-
   const PassSetup& setup_;
   const TrainingDescription& d_;
   const BlockShape& block_;
@@ -91,7 +65,7 @@ void add_up_projections(std::vector<Segment>& pass, const Segment& again) {
 
 void in_combine_precision(std::vector<Segment>& pass, const TrainingDescription& d) {
   if (d.combine_precision.empty()) return;
-  const std::int64_t of = element_bytes(d.precision), to = element_bytes(d.combine_precision);
+  const std::int64_t of = activation_bytes(d), to = element_bytes(d.combine_precision);
   for (Segment& segment : pass)
     if (segment.combine) segment.size = Bytes(segment.size.count() / of * to);
 }

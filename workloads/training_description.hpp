@@ -88,13 +88,17 @@ struct TrainingDescription {
   std::int64_t global_batch = 0;     ///< sequences per step over all ranks [B]; 0: micro_batch * data * micro_batches
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
-  std::string precision = "bf16";    ///< of products and activations
+  std::string precision = "bf16";    ///< of products; of activations, too, but for fp8 (activation_precision)
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
-  std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as `precision`
+  std::string dispatch_precision;            ///< of tokens on their way to experts; empty: as activations
   std::string moment_precision = "fp32";     ///< of both moments that Adam keeps
-  std::string combine_precision;             ///< of what comes back from experts; empty: as `precision`
+  std::string combine_precision;             ///< of what comes back from experts; empty: as activations
+  /// What backward passes find of what activation functions take (Megatron-LM's activation_func_fp8_input_store), and
+  /// of what attention gives, which its own backward pass and that of the product behind it need;
+  /// kept_precision_names(). Empty: as they are, and what attention gives besides as the product reads it.
+  std::string activation_input_precision, attention_output_precision;
   Recompute recompute = Recompute::none;
   std::int64_t recompute_layers = 0;  ///< full: so many blocks of each stage; 0: all
   RecomputedModules recompute_modules;

@@ -20,40 +20,73 @@ struct TokenBytes {
   double every = 0;   ///< on every rank: the compressions of latent attention
 };
 
+/// Bytes of an element as the backward pass finds it.
+struct KeptBytes {
+  explicit KeptBytes(const TrainingDescription& d)
+      : passed(real(activation_bytes(d))),
+        read(real(element_bytes(d.precision))),
+        activation_input(kept_or(d.activation_input_precision, passed)),
+        attention_output(kept_or(d.attention_output_precision, d.precision == "fp8" ? passed + read : passed)) {}
+
+  double passed;  ///< from one operator to the next
+  /// What a product has read: the same, or a copy in fp8, which is all that a norm or an activation function in front
+  /// of it leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
+  double read;
+  double activation_input;
+  double attention_output;  ///< for its own backward pass, and that of the product behind it
+
+ private:
+  static double kept_or(const std::string& precision, double otherwise) {
+    return precision.empty() ? otherwise : kept_element_bytes(precision);
+  }
+};
+
 /// A norm's input; its output, which the products share (Korthikanti et al., 4.1: 2sb(h) each), unless it is computed
 /// again; the mask of a dropout, 1 byte.
-double around_products(double h, double element, const RecomputedModules& again) {
-  return element * h * (again.norms ? 1 : 2) + h;
+double around_products(const TrainingDescription& d, double input, double output) {
+  return real(d.model.hidden) * (input + (d.recompute_modules.norms ? 0 : output) + (d.model.dropout ? 1 : 0));
 }
 
-TokenBytes attention_bytes(const ModelConfig& model, const AttentionShape& a, double element,
-                           const RecomputedModules& again) {
+TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a) {
+  const KeptBytes kept(d);
+  const RecomputedModules& again = d.recompute_modules;
   const double queries = real(a.heads * a.head_size), keys = real(a.kv_heads * a.head_size),
                values = real(a.kv_heads * a.value_size), out = real(a.heads * a.value_size);
   TokenBytes bytes;
-  bytes.whole = around_products(real(model.hidden), element, again);
-  bytes.shared = element * out;
-  if (!(a.latent() && again.up_projections)) bytes.shared += element * (queries + keys + values);
+  bytes.whole = around_products(d, kept.passed, kept.read);
+  bytes.shared = kept.attention_output * out;
+  if (!(a.latent() && again.up_projections)) bytes.shared += kept.passed * (queries + keys + values);
   // The compressions before and behind their norms, and the rotary key.
-  if (a.latent()) bytes.every = element * (real(a.query_rank + a.kv_rank) * (again.norms ? 1 : 2) + real(a.rope_size));
+  if (a.latent())
+    bytes.every = real(a.query_rank + a.kv_rank) * (kept.passed + (again.norms ? 0 : kept.read)) +
+                  kept.passed * real(a.rope_size);
   return bytes;
 }
 
-TokenBytes mlp_bytes(const ModelConfig& model, const MlpShape& mlp, double element, const RecomputedModules& again) {
-  const double h = real(model.hidden);
+/// What an activation function takes, of both products if there is a gate, and what it gives.
+double activation_function_bytes(const KeptBytes& kept, double width, bool gated, bool again) {
+  return width * (kept.activation_input * (gated ? 2 : 1) + (again ? 0 : kept.read));
+}
+
+TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
+  const KeptBytes kept(d);
+  const RecomputedModules& again = d.recompute_modules;
+  const double h = real(d.model.hidden);
   TokenBytes bytes;
-  bytes.whole = around_products(h, element, again);
-  // Without a gate: the input and the output of the activation. With one: both products, and what comes of them.
-  const double kept = mlp.gated ? 3 : 2;
+  // A router does not read fp8 (Megatron-LM, megatron/core/transformer/moe/shared_experts.py: what comes of the norm is
+  // kept for it, and shared experts do with that).
+  bytes.whole = around_products(d, kept.passed, mlp.mixture() ? kept.passed : kept.read);
   if (mlp.mixture() ? again.mixture : again.mlp) return bytes;  // only what goes in
   if (!mlp.mixture()) {
-    bytes.shared = element * real(mlp.inner) * kept;
+    bytes.shared = activation_function_bytes(kept, real(mlp.inner), mlp.gated, false);
     return bytes;
   }
-  bytes.shared =
-      element * real(mlp.experts_per_token * mlp.expert_inner) * (again.expert_activations ? kept - 1 : kept);
-  if (!again.shared_experts) bytes.shared += element * real(mlp.shared_inner) * kept;
-  bytes.whole += element * h * real(mlp.experts_per_token) * 2;  // the copies that travel
+  bytes.shared = activation_function_bytes(kept, real(mlp.experts_per_token * mlp.expert_inner), mlp.gated,
+                                           again.expert_activations);
+  if (!again.shared_experts) bytes.shared += activation_function_bytes(kept, real(mlp.shared_inner), mlp.gated, false);
+  // The copies that come. Nobody needs what goes back: tokens are scaled by their routing weights before the last
+  // product of an expert (Megatron-LM, megatron/core/transformer/moe/experts.py, TEGroupedMLP: permuted_probs).
+  bytes.whole += kept.read * h * real(mlp.experts_per_token);
   return bytes;
 }
 
@@ -93,13 +126,15 @@ double tokens_of_norms(const TrainingDescription& d) {
 }
 
 /// The mask of the dropout after the embedding (Korthikanti et al., 4.3).
-double embedding_activation_bytes(const TrainingDescription& d) { return tokens_of_norms(d) * real(d.model.hidden); }
+double embedding_activation_bytes(const TrainingDescription& d) {
+  return d.model.dropout ? tokens_of_norms(d) * real(d.model.hidden) : 0;
+}
 
 /// The final norm's input and output, and the logits in 32 bits: 4sbh/t (1 + V/h) with sequence parallelism (the same).
 double head_activation_bytes(const TrainingDescription& d) {
   const double classes = real(shared_out(std::max(d.model.vocabulary, d.model.head_classes), d.parallel.tensor));
   const double rows = d.model.vocabulary > 0 ? real(tokens_per_rank(d)) : real(d.micro_batch);
-  return tokens_of_norms(d) * real(d.model.hidden) * 2 * real(element_bytes(d.precision)) + rows * classes * 4;
+  return tokens_of_norms(d) * real(d.model.hidden) * 2 * real(activation_bytes(d)) + rows * classes * 4;
 }
 
 /// What a rank holds when it holds most, as its slots come and go. Slots that are worked on together end together.
@@ -126,12 +161,21 @@ ChunkBytes most_activations(const PipelineSchedule& schedule, const PipelineShap
   return most;
 }
 
+/// Parameters of blocks as products of fp8 read them: quantised once a step, and kept along both dimensions, because
+/// these products want both factors along the inner one (NVIDIA, Transformer Engine,
+/// transformer_engine/pytorch/module/base.py, get_weight_workspace; its documentation, "Handling transposes").
+/// Parameters that have fp8 are one of the two.
+std::int64_t fp8_copies(const TrainingDescription& d, std::int64_t parameters) {
+  if (d.precision != "fp8") return 0;
+  return parameters * (d.parameter_precision == "fp8" ? 1 : 2);
+}
+
 }  // namespace
 
 double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
   const TrainingDescription& d = *setup.description;
   const ParallelPlan& plan = d.parallel;
-  const double element = static_cast<double>(element_bytes(d.precision));
+  const double element = real(activation_bytes(d));
   const double tokens = real(tokens_per_rank(d));
   const double t = real(plan.tensor);
   if (!block.products.empty()) {
@@ -141,8 +185,8 @@ double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
     return d.recompute == Recompute::full ? 0 : bytes;
   }
   if (d.recompute == Recompute::full) return tokens * real(d.model.hidden) * element / (plan.sequence ? t : 1);
-  const TokenBytes attention = attention_bytes(d.model, block.attention, element, d.recompute_modules);
-  const TokenBytes mlp = mlp_bytes(d.model, block.mlp, element, d.recompute_modules);
+  const TokenBytes attention = attention_bytes(d, block.attention);
+  const TokenBytes mlp = mlp_bytes(d, block.mlp);
   const double copies = block.cross_attention ? 2 : 1;
   const double whole = (copies * attention.whole + mlp.whole) / (plan.sequence ? t : 1);
   double bytes = tokens * (whole + copies * attention.every + (copies * attention.shared + mlp.shared) / t);
@@ -160,7 +204,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   const ParallelPlan& plan = d.parallel;
   const std::uint32_t stages = schedule.stages(shape);
   HeldParameters held;
-  std::int64_t largest_part = 0;
+  std::int64_t largest_part = 0, in_blocks = 0;
   const auto hold = [&](const std::vector<Tensor>& tensors) {
     const HeldParameters more = held_parameters(tensors, plan);
     held.dense += more.dense;
@@ -173,6 +217,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     const StageLayers layers = layers_of_stage(plan, stage);
     for (std::int64_t layer = layers.first; layer < layers.last; ++layer) {
       hold(d.model.layer_shape(layer).tensors);
+      in_blocks += held_parameters(d.model.layer_shape(layer).tensors, plan).sum();
       const bool again = d.recompute_layers == 0 || layer < layers.first + d.recompute_layers;
       chunks[c].blocks += kept_bytes(setup, d.model.layer_shape(layer), again);
     }
@@ -194,7 +239,8 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     if (plan.sharding < from) return held.sum() * bytes;
     return (shared_out(held.dense, dense_ranks) + shared_out(held.experts, expert_ranks)) * bytes;
   };
-  const std::int64_t element = element_bytes(d.precision);
+  // Gathered; products of fp8 have copies of their own.
+  const std::int64_t element = d.parameter_precision == "fp8" ? 1 : activation_bytes(d);
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);
   memory.gradients = state(element_bytes(d.gradient_precision), Sharding::gradients);
@@ -210,6 +256,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     memory.buffers += std::llround(again);
   }
   if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
+  memory.buffers += fp8_copies(d, plan.sharding == Sharding::parameters ? largest_part : in_blocks);
   if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);
   if (d.offload_parameters) memory.host += std::exchange(memory.parameters, 0);
   return memory;

@@ -20,7 +20,7 @@ struct RankMemory {
   std::int64_t optimizer = 0;
   std::int64_t activations = 0;  ///< of blocks
   std::int64_t ends = 0;         ///< activations of the embedding and the head
-  std::int64_t buffers = 0;      ///< gathered parameters, a block that is computed again
+  std::int64_t buffers = 0;      ///< gathered parameters, their copies in fp8, a block that is computed again
   std::int64_t host = 0;         ///< in the memory of the host, if offloaded
   std::int64_t sum() const { return parameters + gradients + optimizer + activations + ends + buffers; }
 };
@@ -33,7 +33,12 @@ struct RankMemory {
 /// recompute_modules leave out outputs of norms, of up-projections (queries, keys, values), of the experts' activation
 /// function, and all of an MLP, a mixture of experts or shared experts but what goes in. Blocks with other shapes take
 /// the same sum of their own tensors: what follows for f = 4h, no gate, and k = a. s is the rank's part of the
-/// sequence, but for the scores' columns.
+/// sequence, but for the scores' columns. Models without dropout have no masks, 2 of the 34.
+///
+/// Products of fp8 keep what they have read in 1 byte an element; what goes from one operator to the next keeps 2. Such
+/// a block with all heads, no gate, and no dropout keeps sbh (2 (2 + 1) + 3 * 2 + (2 + 1) + (2 + 1) f/h): of norms, of
+/// queries, keys and values, of what attention gives, of the MLP. attention_output_precision and
+/// activation_input_precision replace 3 and 2 of these.
 double block_activation_bytes(const PassSetup& setup, const BlockShape& block);
 
 /// Memory of a pipeline rank. Parameters, gradients and Adam's state: Rajbhandari et al., arXiv:1910.02054, 3 (K = 12

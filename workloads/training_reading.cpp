@@ -11,6 +11,7 @@
 #include "workloads/failure_clock.hpp"
 #include "workloads/hugging_face_fields.hpp"
 #include "workloads/megatron_arguments.hpp"
+#include "workloads/pass_sizes.hpp"
 #include "workloads/reading.hpp"
 #include "workloads/recomputed_modules.hpp"
 #include "workloads/trainer_arguments.hpp"
@@ -106,6 +107,12 @@ void read_precisions(Fields& fields, const Spec& spec, const Device& device, Tra
     d.precision = read_precision(*value, device);
   else if (!device.peak.contains(d.precision))
     throw spec.error(fmt::format("'{}' has no peak for '{}'; set `precision`", device.name, d.precision));
+  if (!device.peak.contains(activation_precision(d)))
+    throw d.error("precision",
+                  fmt::format("'{}' has no peak for '{}', which attention and the head have where products "
+                              "have {}",
+                              device.name, activation_precision(d), d.precision),
+                  spec.where());
   if (element_bytes(d.precision) == 4) d.parameter_precision = "fp32";
   if (const auto value = fields.find("parameter_precision"))
     d.parameter_precision = value->one_of({"bf16", "fp16", "fp32", "fp8"});
@@ -114,6 +121,10 @@ void read_precisions(Fields& fields, const Spec& spec, const Device& device, Tra
   if (const auto value = fields.find("dispatch_precision")) d.dispatch_precision = value->one_of(precision_names());
   if (const auto value = fields.find("moment_precision")) d.moment_precision = value->one_of({"bf16", "fp16", "fp32"});
   if (const auto value = fields.find("combine_precision")) d.combine_precision = value->one_of(precision_names());
+  if (const auto value = fields.find("activation_input_precision"))
+    d.activation_input_precision = value->one_of(kept_precision_names());
+  if (const auto value = fields.find("attention_output_precision"))
+    d.attention_output_precision = value->one_of(kept_precision_names());
 }
 
 void read_batches(Fields& fields, TrainingDescription& d) {

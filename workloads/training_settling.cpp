@@ -7,6 +7,7 @@
 
 #include "support/spec.hpp"
 #include "workloads/device.hpp"
+#include "workloads/pass_sizes.hpp"
 #include "workloads/pipeline_schedule.hpp"
 #include "workloads/reading.hpp"
 #include "workloads/training_description.hpp"
@@ -97,17 +98,20 @@ class Settling {
 
   void settle_precisions() {
     if (d_.gradient_precision.empty()) d_.gradient_precision = d_.parameter_precision;
-    if (d_.dispatch_precision.empty()) d_.dispatch_precision = d_.precision;
-    if (d_.combine_precision.empty()) d_.combine_precision = d_.precision;
+    if (d_.dispatch_precision.empty()) d_.dispatch_precision = activation_precision(d_);
+    if (d_.combine_precision.empty()) d_.combine_precision = activation_precision(d_);
     require_precision("precision", d_.precision);
     require_precision("parameter_precision", d_.parameter_precision);
     require_precision("gradient_precision", d_.gradient_precision);
     require_precision("dispatch_precision", d_.dispatch_precision);
     require_precision("combine_precision", d_.combine_precision);
     require_precision("moment_precision", d_.moment_precision);
+    for (const auto& [field, name] : {std::pair("activation_input_precision", d_.activation_input_precision),
+                                      std::pair("attention_output_precision", d_.attention_output_precision)})
+      if (!name.empty()) require_precision(field, name, kept_precision_names());
   }
-  void require_precision(const char* field, const std::string& name) const {
-    const auto known = precision_names();
+  void require_precision(const char* field, const std::string& name,
+                         const std::vector<std::string>& known = precision_names()) const {
     if (std::find(known.begin(), known.end(), name) == known.end())
       complain({field},
                fmt::format("unknown {} '{}'{}; known here: {}", field, name, did_you_mean(name, known), listed(known)));

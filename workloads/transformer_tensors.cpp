@@ -52,6 +52,7 @@ ModelConfig read_learned_frame(const JsonConfig& config) {
 
 ModelConfig read_llama_frame(const JsonConfig& config, bool tied_unless_said) {
   ModelConfig model = read_frame(config, tied_unless_said);
+  model.dropout = false;
   add_columns(model.embedding, "embed_tokens", model.vocabulary, model.hidden, false);
   add_norm(model.head, "norm", model.hidden, false);
   if (!model.tied) add_columns(model.head, "lm_head", model.hidden, model.vocabulary, false);

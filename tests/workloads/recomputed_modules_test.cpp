@@ -93,14 +93,14 @@ TEST(RecomputedModules, NormsAndActivationsGoThroughMemoryAgain) {
 }
 
 TEST(RecomputedModules, MemoryIsWithoutTheirResults) {
-  // In bytes of 2 per element, a token: inputs and outputs of both norms and two masks of a byte, queries, keys,
-  // values, what the core gives, the compressions before and behind their norms with the rotary key; the dense MLP's
-  // two products and what comes of them.
+  // In bytes of 2 per element, a token: inputs and outputs of both norms, queries, keys, values, what the core gives,
+  // the compressions before and behind their norms with the rotary key; the dense MLP's two products and what comes of
+  // them.
   const double attention =
       2 * (2 * heads * (nope + rope) + 2 * heads * value) + 2 * (2 * (query_rank + kv_rank) + rope);
-  const double dense = 2 * (2 * 2 * h) + 2 * h + attention + 2 * 3 * dense_inner;
-  // 8 routed experts and a shared one, the tokens that come and those that go back.
-  const double sparse = 2 * (2 * 2 * h) + 2 * h + attention + 2 * 3 * (k + 1) * inner + 2 * 2 * k * h;
+  const double dense = 2 * (2 * 2 * h) + attention + 2 * 3 * dense_inner;
+  // 8 routed experts and a shared one, and the tokens that come.
+  const double sparse = 2 * (2 * 2 * h) + attention + 2 * 3 * (k + 1) * inner + 2 * k * h;
   Case one;
   EXPECT_DOUBLE_EQ(one.kept(0), tokens * dense);
   EXPECT_DOUBLE_EQ(one.kept(60), tokens * sparse);
@@ -182,7 +182,7 @@ TEST(RecomputedModules, WholeModulesSendAgainWhatTheyHaveSent) {
 
 TEST(RecomputedModules, WholeModulesKeepWhatGoesIn) {
   // What block_activation_bytes() of MemoryIsWithoutTheirResults has beside norms and attention.
-  const double dense = 2 * 3 * dense_inner, shared = 2 * 3 * inner, routed = 2 * 3 * k * inner + 2 * 2 * k * h;
+  const double dense = 2 * 3 * dense_inner, shared = 2 * 3 * inner, routed = 2 * 3 * k * inner + 2 * k * h;
   const auto saved = [](RecomputedModules modules, std::int64_t layer) {
     Case one;
     const double all = one.kept(layer);
