@@ -144,25 +144,8 @@ TEST_F(RecursiveDoubling, ChunksAndSlicesAreThoseOfTheRing) {
 }
 
 TEST_F(RecursiveDoubling, CreditsAreNeverTooFewToEnd) {
-  for (const auto kind : {Kind::all_reduce, Kind::all_gather}) {
-    for (const std::uint32_t ranks : {4U, 6U}) {
-      for (const std::uint32_t slices : {1U, 2U, 4U}) {
-        for (const std::uint32_t wanted : {1U, 3U, 8U, 9U, 100U}) {
-          CollectiveCall& small = call(kind, ranks, 24 * 1024 + 7);
-          small.tuning.chunk = Bytes(256);
-          small.tuning.slices = slices;
-          small.tuning.credits = wanted;
-          EXPECT_EQ(algorithm().credits(small), std::max(wanted, slices));
-          EXPECT_TRUE(replayed().violations.empty()) << ranks << " " << slices << " " << wanted;
-          // One less, and partners wait for each other (a single one less is none at all).
-          if (wanted == 1) {
-            const testing_steps::Starved starved(algorithm(), slices - 1);
-            EXPECT_FALSE(replay(starved, current()).violations.empty());
-          }
-        }
-      }
-    }
-  }
+  for (const auto kind : {Kind::all_reduce, Kind::all_gather})
+    for (const std::uint32_t ranks : {4U, 6U}) expect_enough_credits(kind, ranks);
 }
 
 TEST_F(RecursiveDoubling, ManyRanks) {

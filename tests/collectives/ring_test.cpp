@@ -2,33 +2,14 @@
 // The ring's steps against NCCL's published order and sizes.
 #include <algorithm>
 #include <cstdint>
-#include <memory>
 #include <numeric>
-#include <ostream>
 #include <vector>
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_check.hpp"
+#include "tests/collectives/steps.hpp"
 
 namespace weft {
-
-bool operator==(const Step& a, const Step& b) {
-  return a.primitive == b.primitive && a.bytes == b.bytes && a.slice == b.slice &&
-         (!sends(a.primitive) || a.send_peer == b.send_peer) &&
-         (!receives(a.primitive) || a.receive_peer == b.receive_peer) &&
-         (!stores(a.primitive) || a.output_offset == b.output_offset) &&
-         ((receives(a.primitive) && !reduces(a.primitive)) || a.input_offset == b.input_offset);
-}
-
-std::ostream& operator<<(std::ostream& out, const Step& step) {
-  return out << fmt::format("{}(to {}, from {}, input {}, output {}, {} B, slice {})", to_text(step.primitive),
-                            step.send_peer, step.receive_peer, step.input_offset.count(), step.output_offset.count(),
-                            step.bytes.count(), step.slice.count());
-}
-
 namespace {
 
 using P = Primitive;
@@ -40,32 +21,11 @@ constexpr std::int64_t least_slice = ring_slice / 32;  // prims_simple.h: sliceS
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t align_up(std::int64_t a) { return divide_up(a, 16) * 16; }
 
-class Ring : public testing::Test {
+class Ring : public testing_steps::AlgorithmTest {
  protected:
-  CollectiveCall& call(CollectiveKind kind, std::uint32_t ranks, std::int64_t size) {
-    communicator_ = Communicator(0, ranks);
-    call_ = CollectiveCall{};
-    call_.kind = kind;
-    call_.communicator = &communicator_;
-    call_.size = Bytes(size);
-    return call_;
-  }
-  std::vector<Step> steps(std::uint32_t index, std::uint32_t channel = 0) const {
-    std::vector<Step> all;
-    const auto stream = ring_->steps(call_, index, channel);
-    for (Step step; stream->next(step);) all.push_back(step);
-    return all;
-  }
-  CollectiveReplay replayed() const { return replay(*ring_, call_); }
-  std::uint32_t credits() const { return ring_->credits(call_); }
-  bool supports(CollectiveKind kind) const { return ring_->supports(kind); }
-  const CollectiveAlgorithm& algorithm() const { return *ring_; }
-  const CollectiveCall& current() const { return call_; }
-
- private:
-  std::unique_ptr<CollectiveAlgorithm> ring_ = CollectiveRegistry::instance().find("ring")->make();
-  Communicator communicator_{0, 1};
-  CollectiveCall call_;
+  Ring() : AlgorithmTest("ring") {}
+  std::uint32_t credits() const { return algorithm().credits(current()); }
+  bool supports(CollectiveKind kind) const { return algorithm().supports(kind); }
 };
 
 /// A step between ring neighbours of rank `index` of `n`, the same offset in both buffers.
@@ -308,22 +268,6 @@ TEST_F(Ring, CreditsOfNccl) {
   EXPECT_EQ(credits(), 7u);
 }
 
-/// The ring with fewer credits than it asks for.
-class Starved final : public CollectiveAlgorithm {
- public:
-  Starved(const CollectiveAlgorithm& ring, std::uint32_t credits) : ring_(ring), credits_(credits) {}
-  bool supports(CollectiveKind kind) const override { return ring_.supports(kind); }
-  std::uint32_t credits(const CollectiveCall&) const override { return credits_; }
-  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
-                                    std::uint32_t channel) const override {
-    return ring_.steps(call, index, channel);
-  }
-
- private:
-  const CollectiveAlgorithm& ring_;
-  std::uint32_t credits_;
-};
-
 TEST_F(Ring, CreditsAreNeverTooFewToEnd) {
   for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::reduce_scatter}) {
     for (const std::uint32_t slices : {1u, 2u, 4u}) {
@@ -334,7 +278,7 @@ TEST_F(Ring, CreditsAreNeverTooFewToEnd) {
       EXPECT_EQ(credits(), slices + 1);
       EXPECT_TRUE(replayed().violations.empty());
       // One less, and all ranks wait for each other.
-      EXPECT_FALSE(replay(Starved(algorithm(), slices), current()).violations.empty());
+      EXPECT_FALSE(replay(testing_steps::Starved(algorithm(), slices), current()).violations.empty());
     }
   }
   call(CollectiveKind::broadcast, 4, 1 << 22).tuning.credits = 1;

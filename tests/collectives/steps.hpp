@@ -2,6 +2,7 @@
 // Steps as values that tests compare and print, and a fixture that lists those of a rank.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <ostream>
@@ -13,6 +14,7 @@
 
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
+#include "tests/collectives/altered.hpp"
 
 namespace weft {
 
@@ -65,22 +67,6 @@ inline Step copy(Buffer source, std::int64_t input, Buffer target, std::int64_t 
   return step;
 }
 
-/// With fewer credits than the algorithm asks for.
-class Starved final : public CollectiveAlgorithm {
- public:
-  Starved(const CollectiveAlgorithm& original, std::uint32_t credits) : original_(original), credits_(credits) {}
-  bool supports(CollectiveKind kind) const override { return original_.supports(kind); }
-  std::uint32_t credits(const CollectiveCall&) const override { return credits_; }
-  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
-                                    std::uint32_t channel) const override {
-    return original_.steps(call, index, channel);
-  }
-
- private:
-  const CollectiveAlgorithm& original_;
-  std::uint32_t credits_;
-};
-
 class AlgorithmTest : public testing::Test {
  protected:
   explicit AlgorithmTest(const std::string& name)
@@ -116,6 +102,23 @@ class AlgorithmTest : public testing::Test {
     std::vector<std::int64_t> all;
     for (const Bytes bytes : result.sent) all.push_back(bytes.count());
     return all;
+  }
+  /// With chunks of 256 B, whatever credits are wanted: as many as a chunk has slices at least, with which ranks end.
+  /// One less, and partners wait for each other (a single one less is none at all).
+  void expect_enough_credits(CollectiveKind kind, std::uint32_t ranks) {
+    for (const std::uint32_t slices : {1U, 2U, 4U}) {
+      for (const std::uint32_t wanted : {1U, 3U, 8U, 9U, 100U}) {
+        CollectiveCall& small = call(kind, ranks, 24 * 1024 + 7);
+        small.tuning.chunk = Bytes(256);
+        small.tuning.slices = slices;
+        small.tuning.credits = wanted;
+        EXPECT_EQ(algorithm().credits(small), std::max(wanted, slices));
+        EXPECT_TRUE(replayed().violations.empty()) << ranks << " " << slices << " " << wanted;
+        if (wanted == 1) {
+          EXPECT_FALSE(replay(Starved(algorithm(), slices - 1), current()).violations.empty());
+        }
+      }
+    }
   }
   const CollectiveAlgorithm& algorithm() const { return *algorithm_; }
   const CollectiveCall& current() const { return call_; }

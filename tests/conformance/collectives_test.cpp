@@ -15,9 +15,12 @@
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
 #include "support/random.hpp"
+#include "tests/collectives/altered.hpp"
 
 namespace weft {
 namespace {
+
+using testing_steps::Faulty;
 
 #ifdef __SANITIZE_ADDRESS__  // a replay takes about thirty times as long then, and looks for other mistakes
 constexpr std::uint32_t rank_counts[] = {1, 2, 3, 4, 5};
@@ -225,49 +228,6 @@ INSTANTIATE_TEST_SUITE_P(Registered, Conformance, testing::ValuesIn(all_cases())
 
 TEST(Conformance, SomethingIsRegistered) { EXPECT_FALSE(all_cases().empty()); }
 
-/// A registered algorithm with a fault: `change` may alter a step, and drops it by returning false.
-class Faulty final : public CollectiveAlgorithm {
- public:
-  using Change = std::function<bool(std::uint32_t index, std::uint32_t lane, std::uint64_t number, Step& step)>;
-  Faulty(const std::string& name, Change change)
-      : original_(CollectiveRegistry::instance().find(name)->make()), change_(std::move(change)) {}
-
-  bool supports(CollectiveKind kind) const override { return original_->supports(kind); }
-  std::uint32_t credits(const CollectiveCall& call) const override { return original_->credits(call); }
-  std::uint32_t channels(const CollectiveCall& call) const override { return original_->channels(call); }
-  std::uint32_t lanes(const CollectiveCall& call) const override { return original_->lanes(call); }
-  std::uint32_t aggregators(const CollectiveCall& call) const override { return original_->aggregators(call); }
-  std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override {
-    return original_->memory_of(call, lane);
-  }
-  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
-                                    std::uint32_t lane) const override {
-    return std::make_unique<Stream>(original_->steps(call, index, lane), change_, index, lane);
-  }
-
- private:
-  class Stream final : public StepStream {
-   public:
-    Stream(std::unique_ptr<StepStream> original, const Change& change, std::uint32_t index, std::uint32_t lane)
-        : original_(std::move(original)), change_(change), index_(index), lane_(lane) {}
-    bool next(Step& step) override {
-      while (original_->next(step))
-        if (change_(index_, lane_, number_++, step)) return true;
-      return false;
-    }
-
-   private:
-    std::unique_ptr<StepStream> original_;
-    const Change& change_;
-    std::uint32_t index_;
-    std::uint32_t lane_;
-    std::uint64_t number_ = 0;
-  };
-
-  std::unique_ptr<CollectiveAlgorithm> original_;
-  Change change_;
-};
-
 /// Whatever single step of rank 1 is dropped or wrong, the replay of any registered algorithm must notice.
 class Faults : public testing::TestWithParam<Case> {
  protected:
@@ -281,12 +241,13 @@ class Faults : public testing::TestWithParam<Case> {
     call.communicator = &communicator;
     call.size = Bytes(64 * c.ranks * 2 + 32);
     call.tuning.chunk = Bytes(64);
-    for (std::uint32_t lane = 0; lane < find_collective(c.algorithm)->lanes(call); ++lane) {
+    const auto algorithm = find_collective(c.algorithm);
+    for (std::uint32_t lane = 0; lane < algorithm->lanes(call); ++lane) {
       bool more = true;
       for (std::uint64_t target = 0; more; ++target) {
         more = false;
         bool acted = false;
-        const Faulty faulty(c.algorithm,
+        const Faulty faulty(*algorithm,
                             [&](std::uint32_t index, std::uint32_t of_lane, std::uint64_t number, Step& step) {
                               if (index != 1 || of_lane != lane || number != target) return true;
                               more = true;

@@ -10,6 +10,7 @@
 
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
+#include "tests/collectives/altered.hpp"
 
 namespace weft {
 namespace {
@@ -91,37 +92,16 @@ TEST(SwitchesThatReduce, Bytes) {
   }
 }
 
-/// The same without the first step of one participant.
-class Cut final : public CollectiveAlgorithm {
- public:
-  Cut(const std::string& name, std::uint32_t index) : original_(find_collective(name)), index_(index) {}
-  bool supports(CollectiveKind kind) const override { return original_->supports(kind); }
-  std::uint32_t credits(const CollectiveCall& call) const override { return original_->credits(call); }
-  std::uint32_t channels(const CollectiveCall& call) const override { return original_->channels(call); }
-  std::uint32_t lanes(const CollectiveCall& call) const override { return original_->lanes(call); }
-  std::uint32_t aggregators(const CollectiveCall& call) const override { return original_->aggregators(call); }
-  std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override {
-    return original_->memory_of(call, lane);
-  }
-  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
-                                    std::uint32_t lane) const override {
-    auto stream = original_->steps(call, index, lane);
-    Step lost;
-    if (index == index_ && lane == 0) stream->next(lost);
-    return stream;
-  }
-
- private:
-  std::shared_ptr<const CollectiveAlgorithm> original_;
-  std::uint32_t index_;
-};
-
 TEST(SwitchesThatReduce, AnAggregatorThatLosesAStepIsNamed) {
   const Communicator communicator(0, 8);
   for (const char* name : {"nvls", "nvls_tree", "collnet"}) {
     CollectiveCall call = call_of(name, communicator, 64 * 8);
     call.tuning.ranks_per_server = name == std::string("nvls") ? 0 : 4;
-    const CollectiveReplay result = replay(Cut(name, 8), call);
+    const testing_steps::Faulty without_first_step(
+        *find_collective(name), [](std::uint32_t index, std::uint32_t lane, std::uint64_t number, const Step&) {
+          return index != 8 || lane != 0 || number != 0;
+        });
+    const CollectiveReplay result = replay(without_first_step, call);
     const std::string text = fmt::format("{}", fmt::join(result.violations, "\n"));
     EXPECT_NE(text.find("rank 8, "), std::string::npos) << name << "\n" << text;
     EXPECT_NE(text.find("channel 0, lane 0, step "), std::string::npos) << name << "\n" << text;
