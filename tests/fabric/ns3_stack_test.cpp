@@ -15,11 +15,14 @@
 #include <ns3/uinteger.h>
 
 #include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/packet_log.hpp"
 
 namespace weft {
 namespace {
 
+using test::PacketLog;
 using test::Scenario;
+using test::Seen;
 using test::to_ns3;
 
 constexpr Bandwidth rate = Bandwidth::from_gbps(100);
@@ -34,20 +37,10 @@ constexpr Time frame_time(std::int64_t packet_bytes) {
   return serialization_time(Bytes(std::max<std::int64_t>(14 + packet_bytes + 4, 64) + 20), rate);
 }
 
-/// When a sink saw packets, and their bytes.
-struct Log {
-  std::vector<std::pair<Time, std::uint32_t>> seen;
-  void note(ns3::Ptr<const ns3::Packet> packet) { seen.emplace_back(test::now(), packet->GetSize()); }
-  void watch(const ns3::Ptr<ns3::Object>& object, const std::string& source) {
-    EXPECT_TRUE(object->TraceConnectWithoutContext(source, ns3::MakeCallback(&Log::note, this)));
-  }
-};
-using Seen = std::vector<std::pair<Time, std::uint32_t>>;
-
 /// A UDP echo client at host 0 with its server at host 1.
 struct Echo {
-  Log sent;
-  Log answered;
+  PacketLog sent;
+  PacketLog answered;
 
   Echo(const Ns3View& view, ns3::Ipv4Address server_address, std::uint32_t bytes, std::uint32_t count, Time start,
        Time interval) {
@@ -156,8 +149,8 @@ TEST_P(Engines, a_frame_and_roce_packets_of_a_host_wait_for_each_other) {
     // In the middle of the third packet; a second frame queues up behind the first.
     const Time at = 2 * each + Time::from_ps(each.ps() / 2);
     const auto device = view.device(NodeId(0), 0);
-    Log begins;
-    Log arrivals;
+    PacketLog begins;
+    PacketLog arrivals;
     begins.watch(device, "PhyTxBegin");
     arrivals.watch(view.device(NodeId(1), 0), "MacRx");
     send_at(at, device, bytes);
@@ -192,8 +185,8 @@ TEST_P(Engines, a_frame_queues_at_a_switch_first_in_first_out) {
   const Time out = serialization_time(wire, rate);
   constexpr std::uint32_t bytes = 700;
   const auto device = view.device(NodeId(2), 1);
-  Log begins;
-  Log arrivals;
+  PacketLog begins;
+  PacketLog arrivals;
   begins.watch(device, "PhyTxBegin");
   arrivals.watch(view.device(NodeId(1), 0), "MacRx");
   // Packet k is in the output queue at k * in + delay, k = 1, 2, 3; the frame comes after the second.
@@ -248,8 +241,8 @@ TEST(ns3_stack, packets_longer_than_the_mtu_are_refused) {
   const Ns3View view(scenario.fabric(), scenario.topology());
   const auto device = view.device(NodeId(0), 0);
   ns3::Config::Set("/Names/host0/DeviceList/0/Mtu", ns3::UintegerValue(1500));
-  Log drops;
-  Log arrivals;
+  PacketLog drops;
+  PacketLog arrivals;
   drops.watch(device, "MacTxDrop");
   arrivals.watch(view.device(NodeId(1), 0), "MacRx");
   ns3::Simulator::Schedule(ns3::NanoSeconds(1), [device] {

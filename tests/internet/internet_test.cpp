@@ -11,11 +11,14 @@
 
 #include "fabric/ethernet.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/packet_log.hpp"
 
 namespace weft {
 namespace {
 
+using test::PacketLog;
 using test::Scenario;
+using test::Seen;
 using test::to_ns3;
 
 constexpr Bandwidth rate = Bandwidth::from_gbps(100);
@@ -25,15 +28,6 @@ const std::string line = "{kind: line, links: 4, link_rate: 100 Gb/s, link_delay
 Time frame_time(std::int64_t packet_bytes) {
   return serialization_time(Bytes(frame_of_packet(packet_bytes) + 20), rate);
 }
-
-using Seen = std::vector<std::pair<Time, std::uint32_t>>;
-struct Log {
-  Seen seen;
-  void note(ns3::Ptr<const ns3::Packet> packet) { seen.emplace_back(test::now(), packet->GetSize()); }
-  void watch(const ns3::Ptr<ns3::Object>& object, const std::string& source) {
-    EXPECT_TRUE(object->TraceConnectWithoutContext(source, ns3::MakeCallback(&Log::note, this)));
-  }
-};
 
 class InternetEngines : public ::testing::TestWithParam<EngineChoice> {};
 INSTANTIATE_TEST_SUITE_P(internet, InternetEngines, ::testing::Values(EngineChoice::weft, EngineChoice::ns3_default));
@@ -51,9 +45,9 @@ TEST_P(InternetEngines, udp_echo_through_three_switches) {
     helper.SetAttribute("PacketSize", ns3::UintegerValue(bytes));
     auto client = internet.add(helper, 0);
     client.Start(ns3::MicroSeconds(2));
-    Log answered;
-    Log begins;
-    Log arrives;
+    PacketLog answered;
+    PacketLog begins;
+    PacketLog arrives;
     answered.watch(client.Get(0), "Rx");
     begins.watch(view.device(NodeId(3), 1), "PhyTxBegin");  // of the middle switch, towards host 1
     arrives.watch(view.device(NodeId(1), 0), "PhyRxEnd");
@@ -131,7 +125,7 @@ TEST(internet, what_has_no_host_is_refused) {
   Ns3View view(scenario.fabric(), scenario.topology());
   const Internet internet(view, 1);
   const auto device = view.device(NodeId(0), 0);
-  Log drops;
+  PacketLog drops;
   drops.watch(device, "MacTxDrop");
   ns3::Simulator::Schedule(ns3::NanoSeconds(1), [device] {
     const auto packet = ns3::Create<ns3::Packet>(100);
