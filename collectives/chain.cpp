@@ -12,17 +12,6 @@
 namespace weft {
 namespace {
 
-/// One way: the same step for each chunk of the channel's part.
-StepGenerator chunks_of(Step step, MessageSizes sizes, Piece part) {
-  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
-    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
-    step.input_offset = step.output_offset = Bytes(part.offset + at);
-    step.bytes = Bytes(bytes);
-    step.slice = Bytes(sizes.slice(bytes));
-    co_yield step;
-  }
-}
-
 /// Member `place` of `ranks` on the way; peers are those before and after it.
 Step broadcast_step(std::uint32_t place, std::uint32_t ranks, std::uint32_t before, std::uint32_t after) {
   Step step;

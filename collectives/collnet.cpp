@@ -124,8 +124,7 @@ class CollNet final : public CollectiveAlgorithm {
   }
   std::string refuses(const CollectiveCall& call) const override {
     const std::uint32_t server = heads(call);
-    if (call.communicator->size() % server != 0)
-      return fmt::format("{} ranks are not whole servers of {}", call.communicator->size(), server);
+    if (std::string parts = refuse_parts_of_servers(call, server); !parts.empty()) return parts;
     if (call.communicator->size() % in_leaf(call) != 0 || in_leaf(call) % server != 0)
       return fmt::format("{} ranks in servers of {} are not whole leaves of {} (ranks_per_leaf)",
                          call.communicator->size(), server, in_leaf(call));

@@ -8,15 +8,16 @@
 // downwards at the same time, chunk by chunk; the root does both in one step.
 //
 // The first half of the channels has the first tree, the other half the second one, so there are at least two channels.
+#include <algorithm>
+
 #include "collectives/exchange.hpp"
 #include "collectives/nccl_trees.hpp"
-#include "schedule/step_generator.hpp"
 
 namespace weft {
 namespace {
 
 /// Upwards: what children have sent, with the own data, to the parent; the root stores it and sends it down.
-StepGenerator up(TreePlace place, MessageSizes sizes, Piece part) {
+Step step_up(const TreePlace& place) {
   Step step;
   for (std::uint32_t i = 0; i < place.child_count; ++i) {
     if (i == 0)
@@ -31,17 +32,11 @@ StepGenerator up(TreePlace place, MessageSizes sizes, Piece part) {
     step.primitive = Primitive::recv_reduce_copy_send;
     for (std::uint32_t i = 1; i < place.child_count; ++i) step.add_send(place.children[i]);
   }
-  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
-    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
-    step.input_offset = step.output_offset = Bytes(part.offset + at);
-    step.bytes = Bytes(bytes);
-    step.slice = Bytes(sizes.slice(bytes));
-    co_yield step;
-  }
+  return step;
 }
 
-StepGenerator down(TreePlace place, MessageSizes sizes, Piece part) {
-  if (place.parent == no_rank) co_return;
+/// Downwards, of all but the root.
+Step step_down(const TreePlace& place) {
   Step step;
   step.primitive = place.child_count > 0 ? Primitive::recv_copy_send : Primitive::recv;
   step.receive_peer = place.parent;
@@ -51,13 +46,7 @@ StepGenerator down(TreePlace place, MessageSizes sizes, Piece part) {
     else
       step.add_send(place.children[i]);
   }
-  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
-    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
-    step.output_offset = Bytes(part.offset + at);
-    step.bytes = Bytes(bytes);
-    step.slice = Bytes(sizes.slice(bytes));
-    co_yield step;
-  }
+  return step;
 }
 
 class DoubleBinaryTree final : public CollectiveAlgorithm {
@@ -69,10 +58,8 @@ class DoubleBinaryTree final : public CollectiveAlgorithm {
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * channels(call); }
   std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::nccl_step(call).credits; }
   std::string refuses(const CollectiveCall& call) const override {
-    const std::uint32_t server = call.tuning.ranks_per_server;
-    if (server > 1 && call.communicator->size() % server != 0)
-      return fmt::format("{} ranks are not whole servers of {}", call.communicator->size(), server);
-    return CollectiveAlgorithm::refuses(call);
+    const std::string parts = refuse_parts_of_servers(call, std::max(1U, call.tuning.ranks_per_server));
+    return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
@@ -86,7 +73,8 @@ class DoubleBinaryTree final : public CollectiveAlgorithm {
     const TreePlace place = nccl_tree_place(n, std::min(server, n), index, channel >= count / 2 ? 1 : 0);
     const Piece part = ChannelShare{count, channel}.of(0, call.size.count());
     const MessageSizes sizes = MessageSizes::nccl_step(call);
-    return stream_of(lane < count ? up(place, sizes, part) : down(place, sizes, part));
+    if (lane < count) return stream_of(chunks_of(step_up(place), sizes, part));
+    return stream_of(chunks_of(step_down(place), sizes, place.parent == no_rank ? Piece{} : part));
   }
 };
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "schedule/step_generator.hpp"
+#include <fmt/format.h>
+
 #include "support/contract.hpp"
 
 namespace weft {
@@ -154,6 +155,16 @@ StepGenerator lone(std::int64_t bytes) {
 
 }  // namespace
 
+StepGenerator chunks_of(Step step, MessageSizes sizes, Piece part) {
+  for (std::int64_t at = 0; at < part.bytes; at += sizes.chunk) {
+    const std::int64_t bytes = std::min(sizes.chunk, part.bytes - at);
+    step.input_offset = step.output_offset = Bytes(part.offset + at);
+    step.bytes = Bytes(bytes);
+    step.slice = Bytes(sizes.slice(bytes));
+    co_yield step;
+  }
+}
+
 std::unique_ptr<StepStream> lone_stream(const CollectiveCall& call, std::uint32_t lane) {
   const bool stays = call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
                      call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::barrier;
@@ -186,6 +197,11 @@ std::uint32_t server_size(const CollectiveCall& call) {
   std::uint32_t size = 8;
   while (call.communicator->size() % size != 0) --size;
   return size;
+}
+
+std::string refuse_parts_of_servers(const CollectiveCall& call, std::uint32_t server) {
+  const std::uint32_t ranks = call.communicator->size();
+  return ranks % server == 0 ? std::string() : fmt::format("{} ranks are not whole servers of {}", ranks, server);
 }
 
 }  // namespace weft

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "schedule/collective.hpp"
+#include "schedule/step_generator.hpp"
 
 namespace weft {
 
@@ -98,6 +100,9 @@ Step local_copy(Buffer source, std::int64_t from, Buffer target, std::int64_t to
 Step waits_for(std::uint32_t lane, std::uint64_t marks);
 Step marks();
 
+/// The same step for each chunk of `part`, which has the same place in both buffers.
+StepGenerator chunks_of(Step step, MessageSizes sizes, Piece part);
+
 /// One rank alone: its block goes from input to output where these differ.
 std::unique_ptr<StepStream> lone_stream(const CollectiveCall& call, std::uint32_t lane);
 
@@ -109,6 +114,8 @@ void expect_valid_lane(const CollectiveAlgorithm& algorithm, const CollectiveCal
 std::vector<std::uint32_t> torus_dimensions(const CollectiveCall& call);
 /// Members of a server: as the tuning says, or the largest divisor of the ranks up to 8.
 std::uint32_t server_size(const CollectiveCall& call);
+/// Why a call of servers of `server` ranks cannot be, if one of them is not whole; else an empty text.
+std::string refuse_parts_of_servers(const CollectiveCall& call, std::uint32_t server);
 constexpr std::int64_t ceil_divide(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
 constexpr std::int64_t aligned(std::int64_t bytes) { return ceil_divide(bytes, 16) * 16; }
 

@@ -17,37 +17,15 @@
 namespace weft {
 namespace {
 
-class AllReduceStream final : public FoldedAllReduce {
+/// At distances 1, 2, 4, ...: bit k of a position decides between the halves of round k.
+class AllReduceStream final : public HalvingAllReduce {
  public:
-  AllReduceStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : FoldedAllReduce(call, index, channel, Fold(call.communicator->size()).power) {}
+  using HalvingAllReduce::HalvingAllReduce;
 
  private:
-  std::uint32_t exchanges() const override { return 2 * fold().levels; }
-
-  void exchange(std::uint32_t number, Round& round) const override {
-    const std::uint32_t levels = fold().levels;
-    const bool scatters = number < levels;
-    const std::uint32_t level = scatters ? number : 2 * levels - 1 - number;
-    const std::uint32_t partner = position() ^ (1U << level);
-    round.peer = fold().rank_at(partner);
-    // Of the half that both hold before round `level` of the scattering, each keeps one half.
-    round.send = half(scatters ? partner : position(), level);
-    round.receive = half(scatters ? position() : partner, level);
-    if (scatters) {
-      reduce(number == 0 && !paired(), round);
-      if (level + 1 == levels) round.target = Buffer::output;
-    }
-  }
-
-  /// What a position keeps in round `level`: bit k of its number decides between the halves of round k.
-  Blocks half(std::uint32_t position, std::uint32_t level) const {
-    Blocks kept = all();
-    for (std::uint32_t k = 0; k <= level; ++k) {
-      const std::uint32_t middle = (kept.begin + kept.end) / 2;
-      (((position >> k) & 1U) != 0 ? kept.begin : kept.end) = middle;
-    }
-    return kept;
+  std::uint32_t partner(std::uint32_t position, std::uint32_t level) const override { return position ^ (1U << level); }
+  bool keeps_upper(std::uint32_t position, std::uint32_t level) const override {
+    return ((position >> level) & 1U) != 0;
   }
 };
 

@@ -9,8 +9,6 @@
 // NCCL_P2P_PXN_LEVEL). Time without chunks, g members of N servers: 2 (g-1)/g S / B_inside + 2 (N-1)/N (S/g) / B_rail.
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "collectives/torus_phases.hpp"
 
 namespace weft {
@@ -166,10 +164,8 @@ class Hierarchical final : public CollectiveAlgorithm {
     return lane % call.tuning.channels;
   }
   std::string refuses(const CollectiveCall& call) const override {
-    const std::uint32_t server = server_size(call);
-    if (call.communicator->size() % server != 0)
-      return fmt::format("{} ranks are not whole servers of {}", call.communicator->size(), server);
-    return CollectiveAlgorithm::refuses(call);
+    const std::string parts = refuse_parts_of_servers(call, server_size(call));
+    return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,

@@ -6,8 +6,6 @@
 // which copies it to all GPUs of the server. Half of the channels has the first tree, the other half the second one
 // (src/graph/trees.cc). An all-reduce of S bytes puts S + S/g bytes on the NVLink of a GPU (g in a server), and at most
 // 2 S/g on its network link, in each direction.
-#include <fmt/format.h>
-
 #include "collectives/in_network.hpp"
 #include "collectives/nccl_trees.hpp"
 
@@ -108,10 +106,8 @@ class NvlsTree final : public CollectiveAlgorithm {
     return {number * server_size(call), AggregatorSite::Level::server, 0, server_size(call), 1};
   }
   std::string refuses(const CollectiveCall& call) const override {
-    const std::uint32_t server = server_size(call);
-    if (call.communicator->size() % server != 0)
-      return fmt::format("{} ranks are not whole servers of {}", call.communicator->size(), server);
-    return CollectiveAlgorithm::refuses(call);
+    const std::string parts = refuse_parts_of_servers(call, server_size(call));
+    return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,

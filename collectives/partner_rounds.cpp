@@ -215,6 +215,29 @@ void FoldedAllReduce::fill(std::uint32_t number, Round& round) const {
   }
 }
 
+void HalvingAllReduce::exchange(std::uint32_t number, Round& round) const {
+  const std::uint32_t levels = fold().levels;
+  const bool scatters = number < levels;
+  const std::uint32_t level = scatters ? number : 2 * levels - 1 - number;
+  const std::uint32_t other = partner(position(), level);
+  round.peer = fold().rank_at(other);
+  // Of the half that both hold before round `level` of the scattering, each keeps one half.
+  round.send = kept(scatters ? other : position(), level);
+  round.receive = kept(scatters ? position() : other, level);
+  if (!scatters) return;
+  reduce(number == 0 && !paired(), round);
+  if (level + 1 == levels) round.target = Buffer::output;
+}
+
+Blocks HalvingAllReduce::kept(std::uint32_t position, std::uint32_t level) const {
+  Blocks range = all();
+  for (std::uint32_t k = 0; k <= level; ++k) {
+    const std::uint32_t middle = (range.begin + range.end) / 2;
+    (keeps_upper(position, k) ? range.begin : range.end) = middle;
+  }
+  return range;
+}
+
 std::unique_ptr<StepStream> doubling_all_gather(const CollectiveCall& call, std::uint32_t index,
                                                 std::uint32_t channel) {
   return std::make_unique<DoublingAllGather>(call, index, channel);

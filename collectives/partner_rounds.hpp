@@ -165,6 +165,25 @@ class FoldedAllReduce : public RoundStream {
   Blocks all_;
 };
 
+/// all_reduce as a reduce-scatter, in each of whose rounds partners halve what both hold, and its mirror image.
+class HalvingAllReduce : public FoldedAllReduce {
+ public:
+  HalvingAllReduce(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
+      : FoldedAllReduce(call, index, channel, Fold(call.communicator->size()).power) {}
+
+ protected:
+  /// The position with which one exchanges in round `level` of the reduce-scatter, and which of them keeps the upper
+  /// half then.
+  virtual std::uint32_t partner(std::uint32_t position, std::uint32_t level) const = 0;
+  virtual bool keeps_upper(std::uint32_t position, std::uint32_t level) const = 0;
+
+ private:
+  std::uint32_t exchanges() const final { return 2 * fold().levels; }
+  void exchange(std::uint32_t number, Round& round) const final;
+  /// What a position keeps in round `level`.
+  Blocks kept(std::uint32_t position, std::uint32_t level) const;
+};
+
 /// all_gather: in each round partners swap all that they have, so that it doubles (Thakur et al. 2005).
 /// For other numbers of ranks, the odd one of a pair takes the even one's block along, and gives it all the others at
 /// the end; the blocks that a position stands for are consecutive.

@@ -96,36 +96,17 @@ class Swings {
   bool mirrored_ = false;
 };
 
-class SwingStream final : public FoldedAllReduce {
+class SwingStream final : public HalvingAllReduce {
  public:
   SwingStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
-      : FoldedAllReduce(call, index, channel, Fold(call.communicator->size()).power),
-        swings_(call, channel, Fold(call.communicator->size()).power) {}
+      : HalvingAllReduce(call, index, channel), swings_(call, channel, fold().power) {}
 
  private:
-  std::uint32_t exchanges() const override { return 2 * fold().levels; }
-
-  void exchange(std::uint32_t number, Round& round) const override {
-    const std::uint32_t levels = fold().levels;
-    const bool scatters = number < levels;
-    const std::uint32_t level = scatters ? number : 2 * levels - 1 - number;
-    const std::uint32_t partner = swings_.partner(position(), level);
-    round.peer = fold().rank_at(partner);
-    round.send = kept(scatters ? partner : position(), level);
-    round.receive = kept(scatters ? position() : partner, level);
-    if (scatters) {
-      reduce(number == 0 && !paired(), round);
-      if (level + 1 == levels) round.target = Buffer::output;
-    }
+  std::uint32_t partner(std::uint32_t position, std::uint32_t level) const override {
+    return swings_.partner(position, level);
   }
-
-  Blocks kept(std::uint32_t position, std::uint32_t level) const {
-    Blocks range = all();
-    for (std::uint32_t step = 0; step <= level; ++step) {
-      const std::uint32_t middle = (range.begin + range.end) / 2;
-      (swings_.upper(position, step) ? range.begin : range.end) = middle;
-    }
-    return range;
+  bool keeps_upper(std::uint32_t position, std::uint32_t level) const override {
+    return swings_.upper(position, level);
   }
 
   Swings swings_;
