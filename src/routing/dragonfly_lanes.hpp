@@ -79,12 +79,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    const auto here = place(at);
-    const std::uint32_t group = minimal_.place_of_host(destination.value()).group;
-    if (group == here.group) return {minimal_.port_within(here, destination.value())};
-    std::vector<std::uint16_t> ports;
-    for (std::uint32_t i = 0; i < minimal_.choices(here, group); ++i) ports.push_back(minimal_.choice(here, group, i));
-    return ports;
+    return minimal_.candidates(place(at), destination.value());
   }
 
  private:

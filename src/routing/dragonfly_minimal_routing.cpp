@@ -34,12 +34,7 @@ class DragonflyMinimalRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    const auto here = minimal_.place(at.value() - hosts_);
-    const std::uint32_t group = minimal_.place_of_host(destination.value()).group;
-    if (group == here.group) return {minimal_.port_within(here, destination.value())};
-    std::vector<std::uint16_t> ports;
-    for (std::uint32_t i = 0; i < minimal_.choices(here, group); ++i) ports.push_back(minimal_.choice(here, group, i));
-    return ports;
+    return minimal_.candidates(minimal_.place(at.value() - hosts_), destination.value());
   }
 
  private:

@@ -88,11 +88,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    const Place here = place(at);
-    const auto next = minimal_.choices(here, destination.value());
-    std::vector<std::uint16_t> ports;
-    for (std::uint32_t i = 0; i < next.count; ++i) ports.push_back(minimal_.port(here, next, i));
-    return ports;
+    return minimal_.candidates(place(at), destination.value());
   }
 
  private:

@@ -74,6 +74,13 @@ class DragonflyPlusMinimal {
     }
     return 0;
   }
+  /// All ports from which a minimal way goes on to a host.
+  std::vector<std::uint16_t> candidates(const Place& here, std::uint32_t host) const {
+    const Choices next = choices(here, host);
+    std::vector<std::uint16_t> ports;
+    for (std::uint32_t i = 0; i < next.count; ++i) ports.push_back(port(here, next, i));
+    return ports;
+  }
 
   const DragonflyPlusShape& shape() const { return shape_; }
 

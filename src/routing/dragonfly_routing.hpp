@@ -66,6 +66,14 @@ class DragonflyMinimal {
     return static_cast<std::uint16_t>(target == at.router ? host - router * shape_.p
                                                           : shape_.local_port(at.router, target));
   }
+  /// All ports from which a minimal way goes on to a host.
+  std::vector<std::uint16_t> candidates(const Place& at, std::uint32_t host) const {
+    const std::uint32_t group = place_of_host(host).group;
+    if (group == at.group) return {port_within(at, host)};
+    std::vector<std::uint16_t> ports;
+    for (std::uint32_t i = 0; i < choices(at, group); ++i) ports.push_back(choice(at, group, i));
+    return ports;
+  }
 
   const DragonflyShape& shape() const { return shape_; }
 
