@@ -22,6 +22,7 @@
 #include "fabric/host_client.hpp"
 #include "fabric/host_network.hpp"
 #include "fabric/link_counters.hpp"
+#include "fabric/local_nodes.hpp"
 #include "fabric/network_parameters.hpp"
 #include "fabric/node_calendar.hpp"
 #include "fabric/packet_queue.hpp"
@@ -32,8 +33,6 @@
 #include "support/huge_pages.hpp"
 #include "transport/congestion_control.hpp"
 #include "transport/ideal_time.hpp"
-#include "transport/queue_pair.hpp"
-#include "transport/receiver_table.hpp"
 #include "transport/reliable_sender.hpp"
 
 namespace ns3 {
@@ -205,39 +204,11 @@ class Fabric final : public HostNetwork {
   std::uint64_t memory_bytes() const override;
 
  private:
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr std::int64_t never = LocalHost::never;
   static constexpr std::int64_t pause_wire = NetworkParameters::pause_wire;
   static constexpr std::int64_t grant_wire = NetworkParameters::grant_wire;
-  struct Timer {
-    std::int64_t time;
-    std::uint64_t number;  // order of setting at this host
-    std::uint64_t token;
-    bool operator>(const Timer& other) const { return time != other.time ? time > other.time : number > other.number; }
-  };
-  struct Host {
-    std::int64_t send_time = never;  // next decision of the NIC
-    std::uint64_t messages = 0;      // posted so far: message numbers
-    std::uint64_t timers_set = 0;
-    std::vector<Timer> timers;    // binary heap, earliest first
-    std::vector<Packet> control;  // ACKs and credits to send, in order
-    std::size_t control_head = 0;
-    std::vector<std::uint32_t> ready;  // ring of ready queue pairs
-    std::size_t ready_head = 0;
-    std::vector<QueuePair> queue_pairs;
-    ReceiverTable<ReceiverState> receivers;
-  };
-  struct Node {
-    std::uint32_t id = 0;
-    std::uint32_t first_port = 0;
-    std::uint32_t ports = 0;
-    std::uint32_t host = no_slot;  // index into host_states_
-  };
-  struct Neighbour {
-    int process = 0;
-    std::vector<std::uint32_t> incoming_port;  // [cut links towards us] -> port index here
-    std::vector<std::uint32_t> outgoing_port;  // [cut links towards it] -> port index here
-    std::int64_t first_arrival = never;        // beginning of the first window of what is on its way there
-  };
+  using Node = LocalNode;
+  using Host = LocalHost;
   /// Marks a timer of the fabric itself (a message sent without ACKs has left); tokens of the client stay below it.
   static constexpr std::uint64_t sent_token = std::uint64_t{1} << 63;
 

@@ -34,7 +34,7 @@ void Fabric::run_host(const Node& node, std::int64_t end) {
 
 void Fabric::fire_timer(const Node& node, Host& host) {
   std::pop_heap(host.timers.begin(), host.timers.end(), std::greater<>());
-  const Timer timer = host.timers.back();
+  const HostTimer timer = host.timers.back();
   host.timers.pop_back();
   if ((timer.token & sent_token) != 0)
     client_->on_sent(node.id, Time::from_ps(timer.time), timer.token & ~sent_token);
