@@ -50,7 +50,7 @@ struct Part {
 };
 
 /// To each other GPU of the server what it is the head of.
-StepGenerator scatter(Part part) {
+StepGenerator scatter(const Part& part) {
   return of_chunks(part.shares, part.other_heads(), [part](const HeadChunk& chunk) {
     const std::uint32_t peer = part.index / part.in_server * part.in_server + chunk.head;
     return send_to_all(Peers::only(peer), part.sizes, chunk.bytes, {Buffer::input, chunk.offset});
@@ -58,7 +58,7 @@ StepGenerator scatter(Part part) {
 }
 
 /// The server's sum of what the rank is the head of, to the network.
-StepGenerator reduce(Part part) {
+StepGenerator reduce(const Part& part) {
   return part.chunks([part](const HeadChunk& chunk) {
     const Place own{Buffer::input, chunk.offset};
     if (part.in_server == 1) return send_to_all(Peers::only(part.own_aggregator()), part.sizes, chunk.bytes, own);
@@ -67,14 +67,14 @@ StepGenerator reduce(Part part) {
 }
 
 /// The sum of all from the network, for the rank and the others of the server.
-StepGenerator spread(Part part) {
+StepGenerator spread(const Part& part) {
   return part.chunks([part](const HeadChunk& chunk) {
     return copy_to_all(part.own_aggregator(), part.neighbours(), part.sizes, chunk.bytes,
                        {Buffer::output, chunk.offset});
   });
 }
 
-StepGenerator gather(Part part) {
+StepGenerator gather(const Part& part) {
   // In the order in which the others send: each starts with the next of the server.
   return of_chunks(part.shares, part.other_heads(), [part](const HeadChunk& chunk) {
     const std::uint32_t peer = part.index / part.in_server * part.in_server + chunk.head;
@@ -83,7 +83,7 @@ StepGenerator gather(Part part) {
 }
 
 /// In a switch, upwards.
-StepGenerator aggregate(Part part) {
+StepGenerator aggregate(const Part& part) {
   const std::optional<std::uint32_t> to = part.is_top() ? std::nullopt : std::optional(part.aggregator(part.leaves()));
   return part.chunks([=](const HeadChunk& chunk) {
     return sum_of(part.children(), part.sizes, chunk.bytes, std::nullopt, part.so_far(chunk.loop), to);
@@ -91,7 +91,7 @@ StepGenerator aggregate(Part part) {
 }
 
 /// In a switch, downwards.
-StepGenerator distribute(Part part, std::uint32_t sums) {
+StepGenerator distribute(const Part& part, std::uint32_t sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     if (part.is_top())
       return send_to_all(part.children(), part.sizes, chunk.bytes, part.so_far(chunk.loop), sums, chunk.number);

@@ -38,7 +38,7 @@ struct Part {
 };
 
 /// The server's sums, from the switch.
-StepGenerator take_sums(Part part) {
+StepGenerator take_sums(const Part& part) {
   return part.chunks([part](const HeadChunk& chunk) {
     return copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop));
   });
@@ -71,7 +71,7 @@ StepGenerator reduce_up(Part part, HeadChunk chunk, std::uint32_t sums) {
 }
 
 /// Down the tree.
-StepGenerator copy_down(Part part, std::uint32_t root_sums) {
+StepGenerator copy_down(const Part& part, std::uint32_t root_sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     const Place sum = part.sum(chunk.loop);
     if (part.is_root()) return send_to_all(part.children(), part.own.sizes, chunk.bytes, sum, root_sums, chunk.number);
@@ -80,7 +80,7 @@ StepGenerator copy_down(Part part, std::uint32_t root_sums) {
 }
 
 /// The sums of all, to the switch.
-StepGenerator publish(Part part, std::uint32_t sums) {
+StepGenerator publish(const Part& part, std::uint32_t sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     return send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes, part.sum(chunk.loop), sums,
                        chunk.number);
