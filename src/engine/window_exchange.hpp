@@ -51,8 +51,7 @@ class WindowExchange {
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
   /// Collective. outgoing[i] goes to neighbours[i], and is empty afterwards; what is put there next lies in the shared
   /// memory already, as far as it fits, so the batches are the same at each meeting and outlive this object. `take` is
-  /// called for each batch that is
-  /// not empty, in the order of neighbours.
+  /// called for each batch that is not empty, in the order of neighbours.
   WindowVote meet(const WindowVote& mine, std::span<Batch> outgoing, const Take& take);
 
   /// Wall-clock seconds that this process has waited for others.
