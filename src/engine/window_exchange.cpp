@@ -9,6 +9,7 @@
 #include <cstring>
 #include <exception>
 
+#include "engine/core_turns.hpp"
 #include "engine/gate.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/contract.hpp"
@@ -21,12 +22,6 @@ constexpr std::size_t smallest_slot = 4096;
 constexpr std::size_t largest_slot = std::size_t{8} << 20;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
@@ -41,6 +36,8 @@ WindowVote together(const WindowVote& a, const WindowVote& b) {
 struct WindowExchange::Board {
   alignas(cache_line) std::uint64_t arrived = 0;  // meetings to which this process has come
   alignas(cache_line) WindowVote votes[2];
+  bool messages[2] = {false, false};  // if it has sent batches as MPI messages
+  CoreTurns::Place turns;
   // Of the host's first process:
   alignas(cache_line) std::uint64_t arrivals = 0;  // of all processes of the host, at all meetings
   alignas(cache_line) Gate all_here;
@@ -118,6 +115,22 @@ void WindowExchange::join_hosts(const Options& options) {
   patience_ = shares_cores(shared->size) ? 0 : 1 << 14;
   shared_ = std::move(shared);
   build_shared_memory(options.shared_bytes);
+  if (!several_hosts_) take_turns();
+}
+
+void WindowExchange::take_turns() {
+  SharedMemory& shared = *shared_;
+  cpu_set_t mine;
+  CPU_ZERO(&mine);
+  sched_getaffinity(0, sizeof mine, &mine);
+  std::vector<cpu_set_t> sets(static_cast<std::size_t>(shared.size));
+  MPI_Allgather(&mine, sizeof mine, MPI_BYTE, sets.data(), sizeof mine, MPI_BYTE, shared.host);
+  std::vector<int> cores = CoreTurns::shared_cores(sets);
+  if (cores.empty()) return;
+  std::vector<CoreTurns::Place*> places;
+  for (int process = 0; process < shared.size; ++process) places.push_back(&shared.board(process).turns);
+  turns_ = std::make_unique<CoreTurns>(std::move(places), shared.rank, std::move(cores));
+  MPI_Barrier(shared.host);
 }
 
 void WindowExchange::build_shared_memory(std::size_t bytes) {
@@ -182,6 +195,8 @@ WindowVote WindowExchange::meet(const WindowVote& mine, std::span<Batch> outgoin
 
 void WindowExchange::send(std::span<const Batch> outgoing) {
   SharedMemory& shared = *shared_;
+  bool& messages = shared.board(shared.rank).messages[meetings_ & 1];
+  messages = false;
   for (std::size_t i = 0; i < outgoing.size(); ++i) {
     const Batch& batch = outgoing[i];
     const int place = shared.place_of_neighbour[i];
@@ -196,6 +211,7 @@ void WindowExchange::send(std::span<const Batch> outgoing) {
     }
     group_.send_batch(neighbours_[i], batch.bytes().subspan(here));
     ++mpi_batches_;
+    messages = true;
   }
 }
 
@@ -216,6 +232,10 @@ void WindowExchange::arrive(const WindowVote& mine) {
   Board& board = shared.board(shared.rank);
   Board& first = shared.board(0);
   board.votes[meetings_ & 1] = mine;
+  if (turns_ != nullptr) {
+    arrive_in_turns();
+    return;
+  }
   // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
   // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
   // would do so for ever.
@@ -225,6 +245,25 @@ void WindowExchange::arrive(const WindowVote& mine) {
     first.all_here.open(static_cast<std::uint32_t>(meetings_));
   else
     for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived, first.all_here);
+}
+
+// Comes to the meeting and waits for the turn in the next window.
+void WindowExchange::arrive_in_turns() {
+  SharedMemory& shared = *shared_;
+  const auto meeting = static_cast<std::uint32_t>(meetings_);
+  const int heir = turns_->next(meeting);
+  if (++std::atomic_ref(shared.board(0).arrivals) < meetings_ * static_cast<std::uint64_t>(shared.size)) {
+    const double start = seconds();
+    turns_->give_and_wait(meeting, heir);
+    wait_seconds_ += seconds() - start;
+    return;
+  }
+  // Who waits for the others in MPI must not keep a core from them: outside of windows and for messages all go at once.
+  const WindowVote all = reduce_here();
+  bool together = all.stop || all.pause || all.next == Time::max();
+  for (int process = 0; process < shared.size; ++process)
+    together = together || shared.board(process).messages[meetings_ & 1];
+  turns_->go_on(meeting, together);
 }
 
 // Until `counter` has come to this meeting; asleep until the gate opens if that takes long.

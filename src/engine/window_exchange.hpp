@@ -15,6 +15,7 @@
 
 namespace weft {
 
+class CoreTurns;
 class Gate;
 
 /// What a process says at the border between two windows; and, put together, what all of them have said.
@@ -67,7 +68,9 @@ class WindowExchange {
   void build_shared_memory(std::size_t bytes);
   void send(std::span<const Batch> outgoing);
   void lend_slots(std::span<Batch> batches);
+  void take_turns();
   void arrive(const WindowVote& mine);
+  void arrive_in_turns();
   void wait_for(const std::uint64_t& counter, Gate& gate);
   WindowVote reduce_here() const;
   WindowVote reduce_everywhere(const WindowVote& here);
@@ -79,6 +82,7 @@ class WindowExchange {
   MPI_Comm leaders_ = MPI_COMM_NULL;      // one process per host; null elsewhere
   bool several_hosts_ = false;
   int patience_ = 0;            // looks before going to sleep
+  std::unique_ptr<CoreTurns> turns_;  // if all processes are on this host and share its cores
   std::uint64_t meetings_ = 0;  // so far, including the present one
   std::span<Batch> lent_;       // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;
