@@ -162,9 +162,14 @@ void ParallelSimulatorImpl::Run() {
   std::span<const int> neighbours;
   if (data_path_ != nullptr) neighbours = data_path_->neighbours();
   WindowExchange border(group_, neighbours);
-  for (Time begin = Time::from_ps(now_);;) {
+  Time begin = Time::from_ps(now_);
+  if (data_path_ != nullptr && border.early_is_better())
+    data_path_->set_border_done([this, &border, &begin] {
+      if (last_advance_) come(border, begin);
+    });
+  for (;;) {
     const WindowVote agreed = meet(border, begin);
-    stop_ = agreed.stop;
+    stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
     if (agreed.pause && on_pause_) on_pause_(agreed.next);
@@ -178,19 +183,32 @@ void ParallelSimulatorImpl::Run() {
     run_window(end);
     ++windows_;
   }
+  if (data_path_ != nullptr) data_path_->set_border_done(nullptr);
+  critical_events_ += static_cast<std::uint64_t>(group_.maximum(static_cast<std::int64_t>(critical_of_last_)));
+  critical_of_last_ = 0;
   wait_seconds_ += border.wait_seconds();
   settle_clock();
   running_ = false;
 }
 
-/// Hands over what the last window has sent, and agrees on the next one. Also after a local Stop(): the neighbours wait
-/// for this process's batch, and learn of the stop with it.
-WindowVote ParallelSimulatorImpl::meet(WindowExchange& border, Time begin) {
+/// Says what this process has to say at the end of a window. Also after a local Stop(): the neighbours wait for this
+/// process's batch, and learn of the stop with it. The longest chain of the window is not known before its end, and is
+/// told at the next one.
+void ParallelSimulatorImpl::come(WindowExchange& border, Time begin) {
   const Look look = between_windows_ ? between_windows_(begin) : Look::go_on;
-  WindowVote vote{local_next(), stop_ || look == Look::stop, look == Look::pause, 0};
-  if (data_path_ == nullptr) return border.meet(vote, {}, {});
-  vote.critical = data_path_->take_critical_events();
-  return border.meet(vote, data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
+  std::span<const Batch> outgoing;
+  if (data_path_ != nullptr) outgoing = data_path_->outgoing();
+  border.come({local_next(), stop_ || look == Look::stop, look == Look::pause, critical_of_last_}, outgoing);
+  has_come_ = true;
+}
+
+/// Hands over what the last window has sent, and agrees on the next one.
+WindowVote ParallelSimulatorImpl::meet(WindowExchange& border, Time begin) {
+  if (!has_come_) come(border, begin);
+  has_come_ = false;
+  if (data_path_ == nullptr) return border.meet({}, {});
+  critical_of_last_ = data_path_->take_critical_events();
+  return border.meet(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
     data_path_->incoming(neighbour, batch);
   });
 }
@@ -204,7 +222,9 @@ void ParallelSimulatorImpl::run_window(Time end) {
     advance_data_path(queue_.next_time());
     if (!stop_) run_one_event();
   }
+  last_advance_ = true;
   if (!stop_) advance_data_path(window_end_);
+  last_advance_ = false;
 }
 
 void ParallelSimulatorImpl::run_one_event() {

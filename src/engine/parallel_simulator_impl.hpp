@@ -106,6 +106,7 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
   std::uint32_t insert_at(const EventKey& key, std::uint32_t context, ns3::Ptr<ns3::EventImpl> event);
   Time local_next() const;
+  void come(WindowExchange& border, Time begin);
   WindowVote meet(WindowExchange& border, Time begin);
   void run_window(Time end);
   void run_one_event();
@@ -128,6 +129,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   bool stop_ = false;
   bool running_ = false;
   bool advancing_ = false;
+  bool last_advance_ = false;            // of this window
+  bool has_come_ = false;                // to the meeting at the end of this window
+  std::uint64_t critical_of_last_ = 0;   // events on the longest chain of the last window here
   std::uint64_t event_count_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t critical_events_ = 0;

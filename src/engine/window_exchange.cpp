@@ -115,7 +115,7 @@ void WindowExchange::join_hosts(const Options& options) {
   patience_ = shares_cores(shared->size) ? 0 : 1 << 14;
   shared_ = std::move(shared);
   build_shared_memory(options.shared_bytes);
-  if (!several_hosts_) take_turns();
+  if (options.turns && !several_hosts_) take_turns();
 }
 
 void WindowExchange::take_turns() {
@@ -177,13 +177,32 @@ void WindowExchange::build_shared_memory(std::size_t bytes) {
   MPI_Barrier(shared.host);
 }
 
-WindowVote WindowExchange::meet(const WindowVote& mine, std::span<Batch> outgoing, const Take& take) {
+void WindowExchange::come(const WindowVote& mine, std::span<const Batch> outgoing) {
   WEFT_EXPECT(outgoing.size() == neighbours_.size(), "{} batches for {} neighbours", outgoing.size(),
               neighbours_.size());
-  if (group_.size() == 1) return mine;
+  mine_ = mine;
+  if (group_.size() == 1) return;
   ++meetings_;
   send(outgoing);
-  arrive(mine);
+  SharedMemory& shared = *shared_;
+  Board& board = shared.board(shared.rank);
+  Board& first = shared.board(0);
+  board.votes[meetings_ & 1] = mine;
+  if (turns_ != nullptr) heir_ = turns_->next(static_cast<std::uint32_t>(meetings_));
+  // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
+  // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
+  // would do so for ever.
+  last_ = ++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size);
+  std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
+  if (last_ && turns_ == nullptr) first.all_here.open(static_cast<std::uint32_t>(meetings_));
+}
+
+WindowVote WindowExchange::meet(std::span<Batch> outgoing, const Take& take) {
+  if (group_.size() == 1) return mine_;
+  if (turns_ != nullptr)
+    wait_for_turn();
+  else
+    wait_for_all();
   const WindowVote here = reduce_here();
   const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
   receive(take);
@@ -226,35 +245,21 @@ void WindowExchange::lend_slots(std::span<Batch> batches) {
   lent_ = batches;
 }
 
-// Comes to the meeting and waits until all of the host are there. Who comes last wakes those that sleep.
-void WindowExchange::arrive(const WindowVote& mine) {
+// Until all of the host have come. Who comes last wakes those that sleep.
+void WindowExchange::wait_for_all() {
   SharedMemory& shared = *shared_;
-  Board& board = shared.board(shared.rank);
-  Board& first = shared.board(0);
-  board.votes[meetings_ & 1] = mine;
-  if (turns_ != nullptr) {
-    arrive_in_turns();
-    return;
-  }
-  // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
-  // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
-  // would do so for ever.
-  const bool last = ++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size);
-  std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
-  if (last)
-    first.all_here.open(static_cast<std::uint32_t>(meetings_));
-  else
-    for (int process = 0; process < shared.size; ++process) wait_for(shared.board(process).arrived, first.all_here);
+  if (last_) return;
+  for (int process = 0; process < shared.size; ++process)
+    wait_for(shared.board(process).arrived, shared.board(0).all_here);
 }
 
-// Comes to the meeting and waits for the turn in the next window.
-void WindowExchange::arrive_in_turns() {
+// Until all of the host have come and there is a core for this process. Who comes last goes on.
+void WindowExchange::wait_for_turn() {
   SharedMemory& shared = *shared_;
   const auto meeting = static_cast<std::uint32_t>(meetings_);
-  const int heir = turns_->next(meeting);
-  if (++std::atomic_ref(shared.board(0).arrivals) < meetings_ * static_cast<std::uint64_t>(shared.size)) {
+  if (!last_) {
     const double start = seconds();
-    turns_->give_and_wait(meeting, heir);
+    turns_->give_and_wait(meeting, heir_);
     wait_seconds_ += seconds() - start;
     return;
   }

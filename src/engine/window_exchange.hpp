@@ -38,6 +38,8 @@ class WindowExchange {
     std::size_t shared_bytes = std::size_t{32} << 20;
     /// Act as if a host had no more processes than this (0: as many as there are): for tests of the other path.
     int processes_per_host = 0;
+    /// Let processes that share cores take turns (CoreTurns); otherwise the kernel shares out the cores.
+    bool turns = true;
   };
 
   /// Collective. `neighbours`: ranks with which batches are exchanged; both sides list each other, once.
@@ -50,10 +52,16 @@ class WindowExchange {
 
   /// Receives the batch of neighbours[i]; valid during the call.
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
-  /// Collective. outgoing[i] goes to neighbours[i], and is empty afterwards; what is put there next lies in the shared
-  /// memory already, as far as it fits, so the batches are the same at each meeting and outlive this object. `take` is
-  /// called for each batch that is not empty, in the order of neighbours.
-  WindowVote meet(const WindowVote& mine, std::span<Batch> outgoing, const Take& take);
+  /// True if there is something to gain by coming before all is done: processes that take turns on a core wait anyway.
+  bool early_is_better() const { return group_.size() > 1 && turns_ == nullptr; }
+  /// Comes to the next meeting, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
+  void come(const WindowVote& mine, std::span<const Batch> outgoing);
+  /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is left
+  /// to do, processes may go on one after another, and wait for each other at the next meeting only. `outgoing`, as it was when this process came, is empty
+  /// afterwards; what is put there next lies in the shared memory already, as far as it fits, so the batches are the
+  /// same at each meeting and outlive this object. `take` is called for each batch that is not empty, in the order of
+  /// neighbours.
+  WindowVote meet(std::span<Batch> outgoing, const Take& take);
 
   /// Wall-clock seconds that this process has waited for others.
   double wait_seconds() const { return wait_seconds_; }
@@ -69,8 +77,8 @@ class WindowExchange {
   void send(std::span<const Batch> outgoing);
   void lend_slots(std::span<Batch> batches);
   void take_turns();
-  void arrive(const WindowVote& mine);
-  void arrive_in_turns();
+  void wait_for_all();
+  void wait_for_turn();
   void wait_for(const std::uint64_t& counter, Gate& gate);
   WindowVote reduce_here() const;
   WindowVote reduce_everywhere(const WindowVote& here);
@@ -83,7 +91,10 @@ class WindowExchange {
   bool several_hosts_ = false;
   int patience_ = 0;            // looks before going to sleep
   std::unique_ptr<CoreTurns> turns_;  // if all processes are on this host and share its cores
-  std::uint64_t meetings_ = 0;  // so far, including the present one
+  std::uint64_t meetings_ = 0;  // to which this process has come
+  bool last_ = false;           // it has come last of its host, or is alone
+  int heir_ = 0;                // who gets its core then, if it takes turns
+  WindowVote mine_;             // what it has said
   std::span<Batch> lent_;       // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;
   std::uint64_t mpi_batches_ = 0;

@@ -149,6 +149,7 @@ class Fabric final : public HostNetwork {
   Time lookahead() const override;
   std::span<const int> neighbours() const override { return neighbour_processes_; }
   std::span<Batch> outgoing() override { return outgoing_; }
+  void set_border_done(std::function<void()> done) override { border_done_ = std::move(done); }
   void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
   std::uint64_t take_critical_events() override;
   Time now() const override { return Time::from_ps(now_); }
@@ -371,6 +372,8 @@ class Fabric final : public HostNetwork {
 
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);
+  std::size_t put_border_last();
+  std::int64_t first_possible(std::int64_t end) const;
   void fetch_next_nodes(std::size_t left, std::int64_t window_end) const;
   static void fetch_host(const Host& host);
   std::uint32_t telemetry_of(const Packet& packet) const;
@@ -452,6 +455,8 @@ class Fabric final : public HostNetwork {
   std::vector<Neighbour> neighbours_;
   std::vector<int> neighbour_processes_;
   std::vector<Batch> outgoing_;
+  std::vector<bool> on_border_;  // [local nodes]: it has links over the cut
+  std::function<void()> border_done_;
 
   ArrivalOrder order_;
   std::span<const Arrival> arrivals_;  // of the running node, in order

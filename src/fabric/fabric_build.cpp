@@ -119,6 +119,7 @@ void Fabric::build_cut(const Partition& partition, int process) {
   // A process alone looks up now and then, for interrupts and progress.
   if (partition.lookahead == Time::max()) lookahead_ = window_length_ * 256;
   cut_.resize(graph.link_count());
+  on_border_.resize(nodes_.size());
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     const int owners[2] = {partition.owner[link.ends[0].value()], partition.owner[link.ends[1].value()]};
@@ -133,7 +134,9 @@ void Fabric::build_cut(const Partition& partition, int process) {
       neighbours_.insert(neighbours_.begin() + index, Neighbour{other, {}, {}, never});
     }
     Neighbour& neighbour = neighbours_[static_cast<std::size_t>(index)];
-    const std::uint32_t port = nodes_[local_of_[link.ends[here].value()]].first_port + link.ports[here];
+    const std::uint32_t local = local_of_[link.ends[here].value()];
+    on_border_[local] = true;
+    const std::uint32_t port = nodes_[local].first_port + link.ports[here];
     // Both sides list the links between them in the order of link ids, so that a position names a link.
     neighbour.incoming_port.push_back(port);
     neighbour.outgoing_port.push_back(port);

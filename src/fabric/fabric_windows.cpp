@@ -71,9 +71,11 @@ void Fabric::run_windows_until(std::int64_t end) {
     const std::int64_t window_end = std::min(start + window_length_, end);
     calendar_.take(window, current_nodes_);
     ++inner_windows_;
+    const std::size_t interior = border_done_ && window_end == end ? put_border_last() : 0;
     std::uint64_t busiest = 0;
     // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
     for (std::size_t left = current_nodes_.size(); left-- > 0;) {
+      if (left + 1 == interior && next_time().ps() == first_possible(end)) border_done_();
       if (current_nodes_.size() > nodes_in_cache_) fetch_next_nodes(left, window_end);
       const std::uint32_t local = current_nodes_[left];
       const std::uint64_t events = events_;
@@ -85,6 +87,19 @@ void Fabric::run_windows_until(std::int64_t end) {
     critical_events_ += busiest;
     if (window_end == end) return;
   }
+}
+
+// Nodes on the border run first, which is backwards; returns how many are not.
+std::size_t Fabric::put_border_last() {
+  const auto begin = current_nodes_.begin();
+  return static_cast<std::size_t>(
+      std::stable_partition(begin, current_nodes_.end(), [this](std::uint32_t local) { return !on_border_[local]; }) -
+      begin);
+}
+
+// What next_time() is at least after everything before `end`: whole windows, as the calendar counts.
+std::int64_t Fabric::first_possible(std::int64_t end) const {
+  return static_cast<std::int64_t>(window_number(end)) * window_length_;
 }
 
 // A large machine's state comes from memory once per window, in three steps because each needs what the one before has

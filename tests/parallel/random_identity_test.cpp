@@ -5,12 +5,14 @@
 // Time limit: 900 s
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <ns3/nstime.h>
+#include <sched.h>
 
 #include "app/experiment.hpp"
 #include "app/recording.hpp"
@@ -166,6 +168,25 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
           facts.simulated.ps(), facts.messages};
 }
 
+/// Binds this process to a core of its own, as far as there are enough, or lets it run on all of them: processes that
+/// are bound differently do not take turns.
+void bind(std::optional<int> rank) {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  cpu_set_t set = all;
+  if (rank) {
+    int skipped = *rank % CPU_COUNT(&all);
+    CPU_ZERO(&set);
+    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&set) == 0; ++core)
+      if (CPU_ISSET(core, &all) && skipped-- == 0) CPU_SET(core, &set);
+  }
+  sched_setaffinity(0, sizeof set, &set);
+}
+
 /// The first `size` processes of the world; null on the others.
 MPI_Comm first_processes(int size) {
   int rank = 0;
@@ -185,6 +206,7 @@ TEST(RandomIdentity, EveryNumberOfProcessesAndNs3sEngineAgree) {
     const std::string text = random_experiment(number);
     const int size = 1 + static_cast<int>(number % static_cast<std::uint64_t>(world.size()));
     const MPI_Comm part = first_processes(size);
+    bind(number / static_cast<std::uint64_t>(world.size()) % 2 == 0 ? std::optional(world.rank()) : std::nullopt);
     if (part != MPI_COMM_NULL) {
       const Outcome parallel = simulate(text, ProcessGroup(part), EngineChoice::weft);
       if (world.rank() == 0) {

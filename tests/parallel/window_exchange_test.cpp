@@ -3,8 +3,10 @@
 // MPI ranks: 1 2 3 5
 #include "engine/window_exchange.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -49,8 +51,11 @@ std::uint64_t meet_often(const WindowExchange::Options& options, std::size_t uni
                           mine && meeting % 7 == 0, mine && meeting % 5 == 0,
                           static_cast<std::uint64_t>(mine ? meeting + 100 : meeting)};
     std::vector<std::vector<std::byte>> incoming(neighbours.size());
+    border.come(vote, outgoing);
+    // The others may be at this meeting, or have come to the next one, while this process does something else.
+    if (meeting % 3 == group.rank() % 3) std::this_thread::sleep_for(std::chrono::microseconds(200));
     const WindowVote all =
-        border.meet(vote, outgoing, [&incoming](std::size_t neighbour, std::span<const std::byte> bytes) {
+        border.meet(outgoing, [&incoming](std::size_t neighbour, std::span<const std::byte> bytes) {
           EXPECT_FALSE(bytes.empty());
           EXPECT_TRUE(incoming[neighbour].empty());
           incoming[neighbour].assign(bytes.begin(), bytes.end());
@@ -64,21 +69,27 @@ std::uint64_t meet_often(const WindowExchange::Options& options, std::size_t uni
       EXPECT_TRUE(outgoing[i].empty());
     }
   }
+  const std::uint64_t batches = border.mpi_batches();
+  // What follows is done together.
+  border.come({Time(), /*stop=*/true, false, 0}, outgoing);
+  border.meet(outgoing, [](std::size_t, std::span<const std::byte>) { FAIL() << "nothing was sent"; });
   // Who is the last at every meeting never waits; the others do.
   EXPECT_EQ(group.sum(border.wait_seconds() > 0 ? 1 : 0) > 0, group.size() > 1);
-  return group.sum(border.mpi_batches());
+  return group.sum(batches);
 }
 
 constexpr std::size_t shared_bytes = std::size_t{8} << 20;
 
 TEST(WindowExchange, WithinAHostBatchesThatFitNeedNoMessages) {
-  EXPECT_EQ(meet_often({shared_bytes, 0}, 500, 300), 0U);
+  for (const bool turns : {true, false}) EXPECT_EQ(meet_often({shared_bytes, 0, turns}, 500, 300), 0U);
 }
 
 TEST(WindowExchange, LargerBatchesOverflowIntoMessages) {
   // A slot has at least 4 KiB, so that all batches but the empty ones are too large for it.
-  const std::uint64_t messages = meet_often({1, 0}, 5'000, 40);
-  EXPECT_EQ(messages > 0, ProcessGroup(MPI_COMM_WORLD).size() > 1);
+  for (const bool turns : {true, false}) {
+    const std::uint64_t messages = meet_often({1, 0, turns}, 5'000, 40);
+    EXPECT_EQ(messages > 0, ProcessGroup(MPI_COMM_WORLD).size() > 1);
+  }
 }
 
 TEST(WindowExchange, BatchesOfExactlyASlotFit) { EXPECT_EQ(meet_often({1, 0}, 4096 / 3, 40), 0U); }
@@ -105,7 +116,8 @@ TEST(WindowExchange, OnlyNeighboursExchange) {
   for (int meeting = 0; meeting < 50; ++meeting) {
     for (Batch& one : outgoing) one.append(static_cast<std::uint64_t>(group.rank()));
     int taken = 0;
-    border.meet({}, outgoing, [&](std::size_t neighbour, std::span<const std::byte> bytes) {
+    border.come({}, outgoing);
+    border.meet(outgoing, [&](std::size_t neighbour, std::span<const std::byte> bytes) {
       ++taken;
       EXPECT_EQ(bytes[0], static_cast<std::byte>(neighbours[neighbour]));
     });

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Turns on cores: each part of each window is done once, by no more at a time than there are cores, and nobody waits
+// while a core is free.
+#include "engine/core_turns.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+using namespace std::chrono_literals;
+
+cpu_set_t set_of(const std::vector<int>& cores) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int core : cores) CPU_SET(core, &set);
+  return set;
+}
+
+TEST(CoreTurns, OnlyWhereMoreProcessesThanCoresHaveTheSameCores) {
+  const cpu_set_t two = set_of({3, 5});
+  EXPECT_EQ(CoreTurns::shared_cores({two, two, two}), (std::vector<int>{3, 5}));
+  EXPECT_TRUE(CoreTurns::shared_cores({two, two}).empty());
+  EXPECT_TRUE(CoreTurns::shared_cores({two, two, set_of({3})}).empty());
+}
+
+/// Cores of this thread.
+std::vector<int> allowed() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  sched_getaffinity(0, sizeof set, &set);
+  std::vector<int> cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+// Threads in place of processes: the kernel binds and wakes either.
+struct Crew {
+  explicit Crew(int size) : places(static_cast<std::size_t>(size)) {}
+
+  /// Has everybody do part(process, meeting) after each of `meetings` meetings, all at once after those of which
+  /// `together` says so.
+  template <class Part, class Together>
+  void work(int cores, std::uint32_t meetings, Part part, Together together) {
+    const int size = static_cast<int>(places.size());
+    std::vector<CoreTurns::Place*> pointers;
+    for (CoreTurns::Place& place : places) pointers.push_back(&place);
+    // What is not there cannot be bound to: then all share the cores that are.
+    std::vector<int> list = allowed();
+    list.resize(static_cast<std::size_t>(cores), list.front());
+    std::atomic<int> built = 0;
+    std::atomic<std::uint32_t> arrivals = 0;
+    std::vector<std::thread> threads;
+    for (int self = 0; self < size; ++self)
+      threads.emplace_back([&, self] {
+        CoreTurns turns(pointers, self, list);
+        for (++built; built < size;) std::this_thread::yield();
+        for (std::uint32_t meeting = 1; meeting <= meetings; ++meeting) {
+          const int heir = turns.next(meeting);
+          if (++arrivals == meeting * static_cast<std::uint32_t>(size))
+            turns.go_on(meeting, together(meeting));
+          else
+            turns.give_and_wait(meeting, heir);
+          part(self, meeting);
+        }
+        // The last parts have heirs too.
+        const int heir = turns.next(meetings + 1);
+        if (++arrivals == (meetings + 1) * static_cast<std::uint32_t>(size))
+          turns.go_on(meetings + 1, /*all_at_once=*/true);
+        else
+          turns.give_and_wait(meetings + 1, heir);
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+
+  std::vector<CoreTurns::Place> places;
+};
+
+TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
+  for (const auto& [size, cores] : {std::pair{3, 1}, {5, 2}, {8, 2}, {7, 3}}) {
+    constexpr std::uint32_t meetings = 400;
+    const auto together = [](std::uint32_t meeting) { return meeting % 10 == 0; };
+    std::vector<std::atomic<int>> done(meetings + 1);
+    std::atomic<int> running = 0;
+    std::atomic<int> most = 0;
+    std::atomic<int> early = 0;
+    Crew crew(size);
+    crew.work(
+        cores, meetings,
+        [&](int self, std::uint32_t meeting) {
+          const int now = ++running;
+          if (!together(meeting)) {
+            for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
+          }
+          if (meeting > 1 && done[meeting - 1] != size) ++early;
+          if (self % 2 == 0 && meeting % 16 == 0) std::this_thread::sleep_for(100us);
+          ++done[meeting];
+          --running;
+        },
+        together);
+    for (std::uint32_t meeting = 1; meeting <= meetings; ++meeting) EXPECT_EQ(done[meeting], size) << meeting;
+    EXPECT_EQ(early, 0);
+    EXPECT_LE(most, cores);
+  }
+}
+
+// What waits in MPI for the others must not keep them from running.
+TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
+  constexpr int size = 5;
+  std::atomic<int> there = 0;
+  Crew(size).work(
+      2, 50,
+      [&](int, std::uint32_t meeting) {
+        if (meeting % 2 == 1) return;
+        ++there;
+        while (there < static_cast<int>(meeting / 2) * size) std::this_thread::yield();
+      },
+      [](std::uint32_t meeting) { return meeting % 2 == 0; });
+  EXPECT_EQ(there, 25 * size);
+}
+
+// Parts of 1, 1, 1 and 3 on two cores: 3 if nobody waits for a core while one is free, 4 or more with fixed places.
+TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
+  constexpr std::uint32_t meetings = 20;
+  constexpr auto unit = 5ms;
+  const auto start = std::chrono::steady_clock::now();
+  // Asleep, so that the cores that there are play no part.
+  Crew(4).work(
+      2, meetings, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
+      [](std::uint32_t) { return false; });
+  const auto took = (std::chrono::steady_clock::now() - start) / meetings;
+  EXPECT_GE(took, 3 * unit);
+  EXPECT_LT(took, 4 * unit);
+}
+
+TEST(CoreTurns, LetsGoOfTheCore) {
+  const std::vector<int> before = allowed();
+  CoreTurns::Place place;
+  {
+    CoreTurns turns({&place}, 0, {before.front()});
+    EXPECT_EQ(allowed(), std::vector<int>{before.front()});
+  }
+  EXPECT_EQ(allowed(), before);
+}
+
+}  // namespace
+}  // namespace weft
