@@ -53,40 +53,44 @@ CoreTurns::CoreTurns(std::vector<Place*> places, int self, std::vector<int> core
 
 CoreTurns::~CoreTurns() { sched_setaffinity(0, sizeof before_, &before_); }
 
-// Exactly one of those that want it gets a process that has not begun its part of the window after `meeting`.
-bool CoreTurns::claim(int process, std::uint32_t meeting) {
-  std::uint32_t before = meeting - 1;
-  return std::atomic_ref(place(process).begun).compare_exchange_strong(before, meeting);
+// Exactly one of those that want it gets a process that sleeps at `meeting`.
+bool CoreTurns::claim(int process, std::uint64_t meeting) {
+  std::uint64_t asleep = 2 * meeting;
+  return std::atomic_ref(place(process).state).compare_exchange_strong(asleep, 2 * meeting + 1);
 }
 
-// Claims the best of those that wait for the window after `meeting`.
+// Claims the best of those that sleep at `meeting`.
 template <class Better>
-int CoreTurns::best(std::uint32_t meeting, Better better) {
+int CoreTurns::best(std::uint64_t meeting, Better better) {
   for (;;) {
     int found = nobody;
     for (int process = 0; process < static_cast<int>(places_.size()); ++process) {
-      if (glance(place(process).begun) != meeting - 1) continue;
+      if (std::atomic_ref(place(process).state).load() != 2 * meeting) continue;
       if (found == nobody || better(place(process), place(found))) found = process;
     }
     if (found == nobody || claim(found, meeting)) return found;
   }
 }
 
-int CoreTurns::next(std::uint32_t meeting) {
-  Place& mine = place(self_);
+// Asleep before the others see that it has come: who comes last wakes it.
+void CoreTurns::come(std::uint64_t meeting) {
+  if (all_at_once_) std::atomic_ref(place(self_).state).store(2 * meeting);
+}
+
+int CoreTurns::next(std::uint64_t meeting) {
   const std::int64_t now = ticks();
-  show(mine.came, now);
-  show(mine.lasted, now - resumed_);
+  show(place(self_).done, now);
+  show(place(self_).lasted, now - resumed_);
   // Who has run here before, so that what it left in the caches may still be there; the longest part first, so that the
   // cores are done at about the same time.
-  return best(meeting - 1, [here = mine.core](const Place& a, const Place& b) {
+  return best(meeting - 1, [here = place(self_).core](const Place& a, const Place& b) {
     const bool a_here = glance(a.core) == here;
     const bool b_here = glance(b.core) == here;
     return a_here != b_here ? a_here : glance(a.lasted) > glance(b.lasted);
   });
 }
 
-void CoreTurns::give(int core, int process, std::uint32_t meeting) {
+void CoreTurns::hand_over(int core, int process, std::uint64_t meeting) {
   Place& heir = place(process);
   if (heir.core != core) {
     // While it sleeps this costs nothing but the call. Should it fail, the kernel finds a place.
@@ -96,40 +100,41 @@ void CoreTurns::give(int core, int process, std::uint32_t meeting) {
     sched_setaffinity(heir.thread, sizeof one, &one);
     show(heir.core, core);
   }
-  heir.turn.open(meeting);
+  heir.turn.open(static_cast<std::uint32_t>(meeting));
 }
 
-void CoreTurns::give_and_wait(std::uint32_t meeting, int heir) {
+// Asleep before the heir comes to the meeting, which cannot be complete before.
+void CoreTurns::give(std::uint64_t meeting, int heir) {
   Place& mine = place(self_);
-  if (heir != nobody) {
-    give(mine.core, heir, meeting - 1);
-  } else {
-    // Nobody else wants this core until all have come: waking up would take longer than looking.
-    constexpr int patience = 1 << 14;
-    for (int look = 0; look < patience && !mine.turn.is_open(meeting); ++look) relax();
-  }
-  mine.turn.wait(meeting);
-  resumed_ = ticks();
+  const int core = mine.core;
+  std::atomic_ref(mine.state).store(2 * meeting);
+  hand_over(core, heir, meeting - 1);
+  sleep(meeting);
 }
 
-void CoreTurns::go_on(std::uint32_t meeting, bool all_at_once) {
-  claim(self_, meeting);
-  const int here = place(self_).core;
-  if (all_at_once) {
-    for (int process = 0; process < static_cast<int>(places_.size()); ++process)
-      if (process != self_ && claim(process, meeting)) give(place(process).core, process, meeting);
-  } else {
-    for (int core = 0; core < static_cast<int>(cores_.size()); ++core) {
-      if (core == here) continue;
-      // Who was there last still has the caches to itself.
-      const int process = best(meeting, [core](const Place& a, const Place& b) {
-        const bool a_there = glance(a.core) == core;
-        const bool b_there = glance(b.core) == core;
-        return a_there != b_there ? a_there : a_there ? glance(a.came) > glance(b.came) : glance(a.lasted) > glance(b.lasted);
-      });
-      if (process != nobody) give(core, process, meeting);
-    }
+void CoreTurns::sleep(std::uint64_t meeting) { place(self_).turn.wait(static_cast<std::uint32_t>(meeting)); }
+
+void CoreTurns::go_on(std::uint64_t meeting) {
+  Place& mine = place(self_);
+  std::atomic_ref(mine.state).store(2 * meeting + 1);
+  if (!all_at_once_) return;
+  for (int core = 0; core < static_cast<int>(cores_.size()); ++core) {
+    if (core == mine.core) continue;
+    const int process = best(meeting, [core](const Place& a, const Place& b) {
+      const bool a_there = glance(a.core) == core;
+      const bool b_there = glance(b.core) == core;
+      return a_there != b_there ? a_there : glance(a.done) > glance(b.done);
+    });
+    if (process != nobody) hand_over(core, process, meeting);
   }
+}
+
+// Who is asleep is woken by the first that finds it so; who is not yet done finds out by itself.
+void CoreTurns::resume(std::uint64_t meeting, bool all_at_once) {
+  all_at_once_ = all_at_once;
+  if (all_at_once)
+    for (int process = 0; process < static_cast<int>(places_.size()); ++process)
+      if (claim(process, meeting)) hand_over(place(process).core, process, meeting);
   resumed_ = ticks();
 }
 

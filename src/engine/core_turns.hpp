@@ -15,16 +15,20 @@ namespace weft {
 /// each, and who has done its part gives its core to one that has not begun. Left alone, the kernel lets two wait for
 /// one core while another is idle: it does not look for work elsewhere when a core has been idle for less than that
 /// would take (sched_balance_newidle() in kernel/sched/fair.c of Linux), and parts last a fraction of a millisecond.
+///
+/// Windows begin at meetings, numbered from 1, to which each process comes when it has done so much of its part that
+/// the others may begin the next one: they may do so when all have come. At first, and where what they do after a meeting
+/// makes them wait for each other, they run all at once, and come when their parts are done.
 class CoreTurns {
  public:
   /// What the others see of a process, in memory that all share; to begin with all zeros.
   struct alignas(64) Place {
-    Gate turn;                 // opened for each meeting when the process may go on after it
-    std::uint32_t begun = 0;   // the last meeting after which it was given a core
-    std::int32_t core = 0;     // where it runs, or ran last; place in the list of cores
-    std::int32_t thread = 0;   // of the kernel
-    std::int64_t came = 0;     // to its last meeting; clock ticks
-    std::int64_t lasted = 0;   // its part of the last window; clock ticks
+    Gate turn;                // opened for each meeting after which another process lets this one go on
+    std::uint64_t state = 0;  // 2 m: done up to meeting m, and asleep; 2 m + 1: has begun with what follows it
+    std::int32_t core = 0;    // where it runs, or ran last; place in the list of cores
+    std::int32_t thread = 0;  // of the kernel
+    std::int64_t done = 0;    // with its last part; clock ticks
+    std::int64_t lasted = 0;  // its last part; clock ticks
   };
 
   /// Cores on which all `processes` of a host may run, if they have no others and are more than those; else empty.
@@ -38,27 +42,36 @@ class CoreTurns {
   CoreTurns(const CoreTurns&) = delete;
   CoreTurns& operator=(const CoreTurns&) = delete;
 
+  /// Since the last meeting all run at once.
+  bool all_at_once() const { return all_at_once_; }
+  /// The calling process is about to show that it comes to `meeting`.
+  void come(std::uint64_t meeting);
   static constexpr int nobody = -1;
-  /// The calling process has done its part and comes to `meeting`: who gets its core, if somebody waits for one. To be
-  /// asked before others can see that it has come; meetings are numbered from 1.
-  int next(std::uint32_t meeting);
-  /// Gives the core to `heir`, the answer of next(), and waits until the calling process may go on after `meeting`.
-  void give_and_wait(std::uint32_t meeting, int heir);
-  /// The calling process has come last. It goes on, and one more on each other core; or all at once, for something that
-  /// they do together.
-  void go_on(std::uint32_t meeting, bool all_at_once);
+  /// The calling process has done its part, and has come to `meeting`: who has not begun and gets its core. Nobody if all
+  /// have come.
+  int next(std::uint64_t meeting);
+  /// Gives the core to `heir`, the answer of next(), and waits until another process lets this one go on.
+  void give(std::uint64_t meeting, int heir);
+  /// The same without a core to give, while all run at once.
+  void sleep(std::uint64_t meeting);
+  /// All have come, and the calling process goes on. If all have run at once it has come last, and lets one process go
+  /// on on each other core.
+  void go_on(std::uint64_t meeting);
+  /// Whichever way the calling process goes on: how all of them do. Everybody says the same.
+  void resume(std::uint64_t meeting, bool all_at_once);
 
  private:
   Place& place(int process) { return *places_[static_cast<std::size_t>(process)]; }
-  bool claim(int process, std::uint32_t meeting);
+  bool claim(int process, std::uint64_t meeting);
   template <class Better>
-  int best(std::uint32_t meeting, Better better);
-  void give(int core, int process, std::uint32_t meeting);
+  int best(std::uint64_t meeting, Better better);
+  void hand_over(int core, int process, std::uint64_t meeting);
 
   std::vector<Place*> places_;
   int self_ = 0;
   std::vector<int> cores_;
   cpu_set_t before_;
+  bool all_at_once_ = true;
   std::int64_t resumed_ = 0;
 };
 

@@ -21,14 +21,10 @@ void Gate::open(std::uint32_t number) {
   syscall(SYS_futex, &opened_, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-bool Gate::is_open(std::uint32_t number) const {
-  return std::atomic_ref(const_cast<std::uint32_t&>(opened_)).load() == number;
-}
-
 void Gate::wait(std::uint32_t number) {
   const std::atomic_ref opened(opened_);
   const std::atomic_ref sleepers(sleepers_);
-  if (is_open(number)) return;
+  if (opened.load() == number) return;
   ++sleepers;
   for (std::uint32_t found = opened.load(); found != number; found = opened.load()) {
     const long result = syscall(SYS_futex, &opened_, FUTEX_WAIT, found, nullptr, nullptr, 0);

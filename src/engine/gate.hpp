@@ -6,13 +6,6 @@
 
 namespace weft {
 
-/// Tells the processor that a loop only waits for another one.
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// A number in memory that processes share, which one of them raises and the others wait for. Who sleeps leaves the
 /// processor to those that are waited for; who yields instead comes up again and again before them (Linux futex(2)).
 /// All zeros is a gate that has been opened for 0.
@@ -20,8 +13,6 @@ class Gate {
  public:
   /// Lets pass who waits for `number`. Numbers go up by one, modulo 2^32, each when nobody waits for the one before.
   void open(std::uint32_t number);
-  /// True if open(number) has been called, and no later one.
-  bool is_open(std::uint32_t number) const;
   /// Returns when open(number) has been called.
   void wait(std::uint32_t number);
 

@@ -163,9 +163,9 @@ void ParallelSimulatorImpl::Run() {
   if (data_path_ != nullptr) neighbours = data_path_->neighbours();
   WindowExchange border(group_, neighbours);
   Time begin = Time::from_ps(now_);
-  if (data_path_ != nullptr && border.early_is_better())
+  if (data_path_ != nullptr && group_.size() > 1)
     data_path_->set_border_done([this, &border, &begin] {
-      if (last_advance_) come(border, begin);
+      if (last_advance_ && border.may_come_early()) come(border, begin);
     });
   for (;;) {
     const WindowVote agreed = meet(border, begin);

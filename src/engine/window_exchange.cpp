@@ -23,6 +23,12 @@ constexpr std::size_t largest_slot = std::size_t{8} << 20;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
 WindowVote together(const WindowVote& a, const WindowVote& b) {
@@ -130,6 +136,8 @@ void WindowExchange::take_turns() {
   std::vector<CoreTurns::Place*> places;
   for (int process = 0; process < shared.size; ++process) places.push_back(&shared.board(process).turns);
   turns_ = std::make_unique<CoreTurns>(std::move(places), shared.rank, std::move(cores));
+  // Nobody else wants the core of one that waits.
+  patience_ = 1 << 12;
   MPI_Barrier(shared.host);
 }
 
@@ -177,6 +185,8 @@ void WindowExchange::build_shared_memory(std::size_t bytes) {
   MPI_Barrier(shared.host);
 }
 
+bool WindowExchange::may_come_early() const { return turns_ == nullptr || !turns_->all_at_once(); }
+
 void WindowExchange::come(const WindowVote& mine, std::span<const Batch> outgoing) {
   WEFT_EXPECT(outgoing.size() == neighbours_.size(), "{} batches for {} neighbours", outgoing.size(),
               neighbours_.size());
@@ -188,21 +198,23 @@ void WindowExchange::come(const WindowVote& mine, std::span<const Batch> outgoin
   Board& board = shared.board(shared.rank);
   Board& first = shared.board(0);
   board.votes[meetings_ & 1] = mine;
-  if (turns_ != nullptr) heir_ = turns_->next(static_cast<std::uint32_t>(meetings_));
+  if (turns_ != nullptr) turns_->come(meetings_);
   // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
   // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
   // would do so for ever.
   last_ = ++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size);
   std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
-  if (last_ && turns_ == nullptr) first.all_here.open(static_cast<std::uint32_t>(meetings_));
+  if (last_) first.all_here.open(static_cast<std::uint32_t>(meetings_));
 }
 
 WindowVote WindowExchange::meet(std::span<Batch> outgoing, const Take& take) {
   if (group_.size() == 1) return mine_;
+  const double start = seconds();
   if (turns_ != nullptr)
     wait_for_turn();
   else
     wait_for_all();
+  wait_seconds_ += seconds() - start;
   const WindowVote here = reduce_here();
   const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
   receive(take);
@@ -253,32 +265,36 @@ void WindowExchange::wait_for_all() {
     wait_for(shared.board(process).arrived, shared.board(0).all_here);
 }
 
-// Until all of the host have come and there is a core for this process. Who comes last goes on.
+// Until all of the host have come and there is a core for this process.
 void WindowExchange::wait_for_turn() {
-  SharedMemory& shared = *shared_;
-  const auto meeting = static_cast<std::uint32_t>(meetings_);
-  if (!last_) {
-    const double start = seconds();
-    turns_->give_and_wait(meeting, heir_);
-    wait_seconds_ += seconds() - start;
-    return;
+  if (turns_->all_at_once()) {
+    if (last_)
+      turns_->go_on(meetings_);
+    else
+      turns_->sleep(meetings_);
+  } else {
+    const int heir = turns_->next(meetings_);
+    if (heir != CoreTurns::nobody) {
+      turns_->give(meetings_, heir);
+    } else {
+      wait_for_all();
+      turns_->go_on(meetings_);
+    }
   }
   // Who waits for the others in MPI must not keep a core from them: outside of windows and for messages all go at once.
   const WindowVote all = reduce_here();
-  bool together = all.stop || all.pause || all.next == Time::max();
-  for (int process = 0; process < shared.size; ++process)
-    together = together || shared.board(process).messages[meetings_ & 1];
-  turns_->go_on(meeting, together);
+  bool at_once = all.stop || all.pause || all.next == Time::max();
+  for (int process = 0; process < shared_->size; ++process)
+    at_once = at_once || shared_->board(process).messages[meetings_ & 1];
+  turns_->resume(meetings_, at_once);
 }
 
 // Until `counter` has come to this meeting; asleep until the gate opens if that takes long.
 void WindowExchange::wait_for(const std::uint64_t& counter, Gate& gate) {
   const std::atomic_ref reached(const_cast<std::uint64_t&>(counter));
   if (reached.load(std::memory_order_acquire) >= meetings_) return;
-  const double start = seconds();
   for (int look = 0; look < patience_ && reached.load(std::memory_order_acquire) < meetings_; ++look) relax();
   if (reached.load(std::memory_order_acquire) < meetings_) gate.wait(static_cast<std::uint32_t>(meetings_));
-  wait_seconds_ += seconds() - start;
 }
 
 WindowVote WindowExchange::reduce_here() const {
@@ -291,11 +307,12 @@ WindowVote WindowExchange::reduce_here() const {
 WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
   Board& first = shared_->board(0);
   WindowVote& decision = first.decision[meetings_ & 1];
+  const double start = seconds();
   if (shared_->rank != 0) {
     wait_for(first.decided, first.all_agreed);
+    wait_seconds_ += seconds() - start;
     return decision;
   }
-  const double start = seconds();
   // Wishes as negative numbers, so that one minimum does for all.
   std::array<std::int64_t, 4> votes{here.next.ps(), here.stop ? -1 : 0, here.pause ? -1 : 0,
                                     -static_cast<std::int64_t>(here.critical)};

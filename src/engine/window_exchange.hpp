@@ -52,8 +52,8 @@ class WindowExchange {
 
   /// Receives the batch of neighbours[i]; valid during the call.
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
-  /// True if there is something to gain by coming before all is done: processes that take turns on a core wait anyway.
-  bool early_is_better() const { return group_.size() > 1 && turns_ == nullptr; }
+  /// Whether this process may come to the next meeting before it has done its part of the window.
+  bool may_come_early() const;
   /// Comes to the next meeting, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
   void come(const WindowVote& mine, std::span<const Batch> outgoing);
   /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is left
@@ -93,7 +93,6 @@ class WindowExchange {
   std::unique_ptr<CoreTurns> turns_;  // if all processes are on this host and share its cores
   std::uint64_t meetings_ = 0;  // to which this process has come
   bool last_ = false;           // it has come last of its host, or is alone
-  int heir_ = 0;                // who gets its core then, if it takes turns
   WindowVote mine_;             // what it has said
   std::span<Batch> lent_;       // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;

@@ -63,21 +63,33 @@ struct Crew {
         CoreTurns turns(pointers, self, list);
         for (++built; built < size;) std::this_thread::yield();
         for (std::uint32_t meeting = 1; meeting <= meetings; ++meeting) {
-          const int heir = turns.next(meeting);
-          if (++arrivals == meeting * static_cast<std::uint32_t>(size))
-            turns.go_on(meeting, together(meeting));
-          else
-            turns.give_and_wait(meeting, heir);
+          meet(turns, meeting, arrivals, together(meeting));
           part(self, meeting);
         }
         // The last parts have heirs too.
-        const int heir = turns.next(meetings + 1);
-        if (++arrivals == (meetings + 1) * static_cast<std::uint32_t>(size))
-          turns.go_on(meetings + 1, /*all_at_once=*/true);
-        else
-          turns.give_and_wait(meetings + 1, heir);
+        meet(turns, meetings + 1, arrivals, /*all_at_once=*/true);
       });
     for (std::thread& thread : threads) thread.join();
+  }
+
+  void meet(CoreTurns& turns, std::uint32_t meeting, std::atomic<std::uint32_t>& arrivals, bool all_at_once) const {
+    const auto size = static_cast<std::uint32_t>(places.size());
+    turns.come(meeting);
+    const bool last = ++arrivals == meeting * size;
+    // Early: the rest of its part follows.
+    if (!turns.all_at_once() && meeting % 3 == 0) std::this_thread::sleep_for(50us);
+    if (turns.all_at_once()) {
+      if (last)
+        turns.go_on(meeting);
+      else
+        turns.sleep(meeting);
+    } else if (const int heir = turns.next(meeting); heir != CoreTurns::nobody) {
+      turns.give(meeting, heir);
+    } else {
+      while (arrivals < meeting * size) std::this_thread::yield();
+      turns.go_on(meeting);
+    }
+    turns.resume(meeting, all_at_once);
   }
 
   std::vector<CoreTurns::Place> places;
