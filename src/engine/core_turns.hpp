@@ -17,8 +17,8 @@ namespace weft {
 /// would take (sched_balance_newidle() in kernel/sched/fair.c of Linux), and parts last a fraction of a millisecond.
 ///
 /// Windows begin at meetings, numbered from 1, to which each process comes when it has done so much of its part that
-/// the others may begin the next one: they may do so when all have come. At first, and where what they do after a meeting
-/// makes them wait for each other, they run all at once, and come when their parts are done.
+/// the others may begin the next one: they may do so when all have come. At first, and where what they do after a
+/// meeting makes them wait for each other, they run all at once, and come when their parts are done.
 class CoreTurns {
  public:
   /// What the others see of a process, in memory that all share; to begin with all zeros.
@@ -47,8 +47,8 @@ class CoreTurns {
   /// The calling process is about to show that it comes to `meeting`.
   void come(std::uint64_t meeting);
   static constexpr int nobody = -1;
-  /// The calling process has done its part, and has come to `meeting`: who has not begun and gets its core. Nobody if all
-  /// have come.
+  /// The calling process has done its part, and has come to `meeting`: who has not begun and gets its core. Nobody if
+  /// all have come.
   int next(std::uint64_t meeting);
   /// Gives the core to `heir`, the answer of next(), and waits until another process lets this one go on.
   void give(std::uint64_t meeting, int heir);

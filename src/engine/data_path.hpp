@@ -36,9 +36,9 @@ class DataPath {
   virtual std::span<const int> neighbours() const { return {}; }
   /// [neighbours] what has been sent there since the engine last took it away. next_time() counts it in.
   virtual std::span<Batch> outgoing() { return {}; }
-  /// `done` is to be called within advance(), as soon as nothing that comes before its end will be put into outgoing() any
-  /// more and next_time() can become no less, so that the others need not wait for the rest; or not at all. Null: do not
-  /// call it.
+  /// `done` is to be called within advance(), as soon as nothing that comes before its end will be put into outgoing()
+  /// any more and next_time() can become no less, so that the others need not wait for the rest; or not at all. Null:
+  /// do not call it.
   virtual void set_border_done(std::function<void()> /*done*/) {}
   /// What neighbours()[neighbour] has sent during the last window.
   virtual void incoming(std::size_t /*neighbour*/, std::span<const std::byte> /*batch*/) {}

@@ -129,9 +129,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   bool stop_ = false;
   bool running_ = false;
   bool advancing_ = false;
-  bool last_advance_ = false;            // of this window
-  bool has_come_ = false;                // to the meeting at the end of this window
-  std::uint64_t critical_of_last_ = 0;   // events on the longest chain of the last window here
+  bool last_advance_ = false;           // of this window
+  bool has_come_ = false;               // to the meeting at the end of this window
+  std::uint64_t critical_of_last_ = 0;  // events on the longest chain of the last window here
   std::uint64_t event_count_ = 0;
   std::uint64_t windows_ = 0;
   std::uint64_t critical_events_ = 0;

@@ -56,11 +56,11 @@ class WindowExchange {
   bool may_come_early() const;
   /// Comes to the next meeting, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
   void come(const WindowVote& mine, std::span<const Batch> outgoing);
-  /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is left
-  /// to do, processes may go on one after another, and wait for each other at the next meeting only. `outgoing`, as it was when this process came, is empty
-  /// afterwards; what is put there next lies in the shared memory already, as far as it fits, so the batches are the
-  /// same at each meeting and outlive this object. `take` is called for each batch that is not empty, in the order of
-  /// neighbours.
+  /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is
+  /// left to do, processes may go on one after another, and wait for each other at the next meeting only. `outgoing`,
+  /// as it was when this process came, is empty afterwards; what is put there next lies in the shared memory already,
+  /// as far as it fits, so the batches are the same at each meeting and outlive this object. `take` is called for each
+  /// batch that is not empty, in the order of neighbours.
   WindowVote meet(std::span<Batch> outgoing, const Take& take);
 
   /// Wall-clock seconds that this process has waited for others.
@@ -89,12 +89,12 @@ class WindowExchange {
   std::unique_ptr<SharedMemory> shared_;  // none if this process is alone on its host
   MPI_Comm leaders_ = MPI_COMM_NULL;      // one process per host; null elsewhere
   bool several_hosts_ = false;
-  int patience_ = 0;            // looks before going to sleep
+  int patience_ = 0;                  // looks before going to sleep
   std::unique_ptr<CoreTurns> turns_;  // if all processes are on this host and share its cores
-  std::uint64_t meetings_ = 0;  // to which this process has come
-  bool last_ = false;           // it has come last of its host, or is alone
-  WindowVote mine_;             // what it has said
-  std::span<Batch> lent_;       // those to which slots of the shared memory have been lent
+  std::uint64_t meetings_ = 0;        // to which this process has come
+  bool last_ = false;                 // it has come last of its host, or is alone
+  WindowVote mine_;                   // what it has said
+  std::span<Batch> lent_;             // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;
   std::uint64_t mpi_batches_ = 0;
   double wait_seconds_ = 0;

@@ -54,12 +54,11 @@ std::uint64_t meet_often(const WindowExchange::Options& options, std::size_t uni
     border.come(vote, outgoing);
     // The others may be at this meeting, or have come to the next one, while this process does something else.
     if (meeting % 3 == group.rank() % 3) std::this_thread::sleep_for(std::chrono::microseconds(200));
-    const WindowVote all =
-        border.meet(outgoing, [&incoming](std::size_t neighbour, std::span<const std::byte> bytes) {
-          EXPECT_FALSE(bytes.empty());
-          EXPECT_TRUE(incoming[neighbour].empty());
-          incoming[neighbour].assign(bytes.begin(), bytes.end());
-        });
+    const WindowVote all = border.meet(outgoing, [&incoming](std::size_t neighbour, std::span<const std::byte> bytes) {
+      EXPECT_FALSE(bytes.empty());
+      EXPECT_TRUE(incoming[neighbour].empty());
+      incoming[neighbour].assign(bytes.begin(), bytes.end());
+    });
     EXPECT_EQ(all.next, Time::from_ps(meeting));
     EXPECT_EQ(all.stop, meeting % 7 == 0);
     EXPECT_EQ(all.pause, meeting % 5 == 0);
