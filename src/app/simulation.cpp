@@ -6,6 +6,7 @@
 #include <ns3/simulator.h>
 
 #include "app/prepare.hpp"
+#include "app/shared_partition.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ideal_network.hpp"
 #include "fabric/ns3_view.hpp"
@@ -40,8 +41,8 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
       experiment_(experiment),
       transfers_(experiment.output.sampling) {
   const auto start = Clock::now();
-  partition_ = make_partition(*experiment.topology, static_cast<std::uint32_t>(group_.size()), experiment.partition,
-                              experiment.network.least_wire(), experiment.seed);
+  partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
+                                experiment.seed);
   // The engine comes first: ns-3 must know it before anything is scheduled.
   if (engine == EngineChoice::weft)
     use_parallel_simulator(group_);
