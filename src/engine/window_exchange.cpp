@@ -29,6 +29,10 @@ void relax() {
 #endif
 }
 
+std::byte* at_line(std::byte* begin) {
+  return begin + (cache_line - reinterpret_cast<std::uintptr_t>(begin) % cache_line) % cache_line;
+}
+
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
 WindowVote together(const WindowVote& a, const WindowVote& b) {
@@ -163,17 +167,21 @@ void WindowExchange::build_shared_memory(std::size_t bytes) {
   shared.slot = std::clamp(share / cache_line * cache_line, smallest_slot, largest_slot);
 
   const std::size_t head = in_lines(sizeof(Board) + sizeof(std::uint64_t) * static_cast<std::size_t>(shared.size));
-  std::byte* segment = nullptr;
-  MPI_Win_allocate_shared(static_cast<MPI_Aint>(head + mine * shared.stride()), 1, MPI_INFO_NULL, shared.host, &segment,
-                          &shared.window);
+  // Room to begin at a cache line, which MPI does not promise. Every process finds the same one: memory is mapped in
+  // pages.
+  std::byte* anywhere = nullptr;
+  MPI_Win_allocate_shared(static_cast<MPI_Aint>(head + mine * shared.stride() + cache_line), 1, MPI_INFO_NULL,
+                          shared.host, &anywhere, &shared.window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, shared.window);
   shared.segments.resize(static_cast<std::size_t>(shared.size));
   for (int process = 0; process < shared.size; ++process) {
     MPI_Aint size = 0;
     int unit = 0;
-    MPI_Win_shared_query(shared.window, process, &size, &unit, &shared.segments[static_cast<std::size_t>(process)]);
+    std::byte* begin = nullptr;
+    MPI_Win_shared_query(shared.window, process, &size, &unit, &begin);
+    shared.segments[static_cast<std::size_t>(process)] = at_line(begin);
   }
-  new (segment) Board();
+  new (shared.segments[static_cast<std::size_t>(shared.rank)]) Board();
   std::uint64_t* offsets = shared.offsets(shared.rank);
   std::fill(offsets, offsets + shared.size, 0);
   std::size_t at = head;
