@@ -55,8 +55,9 @@ class TapLog final : public PortTap {
 
 class LeanMachine final : public HostClient {
  public:
-  /// `text`: a `topology:` map.
-  explicit LeanMachine(const std::string& text, const NetworkParameters& network = {}, std::uint64_t seed = 1)
+  /// `text`: a `topology:` map. The part of `process` if `parts` processes share the machine by groups.
+  explicit LeanMachine(const std::string& text, const NetworkParameters& network = {}, std::uint64_t seed = 1,
+                       int process = 0, std::uint32_t parts = 1)
       : topology(build_topology(Spec::parse(text, "test.yaml"))), parameters(network) {
     if (!parameters.congestion_control)
       parameters.congestion_control = CongestionControlRegistry::instance().find("none")->make();
@@ -64,8 +65,9 @@ class LeanMachine final : public HostClient {
     routing =
         RoutingRegistry::instance().find(parameters.routing.empty() ? topology.routing : parameters.routing)->make();
     routing->prepare(topology, seed);
-    partition_ = make_partition(topology, 1, "auto", parameters.least_wire(), seed);
-    fabric = std::make_unique<Fabric>(topology, partition_, 0, parameters, *routing, seed, Fabric::Drive::windows);
+    partition_ = make_partition(topology, parts, "groups", parameters.least_wire(), seed);
+    fabric =
+        std::make_unique<Fabric>(topology, partition_, process, parameters, *routing, seed, Fabric::Drive::windows);
     fabric->set_client(this);
   }
 
