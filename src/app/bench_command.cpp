@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft bench`: packet-hops per second of weft, of the same fabric under ns-3's default engine, and of ns-3's own
 // stack.
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <iostream>
-#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 namespace weft {
 namespace {
 
+/// What one run, or the median of several, has shown.
 struct Case {
   std::string name;
   std::uint32_t hosts = 0;
@@ -94,6 +96,47 @@ Case run_ns3_stack(unsigned k, std::uint64_t bytes_per_host) {
           result.wall_seconds};
 }
 
+/// One case, to be run in turn with the others: by all processes together, or by the first one while the others rest.
+struct Measurement {
+  bool by_all = false;
+  std::function<Case()> run;
+};
+
+/// All cases; `unit`: what the amounts of traffic are multiples of.
+std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
+  std::vector<Measurement> all;
+  const auto alone = [&all](const std::string& name, const std::string& text, EngineChoice engine) {
+    all.push_back({false, [=] { return run_weft(name, text, ProcessGroup::alone(), engine); }});
+  };
+  const auto together = [&all, &group](const std::string& name, const std::string& text) {
+    all.push_back({true, [=, &group] { return run_weft(name, text, group, EngineChoice::weft); }});
+  };
+  const std::string small = permutation_text(8, unit * (1 << 20));
+  const std::string middle = permutation_text(16, unit * (256 << 10));
+  const std::string ring = all_reduce_text(unit * (1 << 20));
+  alone("permutation", small, EngineChoice::weft);
+  alone("permutation", permutation_text(8, unit * (512 << 10)), EngineChoice::ns3_default);
+  for (const Mechanism& mechanism : mechanisms)
+    alone(mechanism.name, permutation_text(8, unit * (512 << 10), mechanism.network), EngineChoice::weft);
+  all.push_back({false, [unit] { return run_ns3_stack(8, unit * (32 << 10)); }});
+  alone("permutation", middle, EngineChoice::weft);
+  alone("permutation", permutation_text(32, unit * (64 << 10)), EngineChoice::weft);
+  if (group.size() == 1) return all;
+  alone("all_reduce", ring, EngineChoice::weft);
+  together("permutation", small);
+  together("permutation", middle);
+  together("all_reduce", ring);
+  return all;
+}
+
+/// The run that took the median time; of an even number the shorter one of the two in the middle.
+Case median(std::vector<Case>& runs) {
+  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>((runs.size() - 1) / 2);
+  std::nth_element(runs.begin(), middle, runs.end(),
+                   [](const Case& a, const Case& b) { return a.wall_seconds < b.wall_seconds; });
+  return *middle;
+}
+
 const Case& find(const std::vector<Case>& cases, const std::string& name, std::uint32_t hosts,
                  const std::string& engine, int mpi_ranks = 1) {
   for (const Case& one : cases)
@@ -133,8 +176,9 @@ void print(const std::vector<Case>& cases, const Ratios& ratios) {
   for (const auto& [name, value] : ratios) std::cout << fmt::format("{:<32} {:>8.2f}\n", name, value);
 }
 
-void write_json(const std::string& path, const std::vector<Case>& cases, const Ratios& ratios) {
+void write_json(const std::string& path, int turns, const std::vector<Case>& cases, const Ratios& ratios) {
   nlohmann::ordered_json json;
+  json["turns"] = turns;
   json["cases"] = nlohmann::ordered_json::array();
   for (const Case& one : cases)
     json["cases"].push_back({{"name", one.name},
@@ -160,36 +204,23 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
     if (line.json_file.empty() || group.rank() != 0) return;
     if (!std::ofstream(line.json_file + ".partial")) throw EnvironmentError("cannot write '" + line.json_file + "'");
   });
-  const std::uint64_t unit = line.quick ? 1 : 10;
-  std::vector<Case> cases;
-  // Cases of one process run on the first; the others wait in the next collective call.
-  if (group.rank() == 0) {
-    // Once in small, so that no case pays for page faults and lazy binding of the others.
-    const ProcessGroup alone = ProcessGroup::alone();
-    run_weft("warm-up", permutation_text(8, 256 << 10), alone, EngineChoice::weft);
-    cases.push_back(run_weft("permutation", permutation_text(8, unit * (1 << 20)), alone, EngineChoice::weft));
-    cases.push_back(run_weft("permutation", permutation_text(8, unit * (512 << 10)), alone, EngineChoice::ns3_default));
-    for (const Mechanism& mechanism : mechanisms)
-      cases.push_back(run_weft(mechanism.name, permutation_text(8, unit * (512 << 10), mechanism.network), alone,
-                               EngineChoice::weft));
-    cases.push_back(run_ns3_stack(8, unit * (32 << 10)));
-    cases.push_back(run_weft("permutation", permutation_text(16, unit * (256 << 10)), alone, EngineChoice::weft));
-    cases.push_back(run_weft("permutation", permutation_text(32, unit * (64 << 10)), alone, EngineChoice::weft));
-    if (group.size() > 1)
-      cases.push_back(run_weft("all_reduce", all_reduce_text(unit * (1 << 20)), alone, EngineChoice::weft));
-  }
-  if (group.size() > 1) {
-    group.minimum(0);
-    for (const unsigned k : {8U, 16U}) {
-      const std::string text = permutation_text(k, unit * (k == 8 ? 1 << 20 : 256 << 10));
-      cases.push_back(run_weft("permutation", text, group, EngineChoice::weft));
+  const auto measurements = plan(line.quick ? 1 : 10, group);
+  const int turns = line.quick ? 1 : 5;
+  // Once in small, so that no case pays for page faults and lazy binding of the others.
+  if (group.rank() == 0) run_weft("warm-up", permutation_text(8, 256 << 10), ProcessGroup::alone(), EngineChoice::weft);
+  std::vector<std::vector<Case>> runs(measurements.size());
+  for (int turn = 0; turn < turns; ++turn)
+    for (std::size_t i = 0; i < measurements.size(); ++i) {
+      const Measurement& measurement = measurements[i];
+      if (measurement.by_all) group.rest_until_all_come();
+      if (measurement.by_all || group.rank() == 0) runs[i].push_back(measurement.run());
     }
-    cases.push_back(run_weft("all_reduce", all_reduce_text(unit * (1 << 20)), group, EngineChoice::weft));
-  }
   if (group.rank() != 0) return exit_done;
+  std::vector<Case> cases;
+  for (std::vector<Case>& of_case : runs) cases.push_back(median(of_case));
   const Ratios ratios = ratios_of(cases, group.size());
   print(cases, ratios);
-  if (!line.json_file.empty()) write_json(line.json_file, cases, ratios);
+  if (!line.json_file.empty()) write_json(line.json_file, turns, cases, ratios);
   return exit_done;
 }
 

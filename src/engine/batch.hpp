@@ -22,12 +22,15 @@ class Batch {
   const std::byte* data() const { return data_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  void append(const void* bytes, std::size_t count) {
+  /// `count` new bytes at the end, to be filled in where they lie.
+  std::byte* extend(std::size_t count) {
     if (count > capacity_ - size_) [[unlikely]]
       grow(count);
-    std::memcpy(data_ + size_, bytes, count);
+    std::byte* const end = data_ + size_;
     size_ += count;
+    return end;
   }
+  void append(const void* bytes, std::size_t count) { std::memcpy(extend(count), bytes, count); }
   template <class Value>
   void append(const Value& value) {
     static_assert(std::is_trivially_copyable_v<Value>);

@@ -3,7 +3,9 @@
 #include "engine/process_group.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "support/contract.hpp"
 
@@ -103,6 +105,16 @@ std::int64_t ProcessGroup::maximum(std::int64_t value) const {
 
 std::int64_t ProcessGroup::minimum(std::int64_t value) const {
   return size_ == 1 ? value : reduce(value, MPI_INT64_T, MPI_MIN, communicator_);
+}
+
+void ProcessGroup::rest_until_all_come() const {
+  if (size_ == 1) return;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(communicator_, &request);
+  for (int done = 0; done == 0;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace weft

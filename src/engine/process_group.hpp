@@ -46,6 +46,9 @@ class ProcessGroup {
   void receive_batch(int neighbour, std::vector<std::byte>& batch) const;
   void finish_sends();
 
+  /// Returns when all ranks have called it; leaves the core to others until then, unlike MPI's own barrier.
+  void rest_until_all_come() const;
+
   std::uint64_t sum(std::uint64_t value) const;        ///< over all ranks, modulo 2^64
   void add_up(std::span<std::uint64_t> values) const;  ///< each over all ranks, modulo 2^64
   std::int64_t maximum(std::int64_t value) const;

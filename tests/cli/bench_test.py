@@ -21,6 +21,7 @@ class Bench(ProgramTest):
         return done.out, json.loads((self.folder / "bench.json").read_text())
 
     def check(self, text, result):
+        self.assertEqual(result["turns"], 1)
         for case in result["cases"]:
             self.assertEqual(list(case), ["name", "hosts", "mpi_ranks", "engine", "packet_hops", "wall_seconds",
                                           "ns_per_packet_hop"])

@@ -3,9 +3,12 @@
 // MPI ranks: 1 3
 #include "engine/process_group.hpp"
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -70,6 +73,25 @@ TEST(ProcessGroup, Reductions) {
   EXPECT_EQ(group.sum(UINT64_MAX), 0 - size);  // modulo 2^64
   EXPECT_EQ(group.maximum(-group.rank()), 0);
   EXPECT_EQ(group.minimum(-group.rank()), 1 - group.size());
+}
+
+// Nobody leaves before the last one has come, by the clock that all processes of a host read alike, and to wait takes
+// next to none of the processor's time.
+TEST(ProcessGroup, RestsUntilAllHaveCome) {
+  const ProcessGroup group = world();
+  const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
+  constexpr std::chrono::milliseconds late(200);
+  const bool last = group.rank() == group.size() - 1;
+  group.minimum(0);
+  if (last) std::this_thread::sleep_for(late);
+  const auto came = now();
+  const std::clock_t used = std::clock();
+  group.rest_until_all_come();
+  const double seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
+  EXPECT_LE(group.maximum(came), group.minimum(now()));
+  if (!last) {
+    EXPECT_LT(seconds, std::chrono::duration<double>(late).count() / 2);
+  }
 }
 
 TEST(ProcessGroup, ExchangesBatchesOfAllSizes) { exchange_rounds(world(), 1'000, 20); }
