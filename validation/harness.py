@@ -109,8 +109,10 @@ class Case:
         words = [self.weft, "run", config, "-o", output, "--summary", "json", "--quiet"]
         if self.mpi_ranks > 1:
             words = ["mpirun", "-n", self.mpi_ranks, "--oversubscribe", *words]
+        # Programs without a daemon would share a folder for temporary files, and remove it while others use it.
+        settings = {**MPI_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(self.scratch), **os.environ}
         done = subprocess.run(
-            [str(word) for word in words], env={**MPI_SETTINGS, **os.environ}, capture_output=True, text=True, check=False
+            [str(word) for word in words], env=settings, capture_output=True, text=True, check=False
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(map(str, words))}: exit code {done.returncode}\n{done.stderr}")

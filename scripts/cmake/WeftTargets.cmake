@@ -4,6 +4,9 @@
 # Everything that a program or a test links: the object files of all rooms, and what they need from outside. Object
 # files are linked whole, so a file whose only effect is to register itself is never dropped.
 add_library(weft_rooms INTERFACE)
+# What a program that uses the rooms is compiled and linked with, without the rooms' own object files.
+add_library(weft_usage INTERFACE)
+target_link_libraries(weft_rooms INTERFACE weft_usage)
 
 # weft_room(NAME [DEPENDS ROOM...] [LIBRARIES TARGET...])
 # The *.cpp of src/NAME, or of NAME for the open folders, become the object library weft_NAME. A room without *.cpp is
@@ -27,8 +30,8 @@ function(weft_room name)
   endif()
   target_include_directories(weft_${name} ${scope} ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   target_link_libraries(weft_${name} ${scope} ${room_DEPENDS} ${room_LIBRARIES} fmt::fmt)
-  # Names only the usage requirements: an object library's files do not travel through an interface library.
-  target_link_libraries(weft_rooms INTERFACE weft_${name})
+  # An object library's files do not travel through an interface library.
+  target_link_libraries(weft_usage INTERFACE weft_${name})
 endfunction()
 
 # weft_program(NAME MAIN): the executable NAME, directly in the build folder.

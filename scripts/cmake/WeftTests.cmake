@@ -64,7 +64,35 @@ function(weft_add_test_file name labels file)
   endif()
 endfunction()
 
+# weft_tested: what tests are linked with. With sanitizers that is one library for all tests, because to link everything
+# into each takes longer than to run it; the product is linked as its users have it.
+function(weft_add_tested)
+  if(WEFT_SANITIZE AND NOT WEFT_FUZZ)
+    add_library(weft_tested SHARED)
+    set_target_properties(weft_tested PROPERTIES LINKER_LANGUAGE CXX)
+    target_link_libraries(weft_tested PRIVATE weft_rooms PUBLIC weft_usage)
+  else()
+    add_library(weft_tested INTERFACE)
+    target_link_libraries(weft_tested INTERFACE weft_rooms)
+  endif()
+endfunction()
+
+# weft_precompile(TARGET): what all tests include first is compiled once, by the first of them that is named.
+function(weft_precompile target)
+  if(CMAKE_CXX_COMPILER_LAUNCHER)
+    return() # caches of compilers do not take precompiled headers
+  endif()
+  get_property(first GLOBAL PROPERTY weft_precompiled)
+  if(first)
+    target_precompile_headers(${target} REUSE_FROM ${first})
+  else()
+    target_precompile_headers(${target} PRIVATE <gtest/gtest.h> <fmt/format.h> <algorithm> <functional> <map> <string> <vector>)
+    set_property(GLOBAL PROPERTY weft_precompiled ${target})
+  endif()
+endfunction()
+
 function(weft_cpp_tests)
+  weft_add_tested()
   set(tests ${CMAKE_SOURCE_DIR}/tests)
   foreach(label unit conformance parallel cli)
     add_custom_target(tests_${label})
@@ -77,7 +105,11 @@ function(weft_cpp_tests)
     weft_test_label(label ${file})
     add_executable(${target} ${tests}/${file})
     # gtest_main is an archive: a test with a main of its own does not draw on it.
-    target_link_libraries(${target} PRIVATE weft_rooms GTest::gtest_main GTest::gtest)
+    target_link_libraries(${target} PRIVATE weft_tested GTest::gtest_main GTest::gtest)
+    weft_precompile(${target})
+    if(WEFT_SANITIZE)
+      target_compile_options(${target} PRIVATE -Og) # a third less time to compile; the rooms decide how long tests run
+    endif()
     set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${folder})
     add_dependencies(tests_${label} ${target})
     weft_add_test_file(${name} ${label} ${tests}/${file} $<TARGET_FILE:${target}>)

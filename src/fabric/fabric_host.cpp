@@ -74,14 +74,14 @@ void Fabric::host_receive(const Node& node, Host& host, const Packet& packet) {
     state.message_bytes += packet.payload;
     ++state.message_packets;
     if (parameters_.acks) {
-      Packet ack;
+      // Where it waits: a copy right after its fields were stored would wait for them.
+      Packet& ack = host.control.emplace_back();
       ack.set_ends(node.id, packet.source);
       ack.queue_pair = packet.queue_pair;
       ack.psn = packet.psn;
       ack.message = packet.payload;
       ack.kind = PacketKind::ack;
       ack.flags = packet.flags;
-      host.control.push_back(ack);
       wake_sender(node, host, now);
     }
     if ((packet.flags & packet_last) != 0) {
