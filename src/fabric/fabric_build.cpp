@@ -40,6 +40,8 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
               topology.graph.host_count(), Packet::most_hosts);
   build_nodes(partition, process);
   build_cut(partition, process);
+  // What comes from another process has passed through no cache of this one, and the last cache is shared.
+  if (!neighbours_.empty()) nodes_in_cache_ /= 2;
   if (parameters_.buffered() || routing_.per_packet() || routing_.lanes() > 1) build_buffered();
   if (parameters_.frames) carry_frames();
 }

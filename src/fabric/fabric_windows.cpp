@@ -136,7 +136,9 @@ void Fabric::fetch_host(const Host& host) {
   fetch_line(host.receivers.latest());
   fetch_line(host.control.data());
   fetch_line(host.ready.data() + host.ready_head);
-  fetch_line(host.timers.data());
+  // Most hosts have none, and asking for address 0 walks through the page tables each time: it took a fourth of all the
+  // time that fetching ahead did.
+  if (!host.timers.empty()) fetch_line(host.timers.data());
 }
 
 void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {
