@@ -102,7 +102,7 @@ struct Measurement {
   std::function<Case()> run;
 };
 
-/// All cases; `unit`: what the amounts of traffic are multiples of.
+/// All cases, each next to the one that it is compared with first; `unit`: what the amounts of traffic are multiples of.
 std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
   std::vector<Measurement> all;
   const auto alone = [&all](const std::string& name, const std::string& text, EngineChoice engine) {
@@ -114,26 +114,27 @@ std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
   const std::string small = permutation_text(8, unit * (1 << 20));
   const std::string middle = permutation_text(16, unit * (256 << 10));
   const std::string ring = all_reduce_text(unit * (1 << 20));
+  const bool several = group.size() > 1;
   alone("permutation", small, EngineChoice::weft);
+  if (several) together("permutation", small);
   alone("permutation", permutation_text(8, unit * (512 << 10)), EngineChoice::ns3_default);
   for (const Mechanism& mechanism : mechanisms)
     alone(mechanism.name, permutation_text(8, unit * (512 << 10), mechanism.network), EngineChoice::weft);
   all.push_back({false, [unit] { return run_ns3_stack(8, unit * (32 << 10)); }});
   alone("permutation", middle, EngineChoice::weft);
+  if (several) together("permutation", middle);
   alone("permutation", permutation_text(32, unit * (64 << 10)), EngineChoice::weft);
-  if (group.size() == 1) return all;
+  if (!several) return all;
   alone("all_reduce", ring, EngineChoice::weft);
-  together("permutation", small);
-  together("permutation", middle);
   together("all_reduce", ring);
   return all;
 }
 
-/// The run that took the median time; of an even number the shorter one of the two in the middle.
-Case median(std::vector<Case>& runs) {
-  const auto middle = runs.begin() + static_cast<std::ptrdiff_t>((runs.size() - 1) / 2);
-  std::nth_element(runs.begin(), middle, runs.end(),
-                   [](const Case& a, const Case& b) { return a.wall_seconds < b.wall_seconds; });
+/// The median in the order of `before`; of an even number the lesser of the two in the middle.
+template <class Value, class Before>
+Value median(std::vector<Value> values, const Before& before) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+  std::nth_element(values.begin(), middle, values.end(), before);
   return *middle;
 }
 
@@ -166,6 +167,31 @@ Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
   return ratios;
 }
 
+// Of each ratio the median over the turns: what disturbs a machine for a while disturbs both of its sides.
+Ratios median_ratios(const std::vector<std::vector<Case>>& turns, int mpi_ranks) {
+  std::vector<Ratios> of_turn;
+  for (const std::vector<Case>& cases : turns) of_turn.push_back(ratios_of(cases, mpi_ranks));
+  Ratios medians = of_turn.front();
+  for (std::size_t r = 0; r < medians.size(); ++r) {
+    std::vector<double> values;
+    for (const Ratios& ratios : of_turn) values.push_back(ratios[r].second);
+    medians[r].second = median(std::move(values), std::less<>());
+  }
+  return medians;
+}
+
+// Of each case the run that took the median time.
+std::vector<Case> median_cases(const std::vector<std::vector<Case>>& turns) {
+  std::vector<Case> medians;
+  for (std::size_t i = 0; i < turns.front().size(); ++i) {
+    std::vector<Case> runs;
+    for (const std::vector<Case>& cases : turns) runs.push_back(cases[i]);
+    medians.push_back(
+        median(std::move(runs), [](const Case& a, const Case& b) { return a.wall_seconds < b.wall_seconds; }));
+  }
+  return medians;
+}
+
 void print(const std::vector<Case>& cases, const Ratios& ratios) {
   std::cout << fmt::format("{:<14} {:>7} {:>10} {:<12} {:>13} {:>9} {:>13} {:>15}\n", "case", "hosts", "MPI ranks",
                            "engine", "packet-hops", "wall s", "ns per hop", "packet-hops/s");
@@ -176,7 +202,7 @@ void print(const std::vector<Case>& cases, const Ratios& ratios) {
   for (const auto& [name, value] : ratios) std::cout << fmt::format("{:<32} {:>8.2f}\n", name, value);
 }
 
-void write_json(const std::string& path, int turns, const std::vector<Case>& cases, const Ratios& ratios) {
+void write_json(const std::string& path, std::size_t turns, const std::vector<Case>& cases, const Ratios& ratios) {
   nlohmann::ordered_json json;
   json["turns"] = turns;
   json["cases"] = nlohmann::ordered_json::array();
@@ -205,22 +231,19 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
     if (!std::ofstream(line.json_file + ".partial")) throw EnvironmentError("cannot write '" + line.json_file + "'");
   });
   const auto measurements = plan(line.quick ? 1 : 10, group);
-  const int turns = line.quick ? 1 : 5;
   // Once in small, so that no case pays for page faults and lazy binding of the others.
   if (group.rank() == 0) run_weft("warm-up", permutation_text(8, 256 << 10), ProcessGroup::alone(), EngineChoice::weft);
-  std::vector<std::vector<Case>> runs(measurements.size());
-  for (int turn = 0; turn < turns; ++turn)
-    for (std::size_t i = 0; i < measurements.size(); ++i) {
-      const Measurement& measurement = measurements[i];
+  std::vector<std::vector<Case>> turns(line.quick ? 1 : 5);
+  for (std::vector<Case>& cases : turns)
+    for (const Measurement& measurement : measurements) {
       if (measurement.by_all) group.rest_until_all_come();
-      if (measurement.by_all || group.rank() == 0) runs[i].push_back(measurement.run());
+      if (measurement.by_all || group.rank() == 0) cases.push_back(measurement.run());
     }
   if (group.rank() != 0) return exit_done;
-  std::vector<Case> cases;
-  for (std::vector<Case>& of_case : runs) cases.push_back(median(of_case));
-  const Ratios ratios = ratios_of(cases, group.size());
+  const std::vector<Case> cases = median_cases(turns);
+  const Ratios ratios = median_ratios(turns, group.size());
   print(cases, ratios);
-  if (!line.json_file.empty()) write_json(line.json_file, turns, cases, ratios);
+  if (!line.json_file.empty()) write_json(line.json_file, turns.size(), cases, ratios);
   return exit_done;
 }
 

@@ -217,12 +217,7 @@ void WindowExchange::come(const WindowVote& mine, std::span<const Batch> outgoin
 
 WindowVote WindowExchange::meet(std::span<Batch> outgoing, const Take& take) {
   if (group_.size() == 1) return mine_;
-  const double start = seconds();
-  if (turns_ != nullptr)
-    wait_for_turn();
-  else
-    wait_for_all();
-  wait_seconds_ += seconds() - start;
+  await_others();
   const WindowVote here = reduce_here();
   const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
   receive(take);
@@ -263,6 +258,15 @@ void WindowExchange::lend_slots(std::span<Batch> batches) {
     if (place >= 0) batches[i].lend({shared.place(shared.rank, place, meetings_ + 1) + cache_line, shared.slot});
   }
   lent_ = batches;
+}
+
+void WindowExchange::await_others() {
+  const double start = seconds();
+  if (turns_ != nullptr)
+    wait_for_turn();
+  else
+    wait_for_all();
+  wait_seconds_ += seconds() - start;
 }
 
 // Until all of the host have come. Who comes last wakes those that sleep.

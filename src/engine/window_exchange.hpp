@@ -77,6 +77,8 @@ class WindowExchange {
   void send(std::span<const Batch> outgoing);
   void lend_slots(std::span<Batch> batches);
   void take_turns();
+  /// A function of its own for those who count instructions: how long it waits is chance.
+  [[gnu::noinline]] void await_others();
   void wait_for_all();
   void wait_for_turn();
   void wait_for(const std::uint64_t& counter, Gate& gate);
