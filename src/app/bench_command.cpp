@@ -102,7 +102,7 @@ struct Measurement {
   std::function<Case()> run;
 };
 
-/// All cases, each next to the one that it is compared with first; `unit`: what the amounts of traffic are multiples of.
+/// All cases, those that are compared near each other; `unit`: what the amounts of traffic are multiples of.
 std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
   std::vector<Measurement> all;
   const auto alone = [&all](const std::string& name, const std::string& text, EngineChoice engine) {
