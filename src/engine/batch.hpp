@@ -22,9 +22,14 @@ class Batch {
   const std::byte* data() const { return data_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
+  /// Bytes that can be added where it lies.
+  std::size_t room() const { return capacity_ - size_; }
+  void reserve(std::size_t count) {
+    if (count > room()) grow(count);
+  }
   /// `count` new bytes at the end, to be filled in where they lie.
   std::byte* extend(std::size_t count) {
-    if (count > capacity_ - size_) [[unlikely]]
+    if (count > room()) [[unlikely]]
       grow(count);
     std::byte* const end = data_ + size_;
     size_ += count;

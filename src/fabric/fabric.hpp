@@ -355,13 +355,16 @@ class Fabric final : public HostNetwork {
   // fabric_switch.cpp
   void run_node(std::uint32_t local, std::int64_t end);
   void run_switch(const Node& node, std::int64_t end);
+  void send_from_border(const Node& node);
   void gather(const Node& node, std::int64_t end);
   bool arrives_before(const Arrival& a, const Arrival& b) const;
   void transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet);
   void push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
   void send_on(OutputPort& port, const Packet& packet, std::int64_t arrival);
   void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
-  void export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival);
+  void export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival);
+  void export_anew(const OutputPort& port, const Packet& packet, std::int64_t arrival);
+  void export_rest(const Packet& packet, Batch& batch);
   std::int64_t node_next_time(const Node& node) const;
   std::int64_t node_next_event(const Node& node) const;
   std::uint64_t packets_delivered(std::uint32_t port) const;
@@ -373,7 +376,9 @@ class Fabric final : public HostNetwork {
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);
   std::size_t put_border_last();
-  std::int64_t first_possible(std::int64_t end) const;
+  std::int64_t window_start(std::int64_t time) const;
+  void take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+               std::size_t& at);
   void fetch_next_nodes(std::size_t left, std::int64_t window_end) const;
   static void fetch_host(const Host& host);
   std::uint32_t telemetry_of(const Packet& packet) const;
@@ -462,6 +467,8 @@ class Fabric final : public HostNetwork {
   std::span<const Arrival> arrivals_;  // of the running node, in order
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
+  std::vector<std::uint32_t> staying_;  // [packets that stay in this process] -> position among the arrivals
+  std::vector<std::uint32_t> leaving_;  // the same of those that leave it
   std::vector<std::uint32_t> current_nodes_;
   std::size_t nodes_in_cache_;  // of a window, that stay in the processor's cache until the next one
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Laying out the nodes, ports and cut links of one process.
 #include <algorithm>
+#include <bit>
 
 #include <unistd.h>
 
@@ -133,19 +134,21 @@ void Fabric::build_cut(const Partition& partition, int process) {
     const auto index = at - neighbour_processes_.begin();
     if (at == neighbour_processes_.end() || *at != other) {
       neighbour_processes_.insert(at, other);
-      neighbours_.insert(neighbours_.begin() + index, Neighbour{other, {}, {}, never});
+      neighbours_.emplace(neighbours_.begin() + index)->process = other;
     }
     Neighbour& neighbour = neighbours_[static_cast<std::size_t>(index)];
     const std::uint32_t local = local_of_[link.ends[here].value()];
     on_border_[local] = true;
     const std::uint32_t port = nodes_[local].first_port + link.ports[here];
     // Both sides list the links between them in the order of link ids, so that a position names a link.
-    neighbour.incoming_port.push_back(port);
-    neighbour.outgoing_port.push_back(port);
+    neighbour.ends.push_back({port, local});
   }
   for (std::uint32_t n = 0; n < neighbours_.size(); ++n) {
-    for (std::uint32_t i = 0; i < neighbours_[n].outgoing_port.size(); ++i) {
-      OutputPort& port = outputs_[neighbours_[n].outgoing_port[i]];
+    Neighbour& neighbour = neighbours_[n];
+    neighbour.link_bits = static_cast<unsigned>(std::bit_width(neighbour.ends.size()));
+    neighbour.reach = std::uint64_t{1} << (64 - neighbour.link_bits);
+    for (std::uint32_t i = 0; i < neighbour.ends.size(); ++i) {
+      OutputPort& port = outputs_[neighbour.ends[i].port];
       port.peer_port = OutputPort::remote | i;
       port.peer_node = n;
     }

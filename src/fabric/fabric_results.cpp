@@ -238,19 +238,20 @@ void Fabric::check_conservation(ProcessGroup& group) {
   std::vector<std::vector<std::byte>> told(neighbours_.size());
   std::vector<std::vector<std::byte>> heard(neighbours_.size());
   for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-    for (const std::uint32_t port : neighbours_[n].incoming_port) {
-      const std::uint64_t taken = inputs_[port].taken();
+    for (const CutEnd& end : neighbours_[n].ends) {
+      const std::uint64_t taken = inputs_[end.port].taken();
       const auto* bytes = reinterpret_cast<const std::byte*>(&taken);
       told[n].insert(told[n].end(), bytes, bytes + sizeof(taken));
     }
   }
   group.exchange(neighbour_processes_, told, heard);
   for (std::size_t n = 0; n < neighbours_.size(); ++n) {
-    for (std::size_t i = 0; i < neighbours_[n].outgoing_port.size(); ++i) {
+    for (std::size_t i = 0; i < neighbours_[n].ends.size(); ++i) {
       std::uint64_t received = 0;
       std::memcpy(&received, heard[n].data() + i * sizeof(received), sizeof(received));
-      const OutputPort& port = outputs_[neighbours_[n].outgoing_port[i]];
-      const std::uint64_t delivered = packets_delivered(neighbours_[n].outgoing_port[i]);
+      const std::uint32_t index = neighbours_[n].ends[i].port;
+      const OutputPort& port = outputs_[index];
+      const std::uint64_t delivered = packets_delivered(index);
       WEFT_EXPECT(delivered == received, "link {}: {} packets delivered, {} received", port.directed_link, delivered,
                   received);
     }

@@ -14,11 +14,15 @@
 namespace weft {
 namespace {
 
-// What crosses the cut: the number of the cut link, the packet, and after a message's last packet its descriptor. The
-// number and the packet are written and read one by one, as what they are: a processor does not hand a value from a
-// store to a load that begins elsewhere and follows soon.
-using CutLink = std::uint64_t;
-constexpr std::size_t crossing_bytes = sizeof(CutLink) + sizeof(Packet);
+// What crosses the cut: packets, and after a message's last packet its descriptor. In place of its time of arrival a
+// packet has a key: the number of the cut link below, the time above, counted from an origin, so that a record is half
+// a cache line. A key of no link tells the origin: at the beginning, and where a time would not fit. The key and the
+// rest are written and read one by one, as what they are: a processor does not hand a value from a store to a load that
+// begins elsewhere and follows soon.
+using Key = std::uint64_t;
+static_assert(offsetof(Packet, time) == 0 && sizeof(Packet::time) == sizeof(Key));
+// Packets are read where they lie.
+static_assert(sizeof(Message) % alignof(Packet) == 0 && sizeof(Telemetry) % alignof(Packet) == 0);
 
 // Asks for memory that the next nodes will need, into the second cache: two switches of 32 ports overrun the first, and
 // what it fetches at a time is for the running node. A tenth less time than into the first at 8,192 hosts.
@@ -46,7 +50,7 @@ Time Fabric::next_time() const {
   const std::uint64_t window = const_cast<NodeCalendar&>(calendar_).first();
   std::int64_t next = window == NodeCalendar::none ? never : static_cast<std::int64_t>(window) * window_length_;
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
-    if (!outgoing_[n].empty()) next = std::min(next, neighbours_[n].first_arrival);
+    if (!outgoing_[n].empty()) next = std::min(next, window_start(neighbours_[n].first_arrival));
   return Time::from_ps(next);
 }
 
@@ -74,7 +78,7 @@ void Fabric::run_windows_until(std::int64_t end) {
     std::uint64_t busiest = 0;
     // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
     for (std::size_t left = current_nodes_.size(); left-- > 0;) {
-      if (left + 1 == interior && next_time().ps() == first_possible(end)) border_done_();
+      if (left + 1 == interior && next_time().ps() == window_start(end)) border_done_();
       if (current_nodes_.size() > nodes_in_cache_) fetch_next_nodes(left, window_end);
       const std::uint32_t local = current_nodes_[left];
       const std::uint64_t events = events_;
@@ -96,9 +100,9 @@ std::size_t Fabric::put_border_last() {
       begin);
 }
 
-// What next_time() is at least after everything before `end`: whole windows, as the calendar counts.
-std::int64_t Fabric::first_possible(std::int64_t end) const {
-  return static_cast<std::int64_t>(window_number(end)) * window_length_;
+// Whole windows, as the calendar counts: the next windows of all processes stay aligned.
+std::int64_t Fabric::window_start(std::int64_t time) const {
+  return static_cast<std::int64_t>(window_number(time)) * window_length_;
 }
 
 // A large machine's state comes from memory once per window, in three steps because each needs what the one before has
@@ -141,19 +145,45 @@ void Fabric::fetch_host(const Host& host) {
   if (!host.timers.empty()) fetch_line(host.timers.data());
 }
 
-void Fabric::export_packet(OutputPort& port, const Packet& packet, std::int64_t arrival) {
+// What is rare is called at the end, so that no register is saved for the common case.
+void Fabric::export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
   Batch& batch = outgoing_[port.peer_node];
-  // In whole windows, as the receiver's calendar counts: the next windows of all processes stay aligned.
-  const std::int64_t window = static_cast<std::int64_t>(window_number(arrival)) * window_length_;
-  std::int64_t& first_arrival = neighbours_[port.peer_node].first_arrival;
-  first_arrival = batch.empty() ? window : std::min(first_arrival, window);
-  const CutLink cut_link = port.peer_port & ~OutputPort::remote;
-  std::byte* const record = batch.extend(crossing_bytes);
-  std::memcpy(record, &cut_link, sizeof(cut_link));
-  std::memcpy(record + sizeof(cut_link), &packet, sizeof(packet));
-  std::memcpy(record + sizeof(cut_link) + offsetof(Packet, time), &arrival, sizeof(arrival));
+  Neighbour& neighbour = neighbours_[port.peer_node];
+  const auto since = static_cast<std::uint64_t>(arrival - neighbour.origin);
+  if (since >= neighbour.reach || batch.empty() || batch.room() < sizeof(Packet)) [[unlikely]]
+    return export_anew(port, packet, arrival);
+  neighbour.first_arrival = std::min(neighbour.first_arrival, arrival);
+  const Key key = since << neighbour.link_bits | (port.peer_port & ~OutputPort::remote);
+  std::byte* const record = batch.extend(sizeof(Packet));
+  std::memcpy(record, &packet, sizeof(Packet));
+  std::memcpy(record, &key, sizeof(key));
+  if (buffered_ || carries_descriptor(packet)) [[unlikely]]
+    export_rest(packet, batch);
+}
+
+// The same where the batch begins, has no room, or needs another origin of times.
+void Fabric::export_anew(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+  Batch& batch = outgoing_[port.peer_node];
+  Neighbour& neighbour = neighbours_[port.peer_node];
+  const bool begins = batch.empty();
+  if (begins) {
+    neighbour.origin = 0;
+    neighbour.first_arrival = arrival;
+  }
+  const bool too_far = static_cast<std::uint64_t>(arrival - neighbour.origin) >= neighbour.reach;
+  batch.reserve((too_far || begins ? 2 : 1) * sizeof(Packet));
+  if (too_far || begins) {
+    if (too_far) neighbour.origin = arrival;
+    batch.append(neighbour.no_link());
+    batch.append(neighbour.origin);
+  }
+  export_packet(port, packet, arrival);
+}
+
+// What goes with a packet.
+void Fabric::export_rest(const Packet& packet, Batch& batch) {
   if (packet.kind == PacketKind::frame) return frames_->export_to(batch, packet.message);
-  std::uint32_t telemetry = telemetry_of(packet);
+  const std::uint32_t telemetry = telemetry_of(packet);
   if (carries_descriptor(packet)) {
     batch.append(messages_[packet.message]);
     messages_.release(packet.message);
@@ -172,40 +202,59 @@ std::uint32_t Fabric::telemetry_of(const Packet& packet) const {
 }
 
 void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
-  const std::vector<std::uint32_t>& incoming_port = neighbours_[neighbour].incoming_port;
+  const Neighbour& from = neighbours_[neighbour];
+  const Key no_link = from.no_link();
+  const unsigned link_bits = from.link_bits;
+  const std::span<const CutEnd> ends(from.ends);
+  const bool looked_at = (buffered_ && buffered_->services.telemetry) || !arrival_observers_.empty();
+  std::int64_t origin = 0;
   for (std::size_t at = 0; at < batch.size();) {
     // The ports lie anywhere in memory. Most records are packets alone: where another lies, a guess is in vain.
-    constexpr std::size_t ahead = 6 * crossing_bytes;
-    if (at + ahead + crossing_bytes <= batch.size()) {
-      CutLink cut_link = 0;
-      std::memcpy(&cut_link, batch.data() + at + ahead, sizeof(cut_link));
-      if (cut_link < incoming_port.size()) __builtin_prefetch(&inputs_[incoming_port[cut_link]]);
+    constexpr std::size_t ahead = 6 * sizeof(Packet);
+    Key key = 0;
+    if (at + ahead < batch.size()) {
+      std::memcpy(&key, batch.data() + at + ahead, sizeof(key));
+      if ((key & no_link) < ends.size()) __builtin_prefetch(&inputs_[ends[key & no_link].port]);
     }
-    const auto cut_link = take_record<CutLink>(batch, at);
-    auto packet = take_record<Packet>(batch, at);
-    bool has_telemetry = packet.message != no_slot;
-    if (carries_descriptor(packet)) {
-      packet.message = messages_.add(take_record<Message>(batch, at));
-      has_telemetry = messages_[packet.message].telemetry != no_slot;
-    }
-    if (buffered_ && buffered_->services.telemetry && has_telemetry &&
-        (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
-      const std::uint32_t slot = buffered_->telemetry.add();
-      buffered_->telemetry[slot] = take_record<Telemetry>(batch, at);
-      (carries_descriptor(packet) ? messages_[packet.message].telemetry : packet.message) = slot;
-    }
-    const std::uint32_t port = incoming_port[cut_link];
-    const std::uint32_t local = local_of_port_[port];
-    if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report) {
-      add_event(local, link_frame_event(port, packet, packet.time));
+    key = take_record<Key>(batch, at);
+    const Key cut_link = key & no_link;
+    if (cut_link == no_link) [[unlikely]] {
+      origin = take_record<std::int64_t>(batch, at);
       continue;
     }
-    if (packet.kind == PacketKind::frame) packet.message = frames_->import_from(batch, at);
-    if (!arrival_observers_.empty()) [[unlikely]]
-      observe_arrival(port, packet);
-    if (packet.kind == PacketKind::frame) hand_up(port, packet, packet.time);
-    push_local(port, packet, packet.time, local);
+    at -= sizeof(key);
+    WEFT_EXPECT(at + sizeof(Packet) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
+    const Packet& packet = *reinterpret_cast<const Packet*>(batch.data() + at);
+    const std::int64_t arrival = origin + static_cast<std::int64_t>(key >> link_bits);
+    at += sizeof(Packet);
+    if (looked_at || packet.kind > PacketKind::cnp || carries_descriptor(packet)) [[unlikely]]
+      take_in(ends[cut_link], packet, arrival, batch, at);
+    else
+      push_local(ends[cut_link].port, packet, arrival, ends[cut_link].node);
   }
+}
+
+// A packet from another process with which more has come, or that is no packet of a queue, or is observed.
+void Fabric::take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+                     std::size_t& at) {
+  packet.time = arrival;
+  if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report)
+    return add_event(end.node, link_frame_event(end.port, packet, arrival));
+  bool has_telemetry = packet.message != no_slot;
+  if (carries_descriptor(packet)) {
+    packet.message = messages_.add(take_record<Message>(batch, at));
+    has_telemetry = messages_[packet.message].telemetry != no_slot;
+  }
+  if (buffered_ && buffered_->services.telemetry && has_telemetry &&
+      (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
+    const std::uint32_t slot = buffered_->telemetry.add();
+    buffered_->telemetry[slot] = take_record<Telemetry>(batch, at);
+    (carries_descriptor(packet) ? messages_[packet.message].telemetry : packet.message) = slot;
+  }
+  if (packet.kind == PacketKind::frame) packet.message = frames_->import_from(batch, at);
+  if (!arrival_observers_.empty()) observe_arrival(end.port, packet);
+  if (packet.kind == PacketKind::frame) hand_up(end.port, packet, arrival);
+  push_local(end.port, packet, arrival, end.node);
 }
 
 }  // namespace weft

@@ -15,6 +15,9 @@ namespace {
 
 constexpr std::uint32_t none = 0xffffffffU;
 
+/// Words of ns-3 that hold so many bytes and end where the next record of a batch may begin, at eight bytes.
+constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 2; }
+
 // The first bytes of a frame, as they stand.
 class FirstBytes final : public ns3::Header {
  public:
@@ -83,19 +86,20 @@ void FrameTable::mark(std::uint32_t slot) {
 void FrameTable::export_to(Batch& batch, std::uint32_t slot) {
   const Frame frame = take(slot);
   const std::uint32_t size = frame->GetSerializedSize();
-  scratch_.resize((size + 3) / 4);
+  scratch_.resize(in_words(size));
   const bool written = frame->Serialize(reinterpret_cast<std::uint8_t*>(scratch_.data()), size) != 0;
   WEFT_EXPECT(written, "ns-3 has not written a packet of {} bytes into {}", frame->GetSize(), size);
-  batch.append(size);
-  batch.append(scratch_.data(), size);
+  batch.append(std::uint64_t{size});
+  batch.append(scratch_.data(), scratch_.size() * sizeof(scratch_[0]));
 }
 
 std::uint32_t FrameTable::import_from(std::span<const std::byte> batch, std::size_t& at) {
-  const auto size = take_record<std::uint32_t>(batch, at);
-  WEFT_EXPECT(at + size <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
-  scratch_.resize((size + 3) / 4);
-  std::memcpy(scratch_.data(), batch.data() + at, size);
-  at += size;
+  const auto size = static_cast<std::uint32_t>(take_record<std::uint64_t>(batch, at));
+  scratch_.resize(in_words(size));
+  const std::size_t bytes = scratch_.size() * sizeof(scratch_[0]);
+  WEFT_EXPECT(at + bytes <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
+  std::memcpy(scratch_.data(), batch.data() + at, bytes);
+  at += bytes;
   return add(ns3::Create<ns3::Packet>(reinterpret_cast<const std::uint8_t*>(scratch_.data()), size, true));
 }
 

@@ -57,7 +57,7 @@ class FrameTable {
 
   /// Congestion experienced: sets both bits of the IPv4 header's ECN field (RFC 3168), in a copy.
   void mark(std::uint32_t slot);
-  /// Takes a frame out and appends it to `batch`.
+  /// Takes a frame out and appends it to `batch`, a multiple of eight bytes.
   void export_to(Batch& batch, std::uint32_t slot);
   /// The other way round: reads at `at`, which goes on, and returns the slot.
   std::uint32_t import_from(std::span<const std::byte> batch, std::size_t& at);

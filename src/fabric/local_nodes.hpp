@@ -44,12 +44,23 @@ struct LocalHost {
   ReceiverTable<ReceiverState> receivers;
 };
 
-/// A process to or from which cut links lead.
+/// Where a cut link ends here.
+struct CutEnd {
+  std::uint32_t port = 0;
+  std::uint32_t node = 0;  ///< of that port
+};
+
+/// A process to and from which cut links lead.
 struct Neighbour {
   int process = 0;
-  std::vector<std::uint32_t> incoming_port;  ///< [cut links towards us] -> port index here
-  std::vector<std::uint32_t> outgoing_port;  ///< [cut links towards it] -> port index here
-  std::int64_t first_arrival = INT64_MAX;    ///< beginning of the first window of what is on its way there
+  std::vector<CutEnd> ends;                ///< [cut links], in the same order there
+  unsigned link_bits = 0;                  ///< of a record's key: enough for no_link()
+  std::uint64_t reach = 0;                 ///< times from `origin` to this much later fit in a record
+  std::int64_t origin = 0;                 ///< of the times in the records on their way there, ps
+  std::int64_t first_arrival = INT64_MAX;  ///< of what is on its way there
+
+  /// Stands for no cut link in a record.
+  std::uint64_t no_link() const { return (std::uint64_t{1} << link_bits) - 1; }
 };
 
 }  // namespace weft
