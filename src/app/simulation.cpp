@@ -103,6 +103,10 @@ RunFacts Simulation::run(const Looker& look) {
     fabric_->close_links();
   }
   if (!experiment_.background.empty()) start_background();
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
+  const auto attaching = Clock::now();
+  if (engine != nullptr) engine->attach(network_.get());
+  facts.build_seconds += seconds_since(attaching);
   const auto start = Clock::now();
   // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
   if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
@@ -111,6 +115,7 @@ RunFacts Simulation::run(const Looker& look) {
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
+  if (engine != nullptr) engine->attach(nullptr);
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
   const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
   // Of all processes: one that is idle alone may only be waiting for another.
@@ -132,7 +137,6 @@ RunFacts Simulation::run(const Looker& look) {
 
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
-  engine->attach(network_.get());
   engine->set_between_windows([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
@@ -147,7 +151,6 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   facts.windows = engine->windows();
   facts.wait_seconds = engine->wait_seconds();
   facts.critical_events = engine->critical_events();
-  engine->attach(nullptr);
 }
 
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {

@@ -3,6 +3,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 
 #include <algorithm>
+#include <exception>
 #include <limits>
 #include <span>
 
@@ -35,6 +36,22 @@ ns3::Ptr<ns3::SimulatorImpl> select_engine(const ns3::TypeId& type) {
       engine->GetInstanceTypeId().GetName(), type.GetName());
   return engine;
 }
+
+/// Takes away what all processes have built together while an exception is still on its way: later nobody would know
+/// that the others may never come to do their part.
+class BorderGuard {
+ public:
+  explicit BorderGuard(std::unique_ptr<WindowExchange>& border) : border_(border) {}
+  ~BorderGuard() {
+    if (std::uncaught_exceptions() > exceptions_) border_.reset();
+  }
+  BorderGuard(const BorderGuard&) = delete;
+  BorderGuard& operator=(const BorderGuard&) = delete;
+
+ private:
+  std::unique_ptr<WindowExchange>& border_;
+  int exceptions_ = std::uncaught_exceptions();
+};
 
 }  // namespace
 
@@ -147,6 +164,13 @@ void ParallelSimulatorImpl::attach(DataPath* data_path) {
               "ns3::Time::SetResolution(ns3::Time::PS) first",
               static_cast<int>(ns3::Time::GetResolution()));
   data_path_ = data_path;
+  border_.reset();
+  if (data_path_ != nullptr) build_border();
+}
+
+void ParallelSimulatorImpl::build_border() {
+  border_ = std::make_unique<WindowExchange>(group_,
+                                             data_path_ != nullptr ? data_path_->neighbours() : std::span<const int>());
 }
 
 Time ParallelSimulatorImpl::local_next() const {
@@ -159,16 +183,16 @@ void ParallelSimulatorImpl::Run() {
   WEFT_EXPECT(!running_, "ns3::Simulator::Run() was called within a run, at {}", now_);
   running_ = true;
   stop_ = false;
-  std::span<const int> neighbours;
-  if (data_path_ != nullptr) neighbours = data_path_->neighbours();
-  WindowExchange border(group_, neighbours);
+  if (border_ == nullptr) build_border();
+  const BorderGuard guard(border_);
+  const double waited_before = border_->wait_seconds();
   Time begin = Time::from_ps(now_);
   if (data_path_ != nullptr && group_.size() > 1)
-    data_path_->set_border_done([this, &border, &begin] {
-      if (last_advance_ && border.may_come_early()) come(border, begin);
+    data_path_->set_border_done([this, &begin] {
+      if (last_advance_ && border_->may_come_early()) come(begin);
     });
   for (;;) {
-    const WindowVote agreed = meet(border, begin);
+    const WindowVote agreed = meet(begin);
     stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
@@ -186,7 +210,8 @@ void ParallelSimulatorImpl::Run() {
   if (data_path_ != nullptr) data_path_->set_border_done(nullptr);
   critical_events_ += static_cast<std::uint64_t>(group_.maximum(static_cast<std::int64_t>(critical_of_last_)));
   critical_of_last_ = 0;
-  wait_seconds_ += border.wait_seconds();
+  border_->end_loans();
+  wait_seconds_ += border_->wait_seconds() - waited_before;
   settle_clock();
   running_ = false;
 }
@@ -194,21 +219,21 @@ void ParallelSimulatorImpl::Run() {
 /// Says what this process has to say at the end of a window. Also after a local Stop(): the neighbours wait for this
 /// process's batch, and learn of the stop with it. The longest chain of the window is not known before its end, and is
 /// told at the next one.
-void ParallelSimulatorImpl::come(WindowExchange& border, Time begin) {
+void ParallelSimulatorImpl::come(Time begin) {
   const Look look = between_windows_ ? between_windows_(begin) : Look::go_on;
   std::span<const Batch> outgoing;
   if (data_path_ != nullptr) outgoing = data_path_->outgoing();
-  border.come({local_next(), stop_ || look == Look::stop, look == Look::pause, critical_of_last_}, outgoing);
+  border_->come({local_next(), stop_ || look == Look::stop, look == Look::pause, critical_of_last_}, outgoing);
   has_come_ = true;
 }
 
 /// Hands over what the last window has sent, and agrees on the next one.
-WindowVote ParallelSimulatorImpl::meet(WindowExchange& border, Time begin) {
-  if (!has_come_) come(border, begin);
+WindowVote ParallelSimulatorImpl::meet(Time begin) {
+  if (!has_come_) come(begin);
   has_come_ = false;
-  if (data_path_ == nullptr) return border.meet({}, {});
+  if (data_path_ == nullptr) return border_->meet({}, {});
   critical_of_last_ = data_path_->take_critical_events();
-  return border.meet(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
+  return border_->meet(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
     data_path_->incoming(neighbour, batch);
   });
 }
@@ -277,6 +302,7 @@ void ParallelSimulatorImpl::Stop(const ns3::Time& delay) {
 }
 
 void ParallelSimulatorImpl::Destroy() {
+  border_.reset();
   while (!destroy_events_.empty()) {
     const ns3::EventId id = destroy_events_.front();
     destroy_events_.pop_front();

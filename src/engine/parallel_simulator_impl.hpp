@@ -73,8 +73,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// The processes that share this simulation; alone() until set. Before Run().
   void set_process_group(ProcessGroup group) { group_ = std::move(group); }
   const ProcessGroup& process_group() const { return group_; }
-  /// The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
-  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none.
+  /// Collective. The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
+  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none. Where processes meet between
+  /// windows is built here, and stays until the next attach() or Destroy().
   void attach(DataPath* data_path);
   /// What is to happen between two windows.
   enum class Look { go_on, pause, stop };
@@ -106,8 +107,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
   std::uint32_t insert_at(const EventKey& key, std::uint32_t context, ns3::Ptr<ns3::EventImpl> event);
   Time local_next() const;
-  void come(WindowExchange& border, Time begin);
-  WindowVote meet(WindowExchange& border, Time begin);
+  void build_border();
+  void come(Time begin);
+  WindowVote meet(Time begin);
   void run_window(Time end);
   void run_one_event();
   void advance_data_path(std::int64_t end);
@@ -115,6 +117,7 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
 
   ProcessGroup group_ = ProcessGroup::alone();
   DataPath* data_path_ = nullptr;
+  std::unique_ptr<WindowExchange> border_;  // kept from run to run; none before the first, if no data path is attached
   std::function<Look(Time)> between_windows_;
   std::function<void(Time)> on_pause_;
 

@@ -100,7 +100,7 @@ WindowExchange::~WindowExchange() {
     static_cast<void>(shared_.release());
     return;
   }
-  for (Batch& batch : lent_) batch.lend({});
+  end_loans();
   if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
 }
 
@@ -258,6 +258,11 @@ void WindowExchange::lend_slots(std::span<Batch> batches) {
     if (place >= 0) batches[i].lend({shared.place(shared.rank, place, meetings_ + 1) + cache_line, shared.slot});
   }
   lent_ = batches;
+}
+
+void WindowExchange::end_loans() {
+  for (Batch& batch : lent_) batch.lend({});
+  lent_ = {};
 }
 
 void WindowExchange::await_others() {

@@ -59,9 +59,11 @@ class WindowExchange {
   /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is
   /// left to do, processes may go on one after another, and wait for each other at the next meeting only. `outgoing`,
   /// as it was when this process came, is empty afterwards; what is put there next lies in the shared memory already,
-  /// as far as it fits, so the batches are the same at each meeting and outlive this object. `take` is called for each
-  /// batch that is not empty, in the order of neighbours.
+  /// as far as it fits, so the batches are the same at each meeting, and are there until end_loans() is called or this
+  /// object is gone. `take` is called for each batch that is not empty, in the order of neighbours.
   WindowVote meet(std::span<Batch> outgoing, const Take& take);
+  /// Outgoing batches need not be there any more until the next meeting.
+  void end_loans();
 
   /// Wall-clock seconds that this process has waited for others.
   double wait_seconds() const { return wait_seconds_; }

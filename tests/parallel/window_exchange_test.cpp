@@ -124,6 +124,30 @@ TEST(WindowExchange, OnlyNeighboursExchange) {
   }
 }
 
+TEST(WindowExchange, AnotherRunHasOtherBatches) {
+  ProcessGroup group(MPI_COMM_WORLD);
+  const std::vector<int> neighbours = all_others(group);
+  WindowExchange border(group, neighbours);
+  for (int run = 0; run < 3; ++run) {
+    std::vector<Batch> outgoing(neighbours.size());
+    for (int meeting = 0; meeting < 5; ++meeting) {
+      const int number = 5 * run + meeting;
+      for (Batch& one : outgoing) one.append(number);
+      int taken = 0;
+      border.come({}, outgoing);
+      border.meet(outgoing, [&](std::size_t /*neighbour*/, std::span<const std::byte> bytes) {
+        ++taken;
+        std::size_t at = 0;
+        EXPECT_EQ(take_record<int>(bytes, at), number);
+        EXPECT_EQ(at, bytes.size());
+      });
+      EXPECT_EQ(taken, static_cast<int>(neighbours.size()));
+    }
+    border.end_loans();
+    for (Batch& one : outgoing) one.append(run);  // in memory of its own
+  }
+}
+
 TEST(WindowExchange, RefusesItselfAsNeighbour) {
   ProcessGroup group(MPI_COMM_WORLD);
   const std::vector<int> neighbours{group.rank()};
