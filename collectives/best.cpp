@@ -41,7 +41,7 @@ class Best final : public CollectiveSelector {
   }
 };
 
-const Registration<CollectiveSelector, Best> registration("best", "the fastest in the alpha-beta model");
+const Registration<CollectiveSelector, Best> best_registration("best", "the fastest in the alpha-beta model");
 
 }  // namespace
 }  // namespace weft

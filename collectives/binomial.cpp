@@ -196,7 +196,8 @@ class Binomial final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Binomial> registration("binomial", "binomial trees in ceil(log2 P) rounds");
+const Registration<CollectiveAlgorithm, Binomial> binomial_registration("binomial",
+                                                                        "binomial trees in ceil(log2 P) rounds");
 
 }  // namespace
 }  // namespace weft

@@ -153,7 +153,8 @@ class Bruck final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Bruck> registration("bruck", "ceil(log2 P) rounds for any number of ranks");
+const Registration<CollectiveAlgorithm, Bruck> bruck_registration("bruck",
+                                                                  "ceil(log2 P) rounds for any number of ranks");
 
 }  // namespace
 }  // namespace weft

@@ -55,7 +55,8 @@ class Bucket final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Bucket> registration("bucket", "rings along each dimension of a torus in turn");
+const Registration<CollectiveAlgorithm, Bucket> bucket_registration("bucket",
+                                                                    "rings along each dimension of a torus in turn");
 
 }  // namespace
 }  // namespace weft

@@ -62,7 +62,7 @@ class Chain final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Chain> registration("chain", "pipelined chain from or to the root");
+const Registration<CollectiveAlgorithm, Chain> chain_registration("chain", "pipelined chain from or to the root");
 
 }  // namespace
 }  // namespace weft

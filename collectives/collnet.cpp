@@ -160,7 +160,7 @@ class CollNet final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, CollNet> registration(
+const Registration<CollectiveAlgorithm, CollNet> collnet_registration(
     "collnet", "SHARP: switches of the network reduce and multicast, direct exchange inside servers");
 
 }  // namespace

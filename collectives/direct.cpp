@@ -115,7 +115,7 @@ class Direct final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Direct> registration("direct", "all pairs at once, one or two rounds");
+const Registration<CollectiveAlgorithm, Direct> direct_registration("direct", "all pairs at once, one or two rounds");
 
 }  // namespace
 }  // namespace weft

@@ -78,7 +78,7 @@ class DoubleBinaryTree final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, DoubleBinaryTree> registration(
+const Registration<CollectiveAlgorithm, DoubleBinaryTree> double_binary_tree_registration(
     "double_binary_tree", "NCCL's two complementary trees of servers, a chain inside each");
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace weft {
 namespace {
 
 /// At distances 1, 2, 4, ...: bit k of a position decides between the halves of round k.
-class AllReduceStream final : public HalvingAllReduce {
+class HalvingAllReduceStream final : public HalvingAllReduce {
  public:
   using HalvingAllReduce::HalvingAllReduce;
 
@@ -30,9 +30,9 @@ class AllReduceStream final : public HalvingAllReduce {
 };
 
 /// Rounds: folding, halving, own block into the output if it is not yet there, back to the rank that sat out.
-class ReduceScatterStream final : public RoundStream {
+class HalvingReduceScatterStream final : public RoundStream {
  public:
-  ReduceScatterStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
+  HalvingReduceScatterStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
       : RoundStream(call, index, BlockLayout::of_ranks(call, channel), Buffer::output) {}
 
  private:
@@ -83,12 +83,13 @@ class HalvingDoubling final : public CollectiveAlgorithm {
     expect_valid(call, index, channel);
     WEFT_EXPECT(supports(call.kind), "halving and doubling has no {}", to_text(call.kind));
     if (call.kind == CollectiveKind::all_gather) return doubling_all_gather(call, index, channel);
-    if (call.kind == CollectiveKind::reduce_scatter) return std::make_unique<ReduceScatterStream>(call, index, channel);
-    return std::make_unique<AllReduceStream>(call, index, channel);
+    if (call.kind == CollectiveKind::reduce_scatter)
+      return std::make_unique<HalvingReduceScatterStream>(call, index, channel);
+    return std::make_unique<HalvingAllReduceStream>(call, index, channel);
   }
 };
 
-const Registration<CollectiveAlgorithm, HalvingDoubling> registration(
+const Registration<CollectiveAlgorithm, HalvingDoubling> halving_doubling_registration(
     "halving_doubling", "Rabenseifner's: halving reduce-scatter, doubling all-gather, in 2 log2 P rounds");
 
 }  // namespace

@@ -43,8 +43,6 @@ StepGenerator all_reduce_stage(Grid grid, std::uint32_t index, MessageSizes size
   }
 }
 
-StepGenerator nothing() { co_return; }
-
 /// Where blocks of an all_to_all stand in scratch, and their bytes.
 struct Relay {
   CollectiveCall call;
@@ -199,11 +197,11 @@ class Hierarchical final : public CollectiveAlgorithm {
     if (lane < count) return stage(Stage::inside_reduce, no_lane);
     if (lane < 2 * count) return stage(Stage::inside_gather, rail_lane);
     if (lane < 3 * count) return stage(Stage::rail, lane % count);
-    return stream_of(nothing());
+    return stream_of(no_steps());
   }
 };
 
-const Registration<CollectiveAlgorithm, Hierarchical> registration(
+const Registration<CollectiveAlgorithm, Hierarchical> hierarchical_registration(
     "hierarchical", "inside servers, along rails between them, inside again");
 
 }  // namespace

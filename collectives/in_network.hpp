@@ -119,6 +119,4 @@ Step step_of(Primitive primitive, const MessageSizes& sizes, std::int64_t bytes)
 /// calls: NCCL_NVLS_CHUNKSIZE in src/transport/nvls.cc).
 MessageSizes nvls_sizes(const CollectiveCall& call, std::uint32_t heads);
 
-inline StepGenerator no_steps() { co_return; }
-
 }  // namespace weft

@@ -153,8 +153,8 @@ class Linear final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Linear> registration("linear",
-                                                             "the root with each of the others, or every pair at once");
+const Registration<CollectiveAlgorithm, Linear> linear_registration(
+    "linear", "the root with each of the others, or every pair at once");
 
 }  // namespace
 }  // namespace weft

@@ -258,7 +258,7 @@ class MscclReader final : public ScheduleReader {
   }
 };
 
-const Registration<ScheduleReader, MscclReader> registration("xml", "MSCCL's XML schedules");
+const Registration<ScheduleReader, MscclReader> msccl_xml_registration("xml", "MSCCL's XML schedules");
 
 }  // namespace
 }  // namespace weft

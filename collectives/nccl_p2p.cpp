@@ -150,8 +150,8 @@ class NcclP2p final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, NcclP2p> registration("nccl_p2p",
-                                                              "NCCL's rounds of sends and receives, 8 at a time");
+const Registration<CollectiveAlgorithm, NcclP2p> nccl_p2p_registration(
+    "nccl_p2p", "NCCL's rounds of sends and receives, 8 at a time");
 
 }  // namespace
 }  // namespace weft

@@ -177,8 +177,8 @@ class NcclTuner final : public CollectiveSelector {
   }
 };
 
-const Registration<CollectiveSelector, NcclTuner> registration("nccl",
-                                                               "NCCL's tuner: ring, tree, PAT or NVLS and a protocol");
+const Registration<CollectiveSelector, NcclTuner> nccl_tuner_registration(
+    "nccl", "NCCL's tuner: ring, tree, PAT or NVLS and a protocol");
 
 }  // namespace
 }  // namespace weft

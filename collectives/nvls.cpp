@@ -87,7 +87,8 @@ class Nvls final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Nvls> registration("nvls", "NVLink SHARP: NVSwitches reduce and multicast");
+const Registration<CollectiveAlgorithm, Nvls> nvls_registration("nvls",
+                                                                "NVLink SHARP: NVSwitches reduce and multicast");
 
 }  // namespace
 }  // namespace weft

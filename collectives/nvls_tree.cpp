@@ -13,7 +13,7 @@ namespace weft {
 namespace {
 
 /// One lane's view of a call. Scratch: first the sums of the server, then those of all.
-struct Part {
+struct TreePart {
   SwitchedServer own;
   std::uint32_t server = 0;
   std::uint32_t head = 0;  ///< own place in the server
@@ -38,7 +38,7 @@ struct Part {
 };
 
 /// The server's sums, from the switch.
-StepGenerator take_sums(const Part& part) {
+StepGenerator take_sums(const TreePart& part) {
   return part.chunks([part](const HeadChunk& chunk) {
     return copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop));
   });
@@ -46,7 +46,7 @@ StepGenerator take_sums(const Part& part) {
 
 /// Up the tree: the children's sums and the server's to the parent; the root keeps the sum of all. `sums`: the lane of
 /// the server's.
-StepGenerator reduce_up(Part part, HeadChunk chunk, std::uint32_t sums) {
+StepGenerator reduce_up(TreePart part, HeadChunk chunk, std::uint32_t sums) {
   const Place own = part.server_sum(chunk.loop);
   const Peers children = part.children();
   if (children.count == 0) {
@@ -71,7 +71,7 @@ StepGenerator reduce_up(Part part, HeadChunk chunk, std::uint32_t sums) {
 }
 
 /// Down the tree.
-StepGenerator copy_down(const Part& part, std::uint32_t root_sums) {
+StepGenerator copy_down(const TreePart& part, std::uint32_t root_sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     const Place sum = part.sum(chunk.loop);
     if (part.is_root()) return send_to_all(part.children(), part.own.sizes, chunk.bytes, sum, root_sums, chunk.number);
@@ -80,7 +80,7 @@ StepGenerator copy_down(const Part& part, std::uint32_t root_sums) {
 }
 
 /// The sums of all, to the switch.
-StepGenerator publish(const Part& part, std::uint32_t sums) {
+StepGenerator publish(const TreePart& part, std::uint32_t sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     return send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes, part.sum(chunk.loop), sums,
                        chunk.number);
@@ -122,7 +122,7 @@ class NvlsTree final : public CollectiveAlgorithm {
     const std::uint32_t server = index < n ? index / in_server : index - n;
     const SwitchedServer own{HeadShares::of_vector(call, share, in_server, sizes.chunk), sizes, n + server,
                              Peers::range(server * in_server, in_server)};
-    const Part part{own, server, index % in_server, n / in_server, lane % count >= count / 2 ? 1U : 0U};
+    const TreePart part{own, server, index % in_server, n / in_server, lane % count >= count / 2 ? 1U : 0U};
     const bool reduction = lane % (2 * count) < count;
     const std::uint32_t kind = lane / (2 * count);  // to the switch, from the switch, tree
     if (index >= n)
@@ -140,7 +140,7 @@ class NvlsTree final : public CollectiveAlgorithm {
   static std::uint32_t half(const CollectiveCall& call) { return (call.tuning.channels + 1) / 2 * 2; }
 };
 
-const Registration<CollectiveAlgorithm, NvlsTree> registration(
+const Registration<CollectiveAlgorithm, NvlsTree> nvls_tree_registration(
     "nvls_tree", "NVSwitches reduce and multicast in each server, trees between servers");
 
 }  // namespace

@@ -21,7 +21,7 @@ Peers peers_in(std::uint32_t round, std::uint32_t index, std::uint32_t ranks) {
   return {(index + round) % ranks, (index + ranks - round) % ranks};
 }
 
-StepGenerator all_to_all(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
+StepGenerator pairwise_all_to_all(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
   const std::uint32_t n = call.communicator->size();
   const Piece own = share.of(pair_input(call, index, index), pair_bytes(call, index, index));
   Step copy = local_copy(Buffer::input, own.offset, Buffer::output,
@@ -53,7 +53,7 @@ StepGenerator reduce_scatter(CollectiveCall call, std::uint32_t index, MessageSi
   }
 }
 
-StepGenerator all_gather(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
+StepGenerator pairwise_all_gather(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
   const std::uint32_t n = call.communicator->size();
   const Piece own = share.of(0, block_bytes(call, index));
   Step copy = local_copy(Buffer::input, own.offset, Buffer::output, block_begin(call, index) + own.offset, own.bytes);
@@ -83,14 +83,14 @@ class Pairwise final : public CollectiveAlgorithm {
     if (call.communicator->size() == 1) return lone_stream(call, lane);
     const MessageSizes sizes = MessageSizes::whole(call);
     const ChannelShare share{call.tuning.channels, lane};
-    if (call.kind == CollectiveKind::all_to_all) return stream_of(all_to_all(call, index, sizes, share));
+    if (call.kind == CollectiveKind::all_to_all) return stream_of(pairwise_all_to_all(call, index, sizes, share));
     if (call.kind == CollectiveKind::reduce_scatter) return stream_of(reduce_scatter(call, index, sizes, share));
-    return stream_of(all_gather(call, index, sizes, share));
+    return stream_of(pairwise_all_gather(call, index, sizes, share));
   }
 };
 
-const Registration<CollectiveAlgorithm, Pairwise> registration("pairwise",
-                                                               "P - 1 rounds, one partner to send to in each");
+const Registration<CollectiveAlgorithm, Pairwise> pairwise_registration("pairwise",
+                                                                        "P - 1 rounds, one partner to send to in each");
 
 }  // namespace
 }  // namespace weft

@@ -5,19 +5,15 @@
 #include <algorithm>
 #include <bit>
 
+#include "collectives/nccl_sizes.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
 namespace {
 
-constexpr std::int64_t nccl_steps = 8;                                     ///< NCCL src/include/device.h
 constexpr std::int64_t step_bytes = (std::int64_t{4} << 20) / nccl_steps;  ///< src/init.cc, DEFAULT_BUFFSIZE
 constexpr std::int64_t chunk_steps = nccl_steps / 2;                       ///< src/include/collectives.h
 constexpr std::uint32_t chunk_slices = 2;                                  ///< the same
-constexpr std::int64_t alignment = 16;                                     ///< src/enqueue.cc
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-constexpr std::int64_t align_up(std::int64_t a) { return divide_up(a, alignment) * alignment; }
 
 class DoublingAllGather final : public RoundStream {
  public:

@@ -26,7 +26,7 @@ MessageSizes pat_sizes(const CollectiveCall& call) {
 }
 
 /// The blocks of one round: those at the odd multiples of a distance. Packed into messages of at most a chunk.
-struct Blocks {
+struct PatBlocks {
   CollectiveCall call;
   ChannelShare share;
   std::uint32_t ranks = 0;
@@ -36,7 +36,7 @@ struct Blocks {
 };
 
 /// Consecutive blocks of a round that share a message, or part of one block.
-struct Message {
+struct PatMessage {
   std::uint32_t first = 0;  ///< number of the block within the round
   std::uint32_t count = 0;
   std::int64_t skipped = 0;  ///< bytes of the first block that went before
@@ -44,9 +44,9 @@ struct Message {
 };
 
 /// The message that follows; `base` + number * step is the rank whose block it is.
-Message next_message(const Blocks& blocks, std::uint32_t base, std::uint32_t step, std::uint32_t total, Message last,
-                     std::int64_t chunk) {
-  Message message;
+PatMessage next_message(const PatBlocks& blocks, std::uint32_t base, std::uint32_t step, std::uint32_t total,
+                        PatMessage last, std::int64_t chunk) {
+  PatMessage message;
   message.first = last.first + last.count;
   const auto bytes_of = [&](std::uint32_t number) { return blocks.of(base + number * step).bytes; };
   if (last.count == 1 && last.skipped + last.bytes < bytes_of(last.first)) {
@@ -64,12 +64,12 @@ Message next_message(const Blocks& blocks, std::uint32_t base, std::uint32_t ste
 }
 
 /// What lies behind all blocks in scratch: outgoing and incoming messages, packed.
-std::int64_t packed_place(const Blocks& blocks, std::int64_t chunk, bool incoming) {
+std::int64_t packed_place(const PatBlocks& blocks, std::int64_t chunk, bool incoming) {
   return blocks.call.size.count() + (incoming ? chunk : 0);
 }
 
 /// Packs blocks into a message at `place` of scratch, or unpacks them from there.
-StepGenerator move_blocks(Blocks blocks, std::uint32_t base, std::uint32_t step, Message message, Buffer buffer,
+StepGenerator move_blocks(PatBlocks blocks, std::uint32_t base, std::uint32_t step, PatMessage message, Buffer buffer,
                           std::int64_t place, bool pack) {
   std::int64_t at = place;
   for (std::uint32_t i = 0; i < message.count; ++i) {
@@ -83,7 +83,7 @@ StepGenerator move_blocks(Blocks blocks, std::uint32_t base, std::uint32_t step,
   }
 }
 
-StepGenerator all_gather(Blocks blocks, std::uint32_t index, MessageSizes sizes) {
+StepGenerator all_gather(PatBlocks blocks, std::uint32_t index, MessageSizes sizes) {
   const std::uint32_t n = blocks.ranks;
   const Piece own = blocks.of(index);
   Step copy =
@@ -94,8 +94,8 @@ StepGenerator all_gather(Blocks blocks, std::uint32_t index, MessageSizes sizes)
   for (std::uint32_t d = std::bit_ceil(n) / 2; d > 0; d /= 2) {
     // Own blocks: at the distances 0, 2d, 4d, ... They are the peer's at d, 3d, 5d, ...
     const std::uint32_t total = (n - d + 2 * d - 1) / (2 * d);
-    Message out;
-    Message in;
+    PatMessage out;
+    PatMessage in;
     for (;;) {
       out = next_message(blocks, index, 2 * d, total, out, sizes.chunk);
       in = next_message(blocks, index + d, 2 * d, total, in, sizes.chunk);
@@ -112,7 +112,7 @@ StepGenerator all_gather(Blocks blocks, std::uint32_t index, MessageSizes sizes)
   }
 }
 
-StepGenerator reduce_scatter(Blocks blocks, std::uint32_t index, MessageSizes sizes) {
+StepGenerator reduce_scatter(PatBlocks blocks, std::uint32_t index, MessageSizes sizes) {
   const std::uint32_t n = blocks.ranks;
   const std::int64_t out_place = packed_place(blocks, sizes.chunk, false);
   const std::int64_t in_place = packed_place(blocks, sizes.chunk, true);
@@ -126,14 +126,14 @@ StepGenerator reduce_scatter(Blocks blocks, std::uint32_t index, MessageSizes si
         if (distance % (2 * round) == 0 && distance + round < n) return true;
       return false;
     };
-    Message out;
-    Message in;
+    PatMessage out;
+    PatMessage in;
     for (;;) {
       out = next_message(blocks, index + d, 2 * d, total, out, sizes.chunk);
       in = next_message(blocks, index, 2 * d, total, in, sizes.chunk);
       if (out.count == 0 && in.count == 0) break;
       for (std::uint32_t i = 0; i < out.count; ++i) {
-        Message one{out.first + i, 1, i == 0 ? out.skipped : 0, 0};
+        PatMessage one{out.first + i, 1, i == 0 ? out.skipped : 0, 0};
         const Piece block = blocks.of(index + d + one.first * 2 * d);
         std::int64_t at = out_place;
         for (std::uint32_t before = 0; before < i; ++before)
@@ -183,14 +183,14 @@ class Pat final : public CollectiveAlgorithm {
     expect_valid_lane(*this, call, index, lane);
     const std::uint32_t n = call.communicator->size();
     if (n == 1) return lone_stream(call, lane);
-    const Blocks blocks{call, {call.tuning.channels, lane}, n};
+    const PatBlocks blocks{call, {call.tuning.channels, lane}, n};
     if (call.kind == CollectiveKind::all_gather) return stream_of(all_gather(blocks, index, pat_sizes(call)));
     return stream_of(reduce_scatter(blocks, index, pat_sizes(call)));
   }
 };
 
-const Registration<CollectiveAlgorithm, Pat> registration("pat",
-                                                          "NCCL's aggregated trees: log P rounds, far ones short");
+const Registration<CollectiveAlgorithm, Pat> pat_registration("pat",
+                                                              "NCCL's aggregated trees: log P rounds, far ones short");
 
 }  // namespace
 }  // namespace weft

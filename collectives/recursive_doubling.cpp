@@ -14,9 +14,9 @@
 namespace weft {
 namespace {
 
-class AllReduceStream final : public FoldedAllReduce {
+class DoublingAllReduceStream final : public FoldedAllReduce {
  public:
-  AllReduceStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
+  DoublingAllReduceStream(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel)
       : FoldedAllReduce(call, index, channel, 1) {}
 
  private:
@@ -40,11 +40,11 @@ class RecursiveDoubling final : public CollectiveAlgorithm {
     expect_valid(call, index, channel);
     WEFT_EXPECT(supports(call.kind), "recursive doubling has no {}", to_text(call.kind));
     if (call.kind == CollectiveKind::all_gather) return doubling_all_gather(call, index, channel);
-    return std::make_unique<AllReduceStream>(call, index, channel);
+    return std::make_unique<DoublingAllReduceStream>(call, index, channel);
   }
 };
 
-const Registration<CollectiveAlgorithm, RecursiveDoubling> registration(
+const Registration<CollectiveAlgorithm, RecursiveDoubling> recursive_doubling_registration(
     "recursive_doubling", "log2 P rounds at distances 1, 2, 4, ...: whole vectors, or all blocks so far");
 
 }  // namespace

@@ -11,17 +11,12 @@
 #include <memory>
 
 #include "collectives/exchange.hpp"
+#include "collectives/nccl_sizes.hpp"
 #include "schedule/collective.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
 namespace {
-
-constexpr std::int64_t nccl_steps = 8;
-constexpr std::int64_t alignment = 16;  ///< bytes; NCCL aligns parts, last chunks and slices so (src/enqueue.cc)
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return a / b + (a % b != 0 ? 1 : 0); }
-constexpr std::int64_t align_up(std::int64_t a) { return divide_up(a, alignment) * alignment; }
 
 /// Sizes of one call: NCCL's own unless the tuning says otherwise.
 struct Sizes {
@@ -132,9 +127,9 @@ class RingStream : public StepStream {
 };
 
 /// A loop covers n consecutive chunks of the buffer; chunk c is reduced along the ring until it reaches rank c.
-class AllReduceStream final : public RingStream {
+class RingAllReduceStream final : public RingStream {
  public:
-  AllReduceStream(const CollectiveCall& call, const Place& place)
+  RingAllReduceStream(const CollectiveCall& call, const Place& place)
       : RingStream(call, place, call.size.count(), 2 * std::uint64_t{call.communicator->size()} - 1) {}
 
  private:
@@ -228,9 +223,9 @@ class AllGatherStream final : public BlockStream {
 };
 
 /// Block b starts at the rank after b and is reduced along the ring until it reaches rank b.
-class ReduceScatterStream final : public BlockStream {
+class RingReduceScatterStream final : public BlockStream {
  public:
-  ReduceScatterStream(const CollectiveCall& call, const Place& place)
+  RingReduceScatterStream(const CollectiveCall& call, const Place& place)
       : BlockStream(call, place, call.communicator->size()) {}
 
  private:
@@ -313,11 +308,11 @@ class Ring : public CollectiveAlgorithm {
     const Place place{index, channel, channels(call), backwards(channel)};
     switch (call.kind) {
       case CollectiveKind::all_reduce:
-        return std::make_unique<AllReduceStream>(call, place);
+        return std::make_unique<RingAllReduceStream>(call, place);
       case CollectiveKind::all_gather:
         return std::make_unique<AllGatherStream>(call, place);
       case CollectiveKind::reduce_scatter:
-        return std::make_unique<ReduceScatterStream>(call, place);
+        return std::make_unique<RingReduceScatterStream>(call, place);
       case CollectiveKind::send_recv:
         return std::make_unique<ShiftStream>(call, place);
       default:
@@ -341,7 +336,7 @@ class BidirectionalRing final : public Ring {
   bool backwards(std::uint32_t channel) const override { return channel % 2 == 1; }
 };
 
-const Registration<CollectiveAlgorithm, Ring> registration("ring", "NCCL's ring: chunked, sliced, pipelined");
+const Registration<CollectiveAlgorithm, Ring> ring_registration("ring", "NCCL's ring: chunked, sliced, pipelined");
 const Registration<CollectiveAlgorithm, BidirectionalRing> both_ways(
     "bidirectional_ring", "rings whose channels go round in both directions");
 

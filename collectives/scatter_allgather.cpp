@@ -13,8 +13,8 @@
 namespace weft {
 namespace {
 
-/// Blocks by member counted from the root; members' borders are aligned.
-struct Blocks {
+/// ScatteredBlocks by member counted from the root; members' borders are aligned.
+struct ScatteredBlocks {
   Piece part;
   std::uint32_t ranks = 0;
   std::int64_t block() const { return aligned(ceil_divide(part.bytes, ranks)); }
@@ -24,7 +24,7 @@ struct Blocks {
   }
 };
 
-StepGenerator broadcast(std::uint32_t self, std::uint32_t root, MessageSizes sizes, Blocks blocks) {
+StepGenerator broadcast(std::uint32_t self, std::uint32_t root, MessageSizes sizes, ScatteredBlocks blocks) {
   const std::uint32_t n = blocks.ranks;
   const auto real = [n, root](std::uint32_t member) { return (member + root) % n; };
   const Buffer have = self == 0 ? Buffer::input : Buffer::output;
@@ -70,7 +70,7 @@ class ScatterAllgather final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, ScatterAllgather> registration(
+const Registration<CollectiveAlgorithm, ScatterAllgather> scatter_allgather_registration(
     "scatter_allgather", "broadcast as binomial scatter and ring all-gather, for long vectors");
 
 }  // namespace

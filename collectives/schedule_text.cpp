@@ -203,7 +203,8 @@ class TextReader final : public ScheduleReader {
   }
 };
 
-const Registration<ScheduleReader, TextReader> registration("schedule", "weft's own text form of schedules");
+const Registration<ScheduleReader, TextReader> schedule_text_registration("schedule",
+                                                                          "weft's own text form of schedules");
 
 }  // namespace
 

@@ -115,8 +115,6 @@ StepGenerator run(Shared schedule, std::uint32_t rank, std::uint32_t position, s
   }
 }
 
-StepGenerator nothing() { co_return; }
-
 class StaticAlgorithm final : public CollectiveAlgorithm {
  public:
   explicit StaticAlgorithm(Shared schedule)
@@ -153,7 +151,7 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
                                     std::uint32_t lane) const override {
     expect_valid_lane(*this, call, index, lane);
     const StaticLane* written = find(index, lane);
-    if (written == nullptr || call.size.count() == 0) return stream_of(nothing());
+    if (written == nullptr || call.size.count() == 0) return stream_of(no_steps());
     return stream_of(run(schedule_, index, static_cast<std::uint32_t>(written - schedule_->ranks[index].data()),
                          call.size.count() / schedule_->chunks, sizes_of(call)));
   }

@@ -135,8 +135,8 @@ class Swing final : public CollectiveAlgorithm {
   }
 };
 
-const Registration<CollectiveAlgorithm, Swing> registration("swing",
-                                                            "all-reduce for tori: short-cut rings, 2 log2 P rounds");
+const Registration<CollectiveAlgorithm, Swing> swing_registration(
+    "swing", "all-reduce for tori: short-cut rings, 2 log2 P rounds");
 
 }  // namespace
 }  // namespace weft

@@ -37,8 +37,8 @@ PhaseOrder PhaseOrder::from(const Grid& grid, std::uint32_t first, bool mirrored
 namespace {
 
 /// A ring in one dimension: who is next, and which coordinate's part moves in step s. A part ends where it belongs.
-struct Ring {
-  Ring(const Grid& grid, const PhaseOrder& order, std::uint32_t index, std::uint32_t phase)
+struct GridRing {
+  GridRing(const Grid& grid, const PhaseOrder& order, std::uint32_t index, std::uint32_t phase)
       : dimension(order.dimensions[phase]), size(grid.sizes[dimension]), x(grid.coordinate(index, dimension)) {
     const std::uint32_t forward = order.mirrored ? size - 1 : 1;
     next = grid.moved(index, dimension, forward);
@@ -114,7 +114,7 @@ Pieces blocks_of(const CollectiveCall& call, const Grid& grid, const PhaseOrder&
 StepGenerator vector_reduce_scatter(Grid grid, PhaseOrder order, std::uint32_t index, MessageSizes sizes, Piece part,
                                     std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t phase = begin; phase < end; ++phase) {
-    const Ring ring(grid, order, index, phase);
+    const GridRing ring(grid, order, index, phase);
     const Piece whole = before_phase(grid, order, index, part, phase);
     const Buffer local = phase == first_active(grid, order) ? Buffer::input : Buffer::scratch;
     const bool last = phase == last_active(grid, order);
@@ -132,7 +132,7 @@ StepGenerator vector_reduce_scatter(Grid grid, PhaseOrder order, std::uint32_t i
 StepGenerator vector_all_gather(Grid grid, PhaseOrder order, std::uint32_t index, MessageSizes sizes, Piece part,
                                 std::uint32_t begin, std::uint32_t end) {
   for (std::uint32_t phase = end; phase-- > begin;) {
-    const Ring ring(grid, order, index, phase);
+    const GridRing ring(grid, order, index, phase);
     const Piece whole = before_phase(grid, order, index, part, phase);
     for (std::uint32_t step = 0; step + 1 < ring.size; ++step) {
       Exchange exchange(sizes);
@@ -149,7 +149,7 @@ StepGenerator block_all_gather(CollectiveCall call, Grid grid, PhaseOrder order,
   Step copy = local_copy(Buffer::input, own.offset, Buffer::output, block_begin(call, index) + own.offset, own.bytes);
   if (own.bytes > 0) co_yield copy;
   for (std::uint32_t phase = grid.count; phase-- > 0;) {
-    const Ring ring(grid, order, index, phase);
+    const GridRing ring(grid, order, index, phase);
     for (std::uint32_t step = 0; step + 1 < ring.size; ++step) {
       Exchange exchange(sizes);
       exchange.send(ring.next, Buffer::output, blocks_of(call, grid, order, index, phase, ring.before(step), share));
@@ -163,7 +163,7 @@ StepGenerator block_all_gather(CollectiveCall call, Grid grid, PhaseOrder order,
 StepGenerator block_reduce_scatter(CollectiveCall call, Grid grid, PhaseOrder order, std::uint32_t index,
                                    MessageSizes sizes, ChannelShare share) {
   for (std::uint32_t phase = 0; phase < grid.count; ++phase) {
-    const Ring ring(grid, order, index, phase);
+    const GridRing ring(grid, order, index, phase);
     const Buffer local = phase == first_active(grid, order) ? Buffer::input : Buffer::scratch;
     for (std::uint32_t step = 1; step < ring.size; ++step) {
       Exchange exchange(sizes);

@@ -96,7 +96,7 @@ class Dragonfly final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, Dragonfly> registration(
+const Registration<TopologyBuilder, Dragonfly> dragonfly_registration(
     "dragonfly",
     "g groups of a routers with p hosts and h global links each: {p, a, h, link_rate, link_delay, [g, "
     "arrangement, links_between_groups, host_link_*, local_link_*, global_link_*]}");

@@ -93,7 +93,7 @@ class DragonflyPlus final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, DragonflyPlus> registration(
+const Registration<TopologyBuilder, DragonflyPlus> dragonfly_plus_registration(
     "dragonfly_plus",
     "groups of leaves and spines, spines joined between groups: {p, leaves, spines, h, link_rate, "
     "link_delay, [g, arrangement, links_between_groups, host_link_*, local_link_*, global_link_*]}");

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-enum LinkClass : std::uint8_t { host_link, edge_aggregation_link, aggregation_core_link };
+enum FatTreeLinkClass : std::uint8_t { host_link, edge_aggregation_link, aggregation_core_link };
 
 /// The largest k with k^3/4 + 5k^2/4 nodes within most_nodes, rounded down to a power of two.
 constexpr std::int64_t most_k = 256;
@@ -40,7 +40,7 @@ class FatTreeAssembler {
   Topology assemble() {
     add_nodes();
     // The order of adding makes the port numbers: a node's links downwards come first, each tier in ascending order.
-    for (std::uint32_t i = 0; i < hosts(); ++i) add(LinkClass::host_link, i, edge(i / half_), host_link_);
+    for (std::uint32_t i = 0; i < hosts(); ++i) add(FatTreeLinkClass::host_link, i, edge(i / half_), host_link_);
     for (std::uint32_t i = 0; i < edges(); ++i)
       for (std::uint32_t a = 0; a < half_; ++a)
         add(edge_aggregation_link, edge(i), aggregation(i / half_ * half_ + a), switch_link_);
@@ -70,7 +70,7 @@ class FatTreeAssembler {
     for (std::uint32_t i = 0; i < half_ * half_; ++i) graph.add_switch(3);
   }
 
-  void add(LinkClass link_class, std::uint32_t lower, std::uint32_t upper, const LinkSpec& link) {
+  void add(FatTreeLinkClass link_class, std::uint32_t lower, std::uint32_t upper, const LinkSpec& link) {
     topology_.graph.add_link(NodeId(lower), NodeId(upper), link.rate, link.delay);
     topology_.link_class.push_back(link_class);
   }
@@ -93,9 +93,10 @@ class FatTree final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, FatTree> registration("fat_tree",
-                                                          "three-level fat-tree of k-port switches, k^3/4 hosts: {k, "
-                                                          "link_rate, link_delay, [host_link_rate, host_link_delay]}");
+const Registration<TopologyBuilder, FatTree> fat_tree_registration(
+    "fat_tree",
+    "three-level fat-tree of k-port switches, k^3/4 hosts: {k, "
+    "link_rate, link_delay, [host_link_rate, host_link_delay]}");
 
 }  // namespace
 }  // namespace weft

@@ -61,7 +61,7 @@ class File final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, File> registration(
+const Registration<TopologyBuilder, File> file_registration(
     "file",
     "a machine from a file: {path: cluster.topo, [format: graphml|htsim|ns3|simai|yaml]}, or a ready-made one by "
     "its name");

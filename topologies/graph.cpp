@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-enum LinkClass : std::uint8_t { host_link, switch_link };
+enum GraphLinkClass : std::uint8_t { graph_host_link, graph_switch_link };
 
 /// Rates and delays of links that do not say their own.
 struct LinkDefaults {
@@ -17,9 +17,9 @@ struct LinkDefaults {
   std::optional<Time> delay;
 };
 
-class LinkListReader {
+class GraphLinksReader {
  public:
-  LinkListReader(Topology& topology, LinkDefaults defaults) : topology_(topology), defaults_(defaults) {
+  GraphLinksReader(Topology& topology, LinkDefaults defaults) : topology_(topology), defaults_(defaults) {
     line_of_host_.resize(topology.graph.host_count());
   }
 
@@ -36,7 +36,7 @@ class LinkListReader {
     take_port(a, from);
     take_port(b, to);
     graph.add_link(a, b, rate, delay);
-    topology_.link_class.push_back(graph.is_host(a) || graph.is_host(b) ? host_link : switch_link);
+    topology_.link_class.push_back(graph.is_host(a) || graph.is_host(b) ? graph_host_link : graph_switch_link);
   }
 
  private:
@@ -75,7 +75,7 @@ class AnyGraph final : public TopologyBuilder {
     LinkDefaults defaults;
     if (const auto rate = spec.find("link_rate")) defaults.rate = rate->bandwidth();
     if (const auto delay = spec.find("link_delay")) defaults.delay = read_link_delay(*delay);
-    LinkListReader reader(topology, defaults);
+    GraphLinksReader reader(topology, defaults);
     for (const Spec& link : spec.at("links").items()) reader.add(link);
     spec.finish();
     for (std::uint32_t i = 0; i < topology.graph.host_count(); ++i) {
@@ -86,7 +86,7 @@ class AnyGraph final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, AnyGraph> registration(
+const Registration<TopologyBuilder, AnyGraph> graph_registration(
     "graph", "any machine: {hosts, switches, links: [{from, to, rate, delay}, ...], [link_rate, link_delay]}");
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_dimensions = 24;
+constexpr std::size_t most_hyperx_dimensions = 24;
 
 class HyperxAssembler {
  public:
@@ -105,7 +105,7 @@ class Hyperx final : public TopologyBuilder {
   Topology build(const Spec& spec) const override {
     HyperxShape shape;
     const Spec dims = spec.at("dims");
-    shape.dims = read_numbers(dims, 1, most_dimensions, 1, ClusterGraph::most_ports);
+    shape.dims = read_numbers(dims, 1, most_hyperx_dimensions, 1, ClusterGraph::most_ports);
     shape.terminals = read_terminals(spec, 1);
     shape.parallel.assign(shape.dims.size(), 1);
     if (const auto parallel = spec.find("parallel"))
@@ -124,7 +124,7 @@ class Hypercube final : public TopologyBuilder {
   Topology build(const Spec& spec) const override {
     const Spec dimensions = spec.at("dimensions");
     HyperxShape shape;
-    shape.dims.assign(static_cast<std::size_t>(dimensions.integer(1, most_dimensions - 1)), 2);
+    shape.dims.assign(static_cast<std::size_t>(dimensions.integer(1, most_hyperx_dimensions - 1)), 2);
     shape.parallel.assign(shape.dims.size(), 1);
     shape.terminals = read_terminals(spec, 1);
     return finish(spec, dimensions, std::move(shape));

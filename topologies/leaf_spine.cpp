@@ -26,7 +26,7 @@ class LeafSpine final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, LeafSpine> registration(
+const Registration<TopologyBuilder, LeafSpine> leaf_spine_registration(
     "leaf_spine",
     "leaves with hosts, each joined to all spines: {leaves, hosts_per_leaf, spines, link_rate, link_delay, "
     "[parallel, host_link_rate, host_link_delay]}");

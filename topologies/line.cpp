@@ -10,7 +10,7 @@
 namespace weft {
 namespace {
 
-enum LinkClass : std::uint8_t { host_link, switch_link };
+enum LineLinkClass : std::uint8_t { line_host_link, line_switch_link };
 
 constexpr std::int64_t most_links = 1'000'000;
 
@@ -44,7 +44,7 @@ class Line final : public TopologyBuilder {
       const bool at_end = i == 0 || i + 1 == links;
       const NodeId next = i + 1 == links ? last : topology.graph.add_switch(1);
       topology.graph.add_link(here, next, rates[i], delays[i]);
-      topology.link_class.push_back(at_end ? host_link : switch_link);
+      topology.link_class.push_back(at_end ? line_host_link : line_switch_link);
       here = next;
     }
     topology.routing = "shortest_path";
@@ -54,7 +54,7 @@ class Line final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, Line> registration(
+const Registration<TopologyBuilder, Line> line_registration(
     "line", "two hosts at the ends of a chain of links: {links, link_rate, link_delay}, one value each or a list");
 
 }  // namespace

@@ -53,7 +53,7 @@ class Paths final : public TopologyExtension {
   }
 };
 
-const Registration<TopologyExtension, Paths> registration("paths", "paths written down for pairs of hosts");
+const Registration<TopologyExtension, Paths> paths_registration("paths", "paths written down for pairs of hosts");
 
 }  // namespace
 }  // namespace weft

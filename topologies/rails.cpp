@@ -50,7 +50,7 @@ class Rails final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, Rails> registration(
+const Registration<TopologyBuilder, Rails> rails_registration(
     "rails", "copies of a network that only servers join: {rails, rail: {kind, ...}, server}");
 
 }  // namespace

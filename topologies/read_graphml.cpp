@@ -136,7 +136,8 @@ class Graphml final : public MachineFormat {
   }
 };
 
-const Registration<MachineFormat, Graphml> registration("graphml", "GraphML with rates and delays of edges");
+const Registration<MachineFormat, Graphml> read_graphml_registration("graphml",
+                                                                     "GraphML with rates and delays of edges");
 
 }  // namespace
 }  // namespace weft

@@ -157,7 +157,7 @@ class Htsim final : public MachineFormat {
   }
 };
 
-const Registration<MachineFormat, Htsim> registration("htsim", "fat-tree of htsim, two or three tiers");
+const Registration<MachineFormat, Htsim> read_htsim_registration("htsim", "fat-tree of htsim, two or three tiers");
 
 }  // namespace
 }  // namespace weft

@@ -13,9 +13,9 @@ namespace {
 /// HPCC (github.com/alibaba-edu/High-Precision-Congestion-Control, simulation/mix): "nodes switches links", the numbers
 /// of the switches, then "a b rate delay loss" per link. SimAI (github.com/aliyun/SimAI): "nodes gpus_per_server
 /// nvswitches switches links gpu_type", the numbers of NVSwitches and then of switches, and the same links.
-class LinkListReader {
+class Ns3TopologyReader {
  public:
-  LinkListReader(const std::string& text, std::string path, bool simai)
+  Ns3TopologyReader(const std::string& text, std::string path, bool simai)
       : lines_(text), path_(std::move(path)), simai_(simai) {}
 
   ListedMachine read() {
@@ -131,7 +131,7 @@ class Ns3 final : public MachineFormat {
  public:
   std::string ending() const override { return ".txt"; }
   Topology read(const std::string& text, const std::string& path) const override {
-    return assemble_listed(LinkListReader(text, path, false).read());
+    return assemble_listed(Ns3TopologyReader(text, path, false).read());
   }
 };
 
@@ -139,7 +139,7 @@ class Simai final : public MachineFormat {
  public:
   std::string ending() const override { return ""; }
   Topology read(const std::string& text, const std::string& path) const override {
-    return assemble_listed(LinkListReader(text, path, true).read());
+    return assemble_listed(Ns3TopologyReader(text, path, true).read());
   }
 };
 

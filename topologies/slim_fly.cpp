@@ -107,7 +107,7 @@ class SlimFly final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, SlimFly> registration(
+const Registration<TopologyBuilder, SlimFly> slim_fly_registration(
     "slim_fly",
     "2 q^2 routers at most two hops apart, q a prime power 4w-1, 4w or 4w+1: {q, link_rate, link_delay, [p, "
     "host_link_rate, host_link_delay]}");

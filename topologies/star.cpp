@@ -25,8 +25,8 @@ class Star final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, Star> registration("star",
-                                                       "hosts around one switch: {hosts, link_rate, link_delay}");
+const Registration<TopologyBuilder, Star> star_registration("star",
+                                                            "hosts around one switch: {hosts, link_rate, link_delay}");
 
 }  // namespace
 }  // namespace weft

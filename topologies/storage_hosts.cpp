@@ -70,8 +70,8 @@ class StorageHosts final : public TopologyExtension {
   }
 };
 
-const Registration<TopologyExtension, StorageHosts> registration("storage_hosts",
-                                                                 "hosts that are storage and no accelerators");
+const Registration<TopologyExtension, StorageHosts> storage_hosts_registration(
+    "storage_hosts", "hosts that are storage and no accelerators");
 
 }  // namespace
 }  // namespace weft

@@ -199,8 +199,8 @@ class SwitchReduction final : public TopologyExtension {
 };
 
 // Extensions are made in the order of their names: servers come before.
-const Registration<TopologyExtension, SwitchReduction> registration("switch_reduction",
-                                                                    "switches that reduce and multicast");
+const Registration<TopologyExtension, SwitchReduction> switch_reduction_registration(
+    "switch_reduction", "switches that reduce and multicast");
 
 }  // namespace
 }  // namespace weft

@@ -9,12 +9,12 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_dimensions = 16;
+constexpr std::size_t most_torus_dimensions = 16;
 
 TorusShape read_dims(const Spec& spec) {
   TorusShape shape;
   const Spec dims = spec.at("dims");
-  shape.dims = read_numbers(dims, 1, most_dimensions, 1, most_nodes);
+  shape.dims = read_numbers(dims, 1, most_torus_dimensions, 1, most_nodes);
   if (const auto hosts = spec.find("hosts_per_router"))
     shape.hosts_per_router = static_cast<std::uint32_t>(hosts->integer(1, 1024));
   std::uint64_t routers = 1;

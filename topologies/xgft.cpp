@@ -37,7 +37,7 @@ class Xgft final : public TopologyBuilder {
   }
 };
 
-const Registration<TopologyBuilder, Xgft> registration(
+const Registration<TopologyBuilder, Xgft> xgft_registration(
     "xgft",
     "generalized fat-tree: per level children m, parents w and parallel links p, bottom first: {m: [4, 4, 8], "
     "w: [1, 4, 4], link_rate, link_delay, [p]}");

@@ -146,8 +146,8 @@ class CheckpointReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, CheckpointReader> registration("checkpoint",
-                                                                  "shards written to storage targets, or read");
+const Registration<WorkloadReader, CheckpointReader> checkpoint_registration(
+    "checkpoint", "shards written to storage targets, or read");
 
 }  // namespace
 }  // namespace weft

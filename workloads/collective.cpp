@@ -148,7 +148,8 @@ class CollectiveReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, CollectiveReader> registration("collective", "one collective operation, repeated");
+const Registration<WorkloadReader, CollectiveReader> collective_registration("collective",
+                                                                             "one collective operation, repeated");
 
 }  // namespace
 }  // namespace weft

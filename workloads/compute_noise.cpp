@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <numbers>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,12 +21,6 @@ constexpr std::uint64_t straggler_draws = 0x6a69747465720002;
 
 constexpr double least_factor = 0.01;
 constexpr double most_factor = 1000;
-
-/// Box and Muller, doi:10.1214/aoms/1177706645.
-double standard_normal(std::uint64_t seed, std::uint64_t entity, std::uint64_t count) {
-  const double radius = std::sqrt(-2 * std::log(random_unit(seed, entity, 2 * count)));
-  return radius * std::cos(2 * std::numbers::pi * random_unit(seed, entity, 2 * count + 1));
-}
 
 class NoisyProgram : public RankProgram {
  public:
@@ -100,7 +93,7 @@ ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t s
 
 double ComputeNoise::jitter_factor(Rank rank, std::uint64_t operation) const {
   if (jitter_ == 0) return 1;
-  const double z = standard_normal(seed_ ^ jitter_draws, rank.value(), operation);
+  const double z = random_normal(seed_ ^ jitter_draws, rank.value(), operation);
   if (shape_ == Shape::normal) return std::max(0.0, 1 + jitter_ * std::clamp(z, -3.0, 3.0));
   const double variance = std::log1p(jitter_ * jitter_);
   return std::exp(std::sqrt(variance) * z - variance / 2);

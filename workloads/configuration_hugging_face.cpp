@@ -19,8 +19,8 @@ class HuggingFaceConfiguration : public ConfigurationReader {
   }
 };
 
-const Registration<ConfigurationReader, HuggingFaceConfiguration> registration("hugging_face",
-                                                                               "config.json of a model");
+const Registration<ConfigurationReader, HuggingFaceConfiguration> configuration_hugging_face_registration(
+    "hugging_face", "config.json of a model");
 
 }  // namespace
 }  // namespace weft

@@ -31,7 +31,7 @@ class MegatronConfiguration : public ConfigurationReader {
   }
 };
 
-const Registration<ConfigurationReader, MegatronConfiguration> registration(
+const Registration<ConfigurationReader, MegatronConfiguration> configuration_megatron_registration(
     "megatron", "Megatron-LM's arguments: shell script or YAML");
 
 }  // namespace

@@ -3,20 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "support/random.hpp"
 
 namespace weft {
 namespace {
-
-/// Box and Muller, "A note on the generation of random normal deviates", doi:10.1214/aoms/1177706645.
-double standard_normal(std::uint64_t seed, std::uint64_t entity, std::uint64_t count) {
-  const double u = random_unit(seed, entity, 2 * count);
-  const double v = random_unit(seed, entity, 2 * count + 1);
-  return std::sqrt(-2 * std::log(u)) * std::cos(2 * std::numbers::pi * v);
-}
 
 /// Shares `whole` out in proportion to `weights`, the remainders to the largest fractions, lower numbers first.
 std::vector<std::int64_t> in_proportion(std::int64_t whole, const std::vector<double>& weights) {
@@ -79,7 +71,7 @@ std::vector<std::int64_t> wanted_copies(const ExpertRouting& routing, const Rout
   const std::uint64_t entity = one.step << 32 | one.block;
   std::vector<double> weights(experts);
   for (std::size_t j = 0; j < experts; ++j)
-    weights[j] = std::exp(routing.spread * standard_normal(routing.seed, entity, j));
+    weights[j] = std::exp(routing.spread * random_normal(routing.seed, entity, j));
   return share_out(one.copies(), std::move(weights), std::vector<std::int64_t>(experts, one.tokens));
 }
 

@@ -373,7 +373,7 @@ class JobsReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, JobsReader> registration("jobs", "several workloads on one machine");
+const Registration<WorkloadReader, JobsReader> jobs_registration("jobs", "several workloads on one machine");
 
 }  // namespace
 }  // namespace weft

@@ -16,9 +16,9 @@
 namespace weft {
 namespace {
 
-class Application {
+class MegatronApplication {
  public:
-  Application(const MegatronSource& source, TrainingDescription& description)
+  MegatronApplication(const MegatronSource& source, TrainingDescription& description)
       : source_(source), o_(source.options), d_(description), p_(description.parallel) {}
 
   void apply() {
@@ -319,7 +319,7 @@ std::optional<std::string> environment(const std::string& name) {
 }  // namespace
 
 void apply_megatron_options(const MegatronSource& source, TrainingDescription& description) {
-  Application(source, description).apply();
+  MegatronApplication(source, description).apply();
 }
 
 void read_megatron_arguments(const std::string& path, TrainingDescription& description) {

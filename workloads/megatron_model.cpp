@@ -107,9 +107,9 @@ class ListExpression {
   bool failed_ = false;
 };
 
-class Builder {
+class MegatronModelBuilder {
  public:
-  Builder(const MegatronOptions& options, std::int64_t tensor) : o_(options), tensor_(tensor) {
+  MegatronModelBuilder(const MegatronOptions& options, std::int64_t tensor) : o_(options), tensor_(tensor) {
     hidden_ = o_.count("hidden-size");
     layers_ = o_.whole("num-layers", 1, 65536);
     gated_ = o_.flag("swiglu");
@@ -307,7 +307,7 @@ std::vector<bool> expert_blocks(const MegatronOptions& options, std::int64_t lay
 }
 
 ModelConfig read_megatron_model(const MegatronOptions& options, std::int64_t tensor) {
-  return Builder(options, tensor).build();
+  return MegatronModelBuilder(options, tensor).build();
 }
 
 }  // namespace weft

@@ -48,7 +48,7 @@ class Bert : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Bert> registration("bert", "BERT: an encoder trained on masked words");
+const Registration<ModelFamily, Bert> model_bert_registration("bert", "BERT: an encoder trained on masked words");
 
 }  // namespace
 }  // namespace weft

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
+#include "workloads/real.hpp"
+
 namespace weft {
 namespace {
-
-double real(std::int64_t value) { return static_cast<double>(value); }
 
 /// Multiplications per token of the matrices around attention.
 double attention_products(const AttentionShape& a, std::int64_t hidden) {

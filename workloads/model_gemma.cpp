@@ -17,7 +17,7 @@ class Gemma : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Gemma> registration("gemma", "Gemma: wide heads, GeGLU, tied embeddings");
+const Registration<ModelFamily, Gemma> model_gemma_registration("gemma", "Gemma: wide heads, GeGLU, tied embeddings");
 
 }  // namespace
 }  // namespace weft

@@ -46,7 +46,8 @@ class Gpt2 : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Gpt2> registration("gpt2", "GPT-2: learned positions, GELU, tied embeddings");
+const Registration<ModelFamily, Gpt2> model_gpt2_registration("gpt2",
+                                                              "GPT-2: learned positions, GELU, tied embeddings");
 
 }  // namespace
 }  // namespace weft

@@ -18,7 +18,8 @@ class Llama : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Llama> registration("llama", "Llama: rotary positions, SwiGLU, grouped queries");
+const Registration<ModelFamily, Llama> model_llama_registration("llama",
+                                                                "Llama: rotary positions, SwiGLU, grouped queries");
 
 }  // namespace
 }  // namespace weft

@@ -17,7 +17,7 @@ class Mistral : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Mistral> registration("mistral", "Mistral: Llama with a sliding window");
+const Registration<ModelFamily, Mistral> model_mistral_registration("mistral", "Mistral: Llama with a sliding window");
 
 }  // namespace
 }  // namespace weft

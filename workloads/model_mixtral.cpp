@@ -23,7 +23,8 @@ class Mixtral : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Mixtral> registration("mixtral", "Mixtral: experts in all blocks, two for each token");
+const Registration<ModelFamily, Mixtral> model_mixtral_registration(
+    "mixtral", "Mixtral: experts in all blocks, two for each token");
 
 }  // namespace
 }  // namespace weft

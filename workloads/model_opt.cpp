@@ -47,7 +47,7 @@ class Opt : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Opt> registration("opt", "OPT: learned positions, ReLU, tied embeddings");
+const Registration<ModelFamily, Opt> model_opt_registration("opt", "OPT: learned positions, ReLU, tied embeddings");
 
 }  // namespace
 }  // namespace weft

@@ -31,7 +31,8 @@ class Qwen2 : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Qwen2> registration("qwen2", "Qwen2 and 2.5: Llama with biases of queries and keys");
+const Registration<ModelFamily, Qwen2> model_qwen2_registration("qwen2",
+                                                                "Qwen2 and 2.5: Llama with biases of queries and keys");
 
 }  // namespace
 }  // namespace weft

@@ -15,7 +15,8 @@ class Qwen2Moe : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Qwen2Moe> registration("qwen2_moe", "Qwen2 with experts and a shared expert");
+const Registration<ModelFamily, Qwen2Moe> model_qwen2_moe_registration("qwen2_moe",
+                                                                       "Qwen2 with experts and a shared expert");
 
 }  // namespace
 }  // namespace weft

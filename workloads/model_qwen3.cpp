@@ -20,7 +20,7 @@ class Qwen3 : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Qwen3> registration("qwen3", "Qwen3: Llama with norms of queries and keys");
+const Registration<ModelFamily, Qwen3> model_qwen3_registration("qwen3", "Qwen3: Llama with norms of queries and keys");
 
 }  // namespace
 }  // namespace weft

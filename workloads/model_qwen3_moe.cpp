@@ -16,7 +16,7 @@ class Qwen3Moe : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, Qwen3Moe> registration("qwen3_moe", "Qwen3 with experts");
+const Registration<ModelFamily, Qwen3Moe> model_qwen3_moe_registration("qwen3_moe", "Qwen3 with experts");
 
 }  // namespace
 }  // namespace weft

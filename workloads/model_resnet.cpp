@@ -116,7 +116,8 @@ class ResNet : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, ResNet> registration("resnet", "ResNet: convolutions with batch norms, a classifier");
+const Registration<ModelFamily, ResNet> model_resnet_registration(
+    "resnet", "ResNet: convolutions with batch norms, a classifier");
 
 }  // namespace
 }  // namespace weft

@@ -28,8 +28,8 @@ class SwitchTransformers : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, SwitchTransformers> registration("switch_transformers",
-                                                                 "Switch Transformer: T5 with experts");
+const Registration<ModelFamily, SwitchTransformers> model_switch_transformers_registration(
+    "switch_transformers", "Switch Transformer: T5 with experts");
 
 }  // namespace
 }  // namespace weft

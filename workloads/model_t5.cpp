@@ -16,7 +16,7 @@ class T5 : public ModelFamily {
   }
 };
 
-const Registration<ModelFamily, T5> registration("t5", "T5: encoder and decoder with relative positions");
+const Registration<ModelFamily, T5> model_t5_registration("t5", "T5: encoder and decoder with relative positions");
 
 }  // namespace
 }  // namespace weft

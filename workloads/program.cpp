@@ -115,8 +115,8 @@ class ProgramReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, ProgramReader> registration("program",
-                                                               "a trace of operations of each rank, with dependencies");
+const Registration<WorkloadReader, ProgramReader> program_registration(
+    "program", "a trace of operations of each rank, with dependencies");
 
 }  // namespace
 }  // namespace weft

@@ -18,11 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_of_32_bits = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t most_of_31_bits = std::numeric_limits<std::int32_t>::max();
 
 std::uint32_t read_count(const Spec& spec, const std::string& key, std::uint32_t otherwise) {
   const auto value = spec.find(key);
-  return value ? static_cast<std::uint32_t>(value->integer(1, most_of_32_bits)) : otherwise;
+  return value ? static_cast<std::uint32_t>(value->integer(1, most_of_31_bits)) : otherwise;
 }
 
 /// Names of the files with this extension in a folder, without it, sorted.
@@ -83,7 +83,7 @@ CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContex
   options.tuning.ranks_per_leaf = read_count(spec, "ranks_per_leaf", 0);
   if (const auto dimensions = spec.find("dimensions"))
     for (const Spec& size : dimensions->items())
-      options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_32_bits)));
+      options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_31_bits)));
   read_kernel_device(spec, context.directory, options.tuning);
   read_latencies(spec, options.tuning);
   if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();

@@ -308,7 +308,7 @@ class RecommendationReader final : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, RecommendationReader> registration(
+const Registration<WorkloadReader, RecommendationReader> recommendation_registration(
     "recommendation", "training steps of a recommendation model with shared-out embedding tables");
 
 }  // namespace

@@ -27,7 +27,8 @@ class OneForwardOneBackward : public OneChunkSchedule {
   }
 };
 
-const Registration<PipelineSchedule, OneForwardOneBackward> registration("1f1b", "one forward, one backward in turn");
+const Registration<PipelineSchedule, OneForwardOneBackward> schedule_1f1b_registration(
+    "1f1b", "one forward, one backward in turn");
 
 }  // namespace
 }  // namespace weft

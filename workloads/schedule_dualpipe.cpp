@@ -80,7 +80,7 @@ class DualPipe : public PipelineSchedule {
   }
 };
 
-const Registration<PipelineSchedule, DualPipe> registration(
+const Registration<PipelineSchedule, DualPipe> schedule_dualpipe_registration(
     "dualpipe", "DeepSeek-V3's: both directions at once, forward and backward passes overlapped in pairs");
 
 }  // namespace

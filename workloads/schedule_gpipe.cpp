@@ -23,7 +23,8 @@ class Gpipe : public OneChunkSchedule {
   }
 };
 
-const Registration<PipelineSchedule, Gpipe> registration("gpipe", "all forward passes, then all backward passes");
+const Registration<PipelineSchedule, Gpipe> schedule_gpipe_registration("gpipe",
+                                                                        "all forward passes, then all backward passes");
 
 }  // namespace
 }  // namespace weft

@@ -77,7 +77,7 @@ class Interleaved : public PipelineSchedule {
   }
 };
 
-const Registration<PipelineSchedule, Interleaved> registration(
+const Registration<PipelineSchedule, Interleaved> schedule_interleaved_registration(
     "interleaved", "1F1B over several model chunks of each rank, in Megatron-LM's order");
 
 }  // namespace

@@ -36,7 +36,7 @@ class ZbH1 : public OneChunkSchedule {
   }
 };
 
-const Registration<PipelineSchedule, ZbH1> registration(
+const Registration<PipelineSchedule, ZbH1> schedule_zb_h1_registration(
     "zb_h1", "zero bubble H1: 1F1B with weight gradients put off, as much memory as 1F1B");
 
 }  // namespace

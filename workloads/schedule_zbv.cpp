@@ -61,7 +61,7 @@ class Zbv : public PipelineSchedule {
   }
 };
 
-const Registration<PipelineSchedule, Zbv> registration(
+const Registration<PipelineSchedule, Zbv> schedule_zbv_registration(
     "zbv", "zero bubble V: two chunks per rank, down the ranks and up again, weight gradients put off");
 
 }  // namespace

@@ -210,7 +210,7 @@ class TrafficReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, TrafficReader> registration(
+const Registration<WorkloadReader, TrafficReader> traffic_registration(
     "traffic", "permutation, incast, all-to-all, uniform or listed flows");
 
 }  // namespace

@@ -13,11 +13,11 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most = std::int64_t{1} << 24;
+constexpr std::int64_t most_of_an_argument = std::int64_t{1} << 24;
 
-class Application {
+class TrainerApplication {
  public:
-  Application(const Spec& spec, std::string directory, TrainingDescription& description)
+  TrainerApplication(const Spec& spec, std::string directory, TrainingDescription& description)
       : spec_(spec), directory_(std::move(directory)), d_(description), p_(description.parallel) {}
 
   void apply() {
@@ -49,7 +49,7 @@ class Application {
   std::int64_t count(const char* field, const std::string& key, std::int64_t otherwise) {
     const auto value = find(key);
     d_.where[field] = value ? value->where() : SourceLine{spec_.where().file, 0};
-    return value ? value->integer(1, most) : otherwise;
+    return value ? value->integer(1, most_of_an_argument) : otherwise;
   }
 
   void read_batches() {
@@ -58,14 +58,14 @@ class Application {
     // Names of the length in SFTTrainer's and LLaMA-Factory's arguments.
     for (const char* key : {"max_length", "max_seq_length", "cutoff_len", "block_size"})
       if (const auto length = find(key)) {
-        d_.sequence_length = length->integer(1, most);
+        d_.sequence_length = length->integer(1, most_of_an_argument);
         d_.where["sequence_length"] = length->where();
       }
     const auto norm = find("max_grad_norm");
     d_.clip_gradients = !norm || norm->number(0) > 0;
     d_.where["clip_gradients"] = norm ? norm->where() : spec_.where();
     if (const auto bucket = find("ddp_bucket_cap_mb"))
-      d_.buckets.first = d_.buckets.further = Bytes::mib(bucket->integer(1, most));
+      d_.buckets.first = d_.buckets.further = Bytes::mib(bucket->integer(1, most_of_an_argument));
   }
 
   /// Mixed precision keeps weights and gradients in fp32 unless the model is loaded in 16 bits.
@@ -193,7 +193,7 @@ class Application {
 }  // namespace
 
 void apply_trainer_arguments(const Spec& spec, const std::string& directory, TrainingDescription& description) {
-  Application(spec, directory, description).apply();
+  TrainerApplication(spec, directory, description).apply();
 }
 
 void read_trainer_arguments(const std::string& path, TrainingDescription& description) {

@@ -22,7 +22,8 @@ class TrainingReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, TrainingReader> registration("training", "training steps of a model on many ranks");
+const Registration<WorkloadReader, TrainingReader> training_registration("training",
+                                                                         "training steps of a model on many ranks");
 
 }  // namespace
 }  // namespace weft

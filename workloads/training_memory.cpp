@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "workloads/adam.hpp"
+#include "workloads/real.hpp"
 #include "workloads/stage_plan.hpp"
 
 namespace weft {
 namespace {
-
-double real(std::int64_t value) { return static_cast<double>(value); }
 
 /// Bytes per token of what attention or MLP keep.
 struct TokenBytes {

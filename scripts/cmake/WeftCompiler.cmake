@@ -13,7 +13,9 @@ set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g")
 
 find_program(WEFT_CCACHE ccache)
 if(WEFT_CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${WEFT_CCACHE})
+  # Precompiled headers can be kept if nobody redefines what they define, or looks at the clock.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${WEFT_CCACHE})
+  add_compile_options($<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
 endif()
 
 add_compile_options(-Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion)
@@ -23,6 +25,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
 endif()
 if(WEFT_WERROR)
   add_compile_options(-Werror)
+endif()
+
+find_program(WEFT_LLD ld.lld)
+if(WEFT_LLD) # links a program in a fifth of the time
+  add_link_options(-fuse-ld=lld)
 endif()
 
 # Results must be the same on every machine: no fused multiply-add where the source has two operations.

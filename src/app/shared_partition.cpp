@@ -10,7 +10,7 @@ namespace weft {
 namespace {
 
 // What travels beside the owners.
-struct Facts {
+struct PartitionFacts {
   std::uint32_t cut_links = 0;
   double balance = 1;
   std::int64_t lookahead = 0;
@@ -31,7 +31,7 @@ Partition shared_partition(const ProcessGroup& group, const Topology& topology, 
   });
   partition.parts = parts;
   partition.method = broadcast_text(comm, partition.method);
-  Facts facts{partition.cut_links, partition.balance, partition.lookahead.ps()};
+  PartitionFacts facts{partition.cut_links, partition.balance, partition.lookahead.ps()};
   MPI_Bcast(&facts, sizeof facts, MPI_BYTE, 0, comm);
   partition.cut_links = facts.cut_links;
   partition.balance = facts.balance;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/report_line.hpp"
 #include "app/topology_report.hpp"
 #include "units/text.hpp"
 
@@ -31,10 +32,6 @@ double mean(const std::map<std::uint32_t, std::uint64_t>& histogram) {
     count += static_cast<double>(times);
   }
   return count > 0 ? sum / count : 0;
-}
-
-std::string line(const std::string& name, const std::string& value) {
-  return fmt::format("  {:<24} {}\n", name, value);
 }
 
 template <class Map>
@@ -99,43 +96,46 @@ std::string to_json(const TopologyReport& report) {
 
 std::string to_table(const TopologyReport& report) {
   std::string text =
-      line("kind", report.kind) +
-      line("hosts", report.storage_hosts == 0
-                        ? std::to_string(report.hosts)
-                        : fmt::format("{}, {} of them storage", report.hosts, report.storage_hosts)) +
-      line("switches", fmt::format("{} ({})", report.switches, list(report.switch_ports, "{} of {} ports"))) +
-      (report.reduction_units == 0 ? ""
-                                   : line("reduction units", fmt::format("{}, in switches", report.reduction_units))) +
-      line("links", fmt::format("{}, {} of them between switches", report.links, report.switch_links));
+      report_line("kind", report.kind) +
+      report_line("hosts", report.storage_hosts == 0
+                               ? std::to_string(report.hosts)
+                               : fmt::format("{}, {} of them storage", report.hosts, report.storage_hosts)) +
+      report_line("switches", fmt::format("{} ({})", report.switches, list(report.switch_ports, "{} of {} ports"))) +
+      (report.reduction_units == 0
+           ? ""
+           : report_line("reduction units", fmt::format("{}, in switches", report.reduction_units))) +
+      report_line("links", fmt::format("{}, {} of them between switches", report.links, report.switch_links));
   for (const LinkCount& item : report.classes)
-    text +=
-        line("  " + item.link_class, fmt::format("{} of {}, {}", item.count, to_text(item.rate), to_text(item.delay)));
-  text += line("cables", list(report.cables, "{} {}"));
+    text += report_line("  " + item.link_class,
+                        fmt::format("{} of {}, {}", item.count, to_text(item.rate), to_text(item.delay)));
+  text += report_line("cables", list(report.cables, "{} {}"));
   const HostDistances& distances = report.distances;
-  text += line("diameter", fmt::format("{} links", distances.diameter));
-  text += line("mean distance", fmt::format("{:.6f} links", distances.mean));
-  text += line("pairs by distance", list(distances.histogram, "{} at {}"));
+  text += report_line("diameter", fmt::format("{} links", distances.diameter));
+  text += report_line("mean distance", fmt::format("{:.6f} links", distances.mean));
+  text += report_line("pairs by distance", list(distances.histogram, "{} at {}"));
   if (distances.sources < report.hosts)
-    text += line("", fmt::format("searched from {} hosts of {}", distances.sources, report.hosts));
-  text += line("routing", fmt::format("{}, ways of {:.6f} links in the mean", report.routing, mean(report.routed)));
+    text += report_line("", fmt::format("searched from {} hosts of {}", distances.sources, report.hosts));
+  text +=
+      report_line("routing", fmt::format("{}, ways of {:.6f} links in the mean", report.routing, mean(report.routed)));
   if (report.deadlock_searched)
-    text += line("on lossless links",
-                 report.deadlock_possible
-                     ? fmt::format("deadlock is possible in {} lane{}: {}", report.lanes, report.lanes == 1 ? "" : "s",
-                                   report.deadlock_cycle)
-                     : fmt::format("no deadlock in {} lane{}", report.lanes, report.lanes == 1 ? "" : "s"));
-  text += line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean", distances.fewest_paths,
-                                             distances.most_paths, distances.mean_paths));
-  text += line("edge-disjoint paths", fmt::format("{} to {} between switches with hosts (sample)",
-                                                  report.fewest_disjoint, report.most_disjoint));
+    text += report_line("on lossless links",
+                        report.deadlock_possible
+                            ? fmt::format("deadlock is possible in {} lane{}: {}", report.lanes,
+                                          report.lanes == 1 ? "" : "s", report.deadlock_cycle)
+                            : fmt::format("no deadlock in {} lane{}", report.lanes, report.lanes == 1 ? "" : "s"));
+  text +=
+      report_line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean",
+                                                distances.fewest_paths, distances.most_paths, distances.mean_paths));
+  text += report_line("edge-disjoint paths", fmt::format("{} to {} between switches with hosts (sample)",
+                                                         report.fewest_disjoint, report.most_disjoint));
   const auto rate = [](std::int64_t bps) { return bps > 0 ? to_text(Bandwidth::from_bps(bps)) : std::string("none"); };
-  text += line("bisection",
-               fmt::format("{} (formula {}; cut {}; flow {})", rate(report.bisection_bps()), rate(report.formula_bps),
-                           rate(report.estimate.cut_bps), rate(std::max<std::int64_t>(report.estimate.flow_bps, 0))));
+  text += report_line("bisection", fmt::format("{} (formula {}; cut {}; flow {})", rate(report.bisection_bps()),
+                                               rate(report.formula_bps), rate(report.estimate.cut_bps),
+                                               rate(std::max<std::int64_t>(report.estimate.flow_bps, 0))));
   for (const Partition& partition : report.partitions)
-    text += line(fmt::format("on {} processes", partition.parts),
-                 fmt::format("{}: {} links cut, balance {:.3f}, lookahead {}", partition.method, partition.cut_links,
-                             partition.balance, lookahead(partition)));
+    text += report_line(fmt::format("on {} processes", partition.parts),
+                        fmt::format("{}: {} links cut, balance {:.3f}, lookahead {}", partition.method,
+                                    partition.cut_links, partition.balance, lookahead(partition)));
   return text;
 }
 

@@ -2,6 +2,7 @@
 // The tables of `weft workload`.
 #include <fmt/format.h>
 
+#include "app/report_line.hpp"
 #include "app/workload_summary.hpp"
 
 namespace weft {
@@ -19,10 +20,6 @@ std::string scaled(double value, const char* unit) {
   std::size_t at = 0;
   for (; value >= 1000 && at < 8; ++at) value /= 1000;
   return fmt::format("{:.4g} {}{}", value, prefixes[at], unit);
-}
-
-std::string line(const std::string& name, const std::string& value) {
-  return fmt::format("  {:<24} {}\n", name, value);
 }
 
 std::string part(double seconds, double whole) {
@@ -50,13 +47,13 @@ class Text {
  private:
   void model() {
     for (const auto& [name, value] : workload_.description())
-      if (name != "memory per rank") text_ += line(name, value);
+      if (name != "memory per rank") text_ += report_line(name, value);
     if (!summary_.report) return;
     const WorkloadReport& report = *summary_.report;
-    text_ += line("model FLOPs of a step",
-                  fmt::format("{}; with half of the scores of causal attention {}", scaled(report.model_flops, "FLOP"),
-                              scaled(report.model_flops_causal, "FLOP")));
-    text_ += line("computed FLOPs", scaled(summary_.counts.sum().flops / steps_, "FLOP"));
+    text_ += report_line("model FLOPs of a step",
+                         fmt::format("{}; with half of the scores of causal attention {}",
+                                     scaled(report.model_flops, "FLOP"), scaled(report.model_flops_causal, "FLOP")));
+    text_ += report_line("computed FLOPs", scaled(summary_.counts.sum().flops / steps_, "FLOP"));
   }
 
   void table(const std::string& title, ProgramCounts::Part by) {
@@ -75,25 +72,27 @@ class Text {
     const IdealSchedule& schedule = *summary_.schedule;
     const double step = schedule.facts.simulated.seconds() / steps_;
     text_ += "without congestion (fidelity ideal)\n";
-    text_ += line("step", fmt::format("{:.3f} ms", step * 1e3));
-    text_ +=
-        line("idle, mean of ranks", fmt::format("{:.2f} % of the step: the bubble", 100 * schedule.idle_fraction()));
+    text_ += report_line("step", fmt::format("{:.3f} ms", step * 1e3));
+    text_ += report_line("idle, mean of ranks",
+                         fmt::format("{:.2f} % of the step: the bubble", 100 * schedule.idle_fraction()));
     if (summary_.report && summary_.report->bubble)
-      text_ += line("bubble by closed form",
-                    fmt::format("{:.2f} %: {}", 100 * *summary_.report->bubble, summary_.report->bubble_formula));
-    text_ += line("exposed communication", fmt::format("{:.2f} %", 100 * schedule.exposed_fraction()));
+      text_ += report_line("bubble by closed form", fmt::format("{:.2f} %: {}", 100 * *summary_.report->bubble,
+                                                                summary_.report->bubble_formula));
+    text_ += report_line("exposed communication", fmt::format("{:.2f} %", 100 * schedule.exposed_fraction()));
     if (summary_.report) {
       const double each = step * workload_.ranks();
-      text_ += line("model FLOPs per rank",
-                    fmt::format("{}; {} with causal attention", scaled(summary_.report->model_flops / each, "FLOP/s"),
-                                scaled(summary_.report->model_flops_causal / each, "FLOP/s")));
+      text_ +=
+          report_line("model FLOPs per rank",
+                      fmt::format("{}; {} with causal attention", scaled(summary_.report->model_flops / each, "FLOP/s"),
+                                  scaled(summary_.report->model_flops_causal / each, "FLOP/s")));
     }
     text_ += "critical path\n";
-    text_ += line("compute", part(schedule.path.compute.seconds() / steps_, step));
+    text_ += report_line("compute", part(schedule.path.compute.seconds() / steps_, step));
     for (const auto& [group, time] : schedule.path.communication)
-      text_ += line("communication, " + group, part(time.seconds() / steps_, step));
-    text_ += line("other", part(schedule.path.other.seconds() / steps_, step));
-    if (!schedule.all_ranks) text_ += line("examined", "the first rank of each kind, which stands for the others");
+      text_ += report_line("communication, " + group, part(time.seconds() / steps_, step));
+    text_ += report_line("other", part(schedule.path.other.seconds() / steps_, step));
+    if (!schedule.all_ranks)
+      text_ += report_line("examined", "the first rank of each kind, which stands for the others");
   }
 
   void ranks() {

@@ -170,7 +170,8 @@ class TcpKind final : public BackgroundKind {
   }
 };
 
-const Registration<BackgroundKind, TcpKind> registration("tcp", "bulk transfers over ns-3's TCP from host to host");
+const Registration<BackgroundKind, TcpKind> tcp_background_registration(
+    "tcp", "bulk transfers over ns-3's TCP from host to host");
 
 }  // namespace
 }  // namespace weft

@@ -83,7 +83,7 @@ class DimensionOrderLanesRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, DimensionOrderLanesRouting> registration(
+const Registration<RoutingAlgorithm, DimensionOrderLanesRouting> dimension_order_lanes_routing_registration(
     "dimension_order_lanes", "torus and mesh by formula: dimension order with two virtual lanes, free of deadlock");
 
 }  // namespace

@@ -33,7 +33,7 @@ class DimensionOrderRouting final : public RangeRouting<DimensionOrderRouting> {
   std::optional<HyperxOrder> hyperx_;
 };
 
-const Registration<RoutingAlgorithm, DimensionOrderRouting> registration(
+const Registration<RoutingAlgorithm, DimensionOrderRouting> dimension_order_routing_registration(
     "dimension_order", "torus, mesh and hyperx by formula: dimension by dimension, each by the shortest way");
 
 }  // namespace

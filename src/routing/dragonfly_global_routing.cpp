@@ -14,9 +14,10 @@
 namespace weft {
 namespace {
 
-const Registration<RoutingAlgorithm, DragonflyLanesRouting<Detours::by_reported_queues>> registration(
-    "dragonfly_ugal_g",
-    "dragonfly: minimal or over an intermediate group, by the queues of the group's global links (UGAL-G)");
+const Registration<RoutingAlgorithm, DragonflyLanesRouting<Detours::by_reported_queues>>
+    dragonfly_global_routing_registration(
+        "dragonfly_ugal_g",
+        "dragonfly: minimal or over an intermediate group, by the queues of the group's global links (UGAL-G)");
 
 }  // namespace
 }  // namespace weft

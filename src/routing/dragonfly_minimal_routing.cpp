@@ -43,7 +43,7 @@ class DragonflyMinimalRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, DragonflyMinimalRouting> registration(
+const Registration<RoutingAlgorithm, DragonflyMinimalRouting> dragonfly_minimal_routing_registration(
     "dragonfly_minimal", "dragonfly by formula: local, global, local, with at most one global link");
 
 }  // namespace

@@ -175,13 +175,13 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::always>> valiant(
+const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::always>> plus_valiant(
     "dragonfly_plus_valiant", "dragonfly+: over an intermediate group, chosen by the flow's hash");
-const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::by_queues>> ugal(
+const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::by_queues>> plus_ugal(
     "dragonfly_plus_ugal", "dragonfly+: minimal or over an intermediate group, by the queues of the leaf (UGAL-L)");
-const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::by_reported_queues>> global(
+const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::by_reported_queues>> plus_global(
     "dragonfly_plus_ugal_g", "dragonfly+: the same by the queues of the spines, too, as they report them (UGAL-G)");
-const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::progressive>> progressive(
+const Registration<RoutingAlgorithm, DragonflyPlusLanesRouting<Detours::progressive>> plus_progressive(
     "dragonfly_plus_progressive", "dragonfly+: UGAL that may turn away at the spine, too");
 
 }  // namespace

@@ -40,7 +40,7 @@ class DragonflyPlusMinimalRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, DragonflyPlusMinimalRouting> registration(
+const Registration<RoutingAlgorithm, DragonflyPlusMinimalRouting> dragonfly_plus_routing_registration(
     "dragonfly_plus_minimal", "dragonfly+ by formula: up to a spine with a link to the group, over, down");
 
 }  // namespace

@@ -95,7 +95,7 @@ std::vector<std::uint16_t> FatTreeRouting::candidates(NodeId at, NodeId destinat
   return ports;
 }
 
-const Registration<RoutingAlgorithm, FatTreeRouting> registration(
+const Registration<RoutingAlgorithm, FatTreeRouting> fat_tree_routing_registration(
     "fat_tree", "three-level fat-tree by formula: ECMP upwards, one way down; no tables");
 
 }  // namespace

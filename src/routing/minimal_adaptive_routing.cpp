@@ -177,7 +177,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, MinimalAdaptiveRouting> registration(
+const Registration<RoutingAlgorithm, MinimalAdaptiveRouting> minimal_adaptive_routing_registration(
     "minimal_adaptive", "torus, mesh and hyperx: of the ports that lead closer, the shortest queue; free of deadlock");
 
 }  // namespace

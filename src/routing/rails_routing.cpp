@@ -62,8 +62,8 @@ class RailsRouting final : public RoutingAlgorithm {
   Reciprocal by_switches_;
 };
 
-const Registration<RoutingAlgorithm, RailsRouting> registration("rails",
-                                                                "networks side by side, each as it is routed alone");
+const Registration<RoutingAlgorithm, RailsRouting> rails_routing_registration(
+    "rails", "networks side by side, each as it is routed alone");
 
 }  // namespace
 }  // namespace weft

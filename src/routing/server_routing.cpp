@@ -207,7 +207,7 @@ class ServerRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, ServerRouting> registration(
+const Registration<RoutingAlgorithm, ServerRouting> server_routing_registration(
     "server", "machines of servers: NVLink and PCIe by shortest paths, between NICs as the network is routed");
 
 }  // namespace

@@ -176,7 +176,7 @@ std::vector<std::uint16_t> ShortestPathRouting::candidates(NodeId at, NodeId des
   return {choices.begin(), choices.end()};
 }
 
-const Registration<RoutingAlgorithm, ShortestPathRouting> registration(
+const Registration<RoutingAlgorithm, ShortestPathRouting> shortest_path_routing_registration(
     "shortest_path", "any topology: ECMP over all paths of fewest links, from tables built by breadth-first search");
 
 }  // namespace

@@ -63,7 +63,7 @@ class StaticRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, StaticRouting> registration(
+const Registration<RoutingAlgorithm, StaticRouting> static_routing_registration(
     "static", "any topology: along the paths of topology.paths, other pairs by shortest paths");
 
 }  // namespace

@@ -123,7 +123,7 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
   std::uint64_t seed_ = 0;
 };
 
-const Registration<RoutingAlgorithm, SwitchReductionRouting> registration(
+const Registration<RoutingAlgorithm, SwitchReductionRouting> switch_reduction_routing_registration(
     "switch_reduction",
     "machines with switches that reduce: to these by shortest paths, else as the machine is routed");
 

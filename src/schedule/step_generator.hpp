@@ -57,4 +57,7 @@ inline std::unique_ptr<StepStream> stream_of(StepGenerator generator) {
   return std::make_unique<StepGenerator>(std::move(generator));
 }
 
+/// For a rank that takes no part.
+inline StepGenerator no_steps() { co_return; }
+
 }  // namespace weft

@@ -33,4 +33,8 @@ constexpr std::uint64_t random_below(std::uint64_t n, std::uint64_t seed, std::u
 /// Exponential with the given mean. Integer-rounded by the caller. Defined out of line because it needs log().
 double random_exponential(double mean, std::uint64_t seed, std::uint64_t entity, std::uint64_t count);
 
+/// Standard normal, of draws 2 * count and 2 * count + 1. Box and Muller, "A note on the generation of random normal
+/// deviates", doi:10.1214/aoms/1177706645.
+double random_normal(std::uint64_t seed, std::uint64_t entity, std::uint64_t count);
+
 }  // namespace weft

@@ -47,8 +47,8 @@ class Registry {
   std::map<std::string, Entry> entries_;
 };
 
-/// Put one at namespace scope of the implementation's file:
-///   const Registration<CollectiveAlgorithm, Ring> registration("ring", "NCCL's ring, chunked and sliced");
+/// Put one at namespace scope of the implementation's file, named after it, as files of a room are compiled together:
+///   const Registration<CollectiveAlgorithm, Ring> ring_registration("ring", "NCCL's ring, chunked and sliced");
 template <class Interface, class Implementation>
 struct Registration {
   Registration(const std::string& name, const std::string& summary) {

@@ -274,7 +274,7 @@ class DcqcnKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, DcqcnKind> registration(
+const Registration<CongestionControlKind, DcqcnKind> dcqcn_registration(
     "dcqcn", "rate control by CNPs, of Zhu et al. 2015; preset: paper or connectx");
 
 }  // namespace

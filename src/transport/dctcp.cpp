@@ -118,7 +118,7 @@ class DctcpKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, DctcpKind> registration(
+const Registration<CongestionControlKind, DctcpKind> dctcp_registration(
     "dctcp", "window cut by the share of ECN-marked bytes, of Alizadeh et al. 2010");
 
 }  // namespace

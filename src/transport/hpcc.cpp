@@ -167,7 +167,7 @@ class HpccKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, HpccKind> registration(
+const Registration<CongestionControlKind, HpccKind> hpcc_registration(
     "hpcc", "window by in-band telemetry of each hop, of Li et al. 2019");
 
 }  // namespace

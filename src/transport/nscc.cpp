@@ -248,7 +248,7 @@ class NsccKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, NsccKind> registration(
+const Registration<CongestionControlKind, NsccKind> nscc_registration(
     "nscc", "window by marks and delay together, of the Ultra Ethernet Specification");
 
 }  // namespace

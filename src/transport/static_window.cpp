@@ -41,8 +41,8 @@ class StaticWindowKind final : public CongestionControlKind {
   std::optional<Bytes> window_;
 };
 
-const Registration<CongestionControlKind, StaticWindowKind> registration("none",
-                                                                         "only the static window of a queue pair");
+const Registration<CongestionControlKind, StaticWindowKind> static_window_registration(
+    "none", "only the static window of a queue pair");
 
 }  // namespace
 }  // namespace weft

@@ -164,7 +164,7 @@ class SwiftKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, SwiftKind> registration(
+const Registration<CongestionControlKind, SwiftKind> swift_registration(
     "swift", "window by a target delay, paced below one packet, of Kumar et al. 2020");
 
 }  // namespace

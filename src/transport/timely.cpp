@@ -143,7 +143,7 @@ class TimelyKind final : public CongestionControlKind {
   std::optional<CongestionParameters> in_;
 };
 
-const Registration<CongestionControlKind, TimelyKind> registration(
+const Registration<CongestionControlKind, TimelyKind> timely_registration(
     "timely", "rate by the gradient of the round-trip time, of Mittal et al. 2015; variant: original or patched");
 
 }  // namespace

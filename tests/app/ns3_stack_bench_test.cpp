@@ -10,12 +10,13 @@
 #include <ns3/nstime.h>
 
 #include "support/error.hpp"
+#include "tests/picoseconds.hpp"
 
 namespace weft {
 namespace {
 
 struct PicosecondResolution {
-  PicosecondResolution() { ns3::Time::SetResolution(ns3::Time::PS); }
+  PicosecondResolution() { count_in_picoseconds(); }
 } const picosecond_resolution;
 
 constexpr unsigned k = 4;

@@ -11,6 +11,7 @@
 
 #include "engine/parallel_simulator_impl.hpp"
 #include "support/error.hpp"
+#include "tests/picoseconds.hpp"
 
 namespace weft {
 namespace {
@@ -21,7 +22,7 @@ using Log = std::vector<std::string>;
 constexpr std::int64_t flight = 100;
 
 struct PicosecondResolution {
-  PicosecondResolution() { ns3::Time::SetResolution(ns3::Time::PS); }
+  PicosecondResolution() { count_in_picoseconds(); }
 } const picosecond_resolution;
 
 /// A ball between nodes 0 and 1: each hit sends it to the other one, `flight` away. Logs hits and the ends it is given.

@@ -24,12 +24,13 @@
 #include <ns3/uinteger.h>
 
 #include "engine/parallel_simulator_impl.hpp"
+#include "tests/picoseconds.hpp"
 
 namespace weft {
 namespace {
 
 struct PicosecondResolution {
-  PicosecondResolution() { ns3::Time::SetResolution(ns3::Time::PS); }
+  PicosecondResolution() { count_in_picoseconds(); }
 } const picosecond_resolution;
 
 struct Occurrence {

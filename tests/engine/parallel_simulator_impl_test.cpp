@@ -14,6 +14,7 @@
 #include <ns3/string.h>
 
 #include "support/error.hpp"
+#include "tests/picoseconds.hpp"
 
 namespace weft {
 namespace {
@@ -23,7 +24,7 @@ using Log = std::vector<std::string>;
 
 /// Picoseconds are the smallest step of all tests; ns-3 wants the resolution before the first time value is used.
 struct PicosecondResolution {
-  PicosecondResolution() { ns3::Time::SetResolution(ns3::Time::PS); }
+  PicosecondResolution() { count_in_picoseconds(); }
 } const picosecond_resolution;
 
 /// Collects "name@time/context" lines of one simulation.

@@ -121,9 +121,3 @@ TEST(MpiSession, KnowsWhenRanksShareCores) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -15,13 +15,14 @@
 #include "app/experiment.hpp"
 #include "app/simulation.hpp"
 #include "fabric/ns3_view.hpp"
+#include "tests/picoseconds.hpp"
 #include "units/text.hpp"
 
 namespace weft::test {
 
 /// ns-3's clock counts picoseconds, as in the program.
 inline const bool picoseconds = [] {
-  ns3::Time::SetResolution(ns3::Time::PS);
+  count_in_picoseconds();
   return true;
 }();
 

@@ -64,10 +64,10 @@ std::uint32_t data_frame(std::int64_t payload) {
 }
 constexpr std::uint32_t ack_frame = 14 + 20 + 8 + 12 + 4 + 4;
 
-class Engines : public ::testing::TestWithParam<EngineChoice> {};
-INSTANTIATE_TEST_SUITE_P(ns3_traces, Engines, ::testing::Values(EngineChoice::weft, EngineChoice::ns3_default));
+class TracedEngines : public ::testing::TestWithParam<EngineChoice> {};
+INSTANTIATE_TEST_SUITE_P(ns3_traces, TracedEngines, ::testing::Values(EngineChoice::weft, EngineChoice::ns3_default));
 
-TEST_P(Engines, one_packet_and_its_ack_through_a_switch) {
+TEST_P(TracedEngines, one_packet_and_its_ack_through_a_switch) {
   constexpr std::int64_t payload = 1001;
   Scenario scenario("{kind: line, links: 2, link_rate: [100 Gb/s, 40 Gb/s], link_delay: [500 ns, 2 us]}",
                     "{switch_latency: 300 ns}", test::one_message(Bytes(payload)), GetParam());
@@ -99,7 +99,7 @@ TEST_P(Engines, one_packet_and_its_ack_through_a_switch) {
   EXPECT_EQ(trace, expected);
 }
 
-TEST_P(Engines, packets_back_to_back_are_seen_in_the_order_of_time) {
+TEST_P(TracedEngines, packets_back_to_back_are_seen_in_the_order_of_time) {
   constexpr std::int64_t packets = 20;
   Scenario scenario("{kind: line, links: 1, link_rate: 100 Gb/s, link_delay: 500 ns}", "{}",
                     test::one_message(Bytes(packets * 4096)), GetParam());
@@ -173,7 +173,7 @@ TEST(ns3_traces, bytes_are_what_ns3_decodes) {
 const std::string fat_tree = "{kind: fat_tree, k: 4, link_rate: 400 Gb/s, link_delay: 500 ns}";
 const std::string incast = "{kind: traffic, pattern: incast, destination: 0, sources: 15, size: 100 KiB}";
 
-TEST_P(Engines, sinks_see_every_packet_and_change_nothing) {
+TEST_P(TracedEngines, sinks_see_every_packet_and_change_nothing) {
   Scenario plain(fat_tree, "{switch_latency: 100 ns}", incast, GetParam());
   plain.run();
   const auto expected = test::history(plain);

@@ -9,7 +9,6 @@
 #include <ns3/nstime.h>
 #include <ns3/simulator.h>
 
-#include "engine/mpi_session.hpp"
 #include "engine/parallel_simulator_impl.hpp"
 #include "tests/engine/token_ring.hpp"
 
@@ -179,10 +178,3 @@ TEST(EngineWindows, ProcessesWithoutADataPathAgreeOnTheEnd) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  ns3::Time::SetResolution(ns3::Time::PS);
-  return RUN_ALL_TESTS();
-}

@@ -13,7 +13,6 @@
 #include <ns3/string.h>
 #include <ns3/uinteger.h>
 
-#include "engine/mpi_session.hpp"
 #include "support/random.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
@@ -93,9 +92,3 @@ TEST(internet, applications_see_the_same_on_any_number_of_processes) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -7,7 +7,6 @@
 #include <ns3/config.h>
 #include <ns3/node-list.h>
 
-#include "engine/mpi_session.hpp"
 #include "fabric/ns3_attributes.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
@@ -168,9 +167,3 @@ TEST(ns3_fabric, contradicting_changes_of_a_link_are_refused) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  return RUN_ALL_TESTS();
-}

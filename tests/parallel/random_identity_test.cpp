@@ -17,7 +17,6 @@
 #include "app/experiment.hpp"
 #include "app/recording.hpp"
 #include "app/simulation.hpp"
-#include "engine/mpi_session.hpp"
 #include "results/fingerprint.hpp"
 #include "support/random.hpp"
 
@@ -229,10 +228,3 @@ TEST(RandomIdentity, EveryNumberOfProcessesAndNs3sEngineAgree) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  ns3::Time::SetResolution(ns3::Time::PS);
-  return RUN_ALL_TESTS();
-}

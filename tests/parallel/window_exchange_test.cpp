@@ -11,7 +11,6 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/mpi_session.hpp"
 #include "support/error.hpp"
 
 namespace weft {
@@ -156,9 +155,3 @@ TEST(WindowExchange, RefusesItselfAsNeighbour) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  weft::MpiSession session(argc, argv);
-  return RUN_ALL_TESTS();
-}

@@ -516,12 +516,3 @@ TEST(CollectiveResults, PartsOfUnknownCollectivesAreABugOnAllProcesses) {
 
 }  // namespace
 }  // namespace weft
-
-int main(int argc, char** argv) {
-  MPI_Init(&argc, &argv);
-  ::testing::InitGoogleTest(&argc, argv);
-  int failed = RUN_ALL_TESTS();
-  MPI_Allreduce(MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  MPI_Finalize();
-  return failed;
-}
