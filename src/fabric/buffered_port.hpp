@@ -107,6 +107,7 @@ struct NodeEvent {
     link,       ///< a link changes; data: number in the schedule
     pacing,     ///< queue pair `data` may send again
     timeout,    ///< of queue pair `data`
+    credit,     ///< the credits of `data`, a position in ReliableHost::credits, may have been lost
     control,    ///< timer of the congestion control of queue pair `data`
     port_free,  ///< the port may send
     reporting,  ///< queues that have changed are to be reported

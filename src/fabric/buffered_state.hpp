@@ -46,6 +46,7 @@ struct Connection {
   std::int64_t timer_at = 0;                 ///< pending event of the congestion control
   std::int64_t sent_bytes = 0;               ///< wire bytes
   std::uint32_t cnps = 0;                    ///< received
+  std::uint32_t credits = 0;                 ///< received in all, modulo 2^32, if they can be lost
   std::vector<std::uint8_t> good_entropies;  ///< of load_balancing: reps, to be used again, oldest first
 };
 
@@ -65,13 +66,27 @@ struct NicPort {
 struct ReceivingConnection {
   std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
   bool used = false;
+  std::uint32_t credits = no_slot;  ///< position in ReliableHost::credits, once one was given
   ReliableReceiver receiver;
+};
+
+/// The credits of a connection at its receiver, on a network that can lose them. A credit tells how many there were in
+/// all, so that the latest makes up for all before; like the RDMA write that it stands for (NCCL
+/// src/transport/net_ib.cc) it is sent again until it is acknowledged.
+struct GivenCredits {
+  std::uint32_t to = 0;  ///< host that sends the data
+  std::uint32_t queue_pair = 0;
+  std::uint32_t given = 0;              ///< in all, modulo 2^32
+  std::uint32_t known = 0;              ///< acknowledged, modulo 2^32
+  std::int64_t sent_at = 0;             ///< ps, the latest
+  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks whether it was lost
 };
 
 struct ReliableHost {
   std::vector<Connection> connections;
   std::vector<NicPort> ports;  ///< [ports of the host]
   ReceiverTable<ReceivingConnection> receivers;
+  std::vector<GivenCredits> credits;  ///< by connection, as they first gave one
 };
 
 /// When a port marks packets.
@@ -110,6 +125,7 @@ struct BufferedState {
   bool limited = false;                   ///< switches have a packet memory of limited size
   bool pauses = false;                    ///< some links do
   bool credits = false;                   ///< some links have them
+  bool loses_credits = false;             ///< those of collectives may get lost, in queues or on links
   std::vector<FlowControl> flow_control;  ///< [link classes]
   std::int64_t queue_limit = INT64_MAX;
 

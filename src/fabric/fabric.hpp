@@ -314,10 +314,15 @@ class Fabric final : public HostNetwork {
   void nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet);
   void nic_receive_data(const Node& node, std::uint32_t port_index, const Packet& packet);
   void nic_receive_answer(const Node& node, const Packet& packet);
+  void nic_receive_credit(const Node& node, std::uint32_t port_index, const Packet& packet);
+  void nic_receive_credit_ack(const Node& node, const Packet& packet);
+  bool nic_credit_timeout(const Node& node, const NodeEvent& event);
   void finish_sent(const Node& node, const Connection& connection, std::uint32_t done, std::int64_t now);
   std::uint32_t open_connection(const Node& node, std::uint32_t destination);
   void post_reliably(const Node& node, std::uint32_t queue_pair, Time now, Message message);
   void send_reliable_credit(const Node& node, Packet credit, Time now);
+  std::uint32_t push_credit(const Node& node, Packet credit, std::int64_t now);
+  void push_counted_credit(const Node& node, std::uint32_t position, std::int64_t now);
   void limit_window(Connection& connection) const;
   FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
 

@@ -79,6 +79,8 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
       return refresh_pause(event);
     case NodeEvent::Kind::timeout:
       return nic_timeout(nodes_[local], event);
+    case NodeEvent::Kind::credit:
+      return nic_credit_timeout(nodes_[local], event);
     case NodeEvent::Kind::control:
       return nic_control_timer(nodes_[local], event);
     case NodeEvent::Kind::pause:

@@ -135,6 +135,8 @@ void Fabric::build_buffered() {
   }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
   build_faults();
+  // Of a class of their own they have room in every queue. The same on all processes.
+  state.loses_credits = parameters_.faults.lose_packets() || (state.finite && state.bypass == 0);
   build_reports();
 }
 

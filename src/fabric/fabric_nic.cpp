@@ -253,7 +253,9 @@ void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packe
     case PacketKind::cnp:
       return nic_receive_answer(node, packet);
     case PacketKind::credit:
-      return client_->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+      return nic_receive_credit(node, port_index, packet);
+    case PacketKind::credit_ack:
+      return nic_receive_credit_ack(node, packet);
     case PacketKind::frame:
       return;  // ns-3 has had it at this time, before the packets
     case PacketKind::pause:
@@ -309,6 +311,47 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
     messages_.release(slot);
     client_->on_message(node.id, Time::from_ps(now), message);
   }
+}
+
+// A count that is not above what is known already has been overtaken, or comes a second time because its
+// acknowledgement was lost.
+void Fabric::nic_receive_credit(const Node& node, std::uint32_t port_index, const Packet& packet) {
+  std::uint32_t credits = 1;
+  if (buffered_->loses_credits) {
+    Connection& connection = buffered_->hosts[node.host].connections[packet.queue_pair];
+    const auto more = static_cast<std::int32_t>(packet.psn - connection.credits);
+    credits = static_cast<std::uint32_t>(std::max(more, 0));
+    connection.credits += credits;
+    Packet reply;
+    reply.set_ends(node.id, packet.source);
+    reply.queue_pair = packet.queue_pair;
+    reply.lane = buffered_->plan.control & 0xfU;
+    reply.psn = connection.credits;
+    reply.kind = PacketKind::credit_ack;
+    nic_push_urgent(node, port_index, reply, packet.time);
+  }
+  for (std::uint32_t i = 0; i < credits; ++i)
+    client_->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+}
+
+void Fabric::nic_receive_credit_ack(const Node& node, const Packet& packet) {
+  ReliableHost& host = buffered_->hosts[node.host];
+  GivenCredits& credits = host.credits[host.receivers.find(packet.source, packet.queue_pair).credits];
+  if (static_cast<std::int32_t>(packet.psn - credits.known) > 0) credits.known = packet.psn;
+}
+
+bool Fabric::nic_credit_timeout(const Node& node, const NodeEvent& event) {
+  GivenCredits& credits = buffered_->hosts[node.host].credits[event.data];
+  credits.timeout_at = never;
+  if (credits.known == credits.given) return false;
+  const std::int64_t deadline = credits.sent_at + buffered_->rules.timeout_low;
+  if (deadline <= event.time) {
+    push_counted_credit(node, event.data, event.time);
+    return true;
+  }
+  credits.timeout_at = deadline;  // another credit has followed
+  add_event(local_of_[node.id], {deadline, event.port, event.data, NodeEvent::Kind::credit, 0, 0});
+  return false;
 }
 
 void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
@@ -407,11 +450,43 @@ void Fabric::post_reliably(const Node& node, std::uint32_t queue_pair, Time now,
 }
 
 void Fabric::send_reliable_credit(const Node& node, Packet credit, Time now) {
+  if (!buffered_->loses_credits) {
+    push_credit(node, credit, now.ps());
+    return;
+  }
+  ReliableHost& host = buffered_->hosts[node.host];
+  ReceivingConnection& connection = host.receivers.find(credit.destination, credit.queue_pair);
+  if (connection.credits == no_slot) {
+    connection.credits = static_cast<std::uint32_t>(host.credits.size());
+    host.credits.push_back({credit.destination, credit.queue_pair});
+  }
+  ++host.credits[connection.credits].given;
+  push_counted_credit(node, connection.credits, now.ps());
+}
+
+// Gives the port through which it leaves.
+std::uint32_t Fabric::push_credit(const Node& node, Packet credit, std::int64_t now) {
   credit.lane = buffered_->plan.control & 0xfU;
   std::uint16_t port = 0;
   const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
   if (node.ports > 1) routing_.route(NodeId(node.id), {&request, 1}, &port);
-  nic_push_urgent(node, node.first_port + port, credit, now.ps());
+  nic_push_urgent(node, node.first_port + port, credit, now);
+  return node.first_port + port;
+}
+
+// Tells how many credits there were, and looks later whether that has arrived.
+void Fabric::push_counted_credit(const Node& node, std::uint32_t position, std::int64_t now) {
+  GivenCredits& credits = buffered_->hosts[node.host].credits[position];
+  Packet credit;
+  credit.set_ends(node.id, credits.to);
+  credit.queue_pair = credits.queue_pair;
+  credit.psn = credits.given;
+  credit.kind = PacketKind::credit;
+  const std::uint32_t port = push_credit(node, credit, now);
+  credits.sent_at = now;
+  if (credits.timeout_at != never) return;  // looked at before
+  credits.timeout_at = now + buffered_->rules.timeout_low;
+  add_event(local_of_[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, 0, 0});
 }
 
 // Without congestion control the window of the network is the only limit; beside one it counts if it was asked for.

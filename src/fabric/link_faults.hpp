@@ -36,6 +36,12 @@ struct LinkFaults {
   std::map<std::uint32_t, LinkFault> links;  ///< by link number
   Time reconvergence = Time::from_ms(1);     ///< from a change of the links to routing that knows of it
   bool empty() const { return links.empty(); }
+  /// Some link does, by chance or while it is down.
+  bool lose_packets() const {
+    for (const auto& [link, fault] : links)
+      if (fault.loss > 0 || fault.bit_error_rate > 0 || !fault.outages.empty()) return true;
+    return false;
+  }
   /// Times from which on routing knows another set of dead links, ascending, each with that set as bits by link number.
   struct Epoch {
     Time from;

@@ -50,7 +50,7 @@ std::uint64_t mac_address(std::uint32_t host) { return 0x0200'0000'0000U | host;
 std::uint32_t ip_address(std::uint32_t host) { return 0x0a00'0000U | (host & 0xff'ffffU); }
 
 std::uint8_t opcode_of(const Packet& packet) {
-  if (packet.kind == PacketKind::ack) return acknowledge;
+  if (packet.kind == PacketKind::ack || packet.kind == PacketKind::credit_ack) return acknowledge;
   if (packet.kind == PacketKind::credit) return send_only_with_immediate;
   const bool first = (packet.flags & packet_first) != 0;
   const bool last = (packet.flags & packet_last) != 0;
@@ -69,7 +69,7 @@ std::uint16_t header_checksum(const std::vector<std::uint8_t>& bytes, std::size_
 }  // namespace
 
 std::vector<std::uint8_t> roce_frame(const Packet& packet) {
-  const bool ack = packet.kind == PacketKind::ack;
+  const bool ack = packet.kind == PacketKind::ack || packet.kind == PacketKind::credit_ack;
   const bool credit = packet.kind == PacketKind::credit;
   const int pad = (4 - packet.payload % 4) % 4;
   // BTH 12, AETH 4 or immediate data 4, payload with padding, ICRC 4.

@@ -9,13 +9,15 @@ namespace weft {
 enum class PacketKind : std::uint8_t {
   data,    ///< part of a message: RoCEv2 SEND/WRITE
   ack,     ///< acknowledges data packets: AETH
-  credit,  ///< a receiver's buffer slot is free again (NCCL's step credit); same size as an ACK, not acknowledged
-  nack,    ///< a packet is missing: AETH with a NAK syndrome
-  cnp,     ///< congestion notification packet: the receiver of marked packets tells their sender
-  frame,   ///< an Ethernet frame of other software (ns-3's IP stack), carried whole
-  pause,   ///< priority flow control frame, from one end of a link to the other (IEEE 802.1Q clause 36)
-  grant,   ///< flow-control credits of one virtual lane, from one end of a link to the other
-  report,  ///< how long a queue is, from one end of a link to the other
+  credit,  ///< a receiver's buffer slot is free again (NCCL's step credit); same size as an ACK. psn: how many since
+           ///< the connection was opened, if credits can be lost
+  credit_ack,  ///< acknowledges all credits up to number psn, where they can be lost
+  nack,        ///< a packet is missing: AETH with a NAK syndrome
+  cnp,         ///< congestion notification packet: the receiver of marked packets tells their sender
+  frame,       ///< an Ethernet frame of other software (ns-3's IP stack), carried whole
+  pause,       ///< priority flow control frame, from one end of a link to the other (IEEE 802.1Q clause 36)
+  grant,       ///< flow-control credits of one virtual lane, from one end of a link to the other
+  report,      ///< how long a queue is, from one end of a link to the other
 };
 
 /// Flags of a packet.

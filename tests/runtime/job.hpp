@@ -108,11 +108,12 @@ class ListWorkload final : public Workload {
 /// A star at 100 Gb/s, 80 ps per byte, with links of 1 us; mtu 4096 B, frames with 82 B more, ACKs and credits of 86 B.
 struct Job {
   /// `text`: a `workload:` map.
-  Job(std::uint32_t hosts, const std::string& text, const NetworkParameters& network = {})
-      : Job(hosts, read_workload(text, context_of(hosts)), network) {}
+  Job(std::uint32_t hosts, const std::string& text, const NetworkParameters& network = {}, const Placement& where = {},
+      std::uint64_t seed = 1)
+      : Job(hosts, read_workload(text, context_of(hosts)), network, where, seed) {}
   Job(std::uint32_t hosts, std::unique_ptr<Workload> what, const NetworkParameters& network = {},
-      const Placement& where = {})
-      : machine(star(hosts), network),
+      const Placement& where = {}, std::uint64_t seed = 1)
+      : machine(star(hosts), network, seed),
         workload(std::move(what)),
         placement(where.ranks() > 0 ? where : Placement::regular(workload->ranks())),
         runtime(*workload, placement, *machine.fabric, MessageSelection{}, OperationSelection{true, {}}) {
