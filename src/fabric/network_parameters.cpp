@@ -24,7 +24,7 @@ void read_recovery(const Spec& network, NetworkParameters& result) {
   const LoadBalancing balancing = result.fabric.load_balancing;
   const bool spreads =
       balancing == LoadBalancing::spray || balancing == LoadBalancing::adaptive || balancing == LoadBalancing::reps;
-  std::string kind = spreads ? "selective_repeat" : "go_back_n";
+  std::string kind = spreads || result.fabric.trimming ? "selective_repeat" : "go_back_n";
   if (const auto value = network.find("recovery")) {
     result.recovery_given = true;
     kind = value->one_of(kinds);
@@ -32,6 +32,11 @@ void read_recovery(const Spec& network, NetworkParameters& result) {
       throw value->error(
           "found with a load balancing that sends packets of a connection on different paths; "
           "selective_repeat is due here");
+    // A trimmed packet asks for itself alone; that those behind it come again as well would have them trimmed in turn,
+    // on a slow last link for ever.
+    if (result.fabric.trimming && kind != "selective_repeat")
+      throw value->error(
+          "found with trimming, which asks for each trimmed packet by itself; selective_repeat is due here");
   }
   rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
                : kind == "selective_repeat" ? Recovery::selective_repeat

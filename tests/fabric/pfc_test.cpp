@@ -211,8 +211,9 @@ TEST(pfc, a_pause_stops_one_class_and_control_goes_before_data) {
 TEST(pfc, in_one_queue_control_waits_like_all) {
   OneStop plan;
   OneStop run(", priorities: {scheduling: fifo}");
+  const std::uint32_t queue_pair = run.machine.open(2, 1);
   run.machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t to) {
-    run.machine.fabric->send_credit(host, now, static_cast<std::uint32_t>(to), 7);
+    run.machine.fabric->send_credit(host, now, static_cast<std::uint32_t>(to), queue_pair);
   };
   run.machine.fabric->set_timer(1, Time::from_ps(plan.stop + 40 * full), LeanMachine::own_timer + 2);
   run.machine.run();

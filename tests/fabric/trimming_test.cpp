@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "support/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft {
@@ -76,15 +77,31 @@ TEST(trimming, without_it_the_same_incast_drops) {
   EXPECT_GE(totals.repeated, totals.dropped);
 }
 
-TEST(trimming, go_back_n_starts_again_at_the_trimmed_packet) {
-  LeanMachine machine(star, network("trimming: true, recovery: go_back_n"));
-  for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu});
+// With go-back-N every header has all packets behind it sent again, which are trimmed in turn.
+TEST(trimming, repeats_what_was_trimmed_and_nothing_else) {
+  EXPECT_EQ(network("trimming: true").recovery.kind, Recovery::selective_repeat);
+  for (const std::string recovery : {"go_back_n", "go_back_0"})
+    EXPECT_THROW(network("trimming: true, recovery: " + recovery), InputError) << recovery;
+}
+
+// 32 hosts send 20 packets each to one whose link is 100 times slower than theirs. A repeated packet may be trimmed
+// again, but each time that the last link is free a payload passes, so that the payloads take 640 frames on it, and
+// headers of 82 B in between at least as long as they are more.
+TEST(trimming, a_slow_last_link_is_busy_with_payload_until_all_is_there) {
+  std::string links;
+  for (int h = 0; h < 32; ++h) links += fmt::format("{{from: host{}, to: switch0}}, ", h);
+  LeanMachine machine("{kind: graph, hosts: 33, switches: 1, link_rate: 100 Gb/s, link_delay: 1 us, links: [" + links +
+                          "{from: host32, to: switch0, rate: 1 Gb/s}]}",
+                      network("trimming: true, selective_repeat: {timeout: 1 s}"));
+  for (std::uint32_t h = 0; h < 32; ++h) machine.post({Time(), h, machine.open(h, 32), 20 * mtu});
   machine.run();
   machine.expect_quiet();
   const CongestionTotals totals = machine.fabric->congestion();
-  EXPECT_GT(totals.trimmed, 50U);
+  EXPECT_GT(totals.trimmed, 32U);
   EXPECT_EQ(totals.dropped, 0U);
-  EXPECT_GE(totals.repeated, totals.trimmed);
+  const LinkCounters last = machine.counters(machine.a_switch(0), 32);
+  EXPECT_EQ(last.payload_bytes, 32 * 20 * mtu);
+  EXPECT_GE(machine.fabric->now().ps(), std::int64_t{640} * 1'000 * 8'000);  // 1000 B at 8 ns
 }
 
 }  // namespace
