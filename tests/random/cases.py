@@ -1,0 +1,381 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""One case: an experiment, how it is run, and what is wrong with what came out."""
+
+import json
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, field
+
+import h5py
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import checks  # noqa: E402
+from weft_testing import (ALONE_SETTINGS, EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, WEFT,  # noqa: E402
+                          environment, same_results)
+
+PROCESSES = [1, 2, 3, 4, 8]
+SECONDS = 60  # that a run may take; what is drawn takes about one on an idle machine
+SECONDS_TO_STOP = 3  # from SIGTERM to the end, on a machine that has time for it
+MEMORY = 6 << 30  # bytes of address space of a process
+HARMS = {"signal": 0.05, "kill": 0.02, "full disk": 0.03}
+
+
+@dataclass
+class Run:
+    """One start of the program. `harm`: nothing, or what is done to it; `after`: s from its start until then."""
+
+    processes: int = 1
+    partition: str = ""
+    rows_in_memory: int = 0
+    verify: bool = False
+    harm: str = ""
+    after: float = 0.0
+    room: int = 0  # bytes of a full disk
+
+    def words(self, output):
+        words = ["run", "experiment.yaml", "-o", output, "--summary", "json", "--quiet"]
+        if self.partition:
+            words += ["--set", f"simulation.partition={self.partition}"]
+        if self.rows_in_memory:
+            words += ["--set", f"output.rows_in_memory={self.rows_in_memory}"]
+        return words + (["--verify"] if self.verify else [])
+
+    def line(self, output="out.h5"):
+        launcher = [] if self.processes == 1 else ["mpirun", "-n", str(self.processes)]
+        return " ".join([*launcher, "weft", *self.words(output)])
+
+
+@dataclass
+class Fault:
+    """`kind` and `what` together are its class: what two cases have in common that fail for the same reason."""
+
+    kind: str
+    what: str
+    run: dict = field(default_factory=dict)
+    text: str = ""
+
+    @property
+    def name(self):
+        return f"{self.kind}: {self.what}"
+
+
+def plan(d, partitions, absurd):
+    """At least two runs with different numbers of processes, and other settings that must not change a result."""
+    runs = []
+    numbers = [1] + d.random.sample(PROCESSES[1:], 2 if d.chance(0.3) else 1)
+    for processes in numbers:
+        run = Run(processes)
+        if d.chance(0.6):
+            run.partition = d.pick(partitions)
+        if d.chance(0.4):
+            run.rows_in_memory = d.pick([1, 7, 100, 1000, 10**6]) if processes < 4 or d.chance(0.5) else 100
+        runs.append(run)
+    runs[0].partition = ""
+    if d.chance(0.12):
+        d.pick(runs[:2]).verify = True
+    for harm, probability in HARMS.items():
+        if d.chance(probability):
+            # Under mpirun a limit for files would hit the files that its processes share, too.
+            number = d.pick([1, 1, 2, 3]) if harm == "signal" else 2 if harm == "kill" else 1
+            after = d.random.random() ** 2 * (1.5 if number > 1 else 0.6)
+            runs.append(Run(number, harm=harm, after=round(after, 3), room=d.between(1000, 200_000)))
+    return runs
+
+
+@dataclass
+class Ended:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    stopped: float = -1  # s from the signal to the end; -1: no signal was sent
+    timed_out: bool = False
+
+    @property
+    def signal(self):
+        """The signal that has ended it, 0 if none; mpirun tells it as shells do."""
+        if self.code < 0:
+            return -self.code
+        return self.code - 128 if self.code > 128 and self.code != EXIT_INTERRUPTED else 0
+
+
+def too_late(ended):
+    """Whether it took too long to end after a signal. On a machine with too much to do all takes so much longer."""
+    return ended.stopped > SECONDS_TO_STOP * max(1, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
+def limits(run):
+    def apply():
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if run.harm == "full disk":
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (run.room, run.room))
+    return apply
+
+
+def programs_of(process, run):
+    """Process ids of the program: the one that was started, or mpirun's children."""
+    if run.processes == 1:
+        return [process.pid]
+    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    try:
+        children = [int(word) for word in path.read_text().split()]
+    except OSError:
+        return []
+    return [child for child in children if is_weft(child)]
+
+
+def is_weft(pid):
+    try:
+        return os.path.samefile(f"/proc/{pid}/exe", WEFT)
+    except OSError:
+        return False
+
+
+def execute(run, folder, output, seconds=SECONDS):
+    """Starts it, harms it, and waits for its end, or ends it."""
+    launcher = [] if run.processes == 1 else ["mpirun", "-n", str(run.processes)]
+    scratch = pathlib.Path(folder) / "mpi"
+    scratch.mkdir(exist_ok=True)
+    alone = {**ALONE_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(scratch)} if run.processes == 1 else {}
+    (pathlib.Path(folder) / output).unlink(missing_ok=True)
+    streams = [open(pathlib.Path(folder) / name, "w+b") for name in ("stdout", "stderr")]
+    began = time.monotonic()
+    process = subprocess.Popen([*launcher, str(WEFT), *run.words(output)], cwd=folder, stdin=subprocess.DEVNULL,
+                               stdout=streams[0], stderr=streams[1], env=environment(alone), preexec_fn=limits(run),
+                               restore_signals=run.harm != "full disk", start_new_session=True)
+    stopped, timed_out = -1, False
+    try:
+        if run.harm in ("signal", "kill"):
+            stopped = harm(process, run)
+        process.wait(timeout=seconds - (time.monotonic() - began))
+    except subprocess.TimeoutExpired:
+        timed_out = True
+        stopped = end(process, run)
+    finally:
+        if process.poll() is None:
+            end(process, run)
+    if stopped >= 0 and not timed_out:
+        stopped = time.monotonic() - stopped
+    texts = []
+    for stream in streams:
+        stream.seek(0)
+        texts.append(stream.read(1 << 20).decode(errors="replace"))
+        stream.close()
+    return Ended(process.returncode, *texts, time.monotonic() - began, stopped, timed_out)
+
+
+def harm(process, run):
+    """Waits for the moment, and sends the signal to one of the processes. Gives the time of that, or -1."""
+    try:
+        process.wait(timeout=run.after)
+        return -1  # it was quicker
+    except subprocess.TimeoutExpired:
+        pass
+    found = programs_of(process, run)
+    if not found or not is_weft(found[-1]):
+        return -1
+    try:
+        os.kill(found[len(found) // 2], signal.SIGTERM if run.harm == "signal" else signal.SIGKILL)
+    except ProcessLookupError:
+        return -1
+    return time.monotonic()
+
+
+def end(process, run):
+    """SIGTERM to each process, later SIGKILL. Gives the seconds that it took."""
+    began = time.monotonic()
+    for pid in programs_of(process, run) or [process.pid]:
+        send(pid, signal.SIGTERM)
+    try:
+        process.wait(timeout=4 * SECONDS_TO_STOP)
+    except subprocess.TimeoutExpired:
+        for pid in [*programs_of(process, run), process.pid]:
+            send(pid, signal.SIGKILL)
+        process.wait()
+    return time.monotonic() - began
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def plain(text):
+    """A message without its numbers and names of files: the same for all cases that fail alike."""
+    text = re.sub(r"(/[^\s:]*/)?experiment\.yaml(:\d+)?", "FILE", text)
+    text = re.sub(r"'[^']*'|`[^`]*`", "'..'", text)
+    text = re.sub(r"\b(host|switch|rank|lane|port|link)s?\s*[0-9:]+", r"\1 N", text)
+    text = re.sub(r"-?\b[0-9][0-9.e+]*\b", "N", text)
+    return re.sub(r"\s+", " ", text).strip()[:110]
+
+
+def message_of(ended):
+    """What the program said; of a broken contract only which."""
+    lines = [line[6:] for line in ended.err.splitlines() if line.startswith("weft: ") and "warning" not in line]
+    text = lines[0] if lines else next((line for line in ended.err.splitlines() if line.strip()), "no message")
+    return plain(text)
+
+
+class Judge:
+    """Runs a case and collects what is wrong."""
+
+    def __init__(self, experiment_absurd=False, seconds=SECONDS, say=lambda text: None):
+        self.absurd, self.seconds, self.say = experiment_absurd, seconds, say
+        self.faults, self.notes, self.runs = [], [], 0
+
+    def fault(self, kind, what, run, ended, text=""):
+        tail = text or (ended.err[-4000:] if ended else "")
+        self.faults.append(Fault(kind, what, asdict(run), tail))
+
+    def judge(self, folder, runs):
+        folder = pathlib.Path(folder)
+        reference = None
+        for number, run in enumerate(runs):
+            output = f"{number}.h5"
+            ended = execute(run, folder, output, self.seconds)
+            self.runs += 1
+            path = folder / output
+            if run.harm:
+                self.harmed(run, ended, path, reference)
+                continue
+            if not self.ended_well(run, ended, path, reference):
+                continue
+            if reference is None:
+                reference = (run, ended, path)
+                if ended.code == 0:
+                    self.check(run, ended, path)
+            else:
+                self.compare(reference, run, ended, path)
+        return self.faults
+
+    def ended_well(self, run, ended, path, reference=None):
+        """Exit code 0 or 2, in time."""
+        if ended.timed_out:
+            if too_late(ended):
+                self.fault("deaf to SIGTERM", "after the time limit", run, ended, f"{ended.stopped:.1f} s\n{ended.err[-2000:]}")
+            self.hang(run, ended, path, reference)
+            return False
+        if ended.signal:
+            self.fault("signal", f"{signal_name(ended.signal)}{'' if run.processes == 1 else ' under MPI'}", run, ended)
+        elif ended.code == EXIT_BUG or ended.code == EXIT_ENVIRONMENT:
+            if ended.code == EXIT_ENVIRONMENT and self.absurd and "out of memory" in ended.err:
+                self.notes.append("out of memory")
+                return False
+            self.fault(f"exit {ended.code}", message_of(ended), run, ended)
+        elif ended.code not in (0, EXIT_INPUT):
+            self.fault(f"exit {ended.code}", message_of(ended), run, ended)
+        elif ended.code == EXIT_INPUT and not any(line.startswith("weft: ") for line in ended.err.splitlines()):
+            self.fault("exit 2", "without a message", run, ended)
+        elif ended.code == EXIT_INPUT and len(re.findall(r"weft: (?!warning)", ended.err)) > 1:
+            self.fault("exit 2", "several messages", run, ended)
+        elif "runtime error" in ended.err or "terminate called" in ended.err:
+            self.fault("output", message_of(ended), run, ended)
+        return ended.code in (0, EXIT_INPUT)
+
+    def hang(self, run, ended, path, reference=None):
+        """Too long. It is slow if it is on its way to where another run has ended, and else goes on for ever."""
+        try:
+            with h5py.File(path, "r") as file:
+                time_reached, packets = int(file.attrs["simulated_time"]), int(file["links/packets"][:].sum())
+        except (OSError, KeyError):
+            time_reached, packets = -1, -1
+        if self.absurd:
+            self.notes.append("took too long with values that make no sense")
+            return
+        if reference and reference[1].code == 0 and 0 < time_reached:
+            with h5py.File(reference[2], "r") as file:
+                if time_reached < int(file.attrs["simulated_time"]):
+                    self.notes.append("slow on several processes")
+                    return
+        self.fault("hang", "alone" if run.processes == 1 else "under MPI", run, ended,
+                   f"simulated {time_reached} ps, {packets} packets sent\n{ended.err[-2000:]}")
+
+    def check(self, run, ended, path):
+        try:
+            results = checks.Results(path)
+        except Exception as error:  # noqa: BLE001: whatever a damaged file makes h5py do
+            self.fault("file", f"cannot be read: {type(error).__name__}", run, ended, str(error))
+            return
+        for name, text in checks.violations(results):
+            self.fault("law", f"{name}: {plain(re.sub(r' in [0-9]+ of.*', '', text))}", run, ended, text)
+        try:
+            summary = json.loads(ended.out)
+        except ValueError:
+            self.fault("output", "the summary is no JSON", run, ended, ended.out[:2000])
+            return
+        if int(summary["fingerprint"], 16) != int(results.fingerprint, 16):
+            self.fault("output", "the summary has another fingerprint than the file", run, ended)
+
+    def compare(self, reference, run, ended, path):
+        first, before, first_path = reference
+        if ended.code != before.code:
+            self.fault("differs", f"exit codes {before.code} and {ended.code}", run, ended,
+                       f"{first.line()}\n{before.err}\n{run.line()}\n{ended.err}")
+            return
+        if ended.code == EXIT_INPUT:
+            if message_of(ended) != message_of(before):
+                self.fault("differs", "messages", run, ended, f"{before.err}\n{ended.err}")
+            return
+        with h5py.File(first_path, "r") as a, h5py.File(path, "r") as b:
+            found = list(same_results.differences(a, b, same_results.LEFT_OUT))
+        tables = sorted({re.match(r"/?[^/:@]*", line.lstrip("/"))[0] or "/" for line in found})
+        if found:
+            self.fault("differs", ", ".join(tables), run, ended, "\n".join([f"{first.line()}", f"{run.line()}", *found[:20]]))
+
+    def harmed(self, run, ended, path, reference):
+        """Whatever happens to it, it ends soon, with a code that says so, and leaves no file that only looks finished."""
+        if ended.timed_out:
+            self.hang(run, ended, path, reference)
+            return
+        if run.harm == "signal" and too_late(ended):
+            self.fault("deaf to SIGTERM", "at some moment", run, ended, f"{ended.stopped:.1f} s after the signal")
+        if ended.stopped < 0 and run.harm != "full disk":
+            self.notes.append("ended before it was harmed")
+        early = "before MPI" if ended.signal == signal.SIGTERM and not path.exists() else ""
+        allowed = {0, EXIT_INPUT}
+        if ended.stopped >= 0:
+            allowed |= {EXIT_INTERRUPTED} if run.harm == "signal" else {-signal.SIGKILL, 128 + signal.SIGKILL}
+        if run.harm == "full disk":
+            allowed.add(EXIT_ENVIRONMENT)
+        if reference is None:
+            allowed |= {EXIT_BUG, EXIT_ENVIRONMENT}  # it fails without harm as well
+        if ended.code not in allowed and not early:
+            self.fault(f"after {run.harm}", f"exit {ended.code}: {message_of(ended)}", run, ended)
+        if early:
+            self.notes.append("SIGTERM before the program could catch it")
+        if path.exists():
+            self.left(run, ended, path)
+
+    def left(self, run, ended, path):
+        try:
+            with h5py.File(path, "r") as file:
+                complete = bool(file.attrs["complete"])
+            results = checks.Results(path)
+        except Exception as error:  # noqa: BLE001
+            self.fault(f"after {run.harm}", f"the file cannot be read: {type(error).__name__}", run, ended, str(error))
+            return
+        if ended.code == EXIT_INTERRUPTED and complete:
+            self.fault(f"after {run.harm}", "interrupted, but the file is complete", run, ended)
+        if run.harm == "kill" and complete:
+            self.notes.append("SIGKILL after the file was finished")
+        elif ended.code not in (0, EXIT_INTERRUPTED):
+            self.fault(f"after {run.harm}", f"a file is there though the exit code is {ended.code}", run, ended)
+        for name, text in checks.violations(results):
+            self.fault(f"law after {run.harm}", f"{name}: {plain(re.sub(r' in [0-9]+ of.*', '', text))}", run, ended, text)
+
+
+def signal_name(number):
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A whole experiment from a seed. The same seed gives the same experiment, as long as the program knows the same names."""
+
+import json
+import pathlib
+import re
+import sys
+import tempfile
+from dataclasses import dataclass, field
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import machines  # noqa: E402
+import names  # noqa: E402
+import networks  # noqa: E402
+import workloads  # noqa: E402
+from draw import MS, NS, US, Draw  # noqa: E402
+from weft_testing import weft  # noqa: E402
+
+ABSURD_CASES, ABSURD_VALUES = 0.3, 0.03  # experiments with values that make no sense, and how many of their values
+MOST_HOPS = 400_000  # of packets, about: a fraction of a second
+MOST_TRIES = 12
+
+
+@dataclass
+class Experiment:
+    seed: int
+    parts: dict
+    files: dict = field(default_factory=dict)
+    absurd: int = 0  # values that make no sense
+    refused: str = ""  # what `weft describe` says against it, if it does
+
+    def write(self, folder):
+        machines.write_files({**self.files, "experiment.yaml": text_of(self.parts)}, folder)
+        return pathlib.Path(folder) / "experiment.yaml"
+
+
+def text_of(parts):
+    """JSON is YAML, and says exactly what is meant; one part per line, so that messages name a place."""
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in parts.items())
+    return "{\n" + lines + "\n}\n"
+
+
+def output(d, facts):
+    result = {}
+    if d.chance(0.2):
+        result["messages"] = d.word(names.words("output.messages"))
+        if result["messages"] == "sampled" and d.chance(0.7):
+            result["message_sample"] = d.count(1, 20)
+    if d.chance(0.35):
+        result["sampling"] = d.time(500 * NS, 50 * US)
+    if d.chance(0.2):
+        result["rates"] = {"interval": d.time(500 * NS, 50 * US)}
+        if d.chance(0.4):
+            result["rates"]["ranks"] = [0]
+        if d.chance(0.2):
+            result["rates"]["to"] = [1]
+    if d.chance(0.2):
+        result["queue_depths"] = d.flag()
+    if d.chance(0.15):
+        result["queue_pairs"] = d.flag()
+    if d.chance(0.4):
+        result["operations"] = d.flag()
+    if d.chance(0.05):
+        result["rows_in_memory"] = d.count(1, 1000)
+    if d.chance(0.08):
+        result["pcap"] = [f"host{d.random.randrange(max(1, facts.hosts))}:0"]
+    return result
+
+
+def simulation(d):
+    result = {"seed": d.count(0, 10**6)}
+    if d.chance(0.08):
+        result["until"] = d.time(500 * NS, 200 * US)
+    if d.chance(0.1):
+        result["partition"] = d.word(names.words("simulation.partition"))
+    return result
+
+
+class Generator:
+    """`facts_of(topology, files)` and `describe(experiment)` ask the program; tests put others in their place."""
+
+    def __init__(self, facts_of=machines.facts_of, describe=None):
+        self.facts_of = facts_of
+        self.describe = describe or describe_with_program
+
+    def attempt(self, d):
+        files = {}
+        topology = machines.machine(d, files)
+        facts = self.facts_of(topology, files)
+        if facts is None or facts.computing < 1:
+            if not d.absurd_values:
+                return None
+            facts = machines.Facts(4)  # it will be refused, and that is what is looked at
+        suits = lambda name: self.facts_of({**topology}, files) is not None and routing_suits(topology, files, name)  # noqa: E731
+        parts = {"topology": topology, "network": networks.network(d, facts, suits),
+                 "workload": workloads.workload(d, files, facts), "simulation": simulation(d), "output": output(d, facts)}
+        if not d.absurd:
+            networks.settle_timers(parts["network"], topology)
+        if lasts_for_ever(parts["network"]):
+            parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
+        if d.chance(0.08):
+            parts["background"] = networks.background(d, facts)
+        if d.absurd_values and d.chance(0.1):
+            place = parts[d.pick(parts)]
+            if isinstance(place, dict):
+                place[d.pick(["no_such_key", "kind", "seed", "\u00fc"])] = d.word(["x"])
+        return parts, files
+
+    def experiment(self, seed):
+        """The first try that the program accepts, or with absurd values the first of all."""
+        last = None
+        for number in range(MOST_TRIES):
+            d = Draw(f"{seed}/{number}")
+            d.absurd = ABSURD_VALUES if d.chance(ABSURD_CASES) else 0
+            made = self.attempt(d)
+            if made is None:
+                continue
+            last = Experiment(seed, *made, absurd=d.absurd_values)
+            last.refused, hops = self.describe(last)
+            if last.refused and d.absurd_values and d.chance(0.3):
+                return last
+            if not last.refused and hops <= MOST_HOPS:
+                return last
+            if last.refused and d.chance(0.03):
+                return last  # some go on to be refused by all numbers of processes alike
+        return last or Experiment(seed, {"topology": {}})
+
+
+def lasts_for_ever(network):
+    """A failure without an end: what has to go there is sent again and again."""
+    failures = network.get("failures", [])
+    return any("until" not in failure and "rate" not in failure for failure in failures)
+
+
+def routing_suits(topology, files, name):
+    with tempfile.TemporaryDirectory(prefix="weft-routing-") as folder:
+        machines.write_files(files, folder)
+        path = pathlib.Path(folder) / "experiment.yaml"
+        path.write_text(json.dumps({"topology": topology}))
+        return weft("topology", path, "--routing", name, "--processes", "1", folder=folder, seconds=60).code == 0
+
+
+def describe_with_program(experiment):
+    """What `weft describe` says against the experiment, if it does, and the packet-hops that it expects."""
+    with tempfile.TemporaryDirectory(prefix="weft-describe-") as folder:
+        path = experiment.write(folder)
+        try:
+            done = weft("describe", path, folder=folder, seconds=30)
+        except AssertionError:
+            return "takes too long to describe", 0
+    if done.code != 0:
+        return " ".join(done.messages()) or f"exit code {done.code}", 0
+    found = re.search(r"^ *packet-hops +([0-9,]+)", done.out, re.MULTILINE)
+    messages = re.search(r"^ *messages +([0-9,]+)", done.out, re.MULTILINE)
+    number = lambda match: int(match.group(1).replace(",", "")) if match else 0  # noqa: E731
+    return "", max(number(found), 4 * number(messages))

@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""The generator of random experiments: the same seed gives the same one, most are accepted, and each name that the
+program knows, and each key of its maps, is drawn."""
+# Time limit: 900 s
+
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import experiments  # noqa: E402
+import machines  # noqa: E402
+import names  # noqa: E402
+import networks  # noqa: E402
+import workloads  # noqa: E402
+from draw import Draw  # noqa: E402
+
+SEEDS = 4000
+LINKS = {"link_rate": "100 Gb/s", "link_delay": "500 ns"}
+STAR = {"kind": "star", "hosts": 8, **LINKS}
+ALL_REDUCE = {"kind": "collective", "collective": "all_reduce", "size": "1 kB"}
+
+# Maps of which every key has to be drawn: what stands in the experiment, so that the program reads all of them.
+MAPS = {
+    "": {},
+    "network": {},
+    "network.buffer": {"network": {"buffer": {"size": "1 MB"}}},
+    "network.ecn": {"network": {"ecn": {}}},
+    "network.priorities": {"network": {"priorities": {"scheduling": "deficit_round_robin"}}},
+    "network.pfc": {"network": {"flow_control": "pfc", "buffer": {"size": "9 MB"}, "pfc": {}}},
+    "network.credit": {"network": {"flow_control": "credit", "credit": {}}},
+    "network.connections": {"network": {"connections": {}}},
+    "network.go_back_n": {"network": {"go_back_n": {}}},
+    "network.selective_repeat": {"network": {"recovery": "selective_repeat", "selective_repeat": {}}},
+    "network.failures.0": {"network": {"failures": [{"at": "1 us", "link": "all"}]}},
+    "simulation": {},
+    "output": {},
+    "output.rates": {"output": {"rates": {"interval": "1 us"}}},
+    "background.0": {"background": [{"kind": "tcp", "from": 0, "to": 1}]},
+    "workload:collective": {"workload": ALL_REDUCE},
+    "workload:traffic": {},
+    "workload:checkpoint": {"workload": {"kind": "checkpoint", "targets": 1, "ranks": 1, "size": "1 kB"}},
+    "workload:program": {"workload": {"kind": "program", "ranks": 2, "operations": []}},
+    "workload:jobs": {"workload": {"kind": "jobs", "jobs": [{"workload": ALL_REDUCE}]}},
+}
+# Keys that are left out on purpose: other tests have them, or they are other ways to say the same.
+NOT_DRAWN = {
+    "network": {"ns3_attributes", "go_back_0"},
+    "output": {"file"},
+    "workload:program": {"file", "device", "operators", "tunings", "ranks_per_server", "ranks_per_leaf",
+                         "protocol", "algorithm", "kernel_device", "latencies", "dimensions", "launch_latency",
+                         "step_latency", "reduce_rate", "copy_rate"},
+    "workload:jobs": {"placement"},
+}
+
+
+def every_map(value, path=()):
+    """(path, map) of all maps within a value; numbers of lists are 0."""
+    if isinstance(value, dict):
+        yield ".".join(path), value
+        for key, child in value.items():
+            yield from every_map(child, (*path, str(key)))
+    if isinstance(value, list):
+        for child in value:
+            yield from every_map(child, (*path, "0"))
+
+
+class Generated(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        """Many experiments without asking the program about each: any machine has eight hosts, any routing suits."""
+        facts = machines.Facts(8, 0, 3, ["host", "switch"], 0, 2)
+        original, experiments.routing_suits = experiments.routing_suits, lambda *_: True
+        machine_file, machines.MAKERS["file"] = machines.MAKERS["file"], lambda d, files: {"path": "m.yaml"}
+        try:
+            generator = experiments.Generator(lambda topology, files: facts, lambda experiment: ("", 0))
+            cls.experiments = [generator.experiment(seed) for seed in range(SEEDS)]
+        finally:
+            experiments.routing_suits, machines.MAKERS["file"] = original, machine_file
+        cls.sane = [made for made in cls.experiments if not made.absurd]
+
+    def drawn(self, key):
+        """All values of a key of this name, wherever it stands."""
+        found = set()
+        for made in self.sane:
+            for _, inner in every_map(made.parts):
+                value = inner.get(key)
+                found.update([value] if isinstance(value, str) else [])
+        return found
+
+    def test_registered_names_are_drawn(self):
+        kinds = self.drawn("kind")
+        for what, drawn in [
+            ("topology", kinds), ("workload", kinds), ("background", kinds), ("routing", self.drawn("routing")),
+            ("congestion_control", self.drawn("congestion_control")),
+            ("algorithm", self.drawn("algorithm") | self.drawn("exchange_algorithm")),
+            ("background_job", self.drawn("process") | {"training"} & kinds),
+            ("extension", {key for made in self.sane for key in made.parts["topology"]}),
+        ]:
+            with self.subTest(what):
+                self.assertEqual(set(names.REGISTRIES[what]()) - drawn, set(), "registered, but never drawn")
+
+    def test_words_are_drawn(self):
+        for place in names.WORDS:
+            with self.subTest(place):
+                drawn = self.drawn(place.split(".")[-1])
+                self.assertEqual(set(names.words(place)) - drawn, set(), "known to the program, but never drawn")
+
+    def test_keys_are_drawn(self):
+        for place, parts in MAPS.items():
+            with self.subTest(place):
+                part, _, kind = place.partition(":")
+                known = set(names.keys(part, parts))
+                drawn = {key for made in self.sane for path, inner in every_map(made.parts) if path == part
+                         and (not kind or inner.get("kind") == kind) for key in inner}
+                self.assertEqual(known - drawn - NOT_DRAWN.get(place, set()), set(),
+                                 "read by the program, but never drawn: teach the generator, or name it in NOT_DRAWN")
+
+    def test_same_seed_same_experiment(self):
+        generator = experiments.Generator(describe=lambda experiment: ("", 0))
+        for seed in range(5):
+            first, second = (generator.experiment(seed) for _ in range(2))
+            self.assertEqual((first.parts, first.files), (second.parts, second.files))
+
+    def test_some_values_make_no_sense(self):
+        share = sum(made.absurd > 0 for made in self.experiments) / SEEDS
+        self.assertGreater(share, 0.1)
+        self.assertLess(share, 0.4)
+
+
+class Timers(unittest.TestCase):
+    def test_they_are_longer_than_round_trips(self):
+        slow = {"kind": "star", "hosts": 2, "link_rate": "1 Mb/s", "link_delay": "500 ns"}
+        network = {"loss": [], "go_back_n": {"timeout_low": "20 us", "timeout": "1 ms"}}
+        networks.settle_timers(network, slow)
+        self.assertEqual(list(network["go_back_n"]), ["timeout"])
+        self.assertGreater(float(network["go_back_n"]["timeout"].split()[0]), 262_144 * 8e6)
+        fast = {"loss": [], "go_back_n": {"timeout": "1 ms"}}
+        networks.settle_timers(fast, STAR)
+        self.assertEqual(fast, {"loss": [], "go_back_n": {"timeout": "1 ms"}})
+        self.assertEqual(sorted(networks.quantities({"a": ["3 us", {"b": "2 ns"}], "c": "5 B"}, {"us": 1000, "ns": 1})),
+                         [2, 3000])
+
+
+class Accepted(unittest.TestCase):
+    """What is drawn is no nonsense: the program takes most of it."""
+
+    def test_each_machine_can_be_had(self):
+        for kind in names.topologies():
+            with self.subTest(kind):
+                for number in range(30):
+                    files = {}
+                    topology = machines.machine(Draw(f"{kind}/{number}"), files, kind)
+                    if machines.facts_of(topology, files):
+                        break
+                else:
+                    self.fail("none of 30 machines of this family was accepted")
+
+    def test_each_workload_can_be_had(self):
+        facts = machines.Facts(8)
+        for kind in names.workloads():
+            with self.subTest(kind):
+                messages = []
+                for number in range(30):
+                    files = {}
+                    work = workloads.MAKERS[kind](Draw(f"{kind}/{number}"), files, facts)
+                    made = experiments.Experiment(0, {"topology": STAR, "workload": work}, files)
+                    messages.append(experiments.describe_with_program(made)[0])
+                    if not messages[-1]:
+                        break
+                else:
+                    self.fail("\n".join(messages))
+
+    def test_each_congestion_control_has_parameters(self):
+        for name in set(names.congestion_controls()) - {"none"}:
+            self.assertGreater(len(names.parameters(name)), 1, name)
+
+    def test_most_experiments_are_accepted(self):
+        generator = experiments.Generator()
+        refused = [made.refused for made in map(generator.experiment, range(40)) if made.refused and not made.absurd]
+        self.assertLess(len(refused), 10, "\n".join(refused))
+
+
+class Names(unittest.TestCase):
+    def test_new_machine_by_its_summary(self):
+        """A family that nobody has taught the generator: its keys are those of its summary."""
+        made = machines.by_summary(Draw(1), "rings: {dims: [4, 4], link_rate, link_delay, [parallel, host_link_rate]}")
+        self.assertEqual(set(made), {"dims", "link_rate", "link_delay", "parallel", "host_link_rate"})
+        self.assertRegex(made["link_rate"], "b/s|B/s")
+
+    def test_words_of_a_key(self):
+        self.assertIn("go_back_n", names.words("network.recovery"))
+        self.assertEqual(names.kind_of("network.ack_interval", {}), ("count", 1, 1024))
+        self.assertEqual(names.kind_of("network.window", {}), ("size",))
+        with self.assertRaises(names.UnknownValue):
+            names.keys("workload", {"workload": {"kind": "no_such_kind"}})
+
+    def test_texts_are_yaml(self):
+        text = experiments.text_of({"topology": {"kind": "star"}, "output": {}})
+        self.assertEqual(json.loads(text), {"topology": {"kind": "star"}, "output": {}})
+        self.assertEqual(len(re.findall("\n", text)), 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
