@@ -65,7 +65,7 @@ class HalvingReduceScatterStream final : public RoundStream {
   }
 
   /// The blocks of the ranks that a position and those next to it with the same bits from `level` on stand for.
-  Blocks half(std::uint32_t position, std::uint32_t level) const {
+  BlockRange half(std::uint32_t position, std::uint32_t level) const {
     const std::uint32_t group = position >> level;
     return {fold().first_rank(group << level), fold().first_rank((group + 1) << level)};
   }

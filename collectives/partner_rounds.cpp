@@ -37,7 +37,8 @@ class DoublingAllGather final : public RoundStream {
     } else {
       // What the even one has not: all before its block, then all after it.
       const std::uint32_t even = index() & ~1U;
-      fold_out(number == fold().levels + 2 ? Blocks{0, even} : Blocks{even + 1, ranks()}, Buffer::output, round);
+      fold_out(number == fold().levels + 2 ? BlockRange{0, even} : BlockRange{even + 1, ranks()}, Buffer::output,
+               round);
     }
   }
 
@@ -47,7 +48,7 @@ class DoublingAllGather final : public RoundStream {
     round.send = held(position(), level);
     round.receive = held(partner, level);
   }
-  Blocks held(std::uint32_t position, std::uint32_t level) const {
+  BlockRange held(std::uint32_t position, std::uint32_t level) const {
     const std::uint32_t group = position >> level;
     return {fold().first_rank(group << level), fold().first_rank((group + 1) << level)};
   }
@@ -98,7 +99,7 @@ BlockLayout BlockLayout::of_vector(const CollectiveCall& call, std::uint32_t cha
   return layout;
 }
 
-ChunkCursor::ChunkCursor(const BlockLayout& layout, Blocks blocks, std::int64_t chunk)
+ChunkCursor::ChunkCursor(const BlockLayout& layout, BlockRange blocks, std::int64_t chunk)
     : layout_(layout), left_(blocks), chunk_(chunk) {
   find_piece();
 }
@@ -176,7 +177,7 @@ void RoundStream::take(ChunkCursor& chunks, Step& step) const {
   chunks.advance();
 }
 
-void RoundStream::fold_in(Blocks blocks, Round& round) const {
+void RoundStream::fold_in(BlockRange blocks, Round& round) const {
   if (!paired()) return;
   round.peer = pair();
   if (sits_out()) {
@@ -188,7 +189,7 @@ void RoundStream::fold_in(Blocks blocks, Round& round) const {
   }
 }
 
-void RoundStream::fold_out(Blocks blocks, Buffer source, Round& round) const {
+void RoundStream::fold_out(BlockRange blocks, Buffer source, Round& round) const {
   if (!paired()) return;
   round.peer = pair();
   round.source = source;
@@ -225,8 +226,8 @@ void HalvingAllReduce::exchange(std::uint32_t number, Round& round) const {
   if (level + 1 == levels) round.target = Buffer::output;
 }
 
-Blocks HalvingAllReduce::kept(std::uint32_t position, std::uint32_t level) const {
-  Blocks range = all();
+BlockRange HalvingAllReduce::kept(std::uint32_t position, std::uint32_t level) const {
+  BlockRange range = all();
   for (std::uint32_t k = 0; k <= level; ++k) {
     const std::uint32_t middle = (range.begin + range.end) / 2;
     (keeps_upper(position, k) ? range.begin : range.end) = middle;

@@ -47,7 +47,7 @@ struct Fold {
 };
 
 /// Consecutive blocks of a buffer: begin to end - 1.
-struct Blocks {
+struct BlockRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
 };
@@ -72,7 +72,7 @@ struct BlockLayout {
 class ChunkCursor {
  public:
   ChunkCursor() = default;
-  ChunkCursor(const BlockLayout& layout, Blocks blocks, std::int64_t chunk);
+  ChunkCursor(const BlockLayout& layout, BlockRange blocks, std::int64_t chunk);
   bool done() const { return begin_ >= end_; }
   std::int64_t offset() const { return begin_; }
   std::int64_t bytes() const;
@@ -82,7 +82,7 @@ class ChunkCursor {
   void find_piece();
 
   BlockLayout layout_;
-  Blocks left_;  ///< after the current piece
+  BlockRange left_;  ///< after the current piece
   std::int64_t chunk_ = 0;
   std::int64_t begin_ = 0;  ///< what is left of the current piece of consecutive bytes
   std::int64_t end_ = 0;
@@ -91,9 +91,9 @@ class ChunkCursor {
 /// One round of a rank. What it sends and what it takes have the same place in the buffers of both partners.
 struct Round {
   std::uint32_t peer = 0;
-  Blocks copy;           ///< from source to target, before anything else
-  Blocks send;           ///< from source
-  Blocks receive;        ///< to target
+  BlockRange copy;       ///< from source to target, before anything else
+  BlockRange send;       ///< from source
+  BlockRange receive;    ///< to target
   bool reduces = false;  ///< what comes in with source
   Buffer source = Buffer::output;
   Buffer target = Buffer::output;
@@ -120,9 +120,9 @@ class RoundStream : public StepStream {
   /// The other one of the pair.
   std::uint32_t pair() const { return index_ ^ 1; }
   /// Even ranks of pairs send all `blocks` of their input, which the odd ones reduce with theirs.
-  void fold_in(Blocks blocks, Round& round) const;
+  void fold_in(BlockRange blocks, Round& round) const;
   /// The even rank of a pair gets `blocks` of the result from `source` of the odd one.
-  void fold_out(Blocks blocks, Buffer source, Round& round) const;
+  void fold_out(BlockRange blocks, Buffer source, Round& round) const;
   /// Reduces with the data so far: the input until something was reduced into scratch.
   void reduce(bool first, Round& round) const;
 
@@ -156,13 +156,13 @@ class FoldedAllReduce : public RoundStream {
   virtual std::uint32_t exchanges() const = 0;
   /// Round `number` of a rank that does not sit out.
   virtual void exchange(std::uint32_t number, Round& round) const = 0;
-  Blocks all() const { return all_; }
+  BlockRange all() const { return all_; }
 
  private:
   std::uint32_t rounds() const final { return exchanges() + 2; }
   void fill(std::uint32_t number, Round& round) const final;
 
-  Blocks all_;
+  BlockRange all_;
 };
 
 /// all_reduce as a reduce-scatter, in each of whose rounds partners halve what both hold, and its mirror image.
@@ -181,7 +181,7 @@ class HalvingAllReduce : public FoldedAllReduce {
   std::uint32_t exchanges() const final { return 2 * fold().levels; }
   void exchange(std::uint32_t number, Round& round) const final;
   /// What a position keeps in round `level`.
-  Blocks kept(std::uint32_t position, std::uint32_t level) const;
+  BlockRange kept(std::uint32_t position, std::uint32_t level) const;
 };
 
 /// all_gather: in each round partners swap all that they have, so that it doubles (Thakur et al. 2005).

@@ -127,7 +127,7 @@ class CollectiveReader : public WorkloadReader {
     const Spec kind = spec.at("collective");
     call.kind = *parse_collective_kind(kind.one_of(collective_kind_names()));
     call.where = kind.where();
-    const CollectiveOptions options = read_collective_options(spec, context);
+    const CollectiveSettings options = read_collective_options(spec, context);
     call.algorithm = options.algorithm;
     call.tuning = options.tuning;
     const auto count = spec.find("ranks");

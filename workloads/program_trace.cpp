@@ -207,7 +207,7 @@ class TraceReader {
     }
   }
 
-  const CollectiveOptions& tuning_of(const Spec& item) const {
+  const CollectiveSettings& tuning_of(const Spec& item) const {
     const auto name = item.find("tuning");
     if (!name) return options_;
     const auto at = tunings_.find(name->text());
@@ -256,7 +256,7 @@ class TraceReader {
     read_blocks(item, call);
     call.root = read_root(item, call.kind, call.communicator->size());
     const auto algorithm = item.find("algorithm");
-    const CollectiveOptions& options = tuning_of(item);
+    const CollectiveSettings& options = tuning_of(item);
     call.algorithm = algorithm ? read_algorithm(*algorithm, context_.directory) : options.algorithm;
     call.tuning = options.tuning;
     settle_call(what, call, context_);
@@ -423,8 +423,8 @@ class TraceReader {
   const Spec& spec_;
   const WorkloadContext& context_;
   Trace trace_;
-  CollectiveOptions options_;
-  std::map<std::string, CollectiveOptions> tunings_;
+  CollectiveSettings options_;
+  std::map<std::string, CollectiveSettings> tunings_;
   bool numbered_ = false;                              ///< collectives say their numbers
   std::map<std::uint32_t, std::uint32_t> call_index_;  ///< number -> position in Trace::calls
   std::unordered_set<std::uint64_t> taking_part_;      ///< number << 32 | rank

@@ -67,8 +67,8 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
   return name;
 }
 
-CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContext& context) {
-  CollectiveOptions options;
+CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context) {
+  CollectiveSettings options;
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
   options.tuning.channels = read_count(spec, "channels", options.tuning.channels);
   options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);

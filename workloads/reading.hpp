@@ -15,13 +15,13 @@ namespace weft {
 /// Algorithm and tuning of collectives, as the keys `algorithm`, `channels`, `chunk_size`, `slices_per_chunk`,
 /// `credits`, `protocol`, `ranks_per_server`, `dimensions`, `launch_latency`, `step_latency`, `reduce_rate` and
 /// `copy_rate` give them.
-struct CollectiveOptions {
+struct CollectiveSettings {
   std::string algorithm = "ring";
   CollectiveTuning tuning;
 };
 
 /// Reads those keys of a map; the caller finishes it. Throws InputError for an unknown algorithm.
-CollectiveOptions read_collective_options(const Spec& spec, const WorkloadContext& context);
+CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context);
 
 /// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
 /// InputError with the known names if nobody registered it.

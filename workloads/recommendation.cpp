@@ -271,7 +271,7 @@ class RecommendationReader final : public WorkloadReader {
 
   static std::array<CollectiveCall, calls_of_step> make_calls(const Spec& spec, const WorkloadContext& context,
                                                               const RecommendationJob& job) {
-    const CollectiveOptions options = read_collective_options(spec, context);
+    const CollectiveSettings options = read_collective_options(spec, context);
     const auto exchange = spec.find("exchange_algorithm");
     std::array<CollectiveCall, calls_of_step> calls;
     for (CollectiveCall& call : calls) {

@@ -176,7 +176,7 @@ ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContex
 std::string usual_algorithm(CollectiveKind kind) { return kind == CollectiveKind::all_to_all ? "nccl_p2p" : "ring"; }
 
 GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bool named) {
-  const CollectiveOptions options = read_collective_options(spec, context);
+  const CollectiveSettings options = read_collective_options(spec, context);
   GroupCollectives group;
   group.tuning = options.tuning;
   for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,

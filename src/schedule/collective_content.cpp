@@ -17,8 +17,8 @@ std::vector<Contribution> shifted(std::vector<Contribution> contributions, std::
 }
 
 // Takes the first `bytes` bytes off a piece.
-Piece take(Piece& piece, std::int64_t bytes) {
-  Piece head{bytes, piece.contributions};
+ContentPiece take(ContentPiece& piece, std::int64_t bytes) {
+  ContentPiece head{bytes, piece.contributions};
   piece.contributions = shifted(std::move(piece.contributions), bytes);
   piece.bytes -= bytes;
   return head;
@@ -39,7 +39,7 @@ std::string describe(const std::vector<Contribution>& contributions) {
 
 }  // namespace
 
-Content take(std::deque<Piece>& content, std::int64_t bytes) {
+Content take(std::deque<ContentPiece>& content, std::int64_t bytes) {
   Content head;
   while (bytes > 0 && !content.empty()) {
     const std::int64_t part = std::min(bytes, content.front().bytes);
@@ -51,11 +51,11 @@ Content take(std::deque<Piece>& content, std::int64_t bytes) {
 }
 
 Content reduced(const Content& a, const Content& b, bool repeats) {
-  std::deque<Piece> left(a.begin(), a.end());
+  std::deque<ContentPiece> left(a.begin(), a.end());
   Content sum;
-  for (Piece right : b) {
-    for (Piece& piece : take(left, right.bytes)) {
-      const Piece other = take(right, piece.bytes);
+  for (ContentPiece right : b) {
+    for (ContentPiece& piece : take(left, right.bytes)) {
+      const ContentPiece other = take(right, piece.bytes);
       std::vector<Contribution> both;
       std::merge(piece.contributions.begin(), piece.contributions.end(), other.contributions.begin(),
                  other.contributions.end(), std::back_inserter(both));
@@ -68,7 +68,7 @@ Content reduced(const Content& a, const Content& b, bool repeats) {
 
 bool Storage::write(std::int64_t begin, const Content& content) {
   bool fresh = true;
-  for (const Piece& piece : content) {
+  for (const ContentPiece& piece : content) {
     const auto after = pieces_.lower_bound(begin);
     const bool free_after = after == pieces_.end() || after->first >= begin + piece.bytes;
     const bool free_before =
@@ -85,7 +85,7 @@ bool Storage::write(std::int64_t begin, const Content& content) {
 }
 
 void Storage::overwrite(std::int64_t begin, const Content& content) {
-  for (const Piece& piece : content) {
+  for (const ContentPiece& piece : content) {
     pieces_.erase(split(begin), split(begin + piece.bytes));
     pieces_.emplace(begin, piece);
     begin += piece.bytes;
@@ -123,13 +123,13 @@ std::string Storage::compare(const Expected& expected) const {
 }
 
 // The first piece at or after `at`, to which no piece from before reaches any more.
-std::map<std::int64_t, Piece>::iterator Storage::split(std::int64_t at) {
+std::map<std::int64_t, ContentPiece>::iterator Storage::split(std::int64_t at) {
   const auto after = pieces_.lower_bound(at);
   if (after == pieces_.begin()) return after;
   const auto before = std::prev(after);
   const std::int64_t reach = before->first + before->second.bytes;
   if (reach <= at) return after;
-  Piece tail = before->second;
+  ContentPiece tail = before->second;
   before->second = take(tail, at - before->first);
   return pieces_.emplace_hint(after, at, std::move(tail));
 }

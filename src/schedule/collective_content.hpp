@@ -21,14 +21,14 @@ struct Contribution {
 
 /// Consecutive bytes with the same contributing ranks; the offsets are those of the first byte and grow with it.
 /// Sorted; a contribution that was added twice stands twice.
-struct Piece {
+struct ContentPiece {
   std::int64_t bytes = 0;
   std::vector<Contribution> contributions;
 };
-using Content = std::vector<Piece>;
+using Content = std::vector<ContentPiece>;
 
 /// Takes the first `bytes` bytes off a content.
-Content take(std::deque<Piece>& content, std::int64_t bytes);
+Content take(std::deque<ContentPiece>& content, std::int64_t bytes);
 
 /// Sum of two contents of equal length; for a barrier it is enough to have heard of a rank, once or more often.
 Content reduced(const Content& a, const Content& b, bool repeats);
@@ -53,9 +53,9 @@ class Storage {
   std::string compare(const Expected& expected) const;
 
  private:
-  std::map<std::int64_t, Piece>::iterator split(std::int64_t at);
+  std::map<std::int64_t, ContentPiece>::iterator split(std::int64_t at);
 
-  std::map<std::int64_t, Piece> pieces_;
+  std::map<std::int64_t, ContentPiece> pieces_;
   std::int64_t written_ = 0;
 };
 
