@@ -48,10 +48,18 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
     use_parallel_simulator(group_);
   else
     use_default_simulator();
-  build_network(experiment);
-  runtime_ = std::make_unique<Runtime>(*experiment.workload, experiment.placement, *network_,
-                                       experiment.output.messages, experiment.output.operations);
-  network_->set_client(runtime_.get());
+  const auto build = [&] {
+    build_network(experiment);
+    runtime_ = std::make_unique<Runtime>(*experiment.workload, experiment.placement, *network_,
+                                         experiment.output.messages, experiment.output.operations);
+    network_->set_client(runtime_.get());
+  };
+  // Each process builds its own nodes, and some may find that theirs cannot be had. One that is alone, as in --verify,
+  // may be within a step that others take as well: that step agrees.
+  if (group_.size() > 1)
+    prepare(group_, build);
+  else
+    build();
   build_seconds_ = seconds_since(start);
 }
 

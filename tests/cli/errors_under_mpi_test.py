@@ -50,6 +50,20 @@ class UnderMpi(ErrorTest):
                 self.assert_fails(done, code, pattern, where)
                 self.assertEqual(list(folder.iterdir()), [], f"files were left behind\n{done}")
 
+    def test_switches_of_several_ranks(self):
+        """Each rank builds its own switches, none of which has room for what flow control needs: one of them is named."""
+        path = self.write("topology: {kind: leaf_spine, leaves: 4, hosts_per_leaf: 2, spines: 2, link_rate: 100 Gb/s, "
+                          "link_delay: 10 us}\n"
+                          "network: {flow_control: pfc, buffer: {size: 400 kB}}\n"
+                          "workload: {kind: traffic, pattern: permutation, size: 1 kB}\n", "lossless.yaml")
+        for ranks in (1, 2, 3, 4, 8):
+            with self.subTest(ranks=ranks):
+                folder = self.folder / str(ranks)
+                folder.mkdir()
+                done = weft("run", path, folder=folder, ranks=ranks, seconds=60)
+                self.assert_fails(done, EXIT_INPUT, "of headroom .* do not fit", f"{path}:2")
+                self.assertEqual(list(folder.iterdir()), [], f"files were left behind\n{done}")
+
     def test_output_of_one_rank(self):
         """Whichever rank owns the port: its capture cannot be begun, or its disk is full at the end."""
         path = self.write(GOOD.replace("[[0, 1]]", "[[0, 1], [1, 2], [2, 3], [3, 0]]"))
