@@ -330,6 +330,7 @@ class Fabric final : public HostNetwork {
   std::uint8_t lane_of_priority(std::uint8_t priority) const;
   void hand_up(std::uint32_t in_port, Packet& packet, std::int64_t arrival);
   bool nic_send_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_choose_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_of_data_class(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_host_lane(std::uint32_t port_index, std::uint32_t ready);

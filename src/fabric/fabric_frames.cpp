@@ -116,6 +116,14 @@ void Fabric::hand_up(std::uint32_t in_port, Packet& packet, std::int64_t arrival
 // Parulkar and Varghese, "A reliable and scalable striping protocol", SIGCOMM 1996, doi:10.1145/248156.248169), since
 // the size of the next RDMA packet is not known before it is made.
 bool Fabric::nic_send_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now) {
+  if (!nic_choose_beside_frames(node, port_index, now)) return false;
+  // What a connection has sent was in no queue until now: frames that still wait are behind it.
+  OutputPort& port = outputs_[port_index];
+  port.peak_backlog = std::max(port.peak_backlog, port_load(port_index, now));
+  return true;
+}
+
+bool Fabric::nic_choose_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now) {
   BufferedState& state = *buffered_;
   const PortState& ps = state.ports[port_index];
   const NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];

@@ -170,6 +170,22 @@ class Background(ProgramTest):
         self.assertEqual((first[23], first[26:34]), (6, bytes([10, 0, 0, 4, 10, 0, 0, 0])))
         self.assertEqual(first[14 + 20 + 13], 0x02)
 
+    def test_frames_behind_a_message_count_as_queue(self):
+        """At time 0 a host has a frame of TCP (SYN: 94 B with preamble and gap) and a message of one packet: whichever
+        is first, 94 B and the packet have not been transmitted, as the reference says, too, and as samples see it."""
+        star = {**STAR, "hosts": 2, "link_delay": "1 ps"}
+        for size, workload in [
+            (5, {"kind": "jobs", "jobs": [{"workload": {"kind": "checkpoint", "size": "5 B", "targets": 1}}]}),
+            (1000, {"kind": "collective", "collective": "send_recv", "size": "1 kB"}),
+        ]:
+            with self.subTest(size=size):
+                path = self.write({"topology": star, "workload": workload, "output": {"sampling": "1 ns"},
+                                   "background": [{"kind": "tcp", "from": 0, "to": 1, "size": "1 B"}]})
+                self.run_weft("run", path, "-o", "frames.h5", "--quiet", "--verify")
+                links, series = (table(self.folder / "frames.h5", name) for name in ("links", "links_series"))
+                self.assertGreaterEqual(links["peak_queue"][0], size + HEADER + WIRE + 94)
+                self.assertTrue((series["queue"] <= links["peak_queue"][series["link"]]).all())
+
     def test_bad_entries_are_told_with_their_line(self):
         cases = [
             ([tcp(**{"from": 5})], {}, "from 0 to 4"),
