@@ -138,9 +138,9 @@ void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
   spec->finish();
 }
 
-void read_routing(Experiment& experiment, const Spec& place) {
-  experiment.routing_name =
-      experiment.network.routing.empty() ? experiment.topology->routing : experiment.network.routing;
+void read_routing(Experiment& experiment, const std::optional<Spec>& given, const Spec& topology) {
+  const Spec& place = given ? *given : topology;
+  experiment.routing_name = given ? given->one_of(RoutingRegistry::instance().names()) : experiment.topology->routing;
   // A routing by name is that of the machine without units for reductions.
   const auto* units = shape_of<ReductionShape>(*experiment.topology);
   if (units != nullptr && experiment.routing_name != experiment.topology->routing) {
@@ -156,6 +156,12 @@ void read_routing(Experiment& experiment, const Spec& place) {
     throw place.error(
         fmt::format("routing '{}' does not suit this machine: {}", experiment.routing_name, error.what()));
   }
+}
+
+void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
+  experiment.network = read_network_parameters(spec, experiment.routing->reorders());
+  experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
+                                               experiment.network.reconvergence, *experiment.topology);
   const ReportParameters& reports = experiment.network.fabric.reports;
   if (reports.given && experiment.routing->most_reported() == 0)
     throw InputError(reports.place, fmt::format("queue_reports: routing '{}' looks at no queues of other switches",
@@ -235,9 +241,8 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
   if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)
     experiment.ns3_attributes = attributes->entries();
-  experiment.network = read_network_parameters(network);
-  experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
-                                               experiment.network.reconvergence, *experiment.topology);
+  read_routing(experiment, network ? network->find("routing") : std::nullopt, *topology);
+  read_network(network, experiment);
   refuse_without_packets(network, {"ns3_attributes"}, experiment);
   refuse_without_packets(output, {"pcap"}, experiment);
   if (background) {
@@ -245,7 +250,6 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
         read_background(*background, {experiment.topology->graph.host_count(), &experiment.network});
     experiment.network.frames = !experiment.background.empty();
   }
-  read_routing(experiment, network && network->has("routing") ? network->at("routing") : *topology);
   read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment);
   if (experiment.network.fidelity == Fidelity::ideal && experiment.output.sampling > Time()) {

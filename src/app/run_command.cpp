@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "app/advice.hpp"
 #include "app/commands.hpp"
 #include "app/interrupt.hpp"
 #include "app/ns3_settings.hpp"
@@ -177,6 +178,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
   if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
   summary.fidelity = experiment.network.fidelity;
+  summary.warnings = advice(experiment, facts.congestion);
   summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.network().memory_bytes());
   return summary;

@@ -181,6 +181,7 @@ std::string summary_json(const Summary& summary) {
                         {"pause_frames", congestion.pauses},
                         {"timeouts", congestion.timeouts},
                         {"congestion_notifications", congestion.cnps}};
+  json["warnings"] = summary.warnings;
   json["verified"] = summary.verified;
   json["output"] = summary.output;
   json["parallel"] = {{"partition", summary.partition.method},
@@ -232,6 +233,7 @@ std::string summary_table(const Summary& summary) {
                                summary.facts.congestion.dropped + summary.facts.congestion.lost));
   if (const std::string congestion = congestion_text(summary.facts.congestion); !congestion.empty())
     line("congestion", congestion);
+  for (const std::string& warning : summary.warnings) line("WARNING", warning);
   for (std::size_t i = 0; i < summary.hot_links.size(); ++i) {
     const HotLinkLine& link = summary.hot_links[i];
     line(i == 0 ? "longest queues" : "",

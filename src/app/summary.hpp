@@ -41,6 +41,7 @@ struct Summary {
   std::vector<TransferRecord> transfers;
   std::vector<CollectiveResult> collectives;
   std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
+  std::vector<std::string> warnings;   ///< see advice()
 };
 
 /// "1.234 ms", "12.5 kB".

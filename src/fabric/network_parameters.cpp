@@ -17,14 +17,16 @@ Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
   return value;
 }
 
-void read_recovery(const Spec& network, NetworkParameters& result) {
+void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters& result) {
   RecoveryRules& rules = result.recovery;
   const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
   // Packets that take different ways must not be thrown away for coming early.
   const LoadBalancing balancing = result.fabric.load_balancing;
   const bool spreads =
       balancing == LoadBalancing::spray || balancing == LoadBalancing::adaptive || balancing == LoadBalancing::reps;
-  std::string kind = spreads || result.fabric.trimming ? "selective_repeat" : "go_back_n";
+  // A flowlet may overtake the one before it, whose way may be longer than the gap between them.
+  const bool reorders = spreads || balancing == LoadBalancing::flowlet || routing_reorders;
+  std::string kind = reorders || result.fabric.trimming ? "selective_repeat" : "go_back_n";
   if (const auto value = network.find("recovery")) {
     result.recovery_given = true;
     kind = value->one_of(kinds);
@@ -50,7 +52,7 @@ void read_recovery(const Spec& network, NetworkParameters& result) {
   // that waits in a queue may be overtaken by several windows.
   constexpr std::int64_t windows = 8;
   const std::int64_t overtaking = windows * ((result.window.count() + result.mtu.count() - 1) / result.mtu.count());
-  rules.reordering = spreads ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
+  rules.reordering = reorders ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
   for (const std::string& name : kinds) {
     const auto map = network.find(name);
     if (!map) continue;
@@ -151,12 +153,9 @@ Bytes NetworkParameters::least_wire() const {
   return least;
 }
 
-NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
+NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool routing_reorders) {
   NetworkParameters result;
-  if (!spec) {
-    result.congestion_control = CongestionControlRegistry::instance().find("none")->make();
-    return result;
-  }
+  const std::optional<Spec> spec = given ? given : Spec::parse("{}", "");
   if (const auto value = spec->find("mtu")) result.mtu = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("header")) result.header = bytes_between(*value, 1, 65'535);
   if (const auto value = spec->find("wire_overhead")) result.wire_overhead = bytes_between(*value, 0, 65'535);
@@ -171,14 +170,11 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& spec) {
     result.window = bytes_between(*value, 1, std::int64_t{1} << 50);
     result.window_given = true;
   }
-  if (const auto value = spec->find("routing")) {
-    result.routing = value->one_of(RoutingRegistry::instance().names());
-    result.routing_place = value->where();
-  }
+  if (const auto value = spec->find("routing")) result.routing = value->one_of(RoutingRegistry::instance().names());
   result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
   if (const auto pfc = spec->find("pfc")) check_quanta(*pfc, result);
   read_connections(*spec, result);
-  read_recovery(*spec, result);
+  read_recovery(*spec, routing_reorders, result);
   read_congestion_control(*spec, result);
   if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))
     throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");

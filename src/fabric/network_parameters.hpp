@@ -34,7 +34,6 @@ struct NetworkParameters {
   Time switch_latency;            ///< from the last bit in to the output queue
   Bytes window{Bytes::kib(256)};  ///< unacknowledged payload bytes per queue pair
   std::string routing;            ///< name of a routing algorithm; empty: the topology's own
-  SourceLine routing_place;
   Fidelity fidelity = Fidelity::packet;
   SourceLine fidelity_place;
   std::vector<std::string> without_effect;  ///< keys given that change nothing on the ideal network
@@ -69,7 +68,8 @@ struct NetworkParameters {
   Bytes least_wire() const;
 };
 
-/// Reads and finishes the map; all keys are optional. Throws InputError.
-NetworkParameters read_network_parameters(const std::optional<Spec>& spec);
+/// Reads and finishes the map; all keys are optional. `routing_reorders`: see RoutingAlgorithm::reorders(). Throws
+/// InputError.
+NetworkParameters read_network_parameters(const std::optional<Spec>& spec, bool routing_reorders = false);
 
 }  // namespace weft

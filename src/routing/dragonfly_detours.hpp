@@ -14,6 +14,9 @@ enum class Detours : std::uint8_t {
   progressive,         ///< as by_queues, and again at the second router
 };
 
+/// Two packets of one flow may then take different ways. Otherwise the flow alone decides.
+constexpr bool looks_at_queues(Detours detours) { return detours != Detours::never && detours != Detours::always; }
+
 /// In favour of the minimal way, in bytes times hops: three hops of one full frame of 4 KiB. Shorter queues say little,
 /// and without a bias uniform traffic makes needless detours (Jiang, Kim, Dally, ISCA 2009, section 3.2, have a
 /// threshold for that, too).

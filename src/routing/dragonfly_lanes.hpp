@@ -43,6 +43,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
 
   unsigned lanes() const override { return detours == Detours::never ? 2 : detours == Detours::progressive ? 4 : 3; }
   bool per_packet() const override { return true; }
+  bool reorders() const override { return looks_at_queues(detours); }
   QueueReports reports(NodeId at) const override {
     if (detours != Detours::by_reported_queues || at.value() < hosts_) return {};
     const DragonflyShape& shape = minimal_.shape();

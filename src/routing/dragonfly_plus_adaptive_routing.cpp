@@ -42,6 +42,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
 
   unsigned lanes() const override { return 3; }
   bool per_packet() const override { return true; }
+  bool reorders() const override { return looks_at_queues(detours); }
   QueueReports reports(NodeId at) const override {
     if (detours != Detours::by_reported_queues || at.value() < hosts_ || minimal_.is_leaf(place(at))) return {};
     const std::uint32_t used = shape().wiring.used_ports();

@@ -48,6 +48,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
 
   unsigned lanes() const override { return lanes_; }
   bool per_packet() const override { return true; }
+  bool reorders() const override { return true; }
 
   /// Without queues in view: a choice by the flow's hash.
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {

@@ -21,6 +21,7 @@ class RailsRouting final : public RoutingAlgorithm {
   }
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
+  bool reorders() const override { return inner_->reorders(); }
   std::uint32_t most_reported() const override { return inner_->most_reported(); }
   QueueReports reports(NodeId at) const override { return inner_->reports(in_rail(at)); }
 

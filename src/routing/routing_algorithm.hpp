@@ -79,6 +79,9 @@ class RoutingAlgorithm {
   virtual unsigned lanes() const { return 1; }
   /// choose() has to be asked for each packet: route() does not say all. Switches then keep queues lane by lane.
   virtual bool per_packet() const { return false; }
+  /// Packets of one connection may overtake each other, for the way of each depends on more than its flow. Receivers
+  /// then have to keep what comes early.
+  virtual bool reorders() const { return false; }
   /// What a switch reports, if routing looks at queues elsewhere; and the most queues that any of them reports.
   virtual QueueReports reports(NodeId) const { return {}; }
   virtual std::uint32_t most_reported() const { return 0; }

@@ -31,6 +31,7 @@ class ServerRouting final : public RoutingAlgorithm {
 
   unsigned lanes() const override { return inner_ ? inner_->lanes() : 1; }
   bool per_packet() const override { return inner_ && inner_->per_packet(); }
+  bool reorders() const override { return inner_ && inner_->reorders(); }
 
   std::uint32_t most_reported() const override { return inner_ ? inner_->most_reported() : 0; }
   QueueReports reports(NodeId at) const override {
