@@ -113,7 +113,11 @@ struct Job {
       : Job(hosts, read_workload(text, context_of(hosts)), network, where, seed) {}
   Job(std::uint32_t hosts, std::unique_ptr<Workload> what, const NetworkParameters& network = {},
       const Placement& where = {}, std::uint64_t seed = 1)
-      : machine(star(hosts), network, seed),
+      : Job(star(hosts), std::move(what), network, where, seed) {}
+  /// On another machine: `topology` is a `topology:` map.
+  Job(const std::string& topology, std::unique_ptr<Workload> what, const NetworkParameters& network,
+      const Placement& where = {}, std::uint64_t seed = 1)
+      : machine(topology, network, seed),
         workload(std::move(what)),
         placement(where.ranks() > 0 ? where : Placement::regular(workload->ranks())),
         runtime(*workload, placement, *machine.fabric, MessageSelection{}, OperationSelection{true, {}}) {
