@@ -167,16 +167,7 @@ class ServerReader {
     if (const auto routing = find("network_routing")) design_.network_routing = routing->text();
   }
   bool connected_inside() const {
-    std::vector<std::uint32_t> part(design_.nodes);
-    for (std::uint32_t i = 0; i < design_.nodes; ++i) part[i] = i;
-    for (bool changed = true; changed;) {
-      changed = false;
-      for (const auto& link : design_.links) {
-        const std::uint32_t least = std::min(part[link.a], part[link.b]);
-        changed |= part[link.a] != least || part[link.b] != least;
-        part[link.a] = part[link.b] = least;
-      }
-    }
+    const auto part = design_.parts();
     return std::all_of(part.begin(), part.end(), [](std::uint32_t p) { return p == 0; });
   }
 
@@ -208,8 +199,6 @@ class Server final : public TopologyBuilder {
     design.links.erase(std::remove_if(design.links.begin(), design.links.end(), without_nics), design.links.end());
     design.nodes -= static_cast<std::uint32_t>(design.nics.size());
     design.nics.clear();
-    if (design.links.empty() && design.gpus > 1)
-      throw named.error("nothing joins the GPUs of this server but its NICs");
     return attach_servers(design, nullptr, named);
   }
 };

@@ -31,7 +31,7 @@ class UnitsInSwitches {
   Topology build() {
     read_places();
     if (const auto value = spec_.find("rate")) rate_ = value->bandwidth();
-    if (const auto value = spec_.find("delay")) delay_ = value->time();
+    if (const auto value = spec_.find("delay")) delay_ = value->wait();
     spec_.finish();
     find_levels();
     copy_machine();

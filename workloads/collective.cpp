@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Workload kind `collective`: one collective operation over the first ranks, repeated.
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -73,9 +74,10 @@ class CollectiveWorkload : public Workload {
 
   WorkloadEstimate estimate() const override {
     WorkloadEstimate estimate = estimate_call(call_);
-    estimate.messages *= iterations_;
+    estimate.messages = static_cast<std::uint64_t>(
+        std::min<unsigned __int128>(static_cast<unsigned __int128>(estimate.messages) * iterations_, UINT64_MAX));
     estimate.bytes = saturated(static_cast<unsigned __int128>(estimate.bytes.count()) * iterations_);
-    estimate.compute = gap_ * (std::int64_t{iterations_} - 1);
+    estimate.compute = bounded_product(std::int64_t{iterations_} - 1, gap_);
     return estimate;
   }
 
@@ -140,6 +142,9 @@ class CollectiveReader : public WorkloadReader {
         repeat ? static_cast<std::uint32_t>(repeat->integer(1, std::numeric_limits<std::int32_t>::max())) : 1U;
     const auto gap = spec.find("gap");
     const Time pause = gap ? gap->time() : Time();
+    if (bounded_product(std::int64_t{iterations} - 1, pause) >= Time::limit())
+      throw gap->error(fmt::format("found {}; {} of them are longer than 106 days, where simulated time ends",
+                                   to_text(pause), iterations - 1));
     spec.finish();
     const Communicator members(0, ranks);
     call.communicator = &members;

@@ -69,7 +69,7 @@ class JobsWorkload : public Workload {
   }
   Time start(Rank rank) const override {
     const Job& job = job_of_rank(rank.value());
-    return job.info.start + job.workload->start(Rank(rank.value() - job.info.first_rank));
+    return bounded_sum(job.info.start, job.workload->start(Rank(rank.value() - job.info.first_rank)));
   }
   CollectiveCall call(std::uint32_t id) const override {
     const auto job = std::upper_bound(jobs_.begin(), jobs_.end(), id, [](std::uint32_t value, const Job& one) {
@@ -87,7 +87,7 @@ class JobsWorkload : public Workload {
       const WorkloadEstimate one = job.info.background ? WorkloadEstimate() : job.workload->estimate();
       all.messages += one.messages;
       bytes += static_cast<unsigned __int128>(one.bytes.count());
-      all.compute = std::max(all.compute, job.info.start + one.compute);
+      all.compute = std::max(all.compute, bounded_sum(job.info.start, one.compute));
     }
     all.bytes = saturated(bytes);
     return all;
@@ -145,7 +145,7 @@ class JobProgram : public RankProgram {
 
   bool next(Operation& operation) override {
     if (!program_->next(operation)) return false;
-    operation.not_before += job_.info.start;
+    operation.not_before = bounded_sum(operation.not_before, job_.info.start);
     if (operation.kind == Operation::Kind::send || operation.kind == Operation::Kind::recv)
       operation.peer = Rank(operation.peer.value() + job_.info.first_rank);
     if (operation.kind == Operation::Kind::collective)

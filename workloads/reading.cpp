@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "schedule/countable.hpp"
 #include "schedule/selection.hpp"
 #include "workloads/collective_kernel.hpp"
 
@@ -70,7 +71,10 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context) {
   CollectiveSettings options;
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
-  options.tuning.channels = read_count(spec, "channels", options.tuning.channels);
+  // NCCL has at most 64 (MAXCHANNELS, src/include/device.h), and each takes memory on every rank.
+  constexpr std::int64_t most_channels = 1024;
+  if (const auto channels = spec.find("channels"))
+    options.tuning.channels = static_cast<std::uint32_t>(channels->integer(1, most_channels));
   options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);
   options.tuning.credits = read_count(spec, "credits", options.tuning.credits);
   if (const auto chunk = spec.find("chunk_size")) {
@@ -167,25 +171,29 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
                                 did_you_mean(name, known), known.empty() ? "none" : listed(known)));
 }
 
-WorkloadEstimate estimate_call(const CollectiveCall& call) {
+WorkloadEstimate estimate_call(const CollectiveCall& whole) {
   WorkloadEstimate estimate;
-  const std::uint32_t n = call.communicator->size();
-  if (n < 2 || call.size == Bytes(0)) return estimate;
-  const unsigned __int128 once = static_cast<unsigned __int128>(call.size.count()) * (n - 1);
+  const std::uint32_t n = whole.communicator->size();
+  if (n < 2 || whole.size == Bytes(0)) return estimate;
+  const auto [call, times] = countable(whole);
+  const auto all_of = [times = times](std::uint64_t messages) {
+    return times > 1 ? static_cast<std::uint64_t>(std::min(static_cast<double>(messages) * times, 0x1p63)) : messages;
+  };
+  const unsigned __int128 once = static_cast<unsigned __int128>(whole.size.count()) * (n - 1);
   estimate.bytes = saturated(call.kind == CollectiveKind::all_reduce ? 2 * once : once);
   // In a ring all members send alike, but in a chain its end does not: the root sends in a broadcast, and is the one
   // that does not in a reduce. In other patterns some members are asked.
   const bool chain = call.kind == CollectiveKind::broadcast || call.kind == CollectiveKind::reduce;
   if (call.algorithm == "ring") {
     const std::uint32_t sender = !chain ? 0 : call.kind == CollectiveKind::broadcast ? call.root : (call.root + 1) % n;
-    estimate.messages = messages_of(call, sender) * (chain ? n - 1 : n);
+    estimate.messages = all_of(messages_of(call, sender) * (chain ? n - 1 : n));
     return estimate;
   }
   constexpr std::uint32_t most = 16;
   const std::uint32_t every = std::max(1U, n / most);
   std::uint64_t asked = 0;
   for (std::uint32_t index = 0; index < n; index += every, ++asked) estimate.messages += messages_of(call, index);
-  estimate.messages = estimate.messages * n / asked;
+  estimate.messages = all_of(estimate.messages * n / asked);
   return estimate;
 }
 

@@ -107,9 +107,11 @@ class TrafficWorkload : public Workload {
 
   WorkloadEstimate estimate() const override {
     WorkloadEstimate estimate;
-    const std::uint64_t flows = pattern_->all_flows() * starts_.expected_count(starts_.interval_ps(flow_wire_));
-    estimate.messages = flows * shape_.messages();
-    estimate.bytes = saturated(static_cast<unsigned __int128>(shape_.size.count()) * flows);
+    const unsigned __int128 flows =
+        static_cast<unsigned __int128>(pattern_->all_flows()) * starts_.expected_count(starts_.interval_ps(flow_wire_));
+    estimate.messages = static_cast<std::uint64_t>(saturated(flows * shape_.messages()).count());
+    estimate.bytes = saturated(static_cast<unsigned __int128>(shape_.size.count()) *
+                               std::min<unsigned __int128>(flows, std::numeric_limits<std::int64_t>::max()));
     return estimate;
   }
 

@@ -14,10 +14,10 @@ namespace weft {
 namespace {
 
 constexpr std::uint64_t no_limit = std::numeric_limits<std::uint64_t>::max();
-/// A source is silent for ever rather than later than this, 26 days: half of the range of Time leaves room.
-constexpr Time latest = Time::from_ps(std::int64_t{1} << 61);
 /// Entities of random numbers of on and off periods: source + this. Gaps between starts have those below.
 constexpr std::uint64_t period_entity = std::uint64_t{1} << 36;
+
+Time gap_of(double ps) { return Time::from_ps(std::llround(std::min(ps, static_cast<double>(Time::limit().ps())))); }
 
 }  // namespace
 
@@ -110,16 +110,16 @@ Time TrafficStarts::period(double mean_ps, std::uint32_t source, std::uint64_t n
 Time TrafficStarts::next_on_off(Clock& clock, std::uint32_t source, double interval_ps) const {
   const auto on = static_cast<double>(on_.ps());
   const auto off = static_cast<double>(off_.ps());
-  Time at = clock.time + Time::from_ps(std::llround(interval_ps));
+  Time at = bounded_sum(clock.time, gap_of(interval_ps));
   if (clock.periods == 0) {
     const bool begins_on = law_ == Law::constant || random_unit(seed_, period_entity + source, 0) * (on + off) < on;
     at = begins_on ? Time() : period(off, source, 1);
     clock.periods = 2;
-    clock.on_until = at + period(on, source, 2);
+    clock.on_until = bounded_sum(at, period(on, source, 2));
   }
-  while (at >= clock.on_until && clock.on_until < latest) {
-    at = clock.on_until + period(off, source, ++clock.periods);
-    clock.on_until = at + period(on, source, ++clock.periods);
+  while (at >= clock.on_until && clock.on_until < Time::limit()) {
+    at = bounded_sum(clock.on_until, period(off, source, ++clock.periods));
+    clock.on_until = bounded_sum(at, period(on, source, ++clock.periods));
   }
   return at;
 }
@@ -131,16 +131,18 @@ bool TrafficStarts::next(Clock& clock, std::uint32_t source, double interval_ps)
       clock.time = times_[clock.starts];
       break;
     case Process::periodic:
-      clock.time = Time::from_ps(static_cast<std::int64_t>(clock.starts) * std::llround(interval_ps));
+      clock.time = bounded_product(static_cast<std::int64_t>(clock.starts), gap_of(interval_ps));
       break;
     case Process::poisson:
-      clock.time += Time::from_ps(std::llround(random_exponential(interval_ps, seed_, source, clock.starts)));
+      clock.time = bounded_sum(clock.time, gap_of(random_exponential(interval_ps, seed_, source, clock.starts)));
       break;
     case Process::on_off:
       clock.time = next_on_off(clock, source, interval_ps);
       break;
   }
-  if (clock.time >= stop_ || clock.time >= latest) return false;
+  // A source without an end is silent from then on; where there is more to come, the run finds no time for it.
+  const bool endless = count_ == no_limit && stop_ == Time::max();
+  if (clock.time >= stop_ || (clock.time >= Time::limit() && endless)) return false;
   ++clock.starts;
   return true;
 }

@@ -167,7 +167,7 @@ ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContex
   routing.capacity_factor = capacity;
   if (!spec) return routing;
   if (const auto value = spec->find("spread")) routing.spread = value->number(0, 10);
-  if (const auto value = spec->find("seed")) routing.seed = static_cast<std::uint64_t>(value->integer(0));
+  if (const auto value = spec->find("seed")) routing.seed = value->natural();
   spec->finish();
   return routing;
 }

@@ -119,7 +119,7 @@ FailurePlan read_failures(const Spec& map, const WorkloadContext& context) {
     throw map.error("give 'step_time': there is no machine here on which a step could be timed");
   if (const auto value = map.find("detection")) plan.detection = value->time();
   if (const auto value = map.find("restart")) plan.restart = value->time();
-  if (const auto value = map.find("seed")) plan.seed = static_cast<std::uint64_t>(value->integer(0));
+  if (const auto value = map.find("seed")) plan.seed = value->natural();
   map.finish();
   return plan;
 }

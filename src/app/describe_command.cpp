@@ -113,11 +113,13 @@ void print_volume(const Experiment& experiment) {
 int describe_command(const CommandLine& command, ProcessGroup& group) {
   Experiment experiment;
   prepare(group, [&] { experiment = load_experiment(command.experiment, command.settings); });
-  if (group.rank() != 0) return exit_done;
-  std::cout << experiment.path << '\n';
-  print_machine(experiment);
-  print_workload(experiment);
-  print_volume(experiment);
+  prepare(group, [&] {
+    if (group.rank() != 0) return;
+    std::cout << experiment.path << '\n';
+    print_machine(experiment);
+    print_workload(experiment);
+    print_volume(experiment);
+  });
   return exit_done;
 }
 

@@ -14,6 +14,7 @@
 #include "graph/server_shape.hpp"
 #include "internet/background.hpp"
 #include "schedule/server_check.hpp"
+#include "units/text.hpp"
 
 namespace weft {
 namespace {
@@ -83,7 +84,7 @@ RateOptions read_rates(const Spec& spec, const Experiment& experiment) {
   RateOptions rates;
   require_queues(spec, experiment);
   const Spec interval = spec.at("interval");
-  rates.interval = interval.time();
+  rates.interval = interval.wait();
   if (rates.interval <= Time()) throw interval.error("found 0; a sampling interval above 0 is due here");
   rates.hosts = hosts_of(spec.find("ranks"), experiment);
   if (const auto to = spec.find("to")) rates.destinations = hosts_of(to, experiment);
@@ -111,7 +112,7 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
   if (const auto value = spec->find("rows_in_memory"))
     result.rows_in_memory = static_cast<std::uint64_t>(value->integer(1));
   if (const auto value = spec->find("sampling")) {
-    result.sampling = value->time();
+    result.sampling = value->wait();
     if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
   }
   if (const auto value = spec->find("rates")) result.rates = read_rates(*value, experiment);
@@ -129,13 +130,32 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
 
 void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
   if (!spec) return;
-  if (const auto value = spec->find("seed")) experiment.seed = static_cast<std::uint64_t>(value->integer(0));
+  if (const auto value = spec->find("seed")) experiment.seed = value->natural();
   if (const auto value = spec->find("until")) {
     experiment.until = value->time();
     if (experiment.until <= Time()) throw value->error("found 0; a time above 0 is due here");
   }
   if (const auto value = spec->find("partition")) experiment.partition = value->one_of(partition_methods);
   spec->finish();
+}
+
+// Times of packets are added up without a look (Time::longest_wait()).
+void require_links(const Experiment& experiment, const Spec& place) {
+  const NetworkParameters& network = experiment.network;
+  const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
+  const ClusterGraph& graph = experiment.topology->graph;
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const LinkProperties& link = graph.link(LinkId(l));
+    const Time time = serialization_time(longest, link.rate);
+    if (time <= Time::longest_wait()) continue;
+    const std::int64_t seconds = Time::longest_wait().ps() / 1'000'000'000'000;
+    throw place.error(
+        fmt::format("a packet of {} takes {} at the {} between {} and {}; at most {} is due here, with at "
+                    "least {} b/s or smaller packets",
+                    to_text(longest), time < Time::limit() ? to_text(time) : "more than 106 days", to_text(link.rate),
+                    graph.name(link.ends[0]), graph.name(link.ends[1]), to_text(Time::longest_wait()),
+                    (longest.count() * 8 + seconds - 1) / seconds));
+  }
 }
 
 void read_routing(Experiment& experiment, const std::optional<Spec>& given, const Spec& topology) {
@@ -243,6 +263,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
     experiment.ns3_attributes = attributes->entries();
   read_routing(experiment, network ? network->find("routing") : std::nullopt, *topology);
   read_network(network, experiment);
+  require_links(experiment, *topology);
   refuse_without_packets(network, {"ns3_attributes"}, experiment);
   refuse_without_packets(output, {"pcap"}, experiment);
   if (background) {

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The entry: MPI, the command, and the one place where failures end.
+#include <chrono>
+#include <cstdlib>
 #include <iostream>
-#include <memory>
+#include <new>
+#include <thread>
 
 #include <mpi.h>
 #include <ns3/nstime.h>
@@ -11,6 +14,7 @@
 #include "app/version.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -29,14 +33,34 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   return exit_done;
 }
 
-// A failure in the middle of a run may be on this process only: say it and end all.
-[[noreturn]] void abort_all(const std::string& message, int code) {
-  std::cerr << "weft: " << message << std::endl;
-  MPI_Abort(MPI_COMM_WORLD, code);
-  std::_Exit(code);
+/// Whether all processes come here within a second of each other: what has failed has failed on all of them. Does not
+/// block for longer than that. `failures` is there for nothing else.
+bool all_fail(MPI_Comm failures) {
+  using Clock = std::chrono::steady_clock;
+  const auto deadline = Clock::now() + std::chrono::seconds(1);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(failures, &request);
+  for (int done = 0; Clock::now() < deadline;) {
+    MPI_Test(&request, &done, MPI_STATUS_IGNORE);
+    if (done != 0) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
 }
 
-int guarded(int argc, char** argv, ProcessGroup& group) {
+/// In one piece: others may write at the same time.
+void say(const std::string& message) { std::cerr << "weft: " + message + "\n" << std::flush; }
+
+/// A failure in the middle of a run may be on this process only: then say it and end all. If it is on all, one says it.
+int fail(ProcessGroup& group, MPI_Comm failures, const std::string& message, int code) {
+  const bool alone = group.size() == 1;
+  const bool all = alone || all_fail(failures);
+  if (!all || group.rank() == 0) say(message);
+  if (!all) MPI_Abort(MPI_COMM_WORLD, code);
+  return code;
+}
+
+int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
   try {
     CommandLine line;
     prepare(group, [&] { line = parse_command_line(argc, argv); });
@@ -47,22 +71,24 @@ int guarded(int argc, char** argv, ProcessGroup& group) {
     });
     return code;
   } catch (const AgreedFailure& failure) {
-    if (!failure.message.empty()) std::cerr << "weft: " << failure.message << std::endl;
+    if (!failure.message.empty()) say(failure.message);
     return failure.exit_code;
+  } catch (const Interrupted&) {
+    end_interrupted();  // nobody knows where the other processes are
   } catch (const FatalEnvironmentError& error) {
     // On all processes alike, too: the first one speaks, and ends the others, which wait for that.
     if (group.rank() != 0) MPI_Barrier(group.communicator());
-    abort_all(error.what(), exit_environment);
+    say(error.what());
+    MPI_Abort(MPI_COMM_WORLD, exit_environment);
+    std::_Exit(exit_environment);
   } catch (const EnvironmentError& error) {
-    // Thrown on all processes alike (results/agreement.hpp).
-    if (group.rank() == 0) std::cerr << "weft: " << error.what() << std::endl;
-    return exit_environment;
+    return fail(group, failures, error.what(), exit_environment);
   } catch (const std::bad_alloc&) {
-    abort_all("out of memory", exit_environment);
+    return fail(group, failures, "out of memory", exit_environment);
   } catch (const InputError& error) {
-    abort_all(error.what(), exit_input);
+    return fail(group, failures, error.what(), exit_input);
   } catch (const std::exception& error) {
-    abort_all(error.what(), exit_bug);
+    return fail(group, failures, error.what(), exit_bug);
   }
 }
 
@@ -70,8 +96,11 @@ int guarded(int argc, char** argv, ProcessGroup& group) {
 }  // namespace weft
 
 int main(int argc, char** argv) {
+  weft::end_at_once_on_interrupts();
   weft::MpiSession session(argc, argv);
   ns3::Time::SetResolution(ns3::Time::PS);
   weft::ProcessGroup group(MPI_COMM_WORLD);
-  return weft::guarded(argc, argv, group);
+  MPI_Comm failures = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &failures);
+  return weft::guarded(argc, argv, group, failures);
 }

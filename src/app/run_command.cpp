@@ -9,7 +9,6 @@
 
 #include "app/advice.hpp"
 #include "app/commands.hpp"
-#include "app/interrupt.hpp"
 #include "app/ns3_settings.hpp"
 #include "app/prepare.hpp"
 #include "app/recording.hpp"
@@ -19,6 +18,7 @@
 #include "app/wait_circle.hpp"
 #include "fabric/pcap_tap.hpp"
 #include "results/hdf5_recorder.hpp"
+#include "support/interrupt.hpp"
 #include "support/progress.hpp"
 #include "units/text.hpp"
 
@@ -121,10 +121,21 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
   return lines;
 }
 
+Summary begin_summary(const CommandLine& line, const ProcessGroup& group, const Experiment& experiment,
+                      const std::string& output) {
+  Summary summary;
+  summary.experiment = experiment.path;
+  summary.engine = line.engine == EngineChoice::weft ? "weft" : "ns3-default";
+  summary.seed = experiment.seed;
+  summary.mpi_ranks = group.size();
+  summary.output = output;
+  summary.fidelity = experiment.network.fidelity;
+  return summary;
+}
+
 // Runs, records and sums up; nothing if operations were left undone, which it has reported.
 std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, const Experiment& experiment,
-                                const std::string& output) {
-  Hdf5Recorder recorder(group.communicator(), output);
+                                const std::string& output, Hdf5Recorder& recorder) {
   Simulation simulation(experiment, group, line.engine);
   apply_ns3_attributes(experiment, simulation);
   recorder.write_manifest(make_manifest(line, experiment, simulation));
@@ -156,7 +167,9 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   }
   if (!facts.interrupted) progress.finish();
 
-  Summary summary;
+  // Whatever a signal says from here on: the file is whole in a moment.
+  const FileIsBeingWritten writing;
+  Summary summary = begin_summary(line, group, experiment, output);
   summary.collective_count = experiment.workload->call_count();
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
                                            collective_directory(*experiment.workload));
@@ -167,21 +180,32 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   prepare(group, [&] {
     for (const auto& tap : taps) tap->close();
   });
-  summary.experiment = experiment.path;
-  summary.engine = line.engine == EngineChoice::weft ? "weft" : "ns3-default";
-  summary.seed = experiment.seed;
-  summary.mpi_ranks = group.size();
   summary.facts = facts;
   summary.complete = ended;
-  summary.output = output;
   summary.partition = simulation.partition();
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
   if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
-  summary.fidelity = experiment.network.fidelity;
   summary.warnings = advice(experiment, facts.congestion);
   summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.network().memory_bytes());
   return summary;
+}
+
+// The same; if a signal comes before there is anything to record, the file says no more than that.
+std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, const Experiment& experiment,
+                                const std::string& output) {
+  Hdf5Recorder recorder(group.communicator(), output);
+  try {
+    return simulate(line, group, experiment, output, recorder);
+  } catch (const Interrupted&) {
+    // Others may be anywhere, and a file of all processes cannot be closed by one.
+    if (group.size() > 1) end_interrupted();
+    interruption_noticed();
+    recorder.finish(false);
+    Summary summary = begin_summary(line, group, experiment, output);
+    summary.facts.interrupted = true;
+    return summary;
+  }
 }
 
 // Before hours are spent on a job that no such machine can hold.
@@ -209,13 +233,14 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                    line.verify ? "--verify" : "--engine ns3-default"));
   });
   if (group.rank() == 0 && !line.quiet) warn_of_memory(*experiment.workload);
-  catch_interrupts();  // before there is a file that would be left behind
+  remember_interrupts();  // before there is a file that would be left behind
   auto summary = simulate(line, group, experiment, output);
   if (!summary) return experiment.workload->from_user() ? exit_input : exit_bug;
   if (line.verify && !summary->facts.interrupted) {
     verify_against_reference(experiment, output, summary->fingerprint, group);
     summary->verified = true;
   }
+  end_at_once_on_interrupts();
   if (group.rank() == 0) {
     if (line.json_summary)
       std::cout << summary_json(*summary) << std::endl;
@@ -223,7 +248,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
       std::cout << summary_table(*summary) << std::flush;
   }
   // As a shell reports a process that a signal has ended.
-  return summary->facts.interrupted ? 130 : exit_done;
+  return summary->facts.interrupted ? exit_interrupted : exit_done;
 }
 
 }  // namespace weft

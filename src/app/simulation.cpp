@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/simulation.hpp"
 
+#include <algorithm>
 #include <chrono>
 
 #include <ns3/simulator.h>
 
 #include "app/prepare.hpp"
 #include "app/shared_partition.hpp"
+#include "app/standstill.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ideal_network.hpp"
 #include "fabric/ns3_view.hpp"
 #include "internet/background.hpp"
 #include "support/contract.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -21,14 +24,27 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
-// has something to do. Connections of ns-3's stack end minutes after their last packet.
-void poll(const Simulation::Looker* look, const HostNetwork* network, ns3::Time interval, bool* interrupted) {
-  if (ns3::Simulator::IsFinished() || network->idle()) return;
-  *interrupted = (*look)(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
-  if (*interrupted)
-    ns3::Simulator::Stop();
-  else
-    ns3::Simulator::Schedule(interval, &poll, look, network, interval, interrupted);
+// has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
+// more and more rarely.
+struct Poll {
+  const Simulation::Looker& look;
+  const HostNetwork& network;
+  std::int64_t least_interval;  // ps
+  bool& interrupted;
+  std::int64_t interval = least_interval;
+  std::uint64_t events = 0;  // at the last one
+};
+
+void poll(Poll* state) {
+  constexpr std::int64_t most_interval = Time::from_s(10).ps();
+  if (ns3::Simulator::IsFinished() || state->network.idle()) return;
+  state->interrupted = state->look(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
+  if (state->interrupted) return ns3::Simulator::Stop();
+  const std::uint64_t events = state->network.events();
+  const bool quiet = events == state->events && state->interval < most_interval;
+  state->interval = events != state->events ? state->least_interval : quiet ? 2 * state->interval : state->interval;
+  state->events = events;
+  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
 }
 
 }  // namespace
@@ -125,9 +141,11 @@ RunFacts Simulation::run(const Looker& look) {
   facts.wall_seconds = seconds_since(start);
   if (engine != nullptr) engine->attach(nullptr);
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
+  if (facts.interrupted) interruption_noticed();
   const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
   // Of all processes: one that is idle alone may only be waiting for another.
-  if (idle && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0) refuse_deadlock(Time::max());
+  if (idle && !facts.interrupted && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0)
+    refuse_deadlock(Time::max());
   facts.outlived = facts.outlived && !idle;
   facts.cut_short = !facts.interrupted && !idle && !facts.outlived;
   // TCP may be waiting for a timeout, with nothing on its way.
@@ -145,12 +163,15 @@ RunFacts Simulation::run(const Looker& look) {
 
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
-  engine->set_between_windows([this, &look, &facts](Time now) {
+  Standstill standstill(experiment_, fabric_);
+  engine->set_between_windows([this, &look, &facts, &standstill](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
+    const bool pause = standstill.due(now) || (fabric_ != nullptr && fabric_->suspicious());
+    return wish == Look::go_on && pause ? Look::pause : wish;
   });
-  engine->set_on_pause([this](Time now) {
+  engine->set_on_pause([this, &standstill](Time now) {
+    if (standstill.due(now)) standstill.look(now, group_);
     if (fabric_ != nullptr && group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
@@ -163,24 +184,31 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
 
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   constexpr std::int64_t windows = 256;
-  const auto interval = ns3::TimeStep(static_cast<std::uint64_t>(windows * fabric_->inner_window().ps()));
-  const Looker watching = [this, &look](Time now) {
+  const std::int64_t interval = windows * fabric_->inner_window().ps();
+  Standstill standstill(experiment_, fabric_);
+  const Looker watching = [this, &look, &standstill](Time now) {
+    if (standstill.due(now)) standstill.look(now, group_);
     if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
   };
-  const HostNetwork* network = network_.get();
-  ns3::Simulator::Schedule(interval, &poll, &watching, network, interval, &facts.interrupted);
-  run_events(facts);
+  Poll state{watching, *network_, interval, facts.interrupted};
+  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(interval)), &poll, &state);
+  try {
+    run_events(facts);
+  } catch (const Interrupted&) {
+    facts.interrupted = true;
+  }
 }
 
 // Background jobs end with the others. All processes stop at the same times to see whether these have ended: whatever
 // the number of processes and their windows, the same has happened everywhere then. The times are 1 ps before round
 // ones, since under ns3's own engine events of the very time, which round ones in the input lead to, may come first.
 void Simulation::run_events(RunFacts& facts) {
-  for (Time check = background_check_; check < until_; check += background_check_) {
+  for (Time check = background_check_; check < std::min(until_, Time::limit());
+       check = bounded_sum(check, background_check_)) {
     const Time stop = check - Time::from_ps(1);
     ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(stop.ps())) - ns3::Simulator::Now());
-    ns3::Simulator::Run();
+    run_engine();
     if (group_.sum(facts.interrupted ? 1 : 0) > 0) return;
     const bool transferring = transfers_unfinished();
     if (!transferring && !transfers_.has_endless() && group_.sum(network_->idle() ? 0 : 1) == 0) return;
@@ -189,7 +217,15 @@ void Simulation::run_events(RunFacts& facts) {
     facts.simulated = stop;
     return;
   }
-  ns3::Simulator::Run();
+  run_engine();
+}
+
+// What one process could not go on with ends the run of all, and one of them says it.
+void Simulation::run_engine() {
+  if (group_.size() > 1)
+    prepare(group_, [] { ns3::Simulator::Run(); });
+  else
+    ns3::Simulator::Run();
 }
 
 // A circle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for

@@ -85,6 +85,7 @@ class Simulation {
   void run_windows(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);
   void run_events(RunFacts& facts);
+  void run_engine();
 
   ProcessGroup group_;
   EngineChoice engine_;

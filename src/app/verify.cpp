@@ -5,12 +5,13 @@
 
 #include <fmt/format.h>
 
-#include "app/interrupt.hpp"
 #include "app/ns3_settings.hpp"
 #include "app/prepare.hpp"
 #include "app/recording.hpp"
 #include "results/compare_files.hpp"
+#include "support/contract.hpp"
 #include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -31,7 +32,7 @@ std::uint64_t simulate_reference(const Experiment& experiment, const std::string
   Recording recording(recorder, experiment, simulation);
   const RunFacts facts =
       simulation.run([](Time) { return interrupted() ? Simulation::Look::stop : Simulation::Look::go_on; });
-  if (facts.interrupted) throw EnvironmentError("the verification was interrupted; the results stand");
+  if (facts.interrupted) throw Interrupted();  // the results stand
   WEFT_EXPECT(facts.cut_short || simulation.unfinished_ranks() == 0, "the reference leaves {} ranks unfinished",
               simulation.unfinished_ranks());
   const std::uint64_t fingerprint = recording.write_rest(facts);

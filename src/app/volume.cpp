@@ -4,9 +4,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "app/job_results.hpp"
 #include "routing/path.hpp"
 #include "schedule/aggregation.hpp"
+#include "schedule/countable.hpp"
+#include "support/error.hpp"
 #include "transport/message.hpp"
 
 namespace weft {
@@ -14,21 +18,21 @@ namespace {
 
 // What one rank sends to one peer.
 struct PairVolume {
-  std::uint64_t messages = 0;
-  std::uint64_t packets = 0;
-  std::uint64_t credits = 0;
-  Bytes payload;
+  double messages = 0;
+  double packets = 0;
+  double credits = 0;
+  double payload = 0;
 };
 using PeerVolumes = std::map<std::uint32_t, PairVolume>;
 
-void add_message(PairVolume& pair, Bytes bytes, Bytes mtu, std::uint64_t credits) {
-  ++pair.messages;
-  pair.packets += packet_count(bytes.count(), mtu.count());
-  pair.credits += credits;
-  pair.payload += bytes;
+void add_messages(PairVolume& pair, double number, Bytes bytes, Bytes mtu, bool credits) {
+  pair.messages += number;
+  pair.packets += number * static_cast<double>(packet_count(bytes.count(), mtu.count()));
+  if (credits) pair.credits += number;
+  pair.payload += number * static_cast<double>(bytes.count());
 }
 
-void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
+void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, double times, std::uint32_t index,
                 const Experiment& experiment, std::map<std::uint32_t, PeerVolumes>& of_rank) {
   const NetworkParameters& network = experiment.network;
   for (std::uint32_t lane = 0; lane < algorithm.lanes(call); ++lane) {
@@ -38,23 +42,29 @@ void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call
     for (Step step; stream->next(step);) {
       for (std::uint32_t i = 0; i < step.send_count(); ++i) {
         PairVolume& pair = peers[rank_of(algorithm, call, step.send_to(i), channel, experiment.placement)];
-        for (Bytes done(0); done < step.bytes; done += step.slice)
-          add_message(pair, wire_bytes(call.tuning.protocol, std::min(step.slice, step.bytes - done)), network.mtu,
-                      network.acks ? 1 : 0);
+        const std::int64_t whole = step.bytes / step.slice;
+        const Bytes rest = step.bytes - whole * step.slice;
+        const auto add = [&](std::int64_t number, Bytes slice) {
+          add_messages(pair, times * static_cast<double>(number), wire_bytes(call.tuning.protocol, slice), network.mtu,
+                       network.acks);
+        };
+        if (whole > 0) add(whole, step.slice);
+        if (rest > Bytes(0)) add(1, rest);
       }
     }
   }
 }
 
 // Of a rank; the first one of a communicator answers for the aggregators too.
-void add_collective(const CollectiveCall& call, Rank rank, const Experiment& experiment,
+void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& experiment,
                     std::map<std::uint32_t, PeerVolumes>& of_rank) {
+  const auto [call, times] = countable(whole);
   const auto algorithm = find_collective(call.algorithm);
   const std::uint32_t index = call.communicator->index_of(rank);
-  add_member(*algorithm, call, index, experiment, of_rank);
+  add_member(*algorithm, call, times, index, experiment, of_rank);
   const std::uint32_t members = call.communicator->size();
   for (std::uint32_t i = 0; index == 0 && i < algorithm->aggregators(call); ++i)
-    add_member(*algorithm, call, members + i, experiment, of_rank);
+    add_member(*algorithm, call, times, members + i, experiment, of_rank);
 }
 
 /// A rank, and for how many it stands.
@@ -89,7 +99,11 @@ struct Sums {
   std::vector<double> wire;
 };
 
-std::uint64_t rounded(double value) { return static_cast<std::uint64_t>(std::llround(value)); }
+constexpr std::uint64_t most_operations = 100'000'000;  // of a rank
+
+std::uint64_t rounded(double value) {
+  return static_cast<std::uint64_t>(std::llround(std::min(value, 0x1.fffffffffffffp62)));
+}
 
 }  // namespace
 
@@ -107,42 +121,47 @@ Volume expected_volume(const Experiment& experiment) {
     std::map<std::uint32_t, PeerVolumes> of_rank;
     PeerVolumes& peers = of_rank[r];
     Time compute;
+    std::uint64_t operations = 0;
     const auto program = experiment.workload->program(Rank(r));
     for (Operation operation; program->next(operation); operation = Operation()) {
       sums.operations += weight;
-      if (operation.kind == Operation::Kind::compute) compute += operation.duration;
+      if (++operations > most_operations)
+        throw InputError({experiment.path, 0},
+                         fmt::format("rank {} has more than {} operations, which are counted one by one; fewer starts "
+                                     "or iterations are due here, or `weft run`, which counts nothing",
+                                     r, most_operations));
+      if (operation.kind == Operation::Kind::compute) compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send)
-        add_message(peers[operation.peer.value()], operation.bytes, network.mtu, 0);
+        add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
       if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), experiment, of_rank);
     }
     volume.busiest_compute = std::max(volume.busiest_compute, compute);
     for (const auto& [sender, to] : of_rank) {
       for (const auto& [peer, pair] : to) {
-        const std::uint64_t control = (network.acks ? pair.packets : 0) + pair.credits;
-        const auto packets = static_cast<double>(pair.packets + control);
-        sums.messages += weight * static_cast<double>(pair.messages);
-        sums.payload += weight * static_cast<double>(pair.payload.count());
-        sums.data_packets += weight * static_cast<double>(pair.packets);
-        sums.control_packets += weight * static_cast<double>(control);
-        const Bytes wire = pair.payload + static_cast<std::int64_t>(pair.packets) * network.data_overhead() +
-                           static_cast<std::int64_t>(control) * network.control_wire();
+        const double control = (network.acks ? pair.packets : 0) + pair.credits;
+        const double packets = pair.packets + control;
+        sums.messages += weight * pair.messages;
+        sums.payload += weight * pair.payload;
+        sums.data_packets += weight * pair.packets;
+        sums.control_packets += weight * control;
+        const double wire = pair.payload + pair.packets * static_cast<double>(network.data_overhead().count()) +
+                            control * static_cast<double>(network.control_wire().count());
         // Control packets take a path of the same length and classes the other way.
         const auto path =
             trace_path(topology, *experiment.routing,
                        RouteRequest{experiment.placement.host(sender), experiment.placement.host(peer), 0});
         sums.packet_hops += weight * packets * static_cast<double>(path.size());
-        for (const auto& hop : path)
-          sums.wire[topology.link_class[hop.directed_link / 2]] += weight * static_cast<double>(wire.count());
+        for (const auto& hop : path) sums.wire[topology.link_class[hop.directed_link / 2]] += weight * wire;
       }
     }
   }
   volume.messages = rounded(sums.messages);
-  volume.payload = Bytes(std::llround(sums.payload));
+  volume.payload = Bytes(static_cast<std::int64_t>(rounded(sums.payload)));
   volume.data_packets = rounded(sums.data_packets);
   volume.control_packets = rounded(sums.control_packets);
   volume.packet_hops = rounded(sums.packet_hops);
   volume.operations = rounded(sums.operations);
-  for (const double wire : sums.wire) volume.wire_by_class.emplace_back(std::llround(wire));
+  for (const double wire : sums.wire) volume.wire_by_class.emplace_back(static_cast<std::int64_t>(rounded(wire)));
   return volume;
 }
 

@@ -6,6 +6,7 @@
 #include <exception>
 #include <limits>
 #include <span>
+#include <utility>
 
 #include <ns3/default-simulator-impl.h>
 #include <ns3/global-value.h>
@@ -15,6 +16,8 @@
 
 #include "engine/window_exchange.hpp"
 #include "support/contract.hpp"
+#include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -175,7 +178,9 @@ void ParallelSimulatorImpl::build_border() {
 
 Time ParallelSimulatorImpl::local_next() const {
   const std::int64_t event = queue_.empty() ? never : queue_.next_time();
-  const std::int64_t data = data_path_ == nullptr ? never : data_path_->next_time().ps();
+  std::int64_t data = data_path_ == nullptr ? never : data_path_->next_time().ps();
+  // A data path may name the beginning of a span in which the end of simulated time lies, when all before it is done.
+  if (horizon_ >= Time::limit().ps()) data = std::max(data, horizon_);
   return Time::from_ps(std::min(event, data));
 }
 
@@ -183,6 +188,7 @@ void ParallelSimulatorImpl::Run() {
   WEFT_EXPECT(!running_, "ns3::Simulator::Run() was called within a run, at {}", now_);
   running_ = true;
   stop_ = false;
+  failure_ = nullptr;
   if (border_ == nullptr) build_border();
   const BorderGuard guard(border_);
   const double waited_before = border_->wait_seconds();
@@ -196,13 +202,17 @@ void ParallelSimulatorImpl::Run() {
     stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
+    if (agreed.next >= Time::limit() && data_path_ != nullptr) {  // on all processes alike
+      failure_ = std::make_exception_ptr(TimeLimitError("what is left to do lies too far ahead"));
+      break;
+    }
     if (agreed.pause && on_pause_) on_pause_(agreed.next);
     begin = agreed.next;
     Time end = Time::max();
     if (data_path_ != nullptr) {
       const Time lookahead = data_path_->lookahead();
       WEFT_EXPECT(lookahead > Time(), "the data path's lookahead is {} ps at {} ps", lookahead.ps(), begin.ps());
-      if (lookahead < end - begin) end = begin + lookahead;
+      end = std::min(bounded_sum(begin, lookahead), Time::limit());
     }
     run_window(end);
     ++windows_;
@@ -214,6 +224,7 @@ void ParallelSimulatorImpl::Run() {
   wait_seconds_ += border_->wait_seconds() - waited_before;
   settle_clock();
   running_ = false;
+  if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
 /// Says what this process has to say at the end of a window. Also after a local Stop(): the neighbours wait for this
@@ -227,6 +238,23 @@ void ParallelSimulatorImpl::come(Time begin) {
   has_come_ = true;
 }
 
+/// A window that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
+/// to the end of Run() together, and nobody waits for ever.
+template <class Step>
+void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
+  try {
+    step();
+    return;
+  } catch (const Interrupted&) {
+  } catch (...) {
+    if (group_.size() == 1) throw;
+    failure_ = std::current_exception();
+  }
+  advancing_ = false;
+  last_advance_ = false;
+  Stop();
+}
+
 /// Hands over what the last window has sent, and agrees on the next one.
 WindowVote ParallelSimulatorImpl::meet(Time begin) {
   if (!has_come_) come(begin);
@@ -234,11 +262,15 @@ WindowVote ParallelSimulatorImpl::meet(Time begin) {
   if (data_path_ == nullptr) return border_->meet({}, {});
   critical_of_last_ = data_path_->take_critical_events();
   return border_->meet(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
-    data_path_->incoming(neighbour, batch);
+    give_up_if_it_throws([&] { data_path_->incoming(neighbour, batch); });
   });
 }
 
 void ParallelSimulatorImpl::run_window(Time end) {
+  give_up_if_it_throws([&] { run_events_and_data_path(end); });
+}
+
+void ParallelSimulatorImpl::run_events_and_data_path(Time end) {
   window_end_ = end.ps();
   int events = 0;
   while (!stop_ && !queue_.empty() && queue_.next_time() < window_end_) {

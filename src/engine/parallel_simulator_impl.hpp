@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <list>
 #include <unordered_map>
@@ -111,6 +112,9 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   void come(Time begin);
   WindowVote meet(Time begin);
   void run_window(Time end);
+  template <class Step>
+  void give_up_if_it_throws(Step&& step);
+  void run_events_and_data_path(Time end);
   void run_one_event();
   void advance_data_path(std::int64_t end);
   void settle_clock();
@@ -129,6 +133,7 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   std::int64_t horizon_ = 0;     // up to here (exclusive) the data path has advanced
   std::int64_t window_end_ = 0;  // exclusive
   std::uint32_t context_;
+  std::exception_ptr failure_;  // what this process could not go on with; Run() ends as with Stop() and throws it here
   bool stop_ = false;
   bool running_ = false;
   bool advancing_ = false;

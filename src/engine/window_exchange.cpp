@@ -300,7 +300,7 @@ void WindowExchange::wait_for_turn() {
   }
   // Who waits for the others in MPI must not keep a core from them: outside of windows and for messages all go at once.
   const WindowVote all = reduce_here();
-  bool at_once = all.stop || all.pause || all.next == Time::max();
+  bool at_once = all.stop || all.pause || all.next >= Time::limit();
   for (int process = 0; process < shared_->size; ++process)
     at_once = at_once || shared_->board(process).messages[meetings_ & 1];
   turns_->resume(meetings_, at_once);

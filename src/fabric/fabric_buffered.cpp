@@ -8,6 +8,7 @@
 #include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -78,6 +79,7 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
     case NodeEvent::Kind::refresh:
       return refresh_pause(event);
     case NodeEvent::Kind::timeout:
+      look_for_interrupt();
       return nic_timeout(nodes_[local], event);
     case NodeEvent::Kind::credit:
       return nic_credit_timeout(nodes_[local], event);

@@ -2,6 +2,7 @@
 // Laying out queues, buffers and connections for the parameters of a network.
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -53,6 +54,29 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
     plan.quantum[plan.other] = wanted.other_weight * largest_frame.count();
   }
   return plan;
+}
+
+/// An empty buffer has to take a full frame where there is no headroom, or everything is dropped for ever.
+void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, std::int64_t headrooms,
+                            std::int64_t reserves, std::int64_t frame, const std::string& name) {
+  const std::int64_t more = frame - rules.reserve;  // beyond the queue's own
+  if (more <= 0 || more <= SharedBuffer(rules, 0).threshold()) return;
+  if (rules.threshold < more) {
+    throw InputError(
+        buffer.place,
+        fmt::format("found a threshold of {} and a reserve of {}, where no frame of {} fits; a threshold of "
+                    "at least {} is due here",
+                    to_text(Bytes(rules.threshold)), to_text(Bytes(rules.reserve)), to_text(Bytes(frame)),
+                    to_text(Bytes(more))));
+  }
+  const std::int64_t least =
+      headrooms + reserves + static_cast<std::int64_t>(std::ceil(static_cast<double>(more) / rules.alpha));
+  throw InputError(
+      buffer.place,
+      fmt::format("found a size of {} and an alpha of {}, with which a queue of {} may hold {}: no frame of "
+                  "{} fits; a size of at least {} is due here, or a larger alpha",
+                  to_text(*buffer.size), rules.alpha, name, to_text(Bytes(SharedBuffer(rules, 0).threshold())),
+                  to_text(Bytes(frame)), to_text(Bytes(least))));
 }
 
 }  // namespace
@@ -204,6 +228,14 @@ SharedBuffer Fabric::make_buffer(const Node& node) const {
   rules.alpha = fabric.buffer.alpha;
   if (fabric.buffer.threshold) rules.threshold = fabric.buffer.threshold->count();
   rules.reserve = fabric.buffer.reserve.count();
+  std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
+  if (!parameters_.frames && state.plan.other != state.plan.data) used &= ~(1U << state.plan.other);
+  std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
+    dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
+  if (dropping != 0)
+    require_room_for_frame(rules, fabric.buffer, headrooms, reserves, state.largest_frame,
+                           topology_.graph.name(NodeId(node.id)));
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
   SharedBuffer buffer(rules, std::size_t{node.ports} * state.plan.count);
   for (std::uint32_t p = 0; p < node.ports; ++p)

@@ -146,7 +146,10 @@ void Fabric::build_cut(const Partition& partition, int process) {
   for (std::uint32_t n = 0; n < neighbours_.size(); ++n) {
     Neighbour& neighbour = neighbours_[n];
     neighbour.link_bits = static_cast<unsigned>(std::bit_width(neighbour.ends.size()));
-    neighbour.reach = std::uint64_t{1} << (64 - neighbour.link_bits);
+    // What a key holds; and no more than a few times Time::longest_wait(), because export_anew() looks at the end of
+    // simulated time.
+    neighbour.reach = std::min(std::uint64_t{1} << (64 - neighbour.link_bits),
+                               4 * static_cast<std::uint64_t>(Time::longest_wait().ps()));
     for (std::uint32_t i = 0; i < neighbour.ends.size(); ++i) {
       OutputPort& port = outputs_[neighbour.ends[i].port];
       port.peer_port = OutputPort::remote | i;

@@ -37,7 +37,9 @@ void Fabric::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::in
 std::int64_t Fabric::pause_time(std::uint32_t port) const {
   // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
   const auto bits = static_cast<unsigned __int128>(parameters_.fabric.pfc.quanta) * 512;
-  return static_cast<std::int64_t>(bits * 1'000'000'000'000U / static_cast<std::uint64_t>(outputs_[port].rate_bps));
+  const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(outputs_[port].rate_bps);
+  // Longer ones are told again long before.
+  return static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps())));
 }
 
 // One frame tells of all classes of which there is something to tell.

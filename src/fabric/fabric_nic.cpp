@@ -167,7 +167,9 @@ void Fabric::pace(Connection& connection) {
   connection.next_send =
       rate == 0
           ? 0
-          : connection.last_send + serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)).ps();
+          : connection.last_send + std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)),
+                                            Time::longest_wait())
+                                       .ps();
 }
 
 // The congestion control has decided.

@@ -4,6 +4,8 @@
 #include <ns3/simulator.h>
 
 #include "fabric/fabric.hpp"
+#include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 
@@ -21,6 +23,9 @@ void Fabric::reference_arrival(std::uint32_t local) {
 }
 
 void Fabric::reference_drain(std::uint32_t local) {
+  look_for_interrupt();
+  if (ns3::Simulator::Now().GetTimeStep() >= Time::limit().ps())
+    throw TimeLimitError("what is left to do lies too far ahead");
   reference_[local].drain_at = -1;
   run_node(local, ns3::Simulator::Now().GetTimeStep() + 1);
   schedule_wake(local);

@@ -2,10 +2,13 @@
 // The hot path: gather a window's arrivals of a switch, order them, route, send.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/fabric_hot.hpp"
 #include "support/contract.hpp"
+#include "support/error.hpp"
 
 namespace weft {
 namespace {
@@ -154,6 +157,11 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
 
 void Fabric::push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival,
                                  std::uint32_t node) {
+  // A packet waits for all that has been committed before it, so that its arrival may lie as far ahead as that is long.
+  // Packets of a block are few, and each takes Time::longest_wait() at most: none but the first one of a block can come
+  // beyond what 63 bits hold, and that one looks negative.
+  if (static_cast<std::uint64_t>(arrival) >= static_cast<std::uint64_t>(Time::limit().ps()))
+    throw TimeLimitError(fmt::format("packets wait too long at {}", topology_.graph.name(NodeId(nodes_[node].id))));
   inputs_[port_index].add_block(blocks_);
   push_local(port_index, packet, arrival, node);
 }

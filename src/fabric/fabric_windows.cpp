@@ -10,6 +10,8 @@
 #include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
+#include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -78,6 +80,7 @@ void Fabric::run_windows_until(std::int64_t end) {
     std::uint64_t busiest = 0;
     // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
     for (std::size_t left = current_nodes_.size(); left-- > 0;) {
+      look_for_interrupt();  // windows may be long: there is no bound on the delay of links
       if (left + 1 == interior && next_time().ps() == window_start(end)) border_done_();
       if (current_nodes_.size() > nodes_in_cache_) fetch_next_nodes(left, window_end);
       const std::uint32_t local = current_nodes_[left];
@@ -165,6 +168,8 @@ void Fabric::export_packet(const OutputPort& port, const Packet& packet, std::in
 void Fabric::export_anew(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
   Batch& batch = outgoing_[port.peer_node];
   Neighbour& neighbour = neighbours_[port.peer_node];
+  if (static_cast<std::uint64_t>(arrival) >= static_cast<std::uint64_t>(Time::limit().ps()))
+    throw TimeLimitError("packets to another process wait too long");
   const bool begins = batch.empty();
   if (begins) {
     neighbour.origin = 0;

@@ -4,16 +4,27 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "support/contract.hpp"
+#include "support/error.hpp"
+#include "support/interrupt.hpp"
+#include "units/text.hpp"
 
 namespace weft {
 
 void IdealNetwork::push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what) {
+  // A sum of two times beyond 63 bits looks negative.
+  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+    throw TimeLimitError("messages take too long");
   due_.push({time, static_cast<std::uint64_t>(kind) << 56 | place, number, what});
 }
 
 void IdealNetwork::advance(Time end) {
-  while (due_.next_time() < end.ps()) handle(due_.pop());
+  while (due_.next_time() < end.ps()) {
+    look_for_interrupt();  // windows may be long
+    handle(due_.pop());
+  }
   reached_ = end.ps();
 }
 
@@ -66,6 +77,21 @@ std::int64_t IdealNetwork::idle_time_of(std::uint32_t path, const Message& messa
   return known.idle;
 }
 
+/// The times of a message are added up link by link without a look: here is one at how long it may take behind those
+/// of its own flow.
+void IdealNetwork::require_time(const Flow& flow, const Message& message, Time now) const {
+  const auto& links = classes_[flow.path].path.links;
+  Time sum = now;
+  for (std::uint32_t i = 0; i < links.size(); ++i) {
+    const auto packets = static_cast<std::int64_t>(message.packets);
+    sum = std::max(sum, Time::from_ps(free_[flow.links + i]));
+    sum = bounded_sum(sum, bounded_product(packets, Time::from_ps(links[i].full)));
+    sum = bounded_sum(sum, Time::from_ps(links[i].delay));
+  }
+  if (sum >= Time::limit())
+    throw TimeLimitError(fmt::format("a message of {} takes too long", to_text(Bytes(message.bytes))));
+}
+
 std::uint32_t IdealNetwork::new_flight() {
   if (free_flight_ == no_slot) {
     flights_.emplace_back();
@@ -87,6 +113,7 @@ void IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, 
   message.queue_pair = queue_pair;
   message.issued = now.ps();
   message.packets = packet_count(message.bytes, parameters_.mtu.count());
+  require_time(flow, message, now);
   message.ideal = idle_time_of(flow.path, message);
   message.next = no_slot;
   flow.packets += message.packets;

@@ -132,6 +132,7 @@ class IdealNetwork final : public HostNetwork {
   DestinationPort& destination_port(std::uint32_t directed_link);
   std::uint32_t new_flight();
   std::int64_t idle_time_of(std::uint32_t path, const Message& message);
+  void require_time(const Flow& flow, const Message& message, Time now) const;
 
   std::int64_t pass_own_links(Flow& flow, const Message& message, std::int64_t now);
   void make_ready(std::uint32_t flow, std::uint32_t slot, std::int64_t now);

@@ -130,7 +130,7 @@ LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional
                      [](const RateChange& a, const RateChange& b) { return a.at < b.at; });
   if (reconvergence) {
     if (!failures) throw reconvergence->error("found without failures, after which routing reconverges");
-    faults.reconvergence = reconvergence->time();
+    faults.reconvergence = reconvergence->wait();
   }
   return faults;
 }

@@ -58,7 +58,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (!map) continue;
     if (name != kind) throw map->error("found with recovery: " + kind);
     if (const auto value = map->find("timeout")) {
-      rules.timeout = rules.timeout_low = value->time().ps();
+      rules.timeout = rules.timeout_low = value->wait().ps();
       if (rules.timeout <= 0) throw value->error("found 0; a time above 0 is due here");
     }
     if (const auto value = map->find("timeout_low")) {
@@ -165,7 +165,7 @@ NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool
     else
       result.ack = bytes_between(*value, 1, 65'535);
   }
-  if (const auto value = spec->find("switch_latency")) result.switch_latency = value->time();
+  if (const auto value = spec->find("switch_latency")) result.switch_latency = value->wait();
   if (const auto value = spec->find("window")) {
     result.window = bytes_between(*value, 1, std::int64_t{1} << 50);
     result.window_given = true;

@@ -46,7 +46,7 @@ void read_pfc(const Spec& spec, PfcParameters& pfc) {
   if (const auto value = spec.find("headroom"))
     if (value->is_null() || value->text() != "auto") pfc.headroom = bytes_at_least(*value, Bytes(1), "a headroom");
   if (const auto value = spec.find("quanta")) pfc.quanta = value->integer(1, 65'535);
-  if (const auto value = spec.find("response")) pfc.response = value->time();
+  if (const auto value = spec.find("response")) pfc.response = value->wait();
   if (const auto value = spec.find("xon")) pfc.xon = bytes_at_least(*value, Bytes(), "an offset");
   if (const auto value = spec.find("watchdog")) {
     pfc.watchdog = value->time();
@@ -110,10 +110,10 @@ void read_reports(const Spec& spec, ReportParameters& reports) {
   reports.given = true;
   reports.place = spec.where();
   if (const auto value = spec.find("interval")) {
-    reports.interval = value->time();
+    reports.interval = value->wait();
     if (reports.interval <= Time()) throw value->error("found 0; a time above 0 is due here");
   }
-  if (const auto value = spec.find("delay")) reports.delay = value->time();
+  if (const auto value = spec.find("delay")) reports.delay = value->wait();
   spec.finish();
 }
 

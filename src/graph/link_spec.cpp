@@ -9,7 +9,7 @@
 namespace weft {
 
 Time read_link_delay(const Spec& value) {
-  const Time delay = value.time();
+  const Time delay = value.wait();
   if (delay <= Time()) {
     throw value.error(
         "zero delay links cannot be simulated in parallel (the delay is how far one process may run ahead of another); "

@@ -10,6 +10,20 @@
 #include "support/contract.hpp"
 
 namespace weft {
+std::vector<std::uint32_t> ServerDesign::parts() const {
+  std::vector<std::uint32_t> part(nodes);
+  for (std::uint32_t i = 0; i < nodes; ++i) part[i] = i;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const Link& link : links) {
+      const std::uint32_t least = std::min(part[link.a], part[link.b]);
+      changed |= part[link.a] != least || part[link.b] != least;
+      part[link.a] = part[link.b] = least;
+    }
+  }
+  return part;
+}
+
 namespace {
 
 /// Hosts on each leaf, which have to be equal and numbered leaf by leaf.
@@ -33,6 +47,7 @@ class ServerAssembler {
       : shape_(std::make_shared<ServerShape>()), place_(place) {
     shape_->design = design;
     shape_->network = std::move(network);
+    require_ways();
     if (shape_->network) count_servers();
   }
 
@@ -50,6 +65,22 @@ class ServerAssembler {
  private:
   const ServerDesign& design() const { return shape_->design; }
   const ClusterGraph& inner() const { return shape_->network->graph; }
+
+  /// GPUs that nothing inside joins reach each other through their NICs and the network, if that joins these.
+  void require_ways() const {
+    const auto part = design().parts();
+    const bool outside = shape_->network && !design().nics.empty();
+    for (std::uint32_t gpu = 0; gpu < design().gpus; ++gpu) {
+      if (outside && part[gpu] != part[design().nics[design().nic_of_gpu[gpu]]])
+        throw place_.error(fmt::format("nothing inside this server leads from GPU {} to NIC {}, which it is to use",
+                                       gpu, design().nic_of_gpu[gpu]));
+      if (part[gpu] == part[0] || (outside && shape_->network->kind != "rails")) continue;
+      throw place_.error(fmt::format(
+          "there is no way from GPU 0 of this server to GPU {}: nothing inside joins them, and {}; links that "
+          "join all GPUs are due here (inside: nvswitch, mesh or links), or a network between all NICs",
+          gpu, outside ? "each of their NICs is on a rail of its own" : "there is no network"));
+    }
+  }
 
   void count_servers() {
     const std::uint32_t endpoints = inner().host_count();

@@ -39,6 +39,8 @@ struct ServerDesign {
   bool pxn = false;
   std::string network_routing;  ///< routing between NICs; empty: the network's own
 
+  /// [nodes] equal for those between which links inside lead.
+  std::vector<std::uint32_t> parts() const;
   std::uint32_t network_ports() const { return static_cast<std::uint32_t>(nics.size()) * ports_per_nic; }
 };
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <thread>
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,9 +27,9 @@ std::string directory_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-/// Why `path` or `partial` beside it cannot be written; "" if they can. Creates `partial` empty, and nothing on
-/// failure.
-std::string why_unwritable(const std::string& path, const std::string& partial) {
+/// Why `path` or `partial` beside it cannot be written; "" if they can. Creates and locks `partial`, and creates
+/// nothing on failure.
+std::string why_unwritable(const std::string& path, const std::string& partial, FileLock& lock) {
   struct stat status {};
   const std::string directory = directory_of(path);
   if (path.empty() || path.back() == '/') return "this is no file name";
@@ -42,10 +41,7 @@ std::string why_unwritable(const std::string& path, const std::string& partial) 
     if (!S_ISREG(status.st_mode)) return "it exists and is not a regular file";
     if (access(path.c_str(), W_OK) != 0) return std::strerror(errno);
   }
-  const int descriptor = open(partial.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0) return fmt::format("'{}': {}", partial, std::strerror(errno));
-  close(descriptor);
-  return "";
+  return lock.take(partial);
 }
 
 bool mpi_is_over() {
@@ -111,7 +107,7 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
     partial_path_ = path_ + ".partial";
     together([&] {
       if (process_ != 0) return;
-      if (const std::string reason = why_unwritable(path_, partial_path_); !reason.empty())
+      if (const std::string reason = why_unwritable(path_, partial_path_, lock_); !reason.empty())
         throw EnvironmentError(reason);
     });
     create_file();

@@ -11,11 +11,13 @@
 #include <mpi.h>
 
 #include "results/agreement.hpp"
+#include "results/file_lock.hpp"
 #include "results/hdf5_support.hpp"
 #include "results/manifest.hpp"
 #include "results/records.hpp"
 #include "results/table.hpp"
 #include "support/error.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 
@@ -104,6 +106,7 @@ class Hdf5Recorder {
   /// collectively() with the file's name in front of what failed.
   template <class Step>
   void together(Step&& step) {
+    const FileIsBeingWritten writing;
     try {
       collectively(comm_, step);
     } catch (const EnvironmentError& failure) {
@@ -120,6 +123,7 @@ class Hdf5Recorder {
   int processes_ = 1;
   std::string path_;
   std::string partial_path_;
+  FileLock lock_;  ///< of process 0, on the unfinished file
   hdf5::Handle file_;
   OpenTable messages_;
   OpenTable series_;

@@ -21,6 +21,7 @@ class ServerRouting final : public RoutingAlgorithm {
     hosts_ = topology.graph.host_count();
     by_gpus_ = Reciprocal(shape_->design.gpus);
     by_nodes_ = Reciprocal(shape_->design.nodes);
+    part_ = shape_->design.parts();
     find_ways(topology.graph);
     if (!shape_->network) return;
     const Topology& network = *shape_->network;
@@ -132,7 +133,8 @@ class ServerRouting final : public RoutingAlgorithm {
 
   Target target_at(const Place& here, std::uint32_t source, std::uint32_t destination) const {
     Target target;
-    if (by_gpus_.quotient(destination) == here.server) {
+    // GPUs of a server that nothing inside joins reach each other as those of different servers do.
+    if (by_gpus_.quotient(destination) == here.server && part_[here.inside] == part_[gpu_of(destination)]) {
       target.node = gpu_of(destination);
       target.at_gpu = target.node == here.inside;
       return target;
@@ -200,6 +202,7 @@ class ServerRouting final : public RoutingAlgorithm {
 
   std::shared_ptr<const ServerShape> shape_;
   std::unique_ptr<RoutingAlgorithm> inner_;
+  std::vector<std::uint32_t> part_;               ///< ServerDesign::parts()
   std::vector<std::vector<std::uint16_t>> ways_;  ///< [from][to] ports that lead closer
   std::vector<std::uint32_t> first_network_port_;
   Reciprocal by_gpus_;

@@ -7,6 +7,7 @@
 
 #include "runtime/rank_executor.hpp"
 #include "support/contract.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -56,6 +57,7 @@ bool CollectiveRun::advance(Time now, std::uint32_t channel) {
 
 void CollectiveRun::walk(Time now, std::uint32_t lane) {
   while (!lanes_[lane].finished && !lanes_[lane].handling && advance_slice(now, lane)) {
+    look_for_interrupt();  // slices may be of a byte
   }
 }
 
@@ -81,7 +83,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   if (is_aggregator()) return Time();
   const CollectiveTuning& tuning = call_.tuning;
   const Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
-  return tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice, rate) : Time());
+  return bounded_sum(tuning.step_latency, rate.bps() > 0 ? serialization_time(slice, rate) : Time());
 }
 
 ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
@@ -124,7 +126,7 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
   const Time duration = time_of(lane.step, slice_of(lane));
   if (duration > Time()) {
     lane.handling = true;
-    executor_.set_lane_timer(now + duration, operation_, number);
+    executor_.set_lane_timer(bounded_sum(now, duration), operation_, number);
     return false;
   }
   handle(now, number, lane);

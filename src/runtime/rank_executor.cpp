@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "support/contract.hpp"
+#include "support/interrupt.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -47,6 +48,7 @@ void RankExecutor::start(Time now) {
 // Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
 void RankExecutor::pull(Time now) {
   while (!exhausted_ && resume_at_ <= now && (read_ahead_ == 0 || live_.size() < read_ahead_)) {
+    look_for_interrupt();  // there is no bound on the operations of a moment
     Operation operation;
     if (!program_->next(operation)) {
       exhausted_ = true;
@@ -110,7 +112,7 @@ void RankExecutor::start_operation(Time now, Live& live) {
     ++computing_;
     const Time duration = program_->compute_time(operation, now);
     if (slowed_.active()) slowed_.start(now, operation.id, duration);
-    network_.set_timer(host_, now + duration, with_place(operation.id));
+    network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
   ++communicating_;
@@ -130,7 +132,8 @@ void RankExecutor::start_collective(Time now, Live& live) {
   const std::uint64_t id = live.operation.id;
   const std::uint32_t index = is_aggregator() ? live.operation.tag : call.communicator->index_of(rank_);
   live.collective = std::make_unique<CollectiveRun>(call, index, id, *this);
-  if (call.tuning.launch > Time() && !is_aggregator()) return set_lane_timer(now + call.tuning.launch, id, no_lane);
+  if (call.tuning.launch > Time() && !is_aggregator())
+    return set_lane_timer(bounded_sum(now, call.tuning.launch), id, no_lane);
   launch_collective(now, id);
 }
 
@@ -263,7 +266,7 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
   if (token < lane_tokens) {
     // A timer is never later than the operation's end: if that has moved, it is waited for again.
     const Time left = slowed_.active() ? slowed_.left(now, token) : Time();
-    if (left > Time()) return network_.set_timer(host_, now + left, with_place(token));
+    if (left > Time()) return network_.set_timer(host_, bounded_sum(now, left), with_place(token));
     complete(now, token);
   } else if (token < resume_token) {
     const auto slot = static_cast<std::uint32_t>(token - lane_tokens);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "support/contract.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -25,6 +26,7 @@ Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwo
 
 void Runtime::add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
                        HostNetwork& network) {
+  look_for_interrupt();
   const std::uint32_t host = placement.host(r);
   if (!network.owns(NodeId(host))) return;
   const std::uint32_t place = add_place(host);

@@ -86,7 +86,7 @@ Placement read_random(const Spec& spec, const PlacementRequest& request) {
   std::uint64_t seed = request.seed;
   std::vector<std::uint32_t> pool;
   if (spec.is_map()) {
-    if (const auto value = spec.find("seed")) seed = static_cast<std::uint64_t>(value->integer(0));
+    if (const auto value = spec.find("seed")) seed = value->natural();
     const auto list = spec.find("hosts");
     const auto first = spec.find("first");
     const auto count = spec.find("count");

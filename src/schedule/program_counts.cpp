@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "schedule/countable.hpp"
+
 namespace weft {
 namespace {
 
@@ -66,8 +68,9 @@ void OperationCount::add(const OperationCount& other) {
   seconds += other.seconds;
 }
 
-double bytes_of_call(const CollectiveCall& call) {
+double bytes_of_call(const CollectiveCall& whole) {
   constexpr std::uint32_t all = 64, some = 16;
+  const auto [call, times] = countable(whole);
   const auto algorithm = find_collective(call.algorithm);
   const std::uint32_t n = call.communicator->size();
   if (n < 2) return 0;
@@ -75,7 +78,7 @@ double bytes_of_call(const CollectiveCall& call) {
   double sum = 0;
   std::uint32_t asked = 0;
   for (std::uint32_t index = 0; index < n; index += every, ++asked) sum += bytes_of_member(call, *algorithm, index);
-  return sum * n / asked;
+  return times * sum * n / asked;
 }
 
 std::map<std::string, OperationCount> ProgramCounts::by(Part part) const {

@@ -15,7 +15,7 @@ struct SourceLine {
 };
 
 /// Process exit codes (README, "Exit codes").
-enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_bug = 70 };
+enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_bug = 70, exit_interrupted = 130 };
 
 /// The user's input is wrong. what() is "file:line: what is wrong, what was found, what would be right". Exit code 2.
 class InputError : public std::runtime_error {
@@ -29,7 +29,15 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The same, and a library is left in a state in which it cannot be shut down in order: the process has to be aborted.
+/// A run has come, or would come, to the end of simulated time. Exit code 3.
+class TimeLimitError : public EnvironmentError {
+ public:
+  /// "MESSAGE: simulated time ends after 106 days, ...".
+  explicit TimeLimitError(const std::string& message);
+};
+
+/// The same as EnvironmentError, and a library is left in a state in which it cannot be shut down in order: the process
+/// has to be aborted.
 class FatalEnvironmentError : public EnvironmentError {
  public:
   using EnvironmentError::EnvironmentError;

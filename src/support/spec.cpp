@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -271,6 +272,17 @@ std::int64_t Spec::integer(std::int64_t least, std::int64_t most) const {
   return result;
 }
 
+std::uint64_t Spec::natural() const {
+  constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+  const std::string_view digits = is_scalar() ? std::string_view(value_->text) : std::string_view();
+  std::uint64_t result = 0;
+  const char* end = digits.data() + digits.size();
+  const auto [stop, problem] = std::from_chars(digits.data(), end, result);
+  if (digits.empty() || problem != std::errc() || stop != end)
+    throw error(fmt::format("expected a whole number from 0 to {}, found {}", most, found(*value_)));
+  return result;
+}
+
 double Spec::number(double least, double most) const {
   const auto wrong = [&] {
     return error(fmt::format("expected a number{}, found {}", range_text(least, most, -1e300, 1e300), found(*value_)));
@@ -303,7 +315,20 @@ Quantity read_quantity(const Spec& spec, const Value& value, const char* expecte
 
 }  // namespace
 
-Time Spec::time() const { return read_quantity(*this, *value_, "a time such as '500 ns'", parse_time); }
+Time Spec::time() const {
+  const Time time = read_quantity(*this, *value_, "a time such as '500 ns'", parse_time);
+  if (time >= Time::limit())
+    throw error(fmt::format("found {}; simulated time ends after 106 days, as far as 63 bits of picoseconds reach",
+                            found(*value_)));
+  return time;
+}
+
+Time Spec::wait() const {
+  const Time wait = time();
+  if (wait > Time::longest_wait())
+    throw error(fmt::format("found {}; at most {} is due here", found(*value_), to_text(Time::longest_wait())));
+  return wait;
+}
 
 Bytes Spec::bytes() const { return read_quantity(*this, *value_, "a size such as '64 MiB'", parse_bytes); }
 

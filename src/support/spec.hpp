@@ -67,8 +67,10 @@ class Spec {
   std::string text() const;
   bool boolean() const;
   std::int64_t integer(std::int64_t least = INT64_MIN, std::int64_t most = INT64_MAX) const;
+  std::uint64_t natural() const;  ///< from 0 to 2^64 - 1
   double number(double least = -1e300, double most = 1e300) const;
-  Time time() const;  ///< a bare number is an error that names the units
+  Time time() const;  ///< below Time::limit(); a bare number is an error that names the units
+  Time wait() const;  ///< the same, and at most Time::longest_wait()
   Bytes bytes() const;
   Bandwidth bandwidth() const;  ///< above 0
   /// One of the given words; otherwise an error with "did you mean" and the list.

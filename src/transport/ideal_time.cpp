@@ -23,10 +23,11 @@ Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes 
     const Time last_time = serialization_time(last, link.rate);
     slowest = std::max(slowest, full_time);
     // The last full packet is number packets - 2.
-    if (packets > 1) last_begin = std::max(last_begin, first_full + (packets - 2) * slowest + full_time);
-    arrival = last_begin + last_time + link.delay;
+    if (packets > 1)
+      last_begin = std::max(last_begin, bounded_sum(first_full + full_time, bounded_product(packets - 2, slowest)));
+    arrival = bounded_sum(last_begin, last_time + link.delay);
     first_full += onward(link, full_time);
-    last_begin += onward(link, last_time);
+    last_begin = bounded_sum(last_begin, onward(link, last_time));
   }
   return arrival;
 }

@@ -27,11 +27,13 @@ class Bandwidth {
 };
 
 /// Time to put `amount` on a wire of `rate`: ceil(8e12 * bytes / bps) ps in 128-bit arithmetic, so that a link
-/// never beats its rate and no size overflows. Requires rate > 0.
+/// never beats its rate and no size overflows; Time::limit() if it is longer than that. Requires rate > 0.
 constexpr Time serialization_time(Bytes amount, Bandwidth rate) {
   const auto bits_ps = static_cast<unsigned __int128>(amount.count()) * 8 * 1'000'000'000'000U;
   const auto bps = static_cast<unsigned __int128>(rate.bps());
-  return Time::from_ps(static_cast<std::int64_t>((bits_ps + bps - 1) / bps));
+  const auto ps = (bits_ps + bps - 1) / bps;
+  const auto most = static_cast<unsigned __int128>(Time::limit().ps());
+  return ps < most ? Time::from_ps(static_cast<std::int64_t>(ps)) : Time::limit();
 }
 
 }  // namespace weft

@@ -205,7 +205,7 @@ std::optional<std::int64_t> parse(std::string_view text, const Kind& kind, Quant
       break;
   }
   return fail("too large; at most " + std::to_string(std::numeric_limits<std::int64_t>::max()) + " " +
-              std::string(base) + " can be represented");
+              std::string(base) + " can be represented" + (kind.name == time_kind.name ? " (106 days)" : ""));
 }
 
 /// magnitude / scale as an exact decimal. Every scale is a product of twos and fives, so the expansion ends.

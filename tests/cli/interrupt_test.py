@@ -165,6 +165,85 @@ class Alone(InterruptTest):
         self.assertFalse((self.folder / "out.h5.partial").exists())
 
 
+STAR_OF_16 = {"kind": "star", "hosts": 16, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+RING = {"kind": "collective", "collective": "all_reduce", "algorithm": "ring"}
+PERIODIC = {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": "1 B",
+            "start": {"process": "periodic", "interval": "1 ps", "count": 10**12}}
+
+
+class Anywhere(InterruptTest):
+    """Wherever a command is, a signal ends it: where a moment of simulated time takes for ever, in its set-up, while it
+    counts; alone, and when one of several processes gets it."""
+
+    LONG = 3.0  # seconds from the signal to the end
+    LOADED = 3.0  # more on a loaded machine, until mpirun has cleaned up
+
+    def experiment(self, workload, topology=None, **network):
+        return self.write({"topology": topology or STAR_OF_16, "network": {**NETWORK, **network}, "workload": workload,
+                           "output": {"file": "out.h5"}})
+
+    def check(self, words, ranks=None, number=signal.SIGTERM, pause=1.0):
+        """The command still runs after a while, and does not for long after a signal."""
+        folder = self.folder_for(f"{number.name}-{ranks}-{words[0]}")
+        process = start(words, ranks, folder)
+        self.addCleanup(stop, process)
+        wait_until(lambda: len(processes_in(folder)) == (ranks or 1), "all processes", process)
+        time.sleep(pause)
+        self.assertIsNone(process.poll(), "it has ended by itself")
+        begin = time.monotonic()
+        os.kill(processes_in(folder)[-1], number)
+        code, _, err = self.end(process, folder)
+        self.assertLess(time.monotonic() - begin, self.LONG + self.LOADED)
+        self.assertEqual((code, err), (EXIT_INTERRUPTED, ""))
+        return folder
+
+    def check_run(self, path, *words):
+        """A file is there, under its own name if there was time to close it, readable and incomplete."""
+        for ranks in [None, 2]:
+            with self.subTest(words=words, ranks=ranks):
+                folder = self.check(["run", path, "--quiet", *words], ranks)
+                found = [name for name in [folder / "out.h5", folder / "out.h5.partial"] if name.exists()]
+                self.assertEqual(len(found), 1)
+                self.assertEqual(attributes(found[0])["complete"], 0)
+                if ranks is None:
+                    self.assertEqual(found[0].name, "out.h5")
+                (folder / found[0].name).unlink()
+                folder.rmdir()
+
+    def test_slices_of_a_byte(self):
+        self.check_run(self.experiment({**RING, "size": "1 GB", "chunk_size": "1 B"}, ))
+
+    def test_a_million_starts_in_a_moment(self):
+        self.check_run(self.experiment(PERIODIC))
+        self.check_run(self.experiment(PERIODIC), "--set", "network.fidelity=ideal")
+
+    def test_a_huge_collective(self):
+        self.check_run(self.experiment({**RING, "size": "1048576 TiB"}))
+
+    def test_reference_engine(self):
+        path = self.experiment(PERIODIC)
+        folder = self.check(["run", path, "--quiet", "--engine", "ns3-default"])
+        self.assertEqual(attributes(folder / "out.h5")["complete"], 0)
+
+    def test_other_commands(self):
+        periodic = self.experiment(PERIODIC)
+        large = self.write({"kind": "fat_tree", "k": 64, "link_rate": "1 Gb/s", "link_delay": "1 us"}, "large.yaml")
+        commands = [
+            ["describe", periodic],
+            ["workload", periodic],
+            ["topology", large, "--processes", "64"],
+            ["collective", "ring", "--ranks", "64", "--size", "1TiB", "--chunk-size", "1KiB", "--check"],
+            ["perf", "all_reduce", self.write({"topology": STAR_OF_16, "network": NETWORK}, "perf.yaml"),
+             "-b", "1GiB", "-e", "64GiB"],
+            ["bench"],
+        ]
+        for words in commands:
+            for number in [signal.SIGINT, signal.SIGTERM]:
+                with self.subTest(words[0], number=number.name):
+                    self.check(words, None, number)
+        self.check(commands[0], 2)
+        self.check(commands[3], 2)
+
 class UnderMpi(InterruptTest):
     def test_signal_to_mpirun(self):
         """mpirun sends SIGTERM to its ranks, whichever signal it got, and ends with an exit code of its own, 1."""

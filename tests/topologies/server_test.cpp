@@ -179,7 +179,7 @@ TEST(Servers, ErrorsAtTheirLine) {
                    sound + ", nics: 4, wiring: rail}\n",
                4, {"3 rails", "4 NIC ports"});
   expect_error("kind: server\ndesign: {gpus: 2, inside: none, nics: 2, pcie_rate: 1 Gb/s, pcie_delay: 1 ns}\n", 2,
-               {"nothing joins"});
+               {"nothing inside joins"});
 }
 
 }  // namespace

@@ -117,5 +117,25 @@ TEST(SerializationTime, LargeAmountsDoNotOverflow) {
             8000 * (std::int64_t{1} << 40));
 }
 
+TEST(Times, BoundedSumsEndAtTheLimit) {
+  const Time limit = Time::limit();
+  EXPECT_EQ(limit.seconds(), 106.0 * 24 * 3600);
+  EXPECT_EQ(bounded_sum(Time::from_s(1), Time::from_s(2)), Time::from_s(3));
+  EXPECT_EQ(bounded_sum(limit - Time::from_ps(2), Time::from_ps(1)), limit - Time::from_ps(1));
+  EXPECT_EQ(bounded_sum(limit - Time::from_ps(1), Time::from_ps(1)), limit);
+  EXPECT_EQ(bounded_sum(limit, Time::max()), limit);
+  EXPECT_EQ(bounded_sum(Time::max(), Time()), limit);
+  EXPECT_EQ(bounded_product(3, Time::from_ps(5)), Time::from_ps(15));
+  EXPECT_EQ(bounded_product(std::int64_t{1} << 62, Time::max()), limit);
+  EXPECT_EQ(bounded_product(0, Time::max()), Time());
+  // A few waits may be added to any time before the end.
+  EXPECT_GT(Time::max() - limit, 10 * Time::longest_wait());
+}
+
+TEST(Times, SerializationIsNoLongerThanTheLimit) {
+  EXPECT_EQ(serialization_time(Bytes(4178), Bandwidth::from_bps(1)), Time::from_s(33424));
+  EXPECT_EQ(serialization_time(Bytes(std::int64_t{1} << 62), Bandwidth::from_bps(1)), Time::limit());
+}
+
 }  // namespace
 }  // namespace weft
