@@ -2,9 +2,9 @@
 #include "app/recording.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <span>
 #include <tuple>
+#include <type_traits>
 
 #include <sys/resource.h>
 
@@ -30,7 +30,7 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNet
     row.payload_bytes = counters.payload_bytes;
     row.packets = counters.packets;
     row.data_packets = counters.data_packets;
-    row.busy = counters.busy_ps;
+    row.busy = counters.busy_until(simulated);
     row.peak_queue = counters.peak_queue_bytes;
     row.dropped = counters.dropped;
     row.lost = counters.lost;
@@ -64,6 +64,13 @@ std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   for (const QueuePairCounters& c : fabric.queue_pair_counters())
     rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window,
                     c.messages, c.bytes});
+  return rows;
+}
+
+std::vector<LinkSample> samples(const std::vector<PortSample>& taken) {
+  std::vector<LinkSample> rows;
+  rows.reserve(taken.size());
+  for (const PortSample& s : taken) rows.push_back({s.directed_link, s.interval, s.busy_ps, s.queue_bytes});
   return rows;
 }
 
@@ -109,73 +116,113 @@ CollectiveDirectory collective_directory(const Workload& workload) {
           }};
 }
 
+namespace {
+
+/// What each counted table adds to a run's fingerprint: a table that is declared to count has to stand here.
+class FingerprintParts {
+ public:
+  FingerprintParts(const Experiment& experiment, Simulation& simulation, const RunFacts& facts)
+      : experiment_(experiment), simulation_(simulation), end_(facts.simulated) {}
+
+  /// Collective: of all processes.
+  template <class... Rows>
+  std::uint64_t sum(std::type_identity<std::tuple<Rows...>>) {
+    std::uint64_t total = 0;
+    ((total += sum_of_table<Rows>()), ...);
+    return total;
+  }
+
+ private:
+  template <class Row>
+  std::uint64_t sum_of_table() {
+    // Of a collective, its parts count: what they add up to is of no single process.
+    if constexpr (std::is_same_v<Row, CollectiveResult>)
+      return part(std::type_identity<CollectivePart>());
+    else if constexpr (Counted<Row>)
+      return part(std::type_identity<Row>());
+    else
+      return 0;
+  }
+  std::uint64_t all(std::uint64_t mine) { return simulation_.group().sum(mine); }
+  std::uint64_t part(std::type_identity<MessageRecord>) {
+    return all(simulation_.runtime().records().messages.fingerprint());
+  }
+  std::uint64_t part(std::type_identity<CollectivePart>) {
+    return all(sum_of(simulation_.runtime().records().collectives));
+  }
+  std::uint64_t part(std::type_identity<LinkRecord>) {
+    return all(sum_of(link_records(experiment_, simulation_.network(), end_)));
+  }
+  std::uint64_t part(std::type_identity<LinkClassRecord>) { return all(sum_of(link_class_records(simulation_, end_))); }
+  std::uint64_t part(std::type_identity<RankRecord>) { return all(sum_of(simulation_.runtime().rank_records(end_))); }
+  std::uint64_t part(std::type_identity<TransferRecord>) {
+    return sum_of(simulation_.transfers().whole_rows(simulation_.group()));
+  }
+
+  const Experiment& experiment_;
+  Simulation& simulation_;
+  Time end_;
+};
+
+}  // namespace
+
 std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
-  const RunRecords& records = simulation.runtime().records();
-  return simulation.group().sum(records.messages.fingerprint() + sum_of(records.collectives) +
-                                sum_of(link_records(experiment, simulation.network(), facts.simulated)) +
-                                sum_of(link_class_records(simulation, facts.simulated)) +
-                                sum_of(simulation.runtime().rank_records(facts.simulated))) +
-         sum_of(simulation.transfers().whole_rows(simulation.group()));
+  return FingerprintParts(experiment, simulation, facts).sum(std::type_identity<AllTables>());
 }
 
 Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
     : recorder_(recorder), experiment_(experiment), simulation_(simulation), jobs_(experiment.workload->jobs()) {}
 
-bool Recording::portion_due() const {
+std::size_t Recording::rows_held() const {
   const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().samples_held() : 0;
-  return simulation_.runtime().records().messages.rows().size() + samples >= experiment_.output.rows_in_memory;
+  return simulation_.runtime().records().messages.rows().size() + samples;
 }
 
-std::vector<LinkSample> Recording::samples(std::vector<PortSample> taken) const {
-  std::vector<LinkSample> rows;
-  rows.reserve(taken.size());
-  for (const PortSample& sample : taken)
-    rows.push_back({sample.directed_link, sample.interval, (sample.interval + 1) * experiment_.output.sampling.ps(),
-                    sample.busy_ps, sample.queue_bytes});
-  return rows;
-}
+// Those that the last portion had to keep are no reason for the next one.
+bool Recording::portion_due() const { return rows_held() >= experiment_.output.rows_in_memory + kept_rows_; }
 
+// Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
+// event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
-  if (experiment_.output.messages.every > 0)
-    recorder_.append_messages(simulation_.runtime().records().messages.take(), false);
-  if (experiment_.output.sampling > Time())
-    recorder_.append_link_series(samples(simulation_.fabric().take_closed_samples(now)),
-                                 experiment_.output.sampling.ps(), std::numeric_limits<std::int64_t>::max(), false);
-  if (experiment_.output.rates.interval > Time())
-    recorder_.append_rate_series(rates(simulation_.fabric().take_closed_queue_pair_samples(now)),
-                                 experiment_.output.rates.interval.ps(), std::numeric_limits<std::int64_t>::max(),
-                                 false);
+  const OutputOptions& output = experiment_.output;
+  if (output.messages.every > 0) recorder_.append(simulation_.runtime().records().messages.take(), false);
+  const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
+  if (output.sampling > Time())
+    recorder_.append(samples(simulation_.fabric().take_closed_samples(ended)), false, output.sampling.ps());
+  if (output.rates.interval > Time())
+    recorder_.append(rates(simulation_.fabric().take_closed_queue_pair_samples(ended)), false,
+                     output.rates.interval.ps());
+  kept_rows_ = rows_held();
 }
 
 std::uint64_t Recording::write_rest(const RunFacts& facts) {
+  const OutputOptions& output = experiment_.output;
   RunRecords& records = simulation_.runtime().records();
   const Time end = facts.simulated;
   const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
   recorder_.write_outcome(end.ps(), fingerprint);
-  if (experiment_.output.messages.every > 0) recorder_.append_messages(records.messages.take(), true);
+  if (output.messages.every > 0) recorder_.append(records.messages.take(), true);
   recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload));
-  recorder_.write_links(link_records(experiment_, simulation_.network(), end));
+  recorder_.write(link_records(experiment_, simulation_.network(), end));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
-    recorder_.write_link_classes(link_class_records(simulation_, end));
-    if (experiment_.output.queue_depths) recorder_.write_queue_depths(queue_depth_records(simulation_.fabric(), end));
-    if (experiment_.output.queue_pairs) {
-      recorder_.write_queue_pairs(queue_pair_records(simulation_.fabric()));
-      recorder_.write_receivers(receiver_records(simulation_.fabric()));
+    recorder_.write(link_class_records(simulation_, end));
+    if (output.queue_depths) recorder_.write(queue_depth_records(simulation_.fabric(), end));
+    if (output.queue_pairs) {
+      recorder_.write(queue_pair_records(simulation_.fabric()));
+      recorder_.write(receiver_records(simulation_.fabric()));
     }
   }
-  if (experiment_.output.sampling > Time())
-    recorder_.append_link_series(samples(simulation_.fabric().take_samples(end)), experiment_.output.sampling.ps(),
-                                 end.ps(), true);
-  if (experiment_.output.rates.interval > Time())
-    recorder_.append_rate_series(rates(simulation_.fabric().take_queue_pair_samples(end)),
-                                 experiment_.output.rates.interval.ps(), end.ps(), true);
+  if (output.sampling > Time())
+    recorder_.append(samples(simulation_.fabric().take_samples(end)), true, output.sampling.ps());
+  if (output.rates.interval > Time())
+    recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
   auto ranks = simulation_.runtime().rank_records(end);
   for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
   job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());
-  recorder_.write_jobs(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
-  recorder_.write_ranks(std::move(ranks));
+  recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
+  recorder_.write(std::move(ranks));
   write_transfers();
-  if (records.keep_operations.any) recorder_.write_operations(std::move(records.operations));
+  if (records.keep_operations.any) recorder_.write(std::move(records.operations));
   write_parallel(facts);
   return fingerprint;
 }
@@ -184,9 +231,9 @@ void Recording::write_transfers() {
   const TransferLog& log = simulation_.transfers();
   if (log.size() == 0) return;
   transfer_rows_ = log.whole_rows(simulation_.group());
-  recorder_.write_transfers(simulation_.group().rank() == 0 ? transfer_rows_ : std::vector<TransferRecord>());
+  recorder_.write(simulation_.group().rank() == 0 ? transfer_rows_ : std::vector<TransferRecord>());
   const Time interval = experiment_.output.sampling;
-  if (interval > Time()) recorder_.write_transfer_series(log.samples(), interval.ps());
+  if (interval > Time()) recorder_.write(log.samples(), interval.ps());
 }
 
 void Recording::write_parallel(const RunFacts& facts) {

@@ -33,7 +33,7 @@ class Recording {
   const std::vector<TransferRecord>& transfer_rows() const { return transfer_rows_; }
 
  private:
-  std::vector<LinkSample> samples(std::vector<PortSample> taken) const;
+  std::size_t rows_held() const;
   void write_transfers();
   void write_parallel(const RunFacts& facts);
 
@@ -41,6 +41,7 @@ class Recording {
   const Experiment& experiment_;
   Simulation& simulation_;
   std::vector<JobInfo> jobs_;
+  std::size_t kept_rows_ = 0;  // after the last portion
   std::vector<JobRecord> job_rows_;
   std::vector<TransferRecord> transfer_rows_;
 };

@@ -175,7 +175,8 @@ class Fabric final : public HostNetwork {
   bool buffered() const { return buffered_ != nullptr; }
   /// Samples up to `end`, closing the last interval there. Moves them out.
   std::vector<PortSample> take_samples(Time end);
-  /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out.
+  /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out;
+  /// others, which events without effect may have closed, stay.
   std::vector<PortSample> take_closed_samples(Time now);
   std::size_t samples_held() const { return samples_.size() + queue_pair_samples_.size(); }
   /// The same of queue pairs.
@@ -378,6 +379,8 @@ class Fabric final : public HostNetwork {
   void start_sampling(const Node& node, Connection& connection, std::int64_t now) const;
   void flush_samples(const Node& node, Connection& connection, std::int64_t now);
   void flush_samples(OutputPort& port, std::int64_t now, std::int64_t queued = 0);
+  void flush_queue_pair_samples(std::int64_t now);
+  bool add_sample(OutputPort& port, std::int64_t time, std::int64_t queued);
 
   // fabric_windows.cpp
   void run_windows_until(std::int64_t end);

@@ -49,16 +49,20 @@ void Fabric::flush_samples(const Node& node, Connection& connection, std::int64_
 std::vector<QueuePairSample> Fabric::take_queue_pair_samples(Time end) {
   if (queue_pair_sampling_ == 0) return {};
   // One boundary at or after the end closes the last interval.
-  return take_closed_queue_pair_samples(
-      Time::from_ps((end.ps() + queue_pair_sampling_ - 1) / queue_pair_sampling_ * queue_pair_sampling_));
+  flush_queue_pair_samples((end.ps() + queue_pair_sampling_ - 1) / queue_pair_sampling_ * queue_pair_sampling_);
+  return std::exchange(queue_pair_samples_, {});
 }
 
 std::vector<QueuePairSample> Fabric::take_closed_queue_pair_samples(Time now) {
+  flush_queue_pair_samples(now.ps());
+  return take_of_intervals_before(queue_pair_samples_, now.ps() / queue_pair_sampling_);
+}
+
+void Fabric::flush_queue_pair_samples(std::int64_t now) {
   for (const Node& node : nodes_)
     if (node.host != no_slot)
       for (Connection& connection : buffered_->hosts[node.host].connections)
-        if (connection.next_sample <= now.ps()) flush_samples(node, connection, now.ps());
-  return std::exchange(queue_pair_samples_, {});
+        if (connection.next_sample <= now) flush_samples(node, connection, now);
 }
 
 }  // namespace weft

@@ -2,7 +2,10 @@
 // What a fabric tells of links, queues and queue pairs when it is asked.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace weft {
 
@@ -104,5 +107,15 @@ struct QueuePairSample {
   std::int64_t in_flight = 0;  ///< payload bytes sent and neither acknowledged nor lost
   std::int64_t sent = 0;       ///< bytes on the wire within the interval
 };
+
+/// Moves the samples of the intervals 0 .. intervals - 1 out, in their order.
+template <class Sample>
+std::vector<Sample> take_of_intervals_before(std::vector<Sample>& samples, std::int64_t intervals) {
+  const auto later = std::stable_partition(samples.begin(), samples.end(),
+                                           [intervals](const Sample& one) { return one.interval < intervals; });
+  std::vector<Sample> rest(later, samples.end());
+  samples.erase(later, samples.end());
+  return std::exchange(samples, std::move(rest));
+}
 
 }  // namespace weft

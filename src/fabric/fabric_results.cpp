@@ -36,6 +36,7 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.packets = port.packets;
       counters.data_packets = port.data_packets;
       counters.busy_ps = port.busy;
+      counters.free_at_ps = port.free_at;
       // Unsent work in ps times the rate: exact, in whole bytes.
       if (buffered_) counters.bytes = buffered_->ports[node.first_port + p].wire_bytes;
       if (buffered_) {
@@ -73,7 +74,8 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
     if (port.waited == 0) continue;
     const auto peak =
         static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
-    links.push_back({port.directed_link, p, port.busy, peak, static_cast<double>(port.waited), -1});
+    const std::int64_t busy = port.busy - std::max<std::int64_t>(0, port.free_at - end.ps());
+    links.push_back({port.directed_link, p, busy, peak, static_cast<double>(port.waited), -1});
     if (links.size() >= 4 * most + 64) keep_hottest();
   }
   keep_hottest();
@@ -209,14 +211,20 @@ std::vector<ReceiverCounters> Fabric::receiver_counters() const {
 
 std::vector<PortSample> Fabric::take_samples(Time end) {
   if (sampling_ == 0) return {};
-  // One boundary at or after the end closes the last interval.
-  return take_closed_samples(Time::from_ps((end.ps() + sampling_ - 1) / sampling_ * sampling_));
+  for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
+    OutputPort& port = outputs_[p];
+    const std::int64_t queued = buffered_ ? queued_bytes(p) : 0;
+    flush_samples(port, end.ps(), queued);
+    // The last interval ends with the run, and what is sent afterwards is no part of it.
+    if (port.next_sample - sampling_ < end.ps()) add_sample(port, end.ps(), queued);
+  }
+  return std::exchange(samples_, {});
 }
 
 std::vector<PortSample> Fabric::take_closed_samples(Time now) {
   for (std::uint32_t p = 0; p < outputs_.size(); ++p)
     if (now.ps() >= outputs_[p].next_sample) flush_samples(outputs_[p], now.ps(), buffered_ ? queued_bytes(p) : 0);
-  return std::exchange(samples_, {});
+  return take_of_intervals_before(samples_, now.ps() / sampling_);
 }
 
 bool Fabric::idle() const {

@@ -169,20 +169,26 @@ void Fabric::push_into_new_block(std::uint32_t port_index, const Packet& packet,
 // `queued`: bytes of frames that have waited for the port since its last change.
 void Fabric::flush_samples(OutputPort& port, std::int64_t now, std::int64_t queued) {
   while (port.next_sample <= now) {
-    const std::int64_t boundary = port.next_sample;
-    // Work committed before the boundary that is still unsent; a port works without pause until free_at.
-    const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - boundary);
-    const std::int64_t busy = port.busy - backlog;
-    if (busy > port.sampled_busy || backlog > 0 || queued > 0) {
-      const auto bytes =
-          queued + static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
-      samples_.push_back(
-          {port.directed_link, static_cast<std::uint32_t>(boundary / sampling_ - 1), busy - port.sampled_busy, bytes});
-    }
-    port.sampled_busy = busy;
+    const bool works = add_sample(port, port.next_sample, queued);
     port.next_sample += sampling_;
-    if (backlog == 0 && queued == 0 && port.next_sample <= now) port.next_sample = (now / sampling_ + 1) * sampling_;
+    if (!works && port.next_sample <= now) port.next_sample = (now / sampling_ + 1) * sampling_;
   }
+}
+
+// Of the interval up to port.next_sample, which is looked at at `time`. False if the port has nothing to do then.
+bool Fabric::add_sample(OutputPort& port, std::int64_t time, std::int64_t queued) {
+  // Work committed before that time that is still unsent; a port works without pause until free_at.
+  const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - time);
+  const std::int64_t busy = port.busy - backlog;
+  const bool works = backlog > 0 || queued > 0;
+  if (busy > port.sampled_busy || works) {
+    const auto bytes =
+        queued + static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
+    samples_.push_back({port.directed_link, static_cast<std::uint32_t>(port.next_sample / sampling_ - 1),
+                        busy - port.sampled_busy, bytes});
+  }
+  port.sampled_busy = busy;
+  return works;
 }
 
 }  // namespace weft

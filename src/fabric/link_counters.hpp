@@ -2,6 +2,7 @@
 // What one direction of a link does to a packet, and what has passed it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "units/bandwidth.hpp"
@@ -27,7 +28,8 @@ struct LinkCounters {
   std::int64_t payload_bytes = 0;
   std::uint64_t packets = 0;
   std::uint64_t data_packets = 0;
-  std::int64_t busy_ps = 0;
+  std::int64_t busy_ps = 0;  ///< of all that has been accepted, up to free_at_ps; see busy_until()
+  std::int64_t free_at_ps = 0;
   std::int64_t peak_queue_bytes = 0;
   double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
   LinkTimes times;            ///< as configured
@@ -36,6 +38,10 @@ struct LinkCounters {
   std::uint64_t other_packets =
       0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
   std::int64_t other_bytes = 0;
+
+  /// Time spent transmitting until `end`: what had been accepted by then may have taken longer. A port works without
+  /// pause until free_at_ps.
+  std::int64_t busy_until(Time end) const { return busy_ps - std::max<std::int64_t>(0, free_at_ps - end.ps()); }
 };
 
 }  // namespace weft

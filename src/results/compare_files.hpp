@@ -9,8 +9,8 @@
 namespace weft {
 
 /// Differences between the tables of two result files, cell by cell, at most `most`, such as "/messages/delivered row
-/// 17: 1200 and 1300". Empty: every row of messages, collectives, links, link series, ranks and operations is the
-/// same. Throws EnvironmentError if a file cannot be read. Holds a few megabytes at a time.
+/// 17: 1200 and 1300". Empty: every row of every table is the same, those below /manifest excepted. Throws
+/// EnvironmentError if a file cannot be read. Holds a few megabytes at a time.
 std::vector<std::string> compare_result_files(const std::string& first, const std::string& second, std::size_t most);
 
 }  // namespace weft

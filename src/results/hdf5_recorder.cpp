@@ -44,6 +44,13 @@ std::string why_unwritable(const std::string& path, const std::string& partial, 
   return lock.take(partial);
 }
 
+/// MPI waits for ever if only some processes can open a file.
+void expect_writable_here(const std::string& partial) {
+  const int descriptor = open(partial.c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) throw EnvironmentError(fmt::format("'{}': {}", partial, std::strerror(errno)));
+  close(descriptor);
+}
+
 bool mpi_is_over() {
   int over = 0;
   MPI_Finalized(&over);
@@ -102,6 +109,7 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
   MPI_Comm_dup(comm, &comm_);
   MPI_Comm_rank(comm_, &process_);
   MPI_Comm_size(comm_, &processes_);
+  forget_failed_writes();
   try {
     path_ = broadcast_text(comm_, std::move(path_));
     partial_path_ = path_ + ".partial";
@@ -110,10 +118,12 @@ Hdf5Recorder::Hdf5Recorder(MPI_Comm comm, std::string path) : path_(std::move(pa
       if (const std::string reason = why_unwritable(path_, partial_path_, lock_); !reason.empty())
         throw EnvironmentError(reason);
     });
+    created_ = true;
+    together([&] { expect_writable_here(partial_path_); });
     create_file();
   } catch (...) {
     // All processes are here, because collectively() throws on all of them.
-    if (file_) discard_file();
+    discard_file();
     MPI_Comm_free(&comm_);
     throw;
   }
@@ -123,8 +133,7 @@ Hdf5Recorder::~Hdf5Recorder() {
   if (finished_ || mpi_is_over()) return;
   // One process alone may be unwinding: closing is collective, and the others might never come.
   if (all_arrive(comm_)) {
-    file_.reset();
-    if (process_ == 0) unlink(partial_path_.c_str());
+    discard_file();
     MPI_Comm_free(&comm_);
   } else {
     file_.release();
@@ -212,7 +221,7 @@ void Hdf5Recorder::finish(bool complete) {
 }
 
 void Hdf5Recorder::close_file() {
-  for (OpenTable* open : {&messages_, &series_}) *open = OpenTable();  // an interrupted run leaves them open
+  open_.clear();  // an interrupted run leaves tables open
   together([&] {
     const hid_t file = file_.release();
     hdf5::check(H5Fclose(file), "cannot close the file");
@@ -226,19 +235,34 @@ void Hdf5Recorder::give_final_name() {
   });
 }
 
+// A step has failed on some process. Of a write that has failed HDF5 does not know, and can close the file; what HDF5
+// itself has failed at, perhaps on some processes only, leaves it unable to do so.
+void Hdf5Recorder::give_up(const std::string& message, bool came_through) {
+  int usable = came_through ? 1 : 0;
+  MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, comm_);
+  if (file_ && usable == 0) {
+    abandon_file();
+    throw FatalEnvironmentError(message);
+  }
+  discard_file();
+  throw EnvironmentError(message);
+}
+
 // Forgets all that is open, without closing it.
 void Hdf5Recorder::abandon_file() {
   file_.release();
-  for (OpenTable* open : {&messages_, &series_}) {
-    open->group.release();
-    for (hdf5::Handle& column : open->columns) column.release();
+  for (auto& [name, open] : open_) {
+    open.group.release();
+    for (hdf5::Handle& column : open.columns) column.release();
   }
 }
 
 void Hdf5Recorder::discard_file() {
+  open_.clear();
   file_.reset();
   MPI_Barrier(comm_);
-  if (process_ == 0) unlink(partial_path_.c_str());
+  if (process_ == 0 && created_) unlink(partial_path_.c_str());
+  created_ = false;
 }
 
 }  // namespace weft

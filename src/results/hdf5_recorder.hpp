@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,10 +14,13 @@
 
 #include "results/agreement.hpp"
 #include "results/file_lock.hpp"
+#include "results/file_writes.hpp"
 #include "results/hdf5_support.hpp"
 #include "results/manifest.hpp"
 #include "results/records.hpp"
+#include "results/result_tables.hpp"
 #include "results/table.hpp"
+#include "support/contract.hpp"
 #include "support/error.hpp"
 #include "support/interrupt.hpp"
 
@@ -24,8 +29,8 @@ namespace weft {
 /// Writes one HDF5 file through MPI-IO (schema: docs/hdf5_schema.md). Every member function is collective over the
 /// communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to the process
 /// that owns their block of keys, so that none ever holds the whole table, and stand in the file in the table's order.
-/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes;
-/// FatalEnvironmentError once the file is open.
+/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes, and
+/// leave no file behind; a failure of HDF5 itself while the file is open throws FatalEnvironmentError.
 class Hdf5Recorder {
  public:
   /// Opens the file and marks it incomplete. Throws EnvironmentError on all processes, and leaves no file behind, if
@@ -42,32 +47,29 @@ class Hdf5Recorder {
   /// write_links(), which needs the former.
   void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
 
-  // A table that is not written is absent from the file; one without rows has columns of length 0.
+  // Tables are those of results/result_tables.hpp, or any other with a declaration. One that is not written is absent
+  // from the file; one without rows has columns of length 0. `interval` is that of a series in ps.
 
-  // In portions, so that a run need not keep all rows: each holds what happened since the last one, so that no row of a
-  // portion comes before one of an earlier portion in the table's order of time. `last`: there will be no more.
-  void append_messages(std::vector<MessageRecord> rows, bool last);
-  /// `interval` is the sampling interval in ps. `end`: an interval that lasts longer is cut there; with the last
-  /// portion the simulated time of the run.
-  void append_link_series(std::vector<LinkSample> rows, std::int64_t interval, std::int64_t end, bool last);
-
-  /// The same of queue pairs.
-  void append_rate_series(std::vector<QueuePairRate> rows, std::int64_t interval, std::int64_t end, bool last);
-
-  // Each at most once.
-  /// `all` is the same on every process; `parts` are those of the process's own ranks.
+  /// The whole table, at most once. Cells that depend on the simulated time need write_outcome() before.
+  template <class Row>
+  void write(std::vector<Row> rows, std::int64_t interval = 0) {
+    append(std::move(rows), true, interval);
+  }
+  /// In portions, so that a run need not keep all rows: each holds rows that come after those of earlier portions in
+  /// the table's order. `last`: there will be no more. Before the last portion the simulated time is not known: no
+  /// sampling interval in it may last longer than the run.
+  template <class Row>
+  void append(std::vector<Row> rows, bool last, std::int64_t interval = 0) {
+    const TableContext context = context_of<Row>(last, interval);
+    OpenTable& open = open_[std::string(ResultTable<Row>::name)];
+    if (!open.group) open.info = describe<Row>(agreed_widths(longest_texts(rows), last));
+    PackedRows packed;
+    together([&] { packed = pack(open.info, context, rows); });
+    std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
+    append_rows(open, std::move(packed), last, interval);
+  }
+  /// /collectives, of `parts` of the process's own ranks; `all` is the same on every process.
   void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all);
-  void write_links(std::vector<LinkRecord> rows);
-  void write_link_classes(std::vector<LinkClassRecord> rows);
-  void write_queue_depths(std::vector<QueueDepthRecord> rows);
-  void write_queue_pairs(std::vector<QueuePairRecord> rows);
-  void write_receivers(std::vector<ReceiverRecord> rows);
-  void write_ranks(std::vector<RankRecord> rows);
-  void write_jobs(std::vector<JobRecord> rows);
-  void write_transfers(std::vector<TransferRecord> rows);
-  /// `interval` is the sampling interval in ps.
-  void write_transfer_series(std::vector<TransferSample> rows, std::int64_t interval);
-  void write_operations(std::vector<OperationRecord> rows);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,
                        const std::vector<std::tuple<std::string, double, std::string>>& facts);
@@ -87,15 +89,16 @@ class Hdf5Recorder {
     std::uint64_t rows = 0;
   };
   template <class Row>
-  void write_table(const Table<Row>& table, std::vector<Row> rows);
-  template <class Row>
-  void append_table(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, bool last);
-  void append_rows(OpenTable& open, PackedRows rows, bool last);
-  void create_columns(OpenTable& open, std::uint64_t rows, bool final);
-  void write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
-                    const std::vector<std::uint64_t>& order, std::uint64_t first_row);
-  template <class Row>
-  void append_series(OpenTable& open, const Table<Row>& table, std::vector<Row> rows, std::int64_t interval, bool last);
+  TableContext context_of(bool last, std::int64_t interval) const {
+    WEFT_EXPECT(simulated_time_ >= 0 || !last || !needs_context<Row>(), "write_outcome() must come before table '{}'",
+                ResultTable<Row>::name);
+    return {simulated_time_ >= 0 ? simulated_time_ : std::numeric_limits<std::int64_t>::max(), interval};
+  }
+  std::vector<std::uint64_t> agreed_widths(std::vector<std::uint64_t> widths, bool last) const;
+  void append_rows(OpenTable& open, PackedRows rows, bool last, std::int64_t interval);
+  void create_columns(OpenTable& open, std::uint64_t rows, bool final, std::int64_t interval);
+  static void write_column(const OpenTable& open, std::size_t column, std::size_t offset, const PackedRows& rows,
+                           const std::vector<std::uint64_t>& order, std::uint64_t first_row);
   void write_text(hid_t group, const std::string& name, const std::string& text, const std::string& description);
   void create_file();
   void close_file();
@@ -103,20 +106,22 @@ class Hdf5Recorder {
   void discard_file();
   void abandon_file();
   void flush();
-  /// collectively() with the file's name in front of what failed.
+  /// collectively() with the file's name in front of what failed. A write that failed within the step fails it, too.
   template <class Step>
   void together(Step&& step) {
     const FileIsBeingWritten writing;
+    bool came_through = false;
     try {
-      collectively(comm_, step);
+      collectively(comm_, [&] {
+        step();
+        came_through = true;
+        if (!failed_write().empty()) throw EnvironmentError(failed_write());
+      });
     } catch (const EnvironmentError& failure) {
-      const std::string message = "cannot write '" + path_ + "': " + failure.what();
-      if (!file_) throw EnvironmentError(message);
-      // HDF5 can neither write what it holds nor close the file, and crashes when it is asked to once more.
-      abandon_file();
-      throw FatalEnvironmentError(message);
+      give_up("cannot write '" + path_ + "': " + failure.what(), came_through);
     }
   }
+  [[noreturn]] void give_up(const std::string& message, bool came_through);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int process_ = 0;
@@ -125,10 +130,9 @@ class Hdf5Recorder {
   std::string partial_path_;
   FileLock lock_;  ///< of process 0, on the unfinished file
   hdf5::Handle file_;
-  OpenTable messages_;
-  OpenTable series_;
-  OpenTable rates_;
+  std::map<std::string, OpenTable> open_;  // by name
   std::int64_t simulated_time_ = -1;
+  bool created_ = false;
   bool finished_ = false;
 };
 

@@ -10,6 +10,10 @@
 namespace weft {
 
 constexpr std::uint32_t no_collective = 0xffffffffU;
+/// For people: -1 reads better than 4294967295.
+constexpr std::int64_t collective_or_none(std::uint32_t collective) {
+  return collective == no_collective ? -1 : static_cast<std::int64_t>(collective);
+}
 
 /// One message. id = sending host << 32 | number of the message at that host.
 struct MessageRecord {
@@ -30,6 +34,11 @@ struct MessageRecord {
   std::int64_t queueing = 0;                     ///< in queues of switches and of its NIC's port
   std::array<std::uint32_t, 3> slowest_links{};  ///< LinkRecord::id where it has waited longest, the longest first
   std::array<std::int64_t, 3> slowest_waits{};   ///< how long; 0: there are no more
+
+  /// -1: there are no more.
+  std::int64_t slow_link(std::size_t which) const {
+    return slowest_waits[which] > 0 ? static_cast<std::int64_t>(slowest_links[which]) : -1;
+  }
 };
 
 /// One rank's part in one collective.
@@ -181,13 +190,12 @@ struct TransferSample {
   std::int64_t bytes = 0;
 };
 
-/// One sampling interval of one direction of a link, ending at `time`.
+/// One sampling interval of one direction of a link.
 struct LinkSample {
   std::uint32_t link = 0;      ///< LinkRecord::id
   std::uint32_t interval = 0;  ///< 0, 1, ...
-  std::int64_t time = 0;       ///< end of the interval, ps
   std::int64_t busy = 0;       ///< transmitting within the interval, ps
-  std::int64_t queue = 0;      ///< bytes not yet transmitted at `time`
+  std::int64_t queue = 0;      ///< bytes not yet transmitted at its end
 };
 
 /// One job over the run. Times of its ranks are summed up.

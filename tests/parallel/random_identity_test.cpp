@@ -151,8 +151,13 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
   Simulation simulation(experiment, group, engine);
   std::uint64_t samples = 0;
   const auto sum_up = [&samples](const std::vector<PortSample>& taken) {
-    for (const PortSample& sample : taken)
-      samples += fingerprint(LinkSample{sample.directed_link, sample.interval, 0, sample.busy_ps, sample.queue_bytes});
+    for (const PortSample& sample : taken) {
+      RowMix mix(4);
+      for (const std::int64_t field :
+           {std::int64_t{sample.directed_link}, std::int64_t{sample.interval}, sample.busy_ps, sample.queue_bytes})
+        mix.add(static_cast<std::uint64_t>(field));
+      samples += mix.value();
+    }
   };
   // Samples are taken now and then, as when rows are written in portions.
   int looks = 0;

@@ -53,10 +53,13 @@ TEST(Fingerprint, RowsThatSwapAFieldAreSeen) {
 }
 
 TEST(Fingerprint, RecordTypesDiffer) {
-  const std::set<std::uint64_t> zeros = {fingerprint(MessageRecord{}), fingerprint(CollectivePart{}),
-                                         fingerprint(LinkRecord{}),    fingerprint(LinkSample{}),
-                                         fingerprint(RankRecord{}),    fingerprint(OperationRecord{})};
-  EXPECT_EQ(zeros.size(), 6U);
+  LinkClassRecord marked;
+  marked.marked = 1;  // one in which nothing has happened does not count
+  const std::set<std::uint64_t> seen = {fingerprint(MessageRecord{}), fingerprint(CollectivePart{}),
+                                        fingerprint(LinkRecord{}),    fingerprint(marked),
+                                        fingerprint(RankRecord{}),    fingerprint(TransferRecord{})};
+  EXPECT_EQ(seen.size(), 6U);
+  EXPECT_EQ(fingerprint(LinkClassRecord{}), 0U);
 }
 
 }  // namespace

@@ -168,27 +168,26 @@ void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bo
     return is_early;
   });
   if (portions) {
-    recorder.append_messages(std::move(early), false);
-    recorder.append_messages({}, false);
+    recorder.append(std::move(early), false);
+    recorder.append(std::vector<MessageRecord>(), false);
     early.clear();
   }
   late.insert(late.end(), early.begin(), early.end());
-  recorder.append_messages(std::move(late), true);
+  recorder.append(std::move(late), true);
   recorder.write_collectives(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks),
                              sample::directory());
-  recorder.write_links(sample::dealt<LinkRecord>(
+  recorder.write(sample::dealt<LinkRecord>(
       deal, sample::links, [](std::uint32_t id, std::uint32_t) { return sample::link(id); }, 1));
   const auto series = sample::dealt<LinkSample>(deal, sample::links, sample::sample, sample::samples_per_link);
   std::vector<LinkSample> closed;
   std::vector<LinkSample> rest;
   for (const LinkSample& row : series) (portions && row.interval < 2 ? closed : rest).push_back(row);
-  if (portions) recorder.append_link_series(closed, sample::interval, INT64_MAX, false);
-  recorder.append_link_series(rest, sample::interval, sample::simulated_time, true);
-  recorder.write_ranks(sample::dealt<RankRecord>(
+  if (portions) recorder.append(std::move(closed), false, sample::interval);
+  recorder.append(std::move(rest), true, sample::interval);
+  recorder.write(sample::dealt<RankRecord>(
       deal, sample::ranks, [](std::uint32_t id, std::uint32_t) { return sample::rank(id); }, 1));
-  recorder.write_jobs(process == 0 ? std::vector<JobRecord>{sample::job(1), sample::job(0)} : std::vector<JobRecord>());
-  recorder.write_operations(
-      sample::dealt<OperationRecord>(deal, sample::ranks, sample::operation, sample::operations_per_rank));
+  recorder.write(process == 0 ? std::vector<JobRecord>{sample::job(1), sample::job(0)} : std::vector<JobRecord>());
+  recorder.write(sample::dealt<OperationRecord>(deal, sample::ranks, sample::operation, sample::operations_per_rank));
   ProcessRecord own;
   own.process = static_cast<std::uint32_t>(process);
   own.packet_hops = 100 + own.process;
@@ -400,9 +399,9 @@ TEST_F(Recorder, SameResultsTellsEqualFilesFromOthers) {
 TEST_F(Recorder, TablesWithoutRowsAreThereAndEmpty) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("empty.h5"));
   recorder.write_outcome(0, 0);
-  recorder.append_messages({}, true);
+  recorder.write(std::vector<MessageRecord>());
   recorder.write_collectives({}, sample::directory(0));
-  recorder.write_links({});
+  recorder.write(std::vector<LinkRecord>());
   recorder.finish(true);
   if (world_rank() != 0) return;
   const ReadFile file(path("empty.h5"));
@@ -492,7 +491,7 @@ TEST_F(Recorder, TwoRowsOfOneIdAreABugOnAllProcesses) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("twice.h5"));
   std::vector<RankRecord> rows = {sample::rank(static_cast<std::uint32_t>(world_rank()))};
   if (world_rank() == world_size() - 1) rows.push_back(sample::rank(0));
-  EXPECT_THROW(recorder.write_ranks(rows), InternalError);
+  EXPECT_THROW(recorder.write(rows), InternalError);
 }
 
 TEST(CollectiveResults, FirstProcessGetsTheLowestIds) {

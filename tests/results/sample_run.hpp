@@ -62,7 +62,7 @@ inline LinkRecord link(std::uint32_t id) {
 }
 
 inline LinkSample sample(std::uint32_t link, std::uint32_t number) {
-  return {link, number, interval * (number + 1), 1000 * link + number, 64 * link * number};
+  return {link, number, 1000 * link + number, 64 * link * number};
 }
 
 /// Length of the interval within the run.
