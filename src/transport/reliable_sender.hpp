@@ -106,6 +106,8 @@ class ReliableSender {
   std::uint64_t first_lost_ = 0;       // no packet below is lost
   std::uint64_t lost_ = 0;             // packets that are lost and not sent again
   std::uint64_t missed_ = UINT64_MAX;  // packet for which the sender has gone back, until it is sent again
+  std::uint64_t nacked_ = UINT64_MAX;  // packet of the last NACK
+  std::uint32_t in_vain_ = 0;          // NACKs of it after which it was sent again
   std::int64_t in_flight_ = 0;
   std::uint64_t flying_ = 0;
   std::int64_t progress_at_ = 0;

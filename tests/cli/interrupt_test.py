@@ -182,12 +182,14 @@ class Anywhere(InterruptTest):
         return self.write({"topology": topology or STAR_OF_16, "network": {**NETWORK, **network}, "workload": workload,
                            "output": {"file": "out.h5"}})
 
-    def check(self, words, ranks=None, number=signal.SIGTERM, pause=1.0):
-        """The command still runs after a while, and does not for long after a signal."""
+    def check(self, words, ranks=None, number=signal.SIGTERM, pause=1.0, file=False):
+        """The command still runs after a while (`file`: since its results exist), and does not for long after a signal."""
         folder = self.folder_for(f"{number.name}-{ranks}-{words[0]}")
         process = start(words, ranks, folder)
         self.addCleanup(stop, process)
         wait_until(lambda: len(processes_in(folder)) == (ranks or 1), "all processes", process)
+        if file:
+            wait_until(lambda: list(folder.glob("out.h5*")), "a file for results", process)
         time.sleep(pause)
         self.assertIsNone(process.poll(), "it has ended by itself")
         begin = time.monotonic()
@@ -201,7 +203,7 @@ class Anywhere(InterruptTest):
         """A file is there, under its own name if there was time to close it, readable and incomplete."""
         for ranks in [None, 2]:
             with self.subTest(words=words, ranks=ranks):
-                folder = self.check(["run", path, "--quiet", *words], ranks)
+                folder = self.check(["run", path, "--quiet", *words], ranks, file=True)
                 found = [name for name in [folder / "out.h5", folder / "out.h5.partial"] if name.exists()]
                 self.assertEqual(len(found), 1)
                 self.assertEqual(attributes(found[0])["complete"], 0)

@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from machines import CASES, DRAGONFLY, LINKS
+from every_machine import CASES, DRAGONFLY, LINKS
 from weft_testing import NETWORK, ProgramTest, two_at_a_time
 
 # The 72 hosts of Kim et al. 2008, figure 5: 9 groups of 4 routers with 2 hosts and 2 global links each.

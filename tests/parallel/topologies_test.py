@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from machines import CASES, WITHIN_OTHERS
+from every_machine import CASES, WITHIN_OTHERS
 from weft_testing import NETWORK, ProgramTest
 
 

@@ -184,6 +184,24 @@ TEST(reliable_sender, go_back_n_starts_again_exactly_at_the_gap) {
     EXPECT_EQ((lone.packets[8 + i].flags & packet_again) != 0, i < 3) << lone.packets[8 + i].psn;
 }
 
+// Nine NACKs of one packet: the sender goes back eight times, and then waits for its timer, which the last NACK that
+// counted has set. One that tells of progress counts again.
+TEST(reliable_sender, nacks_in_vain_are_left_to_the_timer) {
+  Lone lone(rules_of(Recovery::go_back_n), 40, 40);
+  lone.send(20);
+  for (int i = 0; i < 8; ++i) {
+    EXPECT_EQ(lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules).lost_bytes, 1500) << i;
+    EXPECT_EQ(lone.send(15).front(), 5U);
+  }
+  const std::int64_t deadline = lone.sender.deadline(lone.rules);
+  EXPECT_EQ(lone.sender.on_nack(lone.now + 1000, 5, lone.pool, lone.rules).lost_bytes, 0);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), deadline);
+  EXPECT_EQ(lone.sender.on_timeout(deadline, lone.pool, lone.rules).lost_bytes, 1500);
+  EXPECT_EQ(lone.send(15).front(), 5U);
+  EXPECT_EQ(lone.sender.on_nack(deadline, 9, lone.pool, lone.rules).lost_bytes, 1100);
+  EXPECT_EQ(lone.send(11).front(), 9U);
+}
+
 TEST(reliable_sender, an_old_nack_means_nothing) {
   Lone lone(rules_of(Recovery::go_back_n), 6, 6);
   lone.send();
