@@ -5,6 +5,8 @@
 # cli, otherwise unit; scripts carry the label script too. Targets tests_LABEL build all C++ tests of a label.
 # A line `MPI ranks: 1 2 4` in the opening comment of a test has it run under mpirun, once per number.
 # A line `Time limit: 900 s` there replaces the limit of 300 s.
+# A line `Runs in: full` there leaves the test to `scripts/test --full`, `Runs in: quick` has `scripts/test --quick` run
+# it, too: it becomes a label.
 
 # What tests find in their environment: the program, the folders, and an OpenMPI that takes any number of ranks on any
 # machine, also as root and beside other tests.
@@ -41,8 +43,11 @@ endfunction()
 # weft_add_test_file(NAME LABELS FILE COMMAND...): the ctests of one file, as its opening comment wants them.
 function(weft_add_test_file name labels file)
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit): ")
+  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit|Runs in): ")
   set(names ${name})
+  if(remarks MATCHES "Runs in: (full|quick)")
+    list(APPEND labels ${CMAKE_MATCH_1})
+  endif()
   string(REGEX MATCH "MPI ranks: ([0-9 ]+)" ranks "${remarks}")
   if(ranks)
     set(names "")
@@ -159,9 +164,9 @@ endfunction()
 function(weft_tests)
   weft_cpp_tests()
   weft_script_tests()
-  weft_add_test(check/layers check /usr/bin/python3 scripts/check_layers)
-  weft_add_test(check/format check bash scripts/format --check)
+  weft_add_test(check/layers "check;script;quick" /usr/bin/python3 scripts/check_layers)
+  weft_add_test(check/format "check;script;quick" bash scripts/format --check)
   # Fails if a law does not hold, or if the table in README.md is not what this build gives.
-  weft_add_test(validation/cases validation /usr/bin/python3 scripts/validate --check-readme)
+  weft_add_test(validation/cases "validation;script" /usr/bin/python3 scripts/validate --check-readme)
   set_tests_properties(validation/cases PROPERTIES TIMEOUT 1800 PROCESSORS 2)
 endfunction()

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: full
 """Every algorithm runs on 1,024 ranks, in memory that does not grow with the number of ranks per rank; where a rank has a
 connection to each other one, by less than a KiB for each."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """Buffers that wait for each other in a circle end the run with the circle, the same on any number of processes; buffers
 that cannot do not."""
 

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """Every way in which input or surroundings can be wrong: exit code, one message that names the place, nothing left behind."""
 
 import os

@@ -3,6 +3,7 @@
 """A disk that becomes full at any moment, under any number of processes: all end within seconds with exit code 3 and one
 message, and nothing is left that looks like results."""
 # Time limit: 900 s
+# Runs in: full
 
 import pathlib
 import re

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """The command line that scripts rely on: commands, options, what is printed where, and that what is printed is true."""
 
 import json

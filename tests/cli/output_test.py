@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """What goes into the results file: portions, samples of messages, runs that are cut short, and --verify."""
 
 import pathlib

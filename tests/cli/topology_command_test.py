@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """`weft topology`: the facts that it prints, exports that build the same machine, and pictures."""
 
 import json

@@ -3,6 +3,7 @@
 """Machines of 65,536 hosts are built by two processes within 12 GiB, and a message of each host arrives."""
 
 # Time limit: 600 s
+# Runs in: full
 
 import pathlib
 import sys

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 600 s
+# Runs in: full
 """Short runs under valgrind's memcheck: no invalid access and no decision on memory that was never written, alone, on
 several MPI ranks (whose shared memory the address sanitizer does not know) and under ns-3's own engine."""
 

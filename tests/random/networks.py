@@ -123,7 +123,9 @@ def connections(d, network):
     if balancing == "flowlet" and d.chance(0.7):
         network["flowlet"] = {"gap": d.time(100 * NS, 50 * US)}
     spread = balancing in ("spray", "adaptive", "reps")
-    if d.chance(0.3):
+    if network.get("trimming") is True and d.chance(0.95):
+        network["recovery"] = "selective_repeat"  # trimming takes no other
+    elif d.chance(0.3):
         network["recovery"] = "selective_repeat" if spread and d.chance(0.9) else d.word(names.words("network.recovery"))
     kind = network.get("recovery", "selective_repeat" if spread else "go_back_n")
     if d.chance(0.25) and isinstance(kind, str) and kind:

@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """scripts/check_layers finds each kind of forbidden include, at its line, and lets the allowed ones pass."""
 
 import os

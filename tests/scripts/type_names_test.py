@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Runs in: quick
 """Two headers never define a type of one name: C++ links both as one type without a word ([basic.def.odr]), and the
 destructor of one then runs on objects of the other."""
 
