@@ -23,11 +23,6 @@ MPI_SETTINGS = {
     "OMPI_MCA_ess_singleton_isolated": "1",  # a program alone needs no daemon: half of a second saved per run
 }
 
-TABLES = (
-    "messages", "collectives", "links", "link_classes", "links_series", "queue_pairs", "rates_series",
-    "receivers", "ranks", "operations"
-)  # fmt: skip
-
 
 @dataclasses.dataclass
 class Row:
@@ -58,12 +53,11 @@ class Run:
         self.summary = summary
         self.tables = {}
         with h5py.File(path, "r") as file:
-            for name in TABLES:
-                if name in file:
-                    self.tables[name] = {
-                        column: data.asstr()[:] if h5py.check_string_dtype(data.dtype) else data[:]
-                        for column, data in file[name].items()
-                    }
+            for name in set(file) - {"manifest"}:
+                self.tables[name] = {
+                    column: data.asstr()[:] if h5py.check_string_dtype(data.dtype) else data[:]
+                    for column, data in file[name].items()
+                }
         if "messages" in self.tables:  # in the file by time, here by id
             order = self.tables["messages"]["id"].argsort()
             self.tables["messages"] = {name: data[order] for name, data in self.tables["messages"].items()}

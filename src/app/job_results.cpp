@@ -26,7 +26,7 @@ std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call) 
   return static_cast<std::uint32_t>(job - jobs.begin());
 }
 
-std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks,
+std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
                                    ProcessGroup& group) {
   std::vector<JobRecord> rows;
   for (const JobInfo& info : jobs) {
@@ -44,7 +44,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
   }
   for (const RankRecord& rank : ranks) {
     JobRecord& row = rows[rank.job];
-    row.end = std::max(row.end, rank.finished);
+    row.end = std::max(row.end, rank.under_way ? end.ps() : rank.finished);
     row.compute += rank.compute;
     row.communication += rank.communication;
     row.exposed += rank.exposed;

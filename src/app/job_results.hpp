@@ -16,8 +16,9 @@ namespace weft {
 std::uint32_t job_of_rank(const std::vector<JobInfo>& jobs, std::uint32_t rank);
 std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call);
 
-/// Collective: one row per job, the same on all processes. `ranks`: rows of this process's ranks, with their jobs.
-std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks,
+/// Collective: one row per job, the same on all processes. `ranks`: rows of this process's ranks, with their jobs, of a
+/// run that ended at `end`, as then do jobs with operations under way.
+std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
                                    ProcessGroup& group);
 
 /// A table for people, or nothing for a single job.

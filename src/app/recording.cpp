@@ -218,7 +218,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
     recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
   auto ranks = simulation_.runtime().rank_records(end);
   for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
-  job_rows_ = sum_up_jobs(jobs_, ranks, simulation_.group());
+  job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group());
   recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
   recorder_.write(std::move(ranks));
   write_transfers();

@@ -206,7 +206,7 @@ struct JobRecord {
   std::uint32_t ranks = 0;
   bool background = false;
   std::int64_t start = 0;    ///< of its programs
-  std::int64_t end = 0;      ///< its last operation ended; not before start
+  std::int64_t end = 0;      ///< its last operation ended, or with one under way the run; not before start
   std::uint64_t steps = 1;   ///< iterations or training steps
   std::int64_t compute = 0;  ///< of all its ranks
   std::int64_t communication = 0;
@@ -235,7 +235,8 @@ struct RankRecord {
   std::uint64_t messages_received = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  std::uint32_t job = 0;  ///< JobRecord::job. Not part of the fingerprint.
+  std::uint32_t job = 0;   ///< JobRecord::job. Not part of the fingerprint.
+  bool under_way = false;  ///< an operation, when the run ended. In no table.
 };
 
 /// One operation of one rank, for timelines (`output.operations: true`).

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The tables of a result file: each is declared here and nowhere else. The recorder, the fingerprint, the comparison of
-// files, `weft list results` and the tables of docs/hdf5_schema.md follow.
+// files and the tables of docs/hdf5_schema.md follow (tests/results/result_tables_test.cpp).
 #pragma once
 
 #include <cstdint>
@@ -331,25 +331,26 @@ struct ResultTable<JobRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.job, 0}; }
   static constexpr auto columns() {
-    return std::tuple(
-        column("job", "id", "0, 1, ... in order of ranks", &Row::job),
-        column("name", "text", "name in the workload", &Row::name),
-        column("first_rank", "id", "its first rank", &Row::first_rank),
-        column("ranks", "1", "how many ranks it has", &Row::ranks),
-        column("background", "1", "1 if it ends when all others have ended", &Row::background),
-        column("start", "ps", "its programs started", &Row::start),
-        column("end", "ps", "its last operation ended", &Row::end), column("time", "ps", "`end` - `start`", &Row::time),
-        column("steps", "1", "iterations or training steps", &Row::steps),
-        column("step_time", "ps", "`time` / `steps`", &Row::step_time),
-        column("compute", "ps", "a compute operation was running, average of its ranks",
-               [](const Row& row) { return row.mean(row.compute); }),
-        column("communication", "ps", "a send, receive or collective was running, average of its ranks",
-               [](const Row& row) { return row.mean(row.communication); }),
-        column("exposed", "ps", "communication was running and compute was not, average of its ranks",
-               [](const Row& row) { return row.mean(row.exposed); }),
-        column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
-        column("collectives", "1", "collective calls", &Row::collectives),
-        column("messages", "1", "messages sent", &Row::messages), column("bytes", "B", "payload sent", &Row::bytes));
+    return std::tuple(column("job", "id", "0, 1, ... in order of ranks", &Row::job),
+                      column("name", "text", "name in the workload", &Row::name),
+                      column("first_rank", "id", "its first rank", &Row::first_rank),
+                      column("ranks", "1", "how many ranks it has", &Row::ranks),
+                      column("background", "1", "1 if it ends when all others have ended", &Row::background),
+                      column("start", "ps", "its programs started", &Row::start),
+                      column("end", "ps", "its last operation ended, or with one under way the run", &Row::end),
+                      column("time", "ps", "`end` - `start`", &Row::time),
+                      column("steps", "1", "iterations or training steps", &Row::steps),
+                      column("step_time", "ps", "`time` / `steps`", &Row::step_time),
+                      column("compute", "ps", "a compute operation was running, average of its ranks",
+                             [](const Row& row) { return row.mean(row.compute); }),
+                      column("communication", "ps", "a send, receive or collective was running, average of its ranks",
+                             [](const Row& row) { return row.mean(row.communication); }),
+                      column("exposed", "ps", "communication was running and compute was not, average of its ranks",
+                             [](const Row& row) { return row.mean(row.exposed); }),
+                      column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
+                      column("collectives", "1", "collective calls", &Row::collectives),
+                      column("messages", "1", "messages sent", &Row::messages),
+                      column("bytes", "B", "payload sent", &Row::bytes));
   }
 };
 

@@ -420,6 +420,7 @@ RankRecord RankExecutor::record(Time end) const {
   if (communicating_ > 0) result.communication += open;
   if (communicating_ > 0 && computing_ == 0) result.exposed += open;
   result.idle = end.ps() - result.compute - result.exposed;
+  result.under_way = computing_ > 0 || communicating_ > 0;
   return result;
 }
 

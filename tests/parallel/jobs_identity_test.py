@@ -99,6 +99,27 @@ class JobsIdentity(ProgramTest):
         alone, _ = self.simulate(experiment(workload), output="alone.h5")
         self.assertGreater(work["end_ps"], alone["jobs"][0]["end_ps"])
 
+    def test_jobs_that_are_cut_off(self):
+        """Compute, exposed communication and idle time are a job's time also if the run ends in the middle of it."""
+        work = {"kind": "program", "ranks": 2, "operations": [{"rank": "all", "id": "c", "compute": "70 us"},
+                                                              {"collective": "all_reduce", "size": "9 MB", "after": "c"}]}
+        background = {"kind": "jobs", "background_check": "50 us", "jobs": [
+            {"name": "short", "workload": {**ALL_REDUCE, "ranks": 4}},
+            {"name": "long", "background": True, "placement": {"first": 8}, "workload": work},
+        ]}
+        for until in ("60 us", "71 us", "90 us", None):
+            text = experiment(background)
+            words = ["--set", f"simulation.until={until}"] if until else []
+            summary, results = self.simulate(text, *words)
+            jobs = table(results, "jobs")
+            with self.subTest(until=until):
+                self.assertGreaterEqual(jobs["idle"].min(), 0)
+                self.assertLessEqual(jobs["end"].max(), summary["simulated_time_ps"])
+                self.assertEqual(jobs["end"][1], summary["simulated_time_ps"])
+                for job in range(2):
+                    parts = sum(jobs[column][job] for column in ("compute", "exposed", "idle"))
+                    self.assertAlmostEqual(parts, jobs["time"][job], delta=1)
+
     def test_background_that_ends_by_itself(self):
         """Then the run ends with its last event, as without background jobs."""
         summary, _ = self.check(experiment({

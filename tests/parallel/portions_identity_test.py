@@ -79,6 +79,11 @@ class Portions(ProgramTest):
             self.check(name, runs)
 
     def test_no_interval_outlasts_the_run(self):
+        for until in ("7 us", "12345 ns", "20 us", "33333 ns"):  # frames of TCP, too, are on the wire at the end
+            words = ["--set", f"simulation.until={until}", "--set", "output.sampling=1 us"]
+            cut = self.simulate(EXPERIMENTS["background"], *words, output="cut.h5")[1]
+            for name in ("links", "links_series"):
+                self.assertLessEqual(table(cut, name)["utilization"].max(), 1.0, f"{name} until {until}")
         reference = self.check("cut", [(1, 2, "weft")])
         for series in ("links_series", "rates_series"):
             self.assertEqual(table(reference, series)["time"].max(), 4_321_000)
