@@ -149,10 +149,15 @@ class Judging(ProgramTest):
         self.assertTrue(any("links_are_not_overloaded" in name for name in found), found)
 
     def test_no_end(self):
-        """Losses on all links make it go on for ever; a run that does not end is ended, and that is a fault."""
-        parts = {**GOOD, "network": {"loss": [{"link": "all", "probability": 1}]}}
+        """A run that does not end is ended, and that is a fault."""
+        parts = {**GOOD, "workload": {**TRAFFIC, "size": "100 TiB"}}
         self.assertEqual(self.judged([cases.Run(1)], parts, seconds=2), {"hang: alone"})
         self.assertEqual(self.judged([cases.Run(1)], parts, seconds=2, absurd=True), set())
+
+    def test_nothing_arrives(self):
+        """A run in which everything is lost ends with exit code 3 and says so: no fault, on any number of processes."""
+        parts = {**GOOD, "network": {"loss": [{"link": "all", "probability": 1}]}}
+        self.assertEqual(self.judged([cases.Run(1), cases.Run(2), cases.Run(3)], parts), set())
 
     def test_harm(self):
         parts = {**GOOD, "workload": {**TRAFFIC, "size": "1 TiB"}, "output": {"sampling": "1 ms"}}
@@ -212,8 +217,7 @@ class Programs(ProgramTest):
         """A run without an end, kept as the runner keeps it, becomes smaller."""
         folder = self.folder / "seed-1"
         folder.mkdir()
-        parts = {**GOOD, "network": {"loss": [{"link": "all", "probability": 1}], "mtu": "1000 B"},
-                 "output": {"operations": True}}
+        parts = {**GOOD, "workload": {**TRAFFIC, "size": "100 TiB"}, "output": {"operations": True}}
         Experiment(1, parts).write(folder)
         fault = cases.Fault("hang", "alone", vars(cases.Run(1)))
         (folder / "case.json").write_text(json.dumps({"absurd": 0, "runs": [vars(cases.Run(1))], "faults": [vars(fault)]}))
@@ -221,7 +225,7 @@ class Programs(ProgramTest):
         self.assertEqual(code, 0, text)
         small = json.loads((folder / "minimal/experiment.yaml").read_text())
         self.assertNotIn("output", small)
-        self.assertIn("loss", small["network"])
+        self.assertIn("size", small["workload"])
         self.assertIn("hang: alone", (folder / "minimal/report.txt").read_text())
 
 
