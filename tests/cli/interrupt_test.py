@@ -193,7 +193,7 @@ class Anywhere(InterruptTest):
         time.sleep(pause)
         self.assertIsNone(process.poll(), "it has ended by itself")
         begin = time.monotonic()
-        os.kill(processes_in(folder)[-1], number)
+        os.kill(wait_until(lambda: processes_in(folder), "a process to end", process)[-1], number)
         code, _, err = self.end(process, folder)
         self.assertLess(time.monotonic() - begin, self.LONG + self.LOADED)
         self.assertEqual((code, err), (EXIT_INTERRUPTED, ""))
