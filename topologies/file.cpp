@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "support/data_directory.hpp"
 #include "topologies/listed_machine.hpp"
 #include "topologies/machine_file.hpp"
 
@@ -45,7 +46,7 @@ class File final : public TopologyBuilder {
     namespace fs = std::filesystem;
     fs::path path = fs::path(name.where().file).parent_path() / name.text();
     if (name.text().find('.') == std::string::npos) {
-      const fs::path folder = fs::path(WEFT_TOPOLOGIES_DIRECTORY) / "specs";
+      const fs::path folder = data_directory("topologies") / "specs";
       std::vector<std::string> known;
       for (const auto& entry : fs::directory_iterator(folder)) known.push_back(entry.path().stem().string());
       std::sort(known.begin(), known.end());

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/server_shape.hpp"
+#include "support/data_directory.hpp"
 #include "topologies/read_nccl.hpp"
 
 namespace weft {
@@ -54,7 +55,7 @@ class ServerReader {
     namespace fs = std::filesystem;
     if (text.find('/') != std::string::npos || text.find('.') != std::string::npos)
       return Spec::load((fs::path(name.where().file).parent_path() / text).string());
-    const fs::path folder = fs::path(WEFT_TOPOLOGIES_DIRECTORY) / "servers";
+    const fs::path folder = data_directory("topologies") / "servers";
     std::vector<std::string> known;
     for (const auto& entry : fs::directory_iterator(folder)) known.push_back(entry.path().stem().string());
     std::sort(known.begin(), known.end());

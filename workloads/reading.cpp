@@ -12,6 +12,7 @@
 
 #include "schedule/countable.hpp"
 #include "schedule/selection.hpp"
+#include "support/data_directory.hpp"
 #include "workloads/collective_kernel.hpp"
 
 namespace weft {
@@ -155,10 +156,7 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
   std::error_code ignored;
   if (const fs::path path = base / name; fs::is_regular_file(path, ignored)) return path.string();
   if (folder.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
-  std::vector<fs::path> folders{base / folder};
-#ifdef WEFT_WORKLOADS_DIRECTORY
-  folders.push_back(fs::path(WEFT_WORKLOADS_DIRECTORY) / folder);
-#endif
+  const std::vector<fs::path> folders{base / folder, data_directory("workloads") / folder};
   std::vector<std::string> known;
   for (const auto& candidate : folders) {
     if (const fs::path path = candidate / (name + extension); fs::is_regular_file(path, ignored)) return path.string();

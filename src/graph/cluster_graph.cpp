@@ -17,10 +17,9 @@ NodeId ClusterGraph::add_switch(std::uint8_t tier, std::uint32_t group, std::uin
 }
 
 NodeId ClusterGraph::add_node(const NodeProperties& properties) {
-  const auto vertex = boost::add_vertex(graph_);
-  graph_[vertex] = properties;
+  nodes_.push_back(properties);
   ports_.emplace_back();
-  return NodeId(static_cast<std::uint32_t>(vertex));
+  return NodeId(node_count() - 1);
 }
 
 LinkId ClusterGraph::add_link(NodeId a, NodeId b, Bandwidth rate, Time delay) {
@@ -45,7 +44,6 @@ LinkId ClusterGraph::connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint
   take(a, port_a, {link, 0, b, small_b});
   take(b, port_b, {link, 1, a, small_a});
   links_.push_back({rate, delay, {a, b}, {small_a, small_b}});
-  boost::add_edge(a.value(), b.value(), link, graph_);
   return link;
 }
 
@@ -53,7 +51,7 @@ std::uint32_t ClusterGraph::node_count() const { return static_cast<std::uint32_
 
 const NodeProperties& ClusterGraph::node(NodeId node) const {
   WEFT_EXPECT(node.value() < node_count(), "node {} of {}", node.value(), node_count());
-  return graph_[node.value()];
+  return nodes_[node.value()];
 }
 
 const LinkProperties& ClusterGraph::link(LinkId link) const {

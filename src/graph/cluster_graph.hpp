@@ -7,8 +7,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/graph/adjacency_list.hpp>
-
 #include "units/bandwidth.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
@@ -49,10 +47,6 @@ struct PortEnd {
 /// `directed(link, direction)`.
 class ClusterGraph {
  public:
-  /// Edges carry their LinkId and not the properties: Boost's edge descriptors point into their graph, so that keeping
-  /// them would break copies of a ClusterGraph.
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, NodeProperties, LinkId>;
-
   /// A node has at most so many ports (port numbers are 16 bit).
   static constexpr std::uint32_t most_ports = 65535;
 
@@ -75,12 +69,11 @@ class ClusterGraph {
   bool is_host(NodeId node) const { return node.value() < hosts_; }
   /// "host3", "switch7" (switches count from 0).
   std::string name(NodeId node) const;
-  const Graph& boost_graph() const { return graph_; }
 
  private:
   NodeId add_node(const NodeProperties& properties);
 
-  Graph graph_;
+  std::vector<NodeProperties> nodes_;
   std::vector<LinkProperties> links_;
   std::vector<std::vector<PortEnd>> ports_;
   std::uint32_t hosts_ = 0;

@@ -5,6 +5,7 @@
 #include <boost/graph/connected_components.hpp>
 #include <fmt/format.h>
 
+#include "graph/boost_graph.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
@@ -48,7 +49,7 @@ void check_ports(const ClusterGraph& graph) {
 
 void check_connected(const ClusterGraph& graph, const Spec& spec) {
   std::vector<std::uint32_t> component(graph.node_count());
-  if (boost::connected_components(graph.boost_graph(), component.data()) == 1) return;
+  if (boost::connected_components(boost_graph(graph), component.data()) == 1) return;
   for (std::uint32_t i = 1; i < graph.node_count(); ++i) {
     if (component[i] == component[0]) continue;
     throw spec.error(fmt::format("the machine is not connected: {} cannot be reached from {}", graph.name(NodeId(i)),

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "support/data_directory.hpp"
 #include "support/spec.hpp"
 
 namespace weft {
@@ -89,7 +90,7 @@ class Table final : public CollectiveSelector {
   std::vector<Rule> rules_;
 };
 
-fs::path folder() { return fs::path(WEFT_COLLECTIVES_DIRECTORY) / "selections"; }
+fs::path folder() { return data_directory("collectives") / "selections"; }
 
 /// The table of that name, or an empty path.
 fs::path table_of(const std::string& name) {

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# cmake --install and cpack. PREFIX/bin/weft finds PREFIX/share/weft beside it, so that the tree may be moved; PREFIX/bin
+# has the scripts that users of results need, too.
+include(GNUInstallDirs)
+
+install(TARGETS weft RUNTIME DESTINATION bin)
+
+# Ready-made files, below the folders that experiments know. Experiments among them find each other.
+set(data share/weft)
+install(DIRECTORY workloads topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+install(DIRECTORY collectives/selections DESTINATION ${data}/collectives)
+
+# Plots and the comparison of results: in Python, beside the modules that they share.
+install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)
+install(DIRECTORY scripts/plotting DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
+foreach(script plot same_results)
+  string(REPLACE "_" "-" name ${script})
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/install/weft-${name} @ONLY
+       CONTENT "#!/bin/sh\n# SPDX-License-Identifier: GPL-2.0-only\nexec \"$(dirname \"$(readlink -f \"$0\")\")/../share/weft/scripts/@script@\" \"$@\"\n")
+  install(PROGRAMS ${CMAKE_BINARY_DIR}/install/weft-${name} DESTINATION bin)
+endforeach()
+
+install(FILES README.md DESTINATION share/doc/weft)
+install(FILES LICENSE DESTINATION share/doc/weft RENAME copyright)
+install(DIRECTORY docs DESTINATION share/doc/weft)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME weft)
+set(CPACK_PACKAGE_CONTACT "the weft developers <weft@example.org>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "packet-level simulator of training clusters")
+set(CPACK_PACKAGE_DESCRIPTION "weft simulates training steps of large models on clusters: compute, collectives as NCCL
+ runs them, and every packet of theirs on fat-trees, tori, dragonflies and servers, on any number of MPI processes with the
+ same results. Results that explain congestion go to HDF5.")
+set(CPACK_STRIP_FILES ON)
+set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # of the libraries that the program is linked with
+set(CPACK_DEBIAN_PACKAGE_DEPENDS openmpi-bin)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-h5py, python3-matplotlib, python3-numpy")
+include(CPack)
