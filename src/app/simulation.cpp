@@ -163,15 +163,12 @@ RunFacts Simulation::run(const Looker& look) {
 
 void Simulation::run_windows(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
-  Standstill standstill(experiment_, fabric_);
-  engine->set_between_windows([this, &look, &facts, &standstill](Time now) {
+  engine->set_between_windows([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    const bool pause = standstill.due(now) || (fabric_ != nullptr && fabric_->suspicious());
-    return wish == Look::go_on && pause ? Look::pause : wish;
+    return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
   });
-  engine->set_on_pause([this, &standstill](Time now) {
-    if (standstill.due(now)) standstill.look(now, group_);
+  engine->set_on_pause([this](Time now) {
     if (fabric_ != nullptr && group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
@@ -185,9 +182,7 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   constexpr std::int64_t windows = 256;
   const std::int64_t interval = windows * fabric_->inner_window().ps();
-  Standstill standstill(experiment_, fabric_);
-  const Looker watching = [this, &look, &standstill](Time now) {
-    if (standstill.due(now)) standstill.look(now, group_);
+  const Looker watching = [this, &look](Time now) {
     if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
   };
@@ -200,18 +195,25 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   }
 }
 
-// Background jobs end with the others. All processes stop at the same times to see whether these have ended: whatever
-// the number of processes and their windows, the same has happened everywhere then. The times are 1 ps before round
-// ones, since under ns3's own engine events of the very time, which round ones in the input lead to, may come first.
+// Background jobs end with the others, and a run in which everything is lost does not go on. All processes stop at the
+// same times to see whether that is so: whatever the number of processes and their windows, the same has happened
+// everywhere then. The times are 1 ps before round ones, since under ns3's own engine events of the very time, which
+// round ones in the input lead to, may come first.
 void Simulation::run_events(RunFacts& facts) {
-  for (Time check = background_check_; check < std::min(until_, Time::limit());
-       check = bounded_sum(check, background_check_)) {
+  Standstill standstill(experiment_, fabric_);
+  Time background = background_check_;
+  for (;;) {
+    const Time check = std::min(background, standstill.next_look());
+    if (check >= std::min(until_, Time::limit())) break;
     const Time stop = check - Time::from_ps(1);
     ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(stop.ps())) - ns3::Simulator::Now());
     run_engine();
     if (group_.sum(facts.interrupted ? 1 : 0) > 0) return;
     const bool transferring = transfers_unfinished();
     if (!transferring && !transfers_.has_endless() && group_.sum(network_->idle() ? 0 : 1) == 0) return;
+    if (check == standstill.next_look()) standstill.look(check, group_);
+    if (check < background) continue;
+    background = bounded_sum(background, background_check_);
     if (transferring || unfinished_ranks() > 0) continue;
     facts.outlived = true;
     facts.simulated = stop;

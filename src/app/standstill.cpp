@@ -48,7 +48,7 @@ Standstill::Standstill(const Experiment& experiment, const Fabric* fabric)
 }
 
 void Standstill::look(Time now, ProcessGroup& group) {
-  next_look_ = bounded_sum(now, Time::from_ps(patience_.ps() / looks));
+  next_look_ = bounded_sum(next_look_, Time::from_ps(patience_.ps() / looks));
   std::uint64_t arrived = 0;
   for (const ReceiverCounters& c : fabric_->receiver_counters()) arrived += c.packets + c.out_of_order + c.duplicates;
   const CongestionTotals totals = fabric_->congestion();

@@ -14,8 +14,8 @@ class Standstill {
  public:
   Standstill(const Experiment& experiment, const Fabric* fabric);
 
-  /// A look is due: the same on all processes.
-  bool due(Time now) const { return now >= next_look_; }
+  /// When to look: the same on all processes, whatever their number.
+  Time next_look() const { return next_look_; }
   /// Collective. Throws AgreedFailure on all processes if packets have been lost, and none has arrived, for a second;
   /// or, where links are long or timers slow, for as long as several tries take.
   void look(Time now, ProcessGroup& group);
