@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "collectives/exchange.hpp"
+#include "collectives/nccl_sizes.hpp"
 #include "collectives/nccl_trees.hpp"
 
 namespace weft {
@@ -58,23 +59,38 @@ class DoubleBinaryTree final : public CollectiveAlgorithm {
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * channels(call); }
   std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::nccl_step(call).credits; }
   std::string refuses(const CollectiveCall& call) const override {
+    if (call.graph) return CollectiveAlgorithm::refuses(call);
     const std::string parts = refuse_parts_of_servers(call, std::max(1U, call.tuning.ranks_per_server));
     return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
   }
 
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return nccl_channels(call); }
+
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                     std::uint32_t lane) const override {
     expect_valid_lane(*this, call, index, lane);
-    const std::uint32_t n = call.communicator->size();
-    if (n == 1) return lone_stream(call, lane);
+    if (call.communicator->size() == 1) return lone_stream(call, lane);
     const std::uint32_t count = channels(call);
     const std::uint32_t channel = lane % count;
-    const std::uint32_t server = std::max(1U, call.tuning.ranks_per_server);
-    const TreePlace place = nccl_tree_place(n, std::min(server, n), index, channel >= count / 2 ? 1 : 0);
+    const TreePlace place = place_of(call, index, channel);
     const Piece part = ChannelShare{count, channel}.of(0, call.size.count());
     const MessageSizes sizes = MessageSizes::nccl_step(call);
     if (lane < count) return stream_of(chunks_of(step_up(place), sizes, part));
     return stream_of(chunks_of(step_down(place), sizes, place.parent == no_rank ? Piece{} : part));
+  }
+
+ private:
+  TreePlace place_of(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel) const {
+    const std::uint32_t n = call.communicator->size();
+    const std::uint32_t half = channels(call) / 2;
+    if (call.graph) {
+      // NCCL's second tree is on the copies of channels; with fewer of them each tree has half.
+      const std::uint32_t found = call.graph->found();
+      const std::uint32_t tree = half >= found ? channel / found % 2 : channel / half;
+      return nccl_tree_place(*call.graph, channel, index, tree);
+    }
+    const std::uint32_t server = std::max(1U, call.tuning.ranks_per_server);
+    return nccl_tree_place(n, std::min(server, n), index, channel >= half ? 1 : 0);
   }
 };
 

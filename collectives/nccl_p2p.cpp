@@ -15,6 +15,7 @@
 #include <numeric>
 
 #include "collectives/exchange.hpp"
+#include "collectives/nccl_sizes.hpp"
 #include "schedule/step_generator.hpp"
 
 namespace weft {
@@ -137,6 +138,7 @@ class NcclP2p final : public CollectiveAlgorithm {
            kind == CollectiveKind::send_recv;
   }
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::send_recv; }
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return std::bit_ceil(nccl_channels(call)); }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * batch * call.tuning.channels; }
   std::uint32_t credits(const CollectiveCall& call) const override { return p2p_sizes(call, 1).credits; }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "collectives/nccl_trees.hpp"
 
+#include <algorithm>
+
 #include "support/contract.hpp"
 
 namespace weft {
@@ -61,6 +63,33 @@ TreePlace nccl_tree_place(std::uint32_t ranks, std::uint32_t server, std::uint32
   if (local == first_child_at && node.down0 != no_rank) add(place, node.down0 * server);
   if (local == 0 && node.down1 != no_rank) add(place, node.down1 * server);
   if (local + 1 < server) add(place, rank + 1);
+  return place;
+}
+
+// src/graph/connect.cc, connectTrees: a server's chain starts at the member that links up, and its children are at the
+// first or second one, as the pattern says.
+TreePlace nccl_tree_place(const ChannelGraph& graph, std::uint32_t channel, std::uint32_t member, std::uint32_t tree) {
+  const std::uint32_t server = graph.server_of(member);
+  const auto& chain = graph.tree_in(server, channel).places;
+  const auto found = std::find(chain.begin(), chain.end(), graph.place_of(member));
+  const auto at = static_cast<std::size_t>(found - chain.begin());
+  const auto head = [&](std::uint32_t of) { return graph.member_at(of, graph.tree_in(of, channel).places[0]); };
+  const auto child_at = [&](std::uint32_t of, bool second_child) -> std::size_t {
+    const ServerChannels& kind = graph.kind_of(of);
+    const bool second = second_child ? kind.second_child_at_second_place : kind.first_child_at_second_place;
+    return second && kind.accelerators.size() > 1 ? 1 : 0;
+  };
+  const BinaryTreeNode node = nccl_double_tree(graph.servers(), server, tree);
+  TreePlace place;
+  if (at > 0) {
+    place.parent = graph.member_at(server, chain[at - 1]);
+  } else if (node.up != no_rank) {
+    const bool second = nccl_double_tree(graph.servers(), node.up, tree).down0 != server;
+    place.parent = graph.member_at(node.up, graph.tree_in(node.up, channel).places[child_at(node.up, second)]);
+  }
+  if (node.down0 != no_rank && at == child_at(server, false)) add(place, head(node.down0));
+  if (node.down1 != no_rank && at == child_at(server, true)) add(place, head(node.down1));
+  if (at + 1 < chain.size()) add(place, graph.member_at(server, chain[at + 1]));
   return place;
 }
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 
+#include "schedule/channel_graph.hpp"
+
 namespace weft {
 
 constexpr std::uint32_t no_rank = 0xffffffffU;
@@ -30,5 +32,7 @@ BinaryTreeNode nccl_double_tree(std::uint32_t nodes, std::uint32_t node, std::ui
 
 /// Place of a rank among `ranks` ranks in servers of `server` each.
 TreePlace nccl_tree_place(std::uint32_t ranks, std::uint32_t server, std::uint32_t rank, std::uint32_t tree);
+/// The same on a machine's graph, on a channel.
+TreePlace nccl_tree_place(const ChannelGraph& graph, std::uint32_t channel, std::uint32_t member, std::uint32_t tree);
 
 }  // namespace weft

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/nccl_sizes.hpp"
 #include "schedule/selection.hpp"
 
 namespace weft {
@@ -25,6 +26,7 @@ bool of_nvls(A algorithm) { return algorithm == A::nvls || algorithm == A::nvls_
 
 constexpr double base_latency[5][3] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {8.0, 8.0, 8.0}, {0, 0, 0}, {0, 0, 0}};
 constexpr double nvlink_latency[5][3] = {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 4.0}, {0, 0, 25}, {0, 0, 25}};
+constexpr double pci_latency[5][3] = {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 4.0}, {0, 0, 0}, {0, 0, 0}};
 constexpr double net_latency[5][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}, {0, 0, 18}, {0, 0, 20.9}};
 // By GPU, and by 1, 2, or more servers.
 constexpr double ll_bandwidth[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
@@ -40,20 +42,36 @@ constexpr double tree_correction[3][24] = {
 
 std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
 
+/// GB/s of a channel, and how many there are.
+struct Speeds {
+  double intra = 0;
+  double inter = 0;
+  double channels = 0;
+};
+Speeds speeds_of(const NcclMachine& m, A algorithm) {
+  const auto either = [](double own, double otherwise) { return own > 0 ? own : otherwise; };
+  if (algorithm == A::tree)
+    return {either(m.tree_intra_gbps, m.intra_gbps), either(m.tree_inter_gbps, m.inter_gbps), double(m.channels)};
+  if (of_nvls(algorithm))
+    return {either(m.nvls_intra_gbps, m.intra_gbps), either(m.nvls_inter_gbps, m.inter_gbps),
+            double(m.nvls_heads > 0 ? m.nvls_heads : m.channels)};
+  return {m.intra_gbps, m.inter_gbps, double(m.channels)};
+}
+
 double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const auto gpu = static_cast<std::size_t>(m.gpu);
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
   const double ll_most = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
   const double n = m.ranks();
-  double bus = m.channels * (m.servers <= 2 ? m.intra_gbps : m.inter_gbps);
-  if (m.servers == 2) bus = m.channels * std::min(m.intra_gbps, m.inter_gbps);
+  const Speeds speeds = speeds_of(m, algorithm);
+  double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
   const bool all_reduce = kind == CollectiveKind::all_reduce;
-  const double channels = m.channels;
+  const double channels = speeds.channels;
   if (of_nvls(algorithm)) {
-    const double inside = m.intra_gbps * nvls_efficiency[gpu] * (channels - 1) / channels;
+    const double inside = speeds.intra * nvls_efficiency[gpu] * (channels - 1) / channels;
     double each = inside * (all_reduce ? 2 : (m.ranks_per_server - 1.0) / m.ranks_per_server);
     if (algorithm == A::nvls_tree)
-      each = std::min({each, m.inter_gbps * (m.servers <= 2 ? 2 : 1), nvls_tree_bandwidth[gpu][size]});
+      each = std::min({each, speeds.inter * (m.servers <= 2 ? 2 : 1), nvls_tree_bandwidth[gpu][size]});
     return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
   }
   if (algorithm == A::ring) {
@@ -67,7 +85,7 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
     if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_most);
     if (protocol == Protocol::ll128)
       bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * tree_ll128[gpu][size]);
-    return bus * 0.5;
+    return bus * (m.tree_is_simple ? 0.85 : 1) * 0.5;
   }
   return bus * 0.75;
 }
@@ -75,7 +93,7 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
 double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const std::size_t a = of(algorithm);
   const std::size_t p = of(protocol);
-  const double intra = nvlink_latency[a][p];
+  const double intra = (m.nvlink ? nvlink_latency : pci_latency)[a][p];
   double inter = net_latency[m.ranks_per_server == 1 ? of(A::tree) : a][p] + m.net_latency_us;
   if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
   double latency = base_latency[a][p];
@@ -85,7 +103,7 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (algorithm == A::nvls_tree) return latency + intra + 2 * log2_floor(m.servers) * inter;
   if (algorithm == A::tree) return latency + 2 * ((m.ranks_per_server - 1) * intra + log2_floor(m.servers) * inter);
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
-    return latency + (m.servers > 1 ? inter : intra);
+    return latency + (m.same_rings ? 1 : n) * (m.servers > 1 ? inter : intra);
   const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
   const double between = m.servers == 1 ? 0 : times * (m.servers - 1);
   double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;
@@ -125,6 +143,8 @@ std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgor
 class NcclTuner final : public CollectiveSelector {
  public:
   Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
+    if (call.graph && call.communicator->size() > 1)
+      return choose(call, machine_of(*call.graph), most_channels(call), context.switches_reduce);
     NcclMachine machine;
     const std::uint32_t n = call.communicator->size();
     machine.ranks_per_server = std::max(1U, call.tuning.ranks_per_server);
@@ -133,11 +153,39 @@ class NcclTuner final : public CollectiveSelector {
     machine.channels = call.tuning.channels > 1 ? call.tuning.channels : machine.ranks_per_server > 1 ? 16 : 2;
     machine.inter_gbps = static_cast<double>(context.rate.bps()) / 8e9 * machine.ranks_per_server / machine.channels;
     if (machine.ranks_per_server == 1) machine.intra_gbps = machine.inter_gbps;
-    return choose(call, machine, context.switches_reduce);
+    return choose(call, machine, machine.channels, context.switches_reduce);
   }
 
  private:
-  static Selection choose(const CollectiveCall& call, const NcclMachine& machine, bool switches_reduce) {
+  static NcclMachine machine_of(const ChannelGraph& graph) {
+    const ChannelSpeeds& speeds = graph.speeds();
+    NcclMachine machine;
+    machine.gpu = static_cast<NcclMachine::Gpu>(speeds.generation);
+    machine.amd_cpu = speeds.amd_cpu;
+    machine.servers = graph.servers();
+    machine.ranks_per_server = std::max(1U, graph.size() / graph.servers());
+    machine.channels = graph.found();
+    machine.intra_gbps = speeds.ring_intra;
+    machine.inter_gbps = speeds.ring_inter;
+    machine.tree_intra_gbps = speeds.tree_intra;
+    machine.tree_inter_gbps = speeds.tree_inter;
+    machine.nvls_intra_gbps = speeds.nvls_intra;
+    machine.nvls_inter_gbps = speeds.nvls_inter;
+    machine.nvls_heads = speeds.nvls_heads;
+    machine.nvlink = speeds.nvlink;
+    machine.tree_is_simple = speeds.tree_is_simple;
+    machine.same_rings = speeds.same_rings;
+    return machine;
+  }
+  /// As NCCL_MAX_NCHANNELS: what the user gives is a limit.
+  static std::uint32_t most_channels(const CollectiveCall& call) {
+    const std::uint32_t all = call.graph->channels();
+    return call.tuning.channels == 0 ? all : std::min(all, call.tuning.channels);
+  }
+
+  /// `channels`: that a call has at most.
+  static Selection choose(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
+                          bool switches_reduce) {
     const std::int64_t bytes = call.size.count();
     const auto kind = call.kind;
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -145,10 +193,10 @@ class NcclTuner final : public CollectiveSelector {
     if (kind == CollectiveKind::barrier)
       return {"double_binary_tree", Protocol::ll, 1, {}, "a barrier is NCCL's smallest all-reduce"};
     if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
-      const bool small = bytes <= std::int64_t{machine.channels} * 16384;
+      const bool small = bytes <= std::int64_t{channels} * 16384;
       return {"nccl_p2p",
               small ? Protocol::ll : Protocol::simple,
-              machine.channels,
+              call.graph ? std::bit_ceil(channels) : channels,
               {},
               small ? "sends and receives of up to 16 KiB per channel use LL" : "sends and receives"};
     }
@@ -160,13 +208,16 @@ class NcclTuner final : public CollectiveSelector {
       least = time;
       best.algorithm = name;
       best.protocol = protocol;
-      best.channels = channels_for(machine.channels, bytes, algorithm, protocol, machine.ranks());
+      best.channels = of_nvls(algorithm) && call.graph
+                          ? nvls_channels(call)
+                          : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
       if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
       weigh(NcclAlgorithm::ring, "ring", protocol);
     }
-    if (switches_reduce && machine.ranks_per_server > 1 && !chain) {
+    const bool heads = !call.graph || machine.nvls_heads > 0;
+    if (switches_reduce && heads && machine.ranks_per_server > 1 && !chain) {
       if (machine.servers == 1) weigh(NcclAlgorithm::nvls, "nvls", Protocol::simple);
       if (machine.servers > 1 && kind == CollectiveKind::all_reduce)
         weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);

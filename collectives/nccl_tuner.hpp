@@ -16,10 +16,20 @@ struct NcclMachine {
   bool amd_cpu = false;
   std::uint32_t servers = 1;
   std::uint32_t ranks_per_server = 8;
-  std::uint32_t channels = 16;
-  double intra_gbps = 20;  ///< GB/s per channel inside a server
-  double inter_gbps = 20;  ///< between servers
+  std::uint32_t channels = 16;  ///< that the search for rings and trees has found
+  double intra_gbps = 20;       ///< GB/s per channel inside a server
+  double inter_gbps = 20;       ///< between servers
   double net_latency_us = 0;
+  /// Where they are not those of the rings: of trees, and of NVLink SHARP, whose channels are its heads. 0: as the
+  /// rings.
+  double tree_intra_gbps = 0;
+  double tree_inter_gbps = 0;
+  double nvls_intra_gbps = 0;
+  double nvls_inter_gbps = 0;
+  std::uint32_t nvls_heads = 0;
+  bool nvlink = true;           ///< inside servers, else PCIe
+  bool tree_is_simple = false;  ///< all links of a tree are at one GPU of a server (pattern 3)
+  bool same_rings = true;       ///< all channels' rings are alike
   std::uint32_t ranks() const { return servers * ranks_per_server; }
 };
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "collectives/in_network.hpp"
+#include "collectives/nccl_sizes.hpp"
 
 namespace weft {
 namespace {
@@ -48,6 +49,7 @@ class Nvls final : public CollectiveAlgorithm {
   std::uint32_t channels(const CollectiveCall& call) const override {
     return call.tuning.channels * (call.kind == CollectiveKind::all_reduce ? 2 : 1);
   }
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return nvls_channels(call); }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * channels(call); }
   std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override {
     return lane % call.tuning.channels;

@@ -7,6 +7,7 @@
 // (src/graph/trees.cc). An all-reduce of S bytes puts S + S/g bytes on the NVLink of a GPU (g in a server), and at most
 // 2 S/g on its network link, in each direction.
 #include "collectives/in_network.hpp"
+#include "collectives/nccl_sizes.hpp"
 #include "collectives/nccl_trees.hpp"
 
 namespace weft {
@@ -96,6 +97,7 @@ class NvlsTree final : public CollectiveAlgorithm {
   }
   // First those of the reduction, then those of the broadcast; each has both trees.
   std::uint32_t channels(const CollectiveCall& call) const override { return 2 * half(call); }
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return nvls_channels(call); }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 3 * channels(call); }
   std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override { return lane % half(call); }
   std::uint32_t aggregators(const CollectiveCall& call) const override {

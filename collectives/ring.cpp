@@ -55,9 +55,32 @@ struct Place {
   std::uint32_t channel = 0;
   std::uint32_t channels = 1;
   bool backwards = false;
-  std::uint32_t in_ring(std::uint64_t ranks) const {
-    return backwards ? static_cast<std::uint32_t>(ranks) - 1 - index : index;
+};
+
+/// In which order a channel's ring visits the members: as the machine's graph has it, else as they are numbered.
+class RingOrder {
+ public:
+  RingOrder(const CollectiveCall& call, const Place& place)
+      : ranks_(call.communicator->size()), channel_(place.channel), backwards_(place.backwards) {
+    // That of nccl-tests' send_recv is the ranks' own.
+    if (call.kind != CollectiveKind::send_recv) graph_ = call.graph;
   }
+  std::uint32_t ranks() const { return ranks_; }
+  std::uint32_t position(std::uint32_t member) const {
+    const std::uint32_t forwards = graph_ ? graph_->ring_position(channel_, member) : member;
+    return backwards_ ? ranks_ - 1 - forwards : forwards;
+  }
+  std::uint32_t member(std::uint64_t position) const {
+    const auto at = static_cast<std::uint32_t>(position % ranks_);
+    const std::uint32_t forwards = backwards_ ? ranks_ - 1 - at : at;
+    return graph_ ? graph_->ring_member(channel_, forwards) : forwards;
+  }
+
+ private:
+  std::shared_ptr<const ChannelGraph> graph_;
+  std::uint32_t ranks_;
+  std::uint32_t channel_;
+  bool backwards_;
 };
 
 /// What one rank does on one channel: loops over the channel's part of the bytes, each of the same few positions.
@@ -67,9 +90,11 @@ class RingStream : public StepStream {
   /// (src/enqueue.cc).
   RingStream(const CollectiveCall& call, const Place& place, std::int64_t total, std::uint64_t positions)
       : sizes_(call),
-        ranks_(call.communicator->size()),
-        backwards_(place.backwards),
-        index_(place.in_ring(ranks_)),
+        order_(call, place),
+        ranks_(order_.ranks()),
+        index_(order_.position(place.index)),
+        next_(order_.member(index_ + 1)),
+        previous_(order_.member(index_ + ranks_ - 1)),
         positions_(positions) {
     const std::uint32_t channel = place.channel;
     const std::int64_t part = align_up(divide_up(total, place.channels));
@@ -83,8 +108,8 @@ class RingStream : public StepStream {
         step = Step{};
         fill(position_++, step);
         if (step.bytes.count() > 0) {
-          step.send_peer = rank_at(index_ + 1);
-          step.receive_peer = rank_at(index_ + ranks_ - 1);
+          step.send_peer = next_;
+          step.receive_peer = previous_;
           step.slice = Bytes(sizes_.slice(step.bytes.count()));
           return true;
         }
@@ -105,10 +130,8 @@ class RingStream : public StepStream {
     return static_cast<std::uint32_t>(position_in_ring % ranks_);
   }
   /// The rank there.
-  std::uint32_t rank_at(std::uint64_t position_in_ring) const {
-    const std::uint32_t position = at(position_in_ring);
-    return backwards_ ? static_cast<std::uint32_t>(ranks_) - 1 - position : position;
-  }
+  std::uint32_t rank_at(std::uint64_t position_in_ring) const { return order_.member(position_in_ring); }
+  std::uint32_t position_of(std::uint32_t rank) const { return order_.position(rank); }
   std::uint64_t ranks() const { return ranks_; }
   std::uint64_t index() const { return index_; }
   std::int64_t loop_begin() const { return loop_begin_; }
@@ -117,9 +140,11 @@ class RingStream : public StepStream {
 
  private:
   Sizes sizes_;
+  RingOrder order_;
   std::uint64_t ranks_;
-  bool backwards_;
   std::uint64_t index_;      ///< in the ring
+  std::uint32_t next_;       ///< member
+  std::uint32_t previous_;   ///< member
   std::uint64_t positions_;  ///< per loop
   std::int64_t loop_begin_ = 0;
   std::int64_t part_end_ = 0;
@@ -252,7 +277,7 @@ class ChainStream final : public RingStream {
   ChainStream(const CollectiveCall& call, const Place& place) : RingStream(call, place, call.size.count(), 1) {
     const std::uint64_t n = ranks();
     const bool reduces = call.kind == CollectiveKind::reduce;
-    const std::uint64_t root = Place{call.root, 0, 1, place.backwards}.in_ring(n);
+    const std::uint64_t root = position_of(call.root);
     const std::uint64_t from_first = (index() + 2 * n - root - (reduces ? 1 : 0)) % n;
     if (from_first == 0)
       primitive_ = Primitive::send;
@@ -300,6 +325,7 @@ class Ring : public CollectiveAlgorithm {
     return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
   }
   std::uint32_t credits(const CollectiveCall& call) const override { return Sizes(call).credits; }
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return nccl_channels(call); }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                     std::uint32_t channel) const override {

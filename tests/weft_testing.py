@@ -39,8 +39,7 @@ MPI_SETTINGS = {
     "OMPI_MCA_pml": "ob1",  # no search for network cards
 }
 
-# Without mpirun, Open MPI starts a daemon beside the program: most of the time of a short run. Without that daemon, all
-# such programs share a folder for temporary files, and remove it: see start().
+# Without mpirun, Open MPI starts a daemon beside the program: most of the time of a short run.
 ALONE_SETTINGS = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self"}
 
 # A machine on which nothing queues up long, and a network as in workloads/*.yaml.
@@ -72,7 +71,9 @@ running = set()
 def start(words, ranks=None, folder=None, extra=None, **streams):
     """Starts the program. It cannot outlive the test, also if that fails; see stop()."""
     scratch = tempfile.mkdtemp(prefix="weft-mpi-")
-    alone = {} if ranks else {**ALONE_SETTINGS, "OMPI_MCA_orte_tmpdir_base": scratch}
+    # Programs that run at the same time would share a folder for temporary files, and who ends removes it from below
+    # him who begins.
+    alone = {**({} if ranks else ALONE_SETTINGS), "OMPI_MCA_orte_tmpdir_base": scratch}
     process = subprocess.Popen(
         command(words, ranks), cwd=folder, env=environment({**alone, **(extra or {})}), text=True,
         start_new_session=True,

@@ -41,6 +41,7 @@ class NcclReader {
     add_nvlinks();
     join_cpus();
     choose_nics();
+    design_.cpus = cpus_;
     return design_;
   }
 
@@ -114,6 +115,10 @@ class NcclReader {
       throw InputError(where, fmt::format("bus id '{}' has a GPU already", busid));
     design_.links.push_back({parent, number, link, "pcie"});
     const std::uint64_t capability = whole_number(gpu.get("<xmlattr>.sm", ""), 1, 1000, "sm", where);
+    design_.architecture = capability >= 100  ? GpuArchitecture::blackwell
+                           : capability >= 90 ? GpuArchitecture::hopper
+                           : capability >= 80 ? GpuArchitecture::ampere
+                                              : GpuArchitecture::volta;
     for (const auto& [tag, child] : gpu) {
       if (tag != "nvlink") continue;
       const SourceLine place = next_line("nvlink");

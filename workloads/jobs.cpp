@@ -345,10 +345,13 @@ class JobsReader : public WorkloadReader {
     const std::vector<std::string> names = read_names(specs);
     const std::set<std::string> wanted = read_only(only, names);
     std::vector<Job> jobs;
+    std::uint32_t first_rank = 0;
     for (std::size_t i = 0; i < specs.size(); ++i) {
       if (placement && specs[i].has("placement"))
         throw specs[i].at("placement").error("there is a placement for all jobs already; give one of them");
-      jobs.push_back(read_job(specs[i], i, names[i], !wanted.contains(names[i]), context));
+      const bool left_out = !wanted.contains(names[i]);
+      jobs.push_back(read_job(specs[i], i, names[i], left_out, context_of_job(context, first_rank, left_out)));
+      if (!left_out) first_rank += jobs.back().workload->ranks();
     }
     if (placement)
       place_all(*placement, context, jobs);
@@ -361,6 +364,16 @@ class JobsReader : public WorkloadReader {
   }
 
  private:
+  /// Ranks of a job are numbered from 0 in it; one that is left out has no place.
+  static WorkloadContext context_of_job(const WorkloadContext& context, std::uint32_t first_rank, bool left_out) {
+    WorkloadContext result = context;
+    if (left_out) result.channel_graphs = nullptr;
+    if (result.channel_graphs)
+      result.channel_graphs = [all = context.channel_graphs, first_rank](const Communicator& members) {
+        return all(members.shifted(members.id(), first_rank));
+      };
+    return result;
+  }
   static std::unique_ptr<Workload> make(const Spec& list, std::vector<Job> jobs, const std::optional<Spec>& every) {
     const auto background = static_cast<std::size_t>(
         std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.info.background; }));

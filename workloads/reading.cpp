@@ -52,6 +52,23 @@ std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
 
 }  // namespace
 
+namespace {
+
+/// What is known of the members' servers.
+void attach_graph(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
+  call.graph = context.channel_graphs(*call.communicator);
+  if (!call.graph) return;
+  std::uint32_t& given = call.tuning.ranks_per_server;
+  if (given > 1 && given != call.graph->per_server() && given < call.communicator->size())
+    throw where.error(fmt::format("ranks_per_server: found {}, but {}; leave it out: weft knows where ranks are", given,
+                                  call.graph->per_server() != 0
+                                      ? fmt::format("these ranks are on servers with {} each", call.graph->per_server())
+                                      : "these ranks are not dealt to servers evenly and in order"));
+  given = call.graph->per_server();
+}
+
+}  // namespace
+
 std::string listed(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, ", ")); }
 
 std::string read_algorithm(const Spec& value, const std::string& directory) {
@@ -74,6 +91,7 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
   // NCCL has at most 64 (MAXCHANNELS, src/include/device.h), and each takes memory on every rank.
   constexpr std::int64_t most_channels = 1024;
+  options.tuning.channels = 0;
   if (const auto channels = spec.find("channels"))
     options.tuning.channels = static_cast<std::uint32_t>(channels->integer(1, most_channels));
   options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);
@@ -99,6 +117,7 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
 }
 
 void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context) {
+  if (context.channel_graphs) attach_graph(where, call, context);
   if (call.kind == CollectiveKind::barrier && call.size.count() == 0) call.size = Bytes(1);
   // One message's latency is not known before there is a route; a switch or two are in the way in any machine.
   apply_selection(call, {Time::from_us(2), context.host_rate, context.switches_reduce});
@@ -106,6 +125,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   const auto algorithm = find_collective(call.algorithm);
   if (!algorithm->supports(call.kind))
     throw where.error(fmt::format("'{}' is no {}", call.algorithm, to_text(call.kind)));
+  if (call.tuning.channels == 0) call.tuning.channels = algorithm->usual_channels(call);
   call.tuning.protocol = algorithm->fixed_protocol().value_or(call.tuning.protocol);
   const std::string reason = algorithm->refuses(call);
   if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));

@@ -14,7 +14,8 @@ class TrainingReader : public WorkloadReader {
     const auto verdict = spec.find("out_of_memory");
     const bool refuse = verdict && verdict->one_of({"warn", "refuse"}) == "refuse";
     auto workload = std::make_unique<TrainingWorkload>(
-        read_training_job(spec, context), [spec, context](CollectiveCall& call) { settle_call(spec, call, context); });
+        read_training_job(spec, context), [spec, context](CollectiveCall& call) { settle_call(spec, call, context); },
+        context.channel_graphs);
     if (!refuse) return workload;
     const auto report = workload->report();
     if (report && !report->fits()) throw verdict->error(report->verdict() + "; out_of_memory: warn would run it");

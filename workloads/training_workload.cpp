@@ -24,9 +24,10 @@ ParallelPlan simulated_plan(const TrainingJob& job) {
 
 }  // namespace
 
-TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle)
+TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle, ChannelGraphs graphs)
     : job_(std::move(job)),
       settle_(std::move(settle)),
+      graphs_(std::move(graphs)),
       layout_(simulated_plan(job_)),
       whole_(job_.description.parallel),
       outline_(OutlineSettings{}) {
@@ -148,7 +149,8 @@ Bytes TrainingWorkload::represented(const PlannedOperation& operation) const {
 
 CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std::uint32_t group,
                                          std::uint32_t run) const {
-  // What a call is settled to depends on its kind, size and kind of group only.
+  // What a call is settled to depends on its kind, size and kind of group only: the first group stands for all, on
+  // every process.
   const auto key = std::pair(operation.group, std::pair(operation.collective, operation.size.count()));
   auto settled = settled_.find(key);
   if (settled == settled_.end()) {
@@ -159,7 +161,7 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
     fresh.algorithm = wish.algorithms.at(operation.collective);
     fresh.tuning = wish.tuning;
     fresh.where = job_.where;
-    fresh.communicator = &communicator(operation.group, group);
+    fresh.communicator = &communicator(operation.group, 0);
     const std::uint32_t ranks = layout_.size(operation.group);
     if (goes_by_load(operation))  // for algorithms that cannot do it to say so
       fresh.blocks = std::make_shared<BlockTable>(ranks, std::vector<std::int64_t>(std::size_t{ranks} * ranks));
@@ -169,10 +171,18 @@ CollectiveCall TrainingWorkload::call_of(const PlannedOperation& operation, std:
   CollectiveCall call = settled->second;
   call.id = call_id(operation.group, group, operation.sequence, run);
   call.communicator = &communicator(operation.group, group);
+  call.graph = graph_of(*call.communicator);
   const std::uint32_t step = outline_.step_of(run);
   call.label = fmt::format("step {} {}", step, operation.label());
   if (goes_by_load(operation)) set_blocks(operation, group, step, call);
   return call;
+}
+
+std::shared_ptr<const ChannelGraph> TrainingWorkload::graph_of(const Communicator& members) const {
+  if (!graphs_) return nullptr;
+  const auto [at, fresh] = graph_of_.try_emplace(members.id());
+  if (fresh) at->second = graphs_(members);
+  return at->second;
 }
 
 bool TrainingWorkload::goes_by_load(const PlannedOperation& operation) const {

@@ -54,7 +54,8 @@ class TrainingWorkload final : public Workload {
   using Settle = std::function<void(CollectiveCall&)>;
   /// `settle` has the last word on a call (settle_call). Throws InputError if the schedule refuses the shape or the
   /// machine's memory does not hold the job.
-  TrainingWorkload(TrainingJob job, Settle settle);
+  /// `graphs`: as in the context.
+  TrainingWorkload(TrainingJob job, Settle settle, ChannelGraphs graphs = nullptr);
 
   std::uint32_t ranks() const override { return layout_.world() + job_.events.targets(); }
   std::uint32_t storage_ranks() const override { return job_.events.targets(); }
@@ -101,6 +102,7 @@ class TrainingWorkload final : public Workload {
   const Communicator& communicator(GroupKind kind, std::uint32_t group) const;
   std::uint32_t groups_of_stage(GroupKind kind) const;
   /// Its sizes go with the tokens that come to experts.
+  std::shared_ptr<const ChannelGraph> graph_of(const Communicator& members) const;
   bool goes_by_load(const PlannedOperation& operation) const;
   void set_blocks(const PlannedOperation& operation, std::uint32_t group, std::uint32_t step,
                   CollectiveCall& call) const;
@@ -114,6 +116,7 @@ class TrainingWorkload final : public Workload {
 
   TrainingJob job_;
   Settle settle_;
+  ChannelGraphs graphs_;
   RankLayout layout_;  // of the simulated ranks
   RankLayout whole_;   // of all ranks
   std::unique_ptr<PipelineSchedule> schedule_;
@@ -130,6 +133,7 @@ class TrainingWorkload final : public Workload {
   double flops_ = 0;                    // of all ranks in a step
   mutable std::vector<std::unique_ptr<const StagePlan>> plans_;
   mutable std::map<std::uint32_t, Communicator> communicators_;
+  mutable std::map<std::uint32_t, std::shared_ptr<const ChannelGraph>> graph_of_;  // by communicator
   mutable std::map<std::pair<GroupKind, std::pair<CollectiveKind, std::int64_t>>, CollectiveCall> settled_;
 };
 

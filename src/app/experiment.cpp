@@ -13,6 +13,7 @@
 #include "graph/reduction_shape.hpp"
 #include "graph/server_shape.hpp"
 #include "internet/background.hpp"
+#include "nccl/machine_channels.hpp"
 #include "schedule/server_check.hpp"
 #include "units/text.hpp"
 
@@ -198,6 +199,21 @@ ServerGrid server_grid(const Topology& topology) {
   return {};
 }
 
+/// Graphs of communicators whose ranks are placed on the servers.
+ChannelGraphs channel_graphs(const std::shared_ptr<const ServerShape>& servers, const Placement& placement) {
+  Bandwidth nic_rate;
+  if (servers->network) {
+    const ClusterGraph& network = servers->network->graph;
+    nic_rate = network.link(network.ports(NodeId(0))[0].link).rate;
+  }
+  auto channels = std::make_shared<MachineChannels>(servers, nic_rate);
+  return [channels, placement](const Communicator& members) {
+    std::vector<std::uint32_t> hosts(members.size());
+    for (std::uint32_t i = 0; i < members.size(); ++i) hosts[i] = placement.host(members.rank(i).value());
+    return channels->graph(hosts);
+  };
+}
+
 std::shared_ptr<const ReductionUnits> reduction_units(const Topology& topology) {
   const auto* shape = shape_of<ReductionShape>(topology);
   if (shape == nullptr) return nullptr;
@@ -228,15 +244,25 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     return ideal_time(text, path, directory, in_workload);
   };
   const auto placement = spec.find("placement");
-  experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, context);
-  if (const Placement* own = experiment.workload->placement()) {
-    experiment.placement = *own;
-  } else {
-    experiment.placement = read_placement(placement, spec,
-                                          {experiment.workload->ranks(), context.all_hosts(), context.servers,
-                                           experiment.seed, 0, context.storage, experiment.workload->storage_ranks()});
-    if (placement) require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
+  const auto read = [&](const WorkloadContext& known) {
+    experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, known);
+    const Workload& workload = *experiment.workload;
+    experiment.placement = workload.placement() != nullptr
+                               ? *workload.placement()
+                               : read_placement(placement, spec,
+                                                {workload.ranks(), context.all_hosts(), context.servers,
+                                                 experiment.seed, 0, context.storage, workload.storage_ranks()});
+  };
+  if (const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine.shape)) {
+    // Where ranks are is known when they have been counted; what their collectives do, when it is known where they are.
+    WorkloadContext counting = context;
+    counting.ideal_time = [](const auto&) { return Time::from_ps(1); };
+    read(counting);
+    context.channel_graphs = channel_graphs(servers, experiment.placement);
   }
+  read(context);
+  if (placement && experiment.workload->placement() == nullptr)
+    require_servers(*placement, *experiment.workload, experiment.placement, context.servers);
   experiment.placement.set_units(reduction_units(*experiment.topology));
   require_aggregators(placement ? *placement : spec, *experiment.workload, experiment.placement);
 }

@@ -2,15 +2,24 @@
 // Servers of several accelerators as the endpoints of a network.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "graph/link_spec.hpp"
 #include "graph/topology_builder.hpp"
 
 namespace weft {
+
+/// Generations of accelerators that NCCL tells apart, by what their links and thread blocks can do.
+enum class GpuArchitecture : std::uint8_t { volta, ampere, hopper, blackwell };
+inline constexpr std::array<std::string_view, 4> gpu_architecture_names = {"volta", "ampere", "hopper", "blackwell"};
+constexpr std::string_view to_text(GpuArchitecture architecture) {
+  return gpu_architecture_names[static_cast<std::size_t>(architecture)];
+}
 
 /// What is inside a server. Its nodes are numbered from 0: first the port of each GPU, which is the GPU's own crossbar:
 /// the host that stands for the GPU hangs on it, and it forwards between NVLink and PCIe. Then NVSwitches, PCIe
@@ -28,9 +37,11 @@ struct ServerDesign {
   };
   std::uint32_t gpus = 1;
   std::uint32_t nodes = 1;
-  std::vector<Link> links;                ///< between nodes
-  LinkSpec gpu_link;                      ///< from a GPU to its port
-  std::vector<std::uint32_t> nics;        ///< [NICs] nodes
+  std::vector<Link> links;          ///< between nodes
+  LinkSpec gpu_link;                ///< from a GPU to its port
+  std::vector<std::uint32_t> nics;  ///< [NICs] nodes
+  std::vector<std::uint32_t> cpus;  ///< nodes, if the design tells them from PCIe switches
+  GpuArchitecture architecture = GpuArchitecture::hopper;
   std::vector<std::uint32_t> nic_of_gpu;  ///< [gpus] the NIC that a GPU uses
   std::uint32_t ports_per_nic = 1;
   Wiring wiring = Wiring::packed;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedule/channel_graph.hpp"
 #include "schedule/communicator.hpp"
 #include "support/error.hpp"
 #include "support/registry.hpp"
@@ -59,7 +60,8 @@ Bytes wire_bytes(Protocol protocol, Bytes data);
 /// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h
 /// (NCCL_STEPS 8, NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).
 struct CollectiveTuning {
-  std::uint32_t channels = 1;  ///< independent streams over the same ranks, each with its share of the bytes
+  /// Independent streams over the same ranks, each with its share of the bytes. 0 only until the call is settled.
+  std::uint32_t channels = 1;
   Bytes chunk{0};  ///< largest chunk of one step; 0: the algorithm's own (ring all-reduce: 4 steps of 512 KiB)
   std::uint32_t slices = 0;   ///< slices per chunk, each its own message; 0: the algorithm's own (ring all-reduce: 2)
   std::uint32_t credits = 0;  ///< slices in flight per connection; 0: the algorithm's own (8 steps / steps per slice)
@@ -109,7 +111,8 @@ struct CollectiveCall {
   std::uint32_t root = 0;  ///< index in the communicator, if has_root(kind)
   std::string algorithm = "ring";
   CollectiveTuning tuning;
-  std::shared_ptr<const BlockTable> blocks;  ///< sizes that differ; size is their sum
+  std::shared_ptr<const BlockTable> blocks;   ///< sizes that differ; size is their sum
+  std::shared_ptr<const ChannelGraph> graph;  ///< of the members on the machine's servers; null: it has none
   SourceLine where;
   std::string label;  ///< for people: "grad bucket 3"
 };
@@ -239,6 +242,8 @@ class CollectiveAlgorithm {
   virtual std::string schedule_text() const { return {}; }
   /// It takes calls with `blocks`.
   virtual bool takes_block_tables(CollectiveKind kind) const;
+  /// Channels of a call that asks for no number: as many as NCCL has on the machine, if they are NCCL's.
+  virtual std::uint32_t usual_channels(const CollectiveCall& /*call*/) const { return 1; }
   /// Connections are (communicator, channel, sender, receiver). Normally what the tuning wants.
   virtual std::uint32_t channels(const CollectiveCall& call) const { return call.tuning.channels; }
   /// Streams of steps of each rank that run at the same time, a multiple of channels(): lane l belongs to channel l %

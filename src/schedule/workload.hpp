@@ -18,17 +18,22 @@
 
 namespace weft {
 
+using ChannelGraphs = std::function<std::shared_ptr<const ChannelGraph>(const Communicator&)>;
+
 /// What a reader may need to know of the machine and the run.
 struct WorkloadContext {
   std::uint32_t hosts = 0;  ///< accelerators of the machine: ranks may not exceed it
   std::uint64_t seed = 1;
-  Bandwidth host_rate;                 ///< rate of a host's port
-  Bytes mtu;                           ///< payload bytes per packet
-  Bytes packet_overhead;               ///< wire bytes of a data packet beyond its payload
-  bool endless = false;                ///< what is repeated may go on without an end: a background job
-  std::string directory;               ///< of the experiment file: relative paths start there
-  ServerGrid servers;                  ///< if the machine has servers of several accelerators
-  bool switches_reduce = false;        ///< some of its switches have units for reductions
+  Bandwidth host_rate;           ///< rate of a host's port
+  Bytes mtu;                     ///< payload bytes per packet
+  Bytes packet_overhead;         ///< wire bytes of a data packet beyond its payload
+  bool endless = false;          ///< what is repeated may go on without an end: a background job
+  std::string directory;         ///< of the experiment file: relative paths start there
+  ServerGrid servers;            ///< if the machine has servers of several accelerators
+  bool switches_reduce = false;  ///< some of its switches have units for reductions
+  /// Who talks to whom in a communicator of this workload's ranks. Absent where no rank is placed yet, or the machine
+  /// has no servers of several accelerators; null for members for which there is no such graph.
+  ChannelGraphs channel_graphs;
   std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
   /// When the last rank of this workload that is no storage target has done its last operation on the ideal network,
   /// without other workloads of the experiment, with some values of its map replaced (dotted path from there, YAML

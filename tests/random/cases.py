@@ -144,7 +144,7 @@ def execute(run, folder, output, seconds=SECONDS):
     launcher = [] if run.processes == 1 else ["mpirun", "-n", str(run.processes)]
     scratch = pathlib.Path(folder) / "mpi"
     scratch.mkdir(exist_ok=True)
-    alone = {**ALONE_SETTINGS, "OMPI_MCA_orte_tmpdir_base": str(scratch)} if run.processes == 1 else {}
+    alone = {**(ALONE_SETTINGS if run.processes == 1 else {}), "OMPI_MCA_orte_tmpdir_base": str(scratch)}
     (pathlib.Path(folder) / output).unlink(missing_ok=True)
     streams = [open(pathlib.Path(folder) / name, "w+b") for name in ("stdout", "stderr")]
     began = time.monotonic()
@@ -179,8 +179,12 @@ def harm(process, run):
         return -1  # it was quicker
     except subprocess.TimeoutExpired:
         pass
+    # On a machine with too much to do mpirun has perhaps not started the program yet.
     found = programs_of(process, run)
-    if not found or not is_weft(found[-1]):
+    while (len(found) < run.processes or not is_weft(found[-1])) and process.poll() is None:
+        time.sleep(0.01)
+        found = programs_of(process, run)
+    if process.poll() is not None:
         return -1
     try:
         os.kill(found[len(found) // 2], signal.SIGTERM if run.harm == "signal" else signal.SIGKILL)

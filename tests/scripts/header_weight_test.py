@@ -18,7 +18,7 @@ ROOMS = ["src", "collectives", "topologies", "workloads"]
 # Library: the rooms from whose headers it may be reached. Libraries that are not here may not be reached at all.
 REACHED = {
     "boost": ["app", "graph", "topologies"],  # program options; boost_graph.hpp; property trees
-    "fmt": ["app", "collectives", "engine", "fabric", "graph", "internet", "results", "routing", "runtime", "schedule",
+    "fmt": ["app", "collectives", "engine", "fabric", "graph", "internet", "nccl", "results", "routing", "runtime", "schedule",
             "support", "topologies", "transport", "workloads"],  # by WEFT_EXPECT, whose message it makes
     "hdf5.h": ["app", "results"],
     "mpi.h": ["app", "engine", "fabric", "internet", "results", "runtime"],

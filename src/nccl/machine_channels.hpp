@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The channels of communicators on a machine of servers: NCCL's search in each kind of server, and how servers are
+// joined.
+//
+// NCCL src/graph/connect.cc (ncclTopoPreset, ncclTopoPostset), src/init.cc (initTransportsRank), v2.30.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "graph/server_shape.hpp"
+#include "nccl/graph_search.hpp"
+#include "schedule/channel_graph.hpp"
+
+namespace weft {
+
+/// The part of a server that some of its accelerators see. `accelerators`: ascending numbers in the server. `nic_rate`:
+/// of one port of a NIC to the network. `several_servers`: others have members as well, and the network is used.
+NcclSystem nccl_system(const ServerDesign& design, const std::vector<std::uint32_t>& accelerators, Bandwidth nic_rate,
+                       bool several_servers);
+
+/// The graphs of one kind of server.
+struct ServerGraphs {
+  NcclSearchGraph ring;
+  NcclSearchGraph tree;
+  NcclSearchGraph nvls;
+};
+ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options = {});
+
+/// Answers for communicators of one machine, and remembers what it has searched.
+class MachineChannels {
+ public:
+  /// `shape` has to live as long. `nic_rate`: of a port of a NIC; 0 without a network.
+  MachineChannels(std::shared_ptr<const ServerShape> shape, Bandwidth nic_rate);
+
+  /// The graph of a communicator, by the hosts of its members in order. Null if it is none that NCCL could do: several
+  /// members on one accelerator, or hosts that are none of the servers'.
+  std::shared_ptr<const ChannelGraph> graph(const std::vector<std::uint32_t>& hosts);
+
+ private:
+  struct Kind {
+    ServerGraphs graphs;
+    ServerChannels channels;
+  };
+  const Kind& kind(const std::vector<std::uint32_t>& accelerators, bool several_servers);
+
+  std::shared_ptr<const ServerShape> shape_;
+  Bandwidth nic_rate_;
+  std::map<std::pair<bool, std::vector<std::uint32_t>>, Kind> kinds_;
+};
+
+}  // namespace weft
