@@ -31,11 +31,13 @@ class GraphLinksReader {
     const NodeId b = read_node(to, graph);
     const Bandwidth rate = defaults_.rate && !spec.has("rate") ? *defaults_.rate : spec.at("rate").bandwidth();
     const Time delay = defaults_.delay && !spec.has("delay") ? *defaults_.delay : read_link_delay(spec.at("delay"));
+    const auto framing = spec.find("framing");
     spec.finish();
     if (a == b) throw spec.error(fmt::format("{} is linked to itself; 'from' and 'to' must differ", graph.name(a)));
     take_port(a, from);
     take_port(b, to);
-    graph.add_link(a, b, rate, delay);
+    const LinkId link = graph.add_link(a, b, rate, delay);
+    if (framing) graph.set_framing(link, read_link_framing(*framing));
     topology_.link_class.push_back(graph.is_host(a) || graph.is_host(b) ? graph_host_link : graph_switch_link);
   }
 

@@ -42,6 +42,7 @@ class ServerReader {
 
  private:
   ServerDesign finish() {
+    for (const char* of : {"nvlink", "pcie"}) read_framing(of);
     add_gpu_link();
     read_wiring();
     if (spec_.is_map()) spec_.finish();
@@ -76,6 +77,14 @@ class ServerReader {
   }
   LinkSpec link(const std::string& prefix) const {
     return {at(prefix + "_rate").bandwidth(), read_link_delay(at(prefix + "_delay"))};
+  }
+
+  void read_framing(const std::string& of) {
+    const auto value = find(of + "_framing");
+    if (!value || (value->is_scalar() && value->text() == "none")) return;
+    const LinkFraming framing = read_link_framing(*value);
+    for (ServerDesign::Link& link : design_.links)
+      if (link.link_class == of) link.framing = framing;
   }
 
   /// A GPU's links are shared out among the NVSwitches.

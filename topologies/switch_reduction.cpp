@@ -145,8 +145,9 @@ class UnitsInSwitches {
     for (const std::string& name : machine_->link_classes) result_.add_class(name);
     for (std::uint32_t number = 0; number < graph_.link_count(); ++number) {
       const LinkProperties& link = graph_.link(LinkId(number));
-      result_.connect(machine_->link_class[number], there(link.ends[0]), link.ports[0], there(link.ends[1]),
-                      link.ports[1], link.rate, link.delay);
+      const LinkId copy = result_.connect(machine_->link_class[number], there(link.ends[0]), link.ports[0],
+                                          there(link.ends[1]), link.ports[1], link.rate, link.delay);
+      result_.graph.set_framing(copy, link.framing);
     }
     const std::uint8_t unit_class = result_.add_class("reduction");
     for (std::uint32_t number = 0; number < shift; ++number) {

@@ -252,6 +252,7 @@ class Fabric final : public HostNetwork {
   };
   WireTime wire_time(const OutputPort& port, const Packet& packet) const;
   WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;
+  std::int64_t odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const;
   bool is_bypass(std::uint32_t lane) const;
   void kick(std::uint32_t port_index, std::int64_t now);
   bool has_work(std::uint32_t port_index) const;

@@ -295,7 +295,7 @@ std::int64_t Fabric::frame_bytes(const Packet& packet) const { return wire_of(pa
 // Of a packet that is neither full nor of the usual control traffic.
 Fabric::WireTime Fabric::odd_wire_time(const OutputPort& port, const Packet& packet) const {
   const std::int64_t wire = wire_of(packet);
-  return {wire, serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps()};
+  return {wire, odd_time(port, packet, wire)};
 }
 
 // Something may be there to be sent: now, or when the port is free.

@@ -50,9 +50,11 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
 Fabric::~Fabric() = default;
 
 void Fabric::set_port_times(OutputPort& port, Bandwidth rate) const {
+  const LinkFraming& framing = topology_.graph.link(LinkId(port.directed_link / 2)).framing;
   port.rate_bps = rate.bps();
-  port.full_packet = serialization_time(parameters_.mtu + parameters_.data_overhead(), rate).ps();
-  port.control_packet = serialization_time(parameters_.control_wire(), rate).ps();
+  port.framed = framing.payload != 0;
+  port.full_packet = serialization_time(parameters_.data_wire(framing, parameters_.mtu), rate).ps();
+  port.control_packet = serialization_time(parameters_.control_wire(framing), rate).ps();
 }
 
 void Fabric::build_nodes(const Partition& partition, int process) {
@@ -105,7 +107,7 @@ void Fabric::build_nodes(const Partition& partition, int process) {
   // machine.
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
-    least = std::min(least, (link.delay + serialization_time(parameters_.least_wire(), link.rate)).ps());
+    least = std::min(least, (link.delay + serialization_time(parameters_.least_wire(link.framing), link.rate)).ps());
   }
   // A second is long enough for any window.
   set_window(std::clamp<std::int64_t>(least, 1, Time::from_s(1).ps()));

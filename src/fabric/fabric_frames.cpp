@@ -37,7 +37,10 @@ FrameTable& Fabric::carry_frames() {
   std::int64_t least = window_length_;
   for (std::uint32_t link = 0; link < 2 * topology_.graph.link_count(); ++link) {
     const LinkTimes times = link_times(link);
-    least = std::min(least, (times.delay + serialization_time(parameters_.least_wire(), times.rate)).ps());
+    least = std::min(
+        least, (times.delay +
+                serialization_time(parameters_.least_wire(topology_.graph.link(LinkId(link / 2)).framing), times.rate))
+                   .ps());
   }
   set_window(std::max<std::int64_t>(least, 1));
   lookahead_ = std::min(lookahead_, window_length_);

@@ -34,6 +34,14 @@ inline void Fabric::send_on(OutputPort& port, const Packet& packet, std::int64_t
 /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
 inline bool Fabric::is_bypass(std::uint32_t lane) const { return (buffered_->bypass >> lane & 1U) != 0; }
 
+// Of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
+inline std::int64_t Fabric::odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const {
+  if (port.framed && packet.kind == PacketKind::data) [[unlikely]]
+    wire = parameters_.data_wire(topology_.graph.link(LinkId(port.directed_link / 2)).framing, Bytes(packet.payload))
+               .count();
+  return serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+}
+
 inline Fabric::WireTime Fabric::wire_time(const OutputPort& port, const Packet& packet) const {
   if (packet.kind == PacketKind::data) {
     if (packet.payload == mtu_) [[likely]]

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "fabric/fabric.hpp"
+#include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
 #include "support/contract.hpp"
 #include "units/text.hpp"
@@ -65,7 +66,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
   if (buffered_) settle_ports_of(link.ends[direction]);
   // Windows and lookahead only shrink. A calendar entry made with longer windows is then a visit too early, which does
   // nothing.
-  const std::int64_t least = (times.delay + serialization_time(parameters_.least_wire(), times.rate)).ps();
+  const std::int64_t least = (times.delay + serialization_time(parameters_.least_wire(link.framing), times.rate)).ps();
   set_window(std::min(window_length_, std::max<std::int64_t>(least, 1)));
   if (cut_[id.value()]) lookahead_ = std::min(lookahead_, least);
   if (frames_) lookahead_ = std::min(lookahead_, window_length_);
@@ -113,7 +114,9 @@ Bytes Fabric::wire_bytes(const Packet& packet) const {
 }
 
 Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const {
-  return serialization_time(wire_bytes(packet), Bandwidth::from_bps(outputs_[local_port(node, port)].rate_bps));
+  const OutputPort& output = outputs_[local_port(node, port)];
+  if (packet.kind != PacketKind::data && packet.kind != PacketKind::frame) return Time::from_ps(output.control_packet);
+  return Time::from_ps(odd_time(output, packet, wire_bytes(packet).count()));
 }
 
 Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, Time at, Bytes wire) {

@@ -137,8 +137,7 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
   std::int64_t wire = control_wire_;
   if (packet.kind == PacketKind::data) {
     wire = packet.payload + data_overhead_;
-    serialization = packet.payload == mtu_ ? port.full_packet
-                                           : serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+    serialization = packet.payload == mtu_ ? port.full_packet : odd_time(port, packet, wire);
     ++port.data_packets;
     port.payload_bytes += packet.payload;
     if ((packet.flags & packet_last) != 0) messages_[packet.message].add_wait(port.directed_link, port.free_at - now);

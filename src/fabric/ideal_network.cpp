@@ -65,7 +65,8 @@ void IdealNetwork::handle(const IdealEvent& event) {
 
 IdealMessage IdealNetwork::shape_of(const Message& message) const {
   const auto packets = static_cast<std::int64_t>(message.packets);
-  return {packets, Bytes(message.bytes) - (packets - 1) * parameters_.mtu + parameters_.data_overhead()};
+  const Bytes payload = Bytes(message.bytes) - (packets - 1) * parameters_.mtu;
+  return {packets, payload + parameters_.data_overhead(), payload};
 }
 
 std::int64_t IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {

@@ -11,7 +11,11 @@
 
 namespace weft {
 std::int64_t last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire) {
-  return message.last == full_wire ? link.full : serialization_time(message.last, link.rate).ps();
+  if (message.last == full_wire) return link.full;
+  if (link.frame_payload == 0) return serialization_time(message.last, link.rate).ps();
+  const std::int64_t payload = message.last_payload.count();
+  const std::int64_t frames = std::max<std::int64_t>(1, (payload + link.frame_payload - 1) / link.frame_payload);
+  return serialization_time(Bytes(payload + frames * link.frame_overhead), link.rate).ps();
 }
 
 std::int64_t idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire) {
@@ -75,9 +79,10 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
   for (std::uint32_t i = 0; i < count; ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const Time latency = i + 1 < count ? parameters_.switch_latency : Time();
-    found.path.links.push_back({link.rate,
-                                serialization_time(parameters_.mtu + parameters_.data_overhead(), link.rate).ps(),
-                                (link.delay + latency).ps(), head_time(peer(i), link.rate)});
+    found.path.links.push_back(
+        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu), link.rate).ps(),
+         (link.delay + latency).ps(), head_time(peer(i), link.rate), link.framing.payload,
+         link.framing.overhead + (parameters_.acks ? 0U : link.framing.answer)});
     found.directed_links.push_back(hops[i].directed_link);
   }
   const auto& links = found.path.links;
@@ -101,7 +106,7 @@ std::int64_t IdealPaths::control_time(const RouteRequest& flow) const {
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const bool last = i + 1 == hops.size();
-    const std::int64_t whole = serialization_time(parameters_.control_wire(), link.rate).ps();
+    const std::int64_t whole = serialization_time(parameters_.control_wire(link.framing), link.rate).ps();
     const std::int64_t head = last ? 0 : head_time(hops[i + 1].node, link.rate);
     time += (head > 0 ? std::min(head, whole) : whole) + link.delay.ps() + (last ? 0 : parameters_.switch_latency.ps());
   }

@@ -18,13 +18,18 @@ struct IdealLink {
   std::int64_t full = 0;   ///< serialisation of a full packet
   std::int64_t delay = 0;  ///< from a packet's last bit to the next node's output: propagation and switch latency
   std::int64_t head = 0;   ///< cut through: from its first bit until the next node may send it on; 0: it is stored
+  // Of a link with a framing of its own (LinkFraming): payload of a frame and bytes beyond it. 0: packets are as they
+  // are.
+  std::uint32_t frame_payload = 0;
+  std::uint32_t frame_overhead = 0;
   friend bool operator==(const IdealLink&, const IdealLink&) = default;
 };
 
 /// A message as a link sees it: all packets but the last are full.
 struct IdealMessage {
   std::int64_t packets = 1;
-  Bytes last;  ///< wire bytes of the last packet
+  Bytes last;          ///< wire bytes of the last packet
+  Bytes last_payload;  ///< of these
 };
 
 /// When a message's packets begin on the link that has been reached: the first, the last full and the last one.

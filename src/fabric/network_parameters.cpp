@@ -153,6 +153,23 @@ Bytes NetworkParameters::least_wire() const {
   return least;
 }
 
+Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload) const {
+  if (framing.payload == 0) return payload + data_overhead();
+  const std::int64_t frames = std::max<std::int64_t>(1, (payload.count() + framing.payload - 1) / framing.payload);
+  return payload + Bytes(frames * (framing.overhead + (acks ? 0 : framing.answer)));
+}
+
+Bytes NetworkParameters::control_wire(const LinkFraming& framing) const {
+  if (framing.payload == 0) return control_wire();
+  const std::int64_t frames = (mtu.count() + framing.payload - 1) / framing.payload;
+  return Bytes(std::max<std::int64_t>(1, frames * framing.answer));
+}
+
+Bytes NetworkParameters::least_wire(const LinkFraming& framing) const {
+  if (framing.payload == 0) return least_wire();
+  return std::min({least_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))), control_wire(framing)});
+}
+
 NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool routing_reorders) {
   NetworkParameters result;
   const std::optional<Spec> spec = given ? given : Spec::parse("{}", "");

@@ -11,6 +11,7 @@
 
 #include "fabric/link_faults.hpp"
 #include "fabric/switch_parameters.hpp"
+#include "graph/cluster_graph.hpp"
 #include "support/spec.hpp"
 #include "transport/congestion_control.hpp"
 #include "transport/recovery.hpp"
@@ -66,6 +67,11 @@ struct NetworkParameters {
   /// The least that passes a link before something happens at its other end, which bounds the lookahead: a packet
   /// without payload, an ACK, a frame of flow control, or the header of a packet that is cut through.
   Bytes least_wire() const;
+  /// The same on a link with a framing of its own. Its answers are ACKs; without ACKs they are counted with the data,
+  /// as if there were as much traffic in the other direction.
+  Bytes data_wire(const LinkFraming& framing, Bytes payload) const;
+  Bytes control_wire(const LinkFraming& framing) const;
+  Bytes least_wire(const LinkFraming& framing) const;
 };
 
 /// Reads and finishes the map; all keys are optional. `routing_reorders`: see RoutingAlgorithm::reorders(). Throws

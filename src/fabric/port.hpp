@@ -20,6 +20,7 @@ struct alignas(64) OutputPort {
   std::int64_t rate_bps = 0;
   std::uint32_t directed_link = 0;
   bool tapped = false;
+  bool framed = false;  ///< the link cuts packets into frames of its own
 
   std::uint64_t packets = 0;
   std::uint64_t data_packets = 0;

@@ -27,11 +27,21 @@ struct NodeProperties {
   std::uint32_t block = no_block;  ///< a server: its short links are never cut
 };
 
+/// How a link cuts what it carries, where that is not the network's framing of packets: frames of up to `payload` bytes
+/// with `overhead` bytes each, each answered by `answer` bytes in the other direction. NVLink's flits, PCIe's TLPs.
+struct LinkFraming {
+  std::uint16_t payload = 0;  ///< 0: none of its own
+  std::uint16_t overhead = 0;
+  std::uint16_t answer = 0;
+  friend bool operator==(const LinkFraming&, const LinkFraming&) = default;
+};
+
 struct LinkProperties {
   Bandwidth rate;                   ///< of each direction
   Time delay;                       ///< propagation, > 0
   NodeId ends[2];                   ///< direction 0 goes from ends[0] to ends[1]
   std::uint16_t ports[2] = {0, 0};  ///< port number at each end
+  LinkFraming framing = {};
 };
 
 /// What a port of a node leads to.
@@ -58,6 +68,8 @@ class ClusterGraph {
   /// The same between given ports, which must be free. In the end the ports of a node are to be 0, 1, ... without gaps
   /// (build_topology() checks that).
   LinkId connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b, Bandwidth rate, Time delay);
+
+  void set_framing(LinkId link, const LinkFraming& framing) { links_[link.value()].framing = framing; }
 
   std::uint32_t node_count() const;
   std::uint32_t host_count() const { return hosts_; }

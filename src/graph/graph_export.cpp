@@ -79,8 +79,12 @@ void write_yaml(const Topology& topology, std::ostream& out) {
   fmt::print(out, "kind: graph\nhosts: {}\nswitches: {}\nlinks:\n", graph.host_count(), graph.switch_count());
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const LinkProperties& link = graph.link(LinkId(i));
-    fmt::print(out, "  - {{from: {}, to: {}, rate: {}, delay: {}}}\n", graph.name(link.ends[0]),
-               graph.name(link.ends[1]), to_text(link.rate), to_text(link.delay));
+    const LinkFraming& framing = link.framing;
+    fmt::print(out, "  - {{from: {}, to: {}, rate: {}, delay: {}{}}}\n", graph.name(link.ends[0]),
+               graph.name(link.ends[1]), to_text(link.rate), to_text(link.delay),
+               framing.payload == 0 ? ""
+                                    : fmt::format(", framing: {{payload: {} B, overhead: {} B, answer: {} B}}",
+                                                  framing.payload, framing.overhead, framing.answer));
   }
   if (!topology.storage_hosts().empty())
     fmt::print(out, "storage_hosts: [{}]\n", fmt::join(topology.storage_hosts(), ", "));

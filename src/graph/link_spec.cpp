@@ -18,6 +18,22 @@ Time read_link_delay(const Spec& value) {
   return delay;
 }
 
+LinkFraming read_link_framing(const Spec& map) {
+  const auto bytes = [&](const char* key, std::int64_t least) {
+    const Spec value = map.at(key);
+    const std::int64_t found = value.bytes().count();
+    if (found < least || found > 4096)
+      throw value.error(fmt::format("found {} B; {} to 4096 B are due here", found, least));
+    return static_cast<std::uint16_t>(found);
+  };
+  LinkFraming framing;
+  framing.payload = bytes("payload", 1);
+  framing.overhead = bytes("overhead", 0);
+  if (map.has("answer")) framing.answer = bytes("answer", 0);
+  map.finish();
+  return framing;
+}
+
 LinkSpec read_link(const Spec& map) { return {map.at("link_rate").bandwidth(), read_link_delay(map.at("link_delay"))}; }
 
 LinkSpec read_link(const Spec& map, const std::string& prefix, const LinkSpec& otherwise) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/cluster_graph.hpp"
 #include "support/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/time.hpp"
@@ -21,6 +22,9 @@ struct LinkSpec {
 
 /// A delay that is not 0, else InputError at its place. (Spec::bandwidth() refuses rates of 0 itself.)
 Time read_link_delay(const Spec& value);
+
+/// `{payload: 128 B, overhead: 16 B, answer: 16 B}`; answer is 0 unless it is said.
+LinkFraming read_link_framing(const Spec& map);
 
 /// `link_rate` and `link_delay` of a map; both must be there.
 LinkSpec read_link(const Spec& map);

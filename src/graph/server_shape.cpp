@@ -159,8 +159,9 @@ class ServerAssembler {
     for (const ServerDesign::Link& link : design().links) {
       const std::uint8_t link_class = class_number(link.link_class);
       for (std::uint32_t server = 0; server < shape_->servers; ++server)
-        topology_.add(link_class, shape_->node(server, link.a), shape_->node(server, link.b), link.link.rate,
-                      link.link.delay);
+        topology_.graph.set_framing(topology_.add(link_class, shape_->node(server, link.a),
+                                                  shape_->node(server, link.b), link.link.rate, link.link.delay),
+                                    link.framing);
     }
   }
 
@@ -185,7 +186,9 @@ class ServerAssembler {
       const auto [a, port_a] = end_of(link.ends[0], link.ports[0]);
       const auto [b, port_b] = end_of(link.ends[1], link.ports[1]);
       const std::string& name = network.link_classes[network.link_class[i]];
-      topology_.connect(class_number(name == "host" ? "nic" : name), a, port_a, b, port_b, link.rate, link.delay);
+      topology_.graph.set_framing(
+          topology_.connect(class_number(name == "host" ? "nic" : name), a, port_a, b, port_b, link.rate, link.delay),
+          link.framing);
     }
   }
   std::uint32_t port_of_nic(std::uint32_t endpoint) const {

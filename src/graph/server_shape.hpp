@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/cluster_graph.hpp"
 #include "graph/link_spec.hpp"
 #include "graph/topology_builder.hpp"
 
@@ -34,6 +35,7 @@ struct ServerDesign {
     std::uint32_t b;
     LinkSpec link;
     std::string link_class;  ///< "nvlink", "pcie", ...
+    LinkFraming framing = {};
   };
   std::uint32_t gpus = 1;
   std::uint32_t nodes = 1;
