@@ -175,6 +175,7 @@ class ServerReader {
         throw pxn->error("PXN goes over the links between the GPUs of a server, and these do not join all of them");
     }
     if (const auto routing = find("network_routing")) design_.network_routing = routing->text();
+    if (const auto kernel = find("collective_kernel")) design_.collective_kernel = kernel->text();
     if (const auto architecture = find("architecture")) {
       const std::vector<std::string> names(gpu_architecture_names.begin(), gpu_architecture_names.end());
       const auto at = std::find(names.begin(), names.end(), architecture->one_of(names));

@@ -15,6 +15,31 @@ namespace weft {
 /// step. Keys of the tuning's own overrule it. Throws InputError.
 void read_kernel_device(const Spec& spec, const std::string& directory, CollectiveTuning& tuning);
 
+/// How fast the thread blocks of an accelerator run NCCL's collectives: collectives/kernels/*.yaml says what each is.
+struct CollectiveKernel {
+  struct Protocol {
+    Time message;      ///< latency of a message beside the network's
+    Time step;         ///< of a slice, beside its bytes
+    Time trip;         ///< the bytes of a slice take at least so long
+    Bytes trip_bytes;  ///< 0: bytes of a slice at a channel's share of `link`
+    Time full_trip;    ///< of trip_bytes
+  };
+  Time launch;
+  Time second_channel;  ///< more, with more than one
+  Time large_buffers;   ///< more, of Simple and LL128
+  Protocol simple;
+  Protocol ll;
+  Protocol ll128;
+  Bandwidth link;   ///< of a GPU, shared by its channels
+  Bandwidth store;  ///< of a channel, of what comes and goes no further
+  Time nvls_loop;   ///< of NVLink SHARP, all heads' chunks of a channel
+};
+/// Throws InputError at `where` with the names that there are.
+const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name);
+/// Launch, latencies and rates of a call whose algorithm, protocol and channels are known, as the kernel of
+/// call.tuning has them; `nccl`: NCCL has chosen the algorithm. Times that the user gives himself stay.
+void settle_collective_kernel(const Spec& where, CollectiveCall& call, bool nccl);
+
 /// The key `latencies`: none (the default), or those of NCCL, once the algorithm is known.
 void read_latencies(const Spec& spec, CollectiveTuning& tuning);
 /// The rates and latencies that had to wait for the algorithm and the number of channels: until then they are below 0.

@@ -109,6 +109,7 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
       options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_31_bits)));
   read_kernel_device(spec, context.directory, options.tuning);
   read_latencies(spec, options.tuning);
+  if (const auto kernel = spec.find("collective_kernel")) options.tuning.kernel = kernel->text();
   if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();
   if (const auto time = spec.find("step_latency")) options.tuning.step_latency = time->time();
   if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();
@@ -120,6 +121,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   if (context.channel_graphs) attach_graph(where, call, context);
   if (call.kind == CollectiveKind::barrier && call.size.count() == 0) call.size = Bytes(1);
   // One message's latency is not known before there is a route; a switch or two are in the way in any machine.
+  const bool nccl = call.algorithm == "nccl";
   apply_selection(call, {Time::from_us(2), context.host_rate, context.switches_reduce});
   if (!is_schedule_file(call.algorithm)) require_support(where, call.algorithm, call.kind);
   const auto algorithm = find_collective(call.algorithm);
@@ -130,6 +132,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   const std::string reason = algorithm->refuses(call);
   if (!reason.empty()) throw where.error(fmt::format("'{}' cannot do this: {}", call.algorithm, reason));
   settle_kernel(where, call);
+  settle_collective_kernel(where, call, nccl);
   if (!context.switches_reduce && algorithm->aggregators(call) > 0)
     throw where.error(
         fmt::format("'{}' needs switches that reduce, and this machine has none; give its topology `switch_reduction` "

@@ -8,7 +8,7 @@ install(TARGETS weft RUNTIME DESTINATION bin)
 # Ready-made files, below the folders that experiments know. Experiments among them find each other.
 set(data share/weft)
 install(DIRECTORY workloads topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
-install(DIRECTORY collectives/selections DESTINATION ${data}/collectives)
+install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
 
 # Plots and the comparison of results: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)

@@ -142,6 +142,7 @@ class Fabric final : public HostNetwork {
   void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
   void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
+  Time latency_of(NodeId node) const { return parameters_.latency_of(topology_.graph.node(node)); }
 
   // DataPath ---------------------------------------------------------------------------------------------------------
   Time next_time() const override;

@@ -176,7 +176,7 @@ void Fabric::settle_port(std::uint32_t index) {
   ps.of_host = node.host != no_slot;
   ps.propagation = out.delay.ps();
   ps.in_rate = in.rate.bps();
-  ps.in_after = in.delay.ps() + (node.host == no_slot ? parameters_.switch_latency.ps() : 0);
+  ps.in_after = in.delay.ps() + latency_of(NodeId(node.id)).ps();
   ps.header_time = head_time(end.peer, out.rate).ps();
   const FlowControl kind = state.flow_control[topology_.link_class[end.link.value()]];
   ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;

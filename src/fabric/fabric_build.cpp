@@ -92,7 +92,7 @@ void Fabric::build_nodes(const Partition& partition, int process) {
       const LinkProperties& link = graph.link(end.link);
       OutputPort& port = outputs_[node.first_port + p];
       port.directed_link = directed(end.link, end.direction);
-      port.after = link.delay.ps() + (graph.is_host(end.peer) ? 0 : parameters_.switch_latency.ps());
+      port.after = (link.delay + latency_of(end.peer)).ps();
       set_port_times(port, link.rate);
       // The packets that come in through this port travel the other direction of the link.
       tie_salts_[node.first_port + p] = mix64(seed_ ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
@@ -196,8 +196,9 @@ std::uint32_t Fabric::path_profile(std::uint32_t source, std::uint32_t destinati
     routing_.route(at, {&request, 1}, &out);
     const PortEnd& end = graph.ports(at)[out];
     const LinkTimes link = link_times(directed(end.link, end.direction));
-    path.push_back({link.rate, link.delay + (graph.is_host(end.peer) ? Time() : parameters_.switch_latency),
-                    head_time(end.peer, link.rate)});
+    const LinkFraming& framing = graph.link(end.link).framing;
+    path.push_back({link.rate, link.delay + latency_of(end.peer), head_time(end.peer, link.rate), framing.payload,
+                    framing.overhead + (parameters_.acks ? 0U : framing.answer)});
     at = end.peer;
     WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);
   }

@@ -59,8 +59,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
   const LinkProperties& link = topology_.graph.link(id);
   if (owns(link.ends[direction])) {
     OutputPort& port = outputs_[local_port(link.ends[direction], link.ports[direction])];
-    const bool to_host = topology_.graph.is_host(link.ends[1 - direction]);
-    port.after = (times.delay + (to_host ? Time() : parameters_.switch_latency)).ps();
+    port.after = (times.delay + latency_of(link.ends[1 - direction])).ps();
     set_port_times(port, times.rate);
   }
   if (buffered_) settle_ports_of(link.ends[direction]);
@@ -153,8 +152,7 @@ void Fabric::observe_arrival(std::uint32_t port_index, const Packet& packet) con
   const auto observers = arrival_observers_.find(port_index);
   if (observers == arrival_observers_.end()) return;
   // A packet's time is that of its arrival at the output queue if this is a switch.
-  const bool here_is_host = nodes_[local_of_port_[port_index]].host != no_slot;
-  const Time last_bit = Time::from_ps(packet.time) - (here_is_host ? Time() : parameters_.switch_latency);
+  const Time last_bit = Time::from_ps(packet.time) - latency_of(NodeId(nodes_[local_of_port_[port_index]].id));
   for (const ArrivalObserver& observer : observers->second) observer(last_bit, packet);
 }
 

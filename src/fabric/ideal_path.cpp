@@ -78,7 +78,7 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
   Found found;
   for (std::uint32_t i = 0; i < count; ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
-    const Time latency = i + 1 < count ? parameters_.switch_latency : Time();
+    const Time latency = parameters_.latency_of(graph.node(peer(i)));
     found.path.links.push_back(
         {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu), link.rate).ps(),
          (link.delay + latency).ps(), head_time(peer(i), link.rate), link.framing.payload,
@@ -106,9 +106,10 @@ std::int64_t IdealPaths::control_time(const RouteRequest& flow) const {
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const bool last = i + 1 == hops.size();
+    const Time latency = last ? Time() : parameters_.latency_of(graph.node(hops[i + 1].node));
     const std::int64_t whole = serialization_time(parameters_.control_wire(link.framing), link.rate).ps();
     const std::int64_t head = last ? 0 : head_time(hops[i + 1].node, link.rate);
-    time += (head > 0 ? std::min(head, whole) : whole) + link.delay.ps() + (last ? 0 : parameters_.switch_latency.ps());
+    time += (head > 0 ? std::min(head, whole) : whole) + link.delay.ps() + latency.ps();
   }
   return time;
 }

@@ -62,6 +62,11 @@ struct NetworkParameters {
 
   /// Something needs ports with queues: see Fabric.
   bool buffered() const;
+  /// From a packet's last bit in to its output queue: of switches of the network. Inside servers there is no time but
+  /// that of the links, which their designs give.
+  Time latency_of(const NodeProperties& node) const {
+    return node.kind == NodeKind::host || node.block != no_block ? Time() : switch_latency;
+  }
   Bytes data_overhead() const { return header + wire_overhead; }
   Bytes control_wire() const { return ack + wire_overhead; }
   /// The least that passes a link before something happens at its other end, which bounds the lookahead: a packet

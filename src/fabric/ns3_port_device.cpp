@@ -295,8 +295,8 @@ bool FabricPortDevice::SendFrom(ns3::Ptr<ns3::Packet> packet, const ns3::Address
 void FabricPortDevice::arrive(ns3::Ptr<ns3::Packet> frame) {
   if (place_.fabric == nullptr) return;
   phy_rx_end_(frame);
-  const Time latency = place_.fabric->parameters().switch_latency;
-  if (place_.host || latency == Time())
+  const Time latency = place_.fabric->latency_of(place_.node);
+  if (latency == Time())
     deliver(frame);
   else
     ns3::Simulator::Schedule(to_ns3(latency), &FabricPortDevice::deliver, ns3::Ptr<FabricPortDevice>(this), frame);

@@ -50,7 +50,8 @@ struct ServerDesign {
   /// To another server a GPU goes over NVLink to the NIC of the destination's number, and not over its own NIC and
   /// through the network (PXN: NCCL's graph/paths.cc).
   bool pxn = false;
-  std::string network_routing;  ///< routing between NICs; empty: the network's own
+  std::string collective_kernel;  ///< how fast its GPUs run collectives: a file of collectives/kernels; or empty
+  std::string network_routing;    ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

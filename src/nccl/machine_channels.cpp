@@ -191,6 +191,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   const ServerGraphs& first = kinds.front()->graphs;
   ChannelSpeeds speeds;
   speeds.generation = static_cast<ChannelSpeeds::Generation>(shape_->design.architecture);
+  speeds.kernel = shape_->design.collective_kernel;
   speeds.ring_intra = first.ring.intra;
   speeds.ring_inter = first.ring.inter;
   speeds.tree_intra = first.tree.intra;

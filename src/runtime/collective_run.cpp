@@ -65,7 +65,7 @@ bool CollectiveRun::fetch(Lane& lane) {
   if (!lane.stream->next(lane.step)) {
     lane.finished = true;
     lane.stream.reset();
-    --unfinished_;
+    if (lane.posts.empty()) --unfinished_;
     return false;
   }
   lane.has_step = true;
@@ -82,8 +82,11 @@ Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.ste
 Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   if (is_aggregator()) return Time();
   const CollectiveTuning& tuning = call_.tuning;
-  const Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
-  return bounded_sum(tuning.step_latency, rate.bps() > 0 ? serialization_time(slice, rate) : Time());
+  if (step.primitive == Primitive::copy && tuning.copies_while_sending) return Time();
+  Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
+  if (!sends(step.primitive) && tuning.store_rate.bps() > 0) rate = tuning.store_rate;
+  const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
+  return bounded_sum(tuning.step_latency, std::max(of_bytes, tuning.least_step));
 }
 
 ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
@@ -134,6 +137,10 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
 }
 
 bool CollectiveRun::on_timer(Time now, std::uint32_t number) {
+  if ((number & posts_bit) != 0) {
+    post(now, number & ~posts_bit);
+    return unfinished_ == 0;
+  }
   lanes_[number].handling = false;
   handle(now, number, lanes_[number]);
   return advance(now, number % channels_);
@@ -157,10 +164,23 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     ++to.in_flight;
     ++messages_;
     bytes_ += wire;
-    executor_.send_slice(now, to, call_, channel, wire, step.send_to(i));
+    if (call_.tuning.message_latency > Time() && !is_aggregator()) {
+      lane.posts.push_back({&to, wire, step.send_to(i)});
+      executor_.set_lane_timer(bounded_sum(now, call_.tuning.message_latency), operation_, number | posts_bit);
+    } else {
+      executor_.send_slice(now, to, call_, channel, wire, step.send_to(i));
+    }
   }
   lane.done += slice;
   if (lane.done == step.bytes) finish_step(lane);
+}
+
+void CollectiveRun::post(Time now, std::uint32_t number) {
+  Lane& lane = lanes_[number];
+  const Lane::Post due = lane.posts.front();
+  lane.posts.erase(lane.posts.begin());
+  executor_.send_slice(now, *due.to, call_, number % channels_, due.bytes, due.member);
+  if (lane.finished && lane.posts.empty()) --unfinished_;
 }
 
 void CollectiveRun::finish_step(Lane& lane) {

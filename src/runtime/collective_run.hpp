@@ -24,8 +24,10 @@ class CollectiveRun {
   CollectiveRun(const CollectiveCall& call, std::uint32_t index, std::uint64_t operation, RankExecutor& executor);
   /// Walk the lanes of `channel`, and those that wait for them, as far as they go. True when all are at their end.
   bool advance(Time now, std::uint32_t channel);
-  /// The time is over that the current slice of `lane` takes.
+  /// The time is over that the current slice of `lane` takes, or, of a lane with `posts_bit`, the latency of its oldest
+  /// message.
   bool on_timer(Time now, std::uint32_t lane);
+  static constexpr std::uint32_t posts_bit = 0x80000000U;
   std::uint32_t channels() const { return channels_; }
   std::uint64_t messages() const { return messages_; }
   Bytes bytes() const { return bytes_; }
@@ -51,6 +53,12 @@ class CollectiveRun {
     std::uint32_t destination = no_slot;
     ReceiveConnection* from = nullptr;
     SendConnection* to = nullptr;
+    struct Post {
+      SendConnection* to;
+      Bytes bytes;
+      std::uint32_t member;
+    };
+    std::vector<Post> posts;  // handled, not yet sent; few
     Bytes done;               // of the step
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
@@ -62,6 +70,7 @@ class CollectiveRun {
   bool waits(const Lane& lane) const;
   bool can_move(std::uint32_t number, Lane& lane) const;
   void handle(Time now, std::uint32_t number, Lane& lane);
+  void post(Time now, std::uint32_t lane);
   void finish_step(Lane& lane);
   void walk(Time now, std::uint32_t lane);
   Bytes slice_of(const Lane& lane) const;

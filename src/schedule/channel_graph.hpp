@@ -44,6 +44,7 @@ struct ChannelSpeeds {
   bool same_rings = false;
   double nic = 0;  ///< of one NIC
   bool amd_cpu = false;
+  std::string kernel;  ///< how fast the accelerators run collectives, by name; empty: not known
 };
 
 /// The members of a communicator by servers, with the channels of each.

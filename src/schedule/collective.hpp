@@ -69,10 +69,17 @@ struct CollectiveTuning {
   std::uint32_t ranks_per_server = 0;     ///< consecutive members that share a server; 0: not known
   std::uint32_t ranks_per_leaf = 0;       ///< consecutive members below one leaf switch; 0: all
   std::vector<std::uint32_t> dimensions;  ///< of a torus whose nodes are the members, the first one fastest; or empty
-  Time launch;                            ///< from the start of a call to its first step: the kernel launch
-  Time step_latency;                      ///< of each slice that a rank handles, before it goes on
-  Bandwidth reduce_rate;                  ///< bytes of slices that are reduced, per channel; 0: no time
-  Bandwidth copy_rate;                    ///< bytes of all other slices, per channel; 0: no time
+  /// How fast accelerators run NCCL's collectives: a name of collectives/kernels, or none. Empty: that of the machine's
+  /// servers where NCCL chooses the algorithm, else none.
+  std::string kernel;
+  Time launch;                        ///< from the start of a call to its first step: the kernel launch
+  Time step_latency;                  ///< of each slice that a rank handles, before it goes on
+  Bandwidth reduce_rate;              ///< bytes of slices that are reduced, per channel; 0: no time
+  Bandwidth copy_rate;                ///< bytes of all other slices, per channel; 0: no time
+  Bandwidth store_rate;               ///< instead of these, of slices that come and go no further; 0: as the others
+  bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
+  Time least_step;                    ///< the bytes of a slice take at least so long
+  Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
 };
 
 /// Bytes of each block where they are not equal: the collectives that MPI marks with a v.

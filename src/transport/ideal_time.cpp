@@ -9,8 +9,12 @@ namespace weft {
 
 Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes mtu, Bytes overhead) {
   const auto packets = static_cast<std::int64_t>(packet_count(message.count(), mtu.count()));
-  const Bytes last = message - (packets - 1) * mtu + overhead;
-  const Bytes full = mtu + overhead;
+  const Bytes last = message - (packets - 1) * mtu;
+  const auto wire = [overhead](const PathLink& link, Bytes payload) {
+    if (link.frame_payload == 0) return payload + overhead;
+    const std::int64_t frames = (payload.count() + link.frame_payload - 1) / link.frame_payload;
+    return payload + Bytes(std::max<std::int64_t>(1, frames) * link.frame_overhead);
+  };
   const auto onward = [](const PathLink& link, Time serialization) {
     return (link.head > Time() ? std::min(link.head, serialization) : serialization) + link.delay;
   };
@@ -19,8 +23,8 @@ Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes 
   Time slowest;     // largest serialisation of a full packet so far
   Time arrival;
   for (const PathLink& link : path) {
-    const Time full_time = serialization_time(full, link.rate);
-    const Time last_time = serialization_time(last, link.rate);
+    const Time full_time = serialization_time(wire(link, mtu), link.rate);
+    const Time last_time = serialization_time(wire(link, last), link.rate);
     slowest = std::max(slowest, full_time);
     // The last full packet is number packets - 2.
     if (packets > 1)

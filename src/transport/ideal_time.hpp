@@ -19,6 +19,9 @@ struct PathLink {
   /// Cut through: from a packet's first bit on this link until the next node has what it needs to send it on, without
   /// `delay`. 0: the next node stores the packet.
   Time head = Time();
+  /// Payload of the link's own frames and bytes of each beyond it; 0: packets are as they are.
+  std::uint32_t frame_payload = 0;
+  std::uint32_t frame_overhead = 0;
   friend bool operator==(const PathLink&, const PathLink&) = default;
 };
 
