@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "app/channel_graph_text.hpp"
 #include "app/collective_options.hpp"
 #include "app/commands.hpp"
 #include "app/picture.hpp"
@@ -184,11 +185,20 @@ int collective_command(const CommandLine& line, ProcessGroup& group) {
       std::cout << find_collective(options.algorithm)->schedule_text();
       return;
     }
+    const auto graph = options.machine.empty() ? nullptr : channel_graph_of_machine(options.machine, options.ranks);
+    if (options.show_graph) {
+      if (options.json)
+        std::cout << channel_graph_json(*graph) << '\n';
+      else
+        std::cout << channel_graph_text(*graph);
+      return;
+    }
     if (!options.show && !options.check && !options.cost && options.picture.empty())
       options.check = options.cost = true;
+    if (graph) options.ranks = graph->size();
     const Communicator communicator(0, options.ranks);
     std::string reason;
-    const CollectiveCall call = make_call(options, communicator, reason);
+    const CollectiveCall call = make_call(options, communicator, graph, reason);
     const auto algorithm = find_collective(call.algorithm);
     const Tool tool{options, *algorithm, call};
     Json json = {{"algorithm", call.algorithm},

@@ -36,6 +36,8 @@ po::options_description collective_description() {
   add("ranks-per-server", text(), "consecutive ranks that share a server");
   add("ranks-per-leaf", text(), "consecutive ranks below one leaf switch, for collnet");
   add("dimensions", text(), "of a torus, such as 8x8");
+  add("on", text(), "MACHINE.yaml: servers whose first accelerators the ranks are on, or an experiment's");
+  add("show-graph", po::bool_switch(), "with --on: which GPU and NIC each channel visits, as NCCL's search finds them");
   add("switches-reduce", po::bool_switch(), "selections may take algorithms for which switches reduce");
   add("show", po::bool_switch(), "the steps of each rank");
   add("check", po::bool_switch(), "replay: complete, each contribution once, no deadlock, bytes sent");
@@ -145,11 +147,15 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.kind = values.has("kind") ? kind_of(values.text("kind")) : kind_of_algorithm(options.algorithm);
   const auto algorithm = find_collective(options.algorithm);
   const std::uint32_t fixed = algorithm ? algorithm->fixed_ranks() : 0;
-  if (!values.has("ranks") && fixed == 0) refuse("`weft collective` needs --ranks, such as --ranks 16");
+  if (values.has("on")) options.machine = values.text("on");
+  options.show_graph = map["show-graph"].as<bool>();
+  if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
+  if (!values.has("ranks") && fixed == 0 && options.machine.empty())
+    refuse("`weft collective` needs --ranks, such as --ranks 16");
   options.ranks = values.count("ranks", fixed);
   if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; up to 65536 is due here", options.ranks));
   if (!values.has("size")) {
-    if (options.kind != CollectiveKind::barrier && !map["text"].as<bool>())
+    if (options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
       refuse("`weft collective` needs --size, such as --size 64MiB");
     options.size = Bytes(options.kind == CollectiveKind::barrier ? 1 : 0);
   } else {
@@ -157,9 +163,9 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   }
   options.root = values.count("root", 0, 0);
   if (options.root != 0 && !has_root(options.kind)) refuse(fmt::format("--root: {} has none", to_text(options.kind)));
-  if (options.root >= options.ranks)
+  if (options.root >= options.ranks && options.ranks > 0)
     refuse(fmt::format("--root found {}; 0 to {} is due here", options.root, options.ranks - 1));
-  options.tuning.channels = values.count("channels", 1);
+  options.tuning.channels = values.count("channels", options.machine.empty() ? 1 : 0);
   if (values.has("chunk-size")) options.tuning.chunk = bytes_of(values, "chunk-size");
   if (values.has("chunk-size") && options.tuning.chunk.count() == 0)
     refuse("--chunk-size found 0; at least 1 B is due");
@@ -243,7 +249,8 @@ std::string perf_options_text() {
   return text.str();
 }
 
-CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator, std::string& reason) {
+CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator,
+                         const std::shared_ptr<const ChannelGraph>& graph, std::string& reason) {
   CollectiveCall call;
   call.kind = options.kind;
   call.communicator = &communicator;
@@ -251,8 +258,11 @@ CollectiveCall make_call(const CollectiveOptions& options, const Communicator& c
   call.root = options.root;
   call.algorithm = options.algorithm;
   call.tuning = options.tuning;
+  call.graph = graph;
+  if (graph && call.tuning.ranks_per_server == 0) call.tuning.ranks_per_server = graph->per_server();
   reason = apply_selection(call, {options.latency, options.rate, options.switches_reduce});
   const auto algorithm = find_collective(call.algorithm);
+  if (call.tuning.channels == 0) call.tuning.channels = algorithm->usual_channels(call);
   if (!algorithm->supports(call.kind)) {
     std::vector<std::string> kinds;
     for (const std::string& kind : collective_kind_names())

@@ -24,6 +24,8 @@ struct CollectiveOptions {
   bool cost = false;
   bool json = false;
   bool text = false;  ///< the text form of a schedule file
+  bool show_graph = false;
+  std::string machine;  ///< file of a machine of servers, or of an experiment on one; or empty
   std::string picture;
   Time latency;    ///< of the alpha-beta model
   Bandwidth rate;  ///< the same
@@ -54,6 +56,7 @@ std::string perf_options_text();
 
 /// The call that the options describe, of `communicator`. Applies a selection; throws InputError if the algorithm
 /// cannot do it.
-CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator, std::string& reason);
+CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator,
+                         const std::shared_ptr<const ChannelGraph>& graph, std::string& reason);
 
 }  // namespace weft

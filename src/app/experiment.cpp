@@ -201,12 +201,7 @@ ServerGrid server_grid(const Topology& topology) {
 
 /// Graphs of communicators whose ranks are placed on the servers.
 ChannelGraphs channel_graphs(const std::shared_ptr<const ServerShape>& servers, const Placement& placement) {
-  Bandwidth nic_rate;
-  if (servers->network) {
-    const ClusterGraph& network = servers->network->graph;
-    nic_rate = network.link(network.ports(NodeId(0))[0].link).rate;
-  }
-  auto channels = std::make_shared<MachineChannels>(servers, nic_rate);
+  auto channels = std::make_shared<MachineChannels>(servers);
   return [channels, placement](const Communicator& members) {
     std::vector<std::uint32_t> hosts(members.size());
     for (std::uint32_t i = 0; i < members.size(); ++i) hosts[i] = placement.host(members.rank(i).value());

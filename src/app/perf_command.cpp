@@ -23,6 +23,9 @@ struct Row {
   double us = 0;
   double algorithm_bandwidth = 0;  ///< GB/s
   double bus_bandwidth = 0;
+  std::string algorithm;  ///< that has run: a selection may choose another one for each size
+  std::string protocol;
+  std::uint32_t channels = 0;
 };
 
 bool has_blocks(CollectiveKind kind) {
@@ -53,6 +56,10 @@ Row measure(const PerfOptions& options, const Spec& original, Bytes size, Proces
     row.bytes = row.count * options.type_bytes * (has_blocks(options.kind) ? ranks : 1);
     spec.set("workload.size", fmt::format("{} B", row.bytes));
     experiment = read_experiment(spec, options.experiment, directory);
+    const CollectiveCall call = experiment.workload->call(0);
+    row.algorithm = call.algorithm;
+    row.protocol = to_text(call.tuning.protocol);
+    row.channels = find_collective(call.algorithm)->channels(call);
   });
   Simulation simulation(experiment, group, EngineChoice::weft);
   simulation.run([](Time) { return Simulation::Look::go_on; });
@@ -80,8 +87,8 @@ void print_head(const PerfOptions& options, const std::string& algorithm, const 
   std::cout << fmt::format("# weft perf {} on {}, algorithm {}, {} call{} per size, simulated, fidelity {}\n",
                            to_text(options.kind), options.experiment, algorithm, options.iterations,
                            options.iterations == 1 ? "" : "s", fidelity)
-            << fmt::format("#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "size", "count", "type",
-                           "redop", "root", "time", "algbw", "busbw")
+            << fmt::format("#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}  {}\n", "size", "count", "type",
+                           "redop", "root", "time", "algbw", "busbw", "algorithm, protocol, channels")
             << fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "(B)", "(elements)", "", "",
                            "", "(us)", "(GB/s)", "(GB/s)");
 }
@@ -91,20 +98,20 @@ bool reduces(CollectiveKind kind) {
 }
 
 void print(const PerfOptions& options, const Row& row) {
-  std::cout << fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8.2f} {:>8.2f}\n", row.bytes, row.count,
-                           options.type, reduces(options.kind) ? "sum" : "none",
+  std::cout << fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8.2f} {:>8.2f}  {} {} {}\n", row.bytes,
+                           row.count, options.type, reduces(options.kind) ? "sum" : "none",
                            has_root(options.kind) ? static_cast<int>(options.root) : -1,
                            row.us < 1e4 ? fmt::format("{:.2f}", row.us) : fmt::format("{:.0f}", row.us),
-                           row.algorithm_bandwidth, row.bus_bandwidth)
+                           row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm, row.protocol, row.channels)
             << std::flush;
 }
 
 void write_csv(const PerfOptions& options, const std::vector<Row>& rows) {
   std::ofstream file(options.csv);
-  file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps\n";
+  file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,channels\n";
   for (const Row& row : rows)
-    file << fmt::format("{},{},{},{:.6f},{:.6f},{:.6f}\n", row.bytes, row.count, options.type, row.us,
-                        row.algorithm_bandwidth, row.bus_bandwidth);
+    file << fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", row.bytes, row.count, options.type, row.us,
+                        row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm, row.protocol, row.channels);
   file.close();
   if (!file) throw EnvironmentError(fmt::format("cannot write '{}'", options.csv));
 }

@@ -143,6 +143,12 @@ ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& op
   return graphs;
 }
 
+MachineChannels::MachineChannels(std::shared_ptr<const ServerShape> shape) : shape_(std::move(shape)) {
+  if (!shape_->network) return;
+  const ClusterGraph& network = shape_->network->graph;
+  nic_rate_ = network.link(network.ports(NodeId(0))[0].link).rate;
+}
+
 MachineChannels::MachineChannels(std::shared_ptr<const ServerShape> shape, Bandwidth nic_rate)
     : shape_(std::move(shape)), nic_rate_(nic_rate) {}
 

@@ -32,7 +32,8 @@ ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& op
 /// Answers for communicators of one machine, and remembers what it has searched.
 class MachineChannels {
  public:
-  /// `shape` has to live as long. `nic_rate`: of a port of a NIC; 0 without a network.
+  explicit MachineChannels(std::shared_ptr<const ServerShape> shape);
+  /// `nic_rate`: of a port of a NIC, instead of that of the network's links to it.
   MachineChannels(std::shared_ptr<const ServerShape> shape, Bandwidth nic_rate);
 
   /// The graph of a communicator, by the hosts of its members in order. Null if it is none that NCCL could do: several

@@ -255,7 +255,8 @@ class Collective(unittest.TestCase):
         out = self.weft("perf", "all_gather", "-b", "1K", "-e", "64K", "-f", "4", "star.yaml", "--csv", "a.csv", "--plot", "a.svg")
         rows = [line.split() for line in out.splitlines() if not line.startswith("#")]
         self.assertEqual([(int(r[0]), int(r[1])) for r in rows], [(n << 10, (n << 10) // 8 // 4) for n in (1, 4, 16, 64)])
-        for size, _, kind, redop, root, time, algbw, busbw in rows:
+        for size, _, kind, redop, root, time, algbw, busbw, *choice in rows:
+            self.assertEqual(choice, ["ring", "simple", "1"])
             self.assertEqual((kind, redop, root), ("float", "none", "-1"))
             # GB/s = 10^9 B/s; both numbers are printed with two decimals.
             self.assertAlmostEqual(float(algbw), int(size) / float(time) / 1e3, delta=0.0051 + float(algbw) * 0.01)

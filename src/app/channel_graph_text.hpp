@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A machine's channels for people and programs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "schedule/channel_graph.hpp"
+
+namespace weft {
+
+/// The channels of a communicator of the first `ranks` accelerators (0: of all) of the machine in a file: a `topology:`
+/// map, or an experiment. Throws InputError if it has no servers of several accelerators.
+std::shared_ptr<const ChannelGraph> channel_graph_of_machine(const std::string& path, std::uint32_t ranks);
+
+/// A line per channel and kind of server: NIC, accelerators in order, NIC. Rings, then trees.
+std::string channel_graph_text(const ChannelGraph& graph);
+/// The same as JSON: {servers, channels, found, rings: [{channel, server, nic_in, accelerators, nic_out}], trees:
+/// [...]}.
+std::string channel_graph_json(const ChannelGraph& graph);
+
+}  // namespace weft
