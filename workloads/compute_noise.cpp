@@ -30,6 +30,7 @@ class NoisyProgram : public RankProgram {
   bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
   bool in_order_of_time() const override { return inner_->in_order_of_time(); }
   std::size_t read_ahead() const override { return inner_->read_ahead(); }
+  bool takes_what_is_ready() const override { return inner_->takes_what_is_ready(); }
   double compute_slowdown() const override { return inner_->compute_slowdown(); }
   Time compute_time(const Operation& operation, Time now) const override {
     return noise_.stretched(rank_, operation.id, inner_->compute_time(operation, now), now);

@@ -155,6 +155,7 @@ class JobProgram : public RankProgram {
   bool accepts_unexpected() const override { return program_->accepts_unexpected(); }
   bool in_order_of_time() const override { return program_->in_order_of_time(); }
   std::size_t read_ahead() const override { return program_->read_ahead(); }
+  bool takes_what_is_ready() const override { return program_->takes_what_is_ready(); }
   Time compute_time(const Operation& operation, Time now) const override {
     return program_->compute_time(operation, now - job_.info.start);
   }

@@ -34,6 +34,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
   keeps_operations_ = records.keep_operations.keeps(rank.value());
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
+  takes_what_is_ready_ = program_->takes_what_is_ready();
   read_ahead_ = program_->read_ahead();
   record_.rank = rank.value();
   record_.node = host_;
@@ -73,7 +74,8 @@ void RankExecutor::admit(Operation operation) {
     found->second.dependents.push_back(id);
     ++live.unfinished;
   }
-  if (operation.stream != Stream::none) streams_[static_cast<int>(operation.stream)].push_back(id);
+  if (operation.stream != Stream::none && !takes_what_is_ready_)
+    streams_[static_cast<int>(operation.stream)].push_back(id);
   if (operation.kind == Operation::Kind::collective) communicators_[operation.call->communicator->id()].push_back(id);
   const std::uint64_t lane = pair_key(operation.peer.value(), operation.tag);
   if (operation.kind == Operation::Kind::send) live.sequence = sends_[lane]++;
@@ -86,7 +88,8 @@ void RankExecutor::admit(Operation operation) {
 bool RankExecutor::may_start(const Live& live, Time now) const {
   const Operation& operation = live.operation;
   if (live.started || live.unfinished > 0 || operation.not_before > now) return false;
-  if (operation.stream != Stream::none && streams_[static_cast<int>(operation.stream)].front() != operation.id)
+  if (operation.stream != Stream::none && !takes_what_is_ready_ &&
+      streams_[static_cast<int>(operation.stream)].front() != operation.id)
     return false;
   return operation.kind != Operation::Kind::collective ||
          communicators_.at(operation.call->communicator->id()).front() == operation.id;
@@ -96,11 +99,32 @@ bool RankExecutor::may_start(const Live& live, Time now) const {
 void RankExecutor::make_progress(Time now) {
   for (std::size_t i = 0;; ++i) {
     if (i == candidates_.size()) pull(now);
+    if (i == candidates_.size() && takes_what_is_ready_)
+      while (i == candidates_.size() && start_ready(now)) pull(now);
     if (i == candidates_.size()) break;
     const auto found = live_.find(candidates_[i]);
-    if (found != live_.end() && may_start(found->second, now)) start_operation(now, found->second);
+    if (found == live_.end() || !may_start(found->second, now)) continue;
+    const auto stream = static_cast<int>(found->second.operation.stream);
+    if (takes_what_is_ready_ && stream != static_cast<int>(Stream::none))
+      ready_[stream].insert(candidates_[i]);
+    else
+      start_operation(now, found->second);
   }
   candidates_.clear();
+}
+
+// Starts the smallest ready operation of a stream that is free; false if there is none. Collectives among them are the
+// first of their communicator.
+bool RankExecutor::start_ready(Time now) {
+  for (std::size_t stream = 0; stream < stream_count; ++stream) {
+    if (busy_[stream] || ready_[stream].empty()) continue;
+    const std::uint64_t id = *ready_[stream].begin();
+    ready_[stream].erase(ready_[stream].begin());
+    busy_[stream] = true;
+    start_operation(now, live_.at(id));
+    return true;
+  }
+  return false;
 }
 
 void RankExecutor::start_operation(Time now, Live& live) {
@@ -250,7 +274,9 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
                                    static_cast<std::uint8_t>(operation.kind),
                                    operation.call != nullptr ? operation.call->id : no_collective, operation.label});
-  if (operation.stream != Stream::none) {
+  if (takes_what_is_ready_) {
+    busy_[static_cast<int>(operation.stream)] = false;
+  } else if (operation.stream != Stream::none) {
     Queue& queue = streams_[static_cast<int>(operation.stream)];
     queue.pop_front();
     if (!queue.empty()) candidates_.push_back(queue.front());

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -145,6 +146,7 @@ class RankExecutor {
   void admit(Operation operation);
   void make_progress(Time now);
   bool may_start(const Live& live, Time now) const;
+  bool start_ready(Time now);
   void start_operation(Time now, Live& live);
   bool slows_compute(const Operation& operation) const;
   void start_send(Time now, Live& live);
@@ -173,12 +175,16 @@ class RankExecutor {
   bool keeps_operations_ = false;
   bool accepts_unexpected_ = false;
   bool in_order_of_time_ = false;
+  bool takes_what_is_ready_ = false;
   std::size_t read_ahead_ = 0;  // 0: no limit
   Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
   std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
   std::map<std::uint64_t, Live> live_;
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
   Queue streams_[stream_count];
+  // If streams take what is ready: operations that have waited for all others, and whether one is under way.
+  std::set<std::uint64_t> ready_[stream_count];
+  bool busy_[stream_count] = {};
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   std::unordered_map<std::uint64_t, Matching> matching_;       // (source, tag); looked up, never iterated in order

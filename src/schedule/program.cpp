@@ -6,8 +6,8 @@
 namespace weft {
 namespace {
 
-constexpr std::array<std::string_view, stream_count> names{"none",   "compute", "communication", "parameters",
-                                                           "tensor", "context", "expert",        "storage"};
+constexpr std::array<std::string_view, stream_count> names{
+    "none", "compute", "communication", "parameters", "tensor", "context", "expert", "storage", "host"};
 
 }  // namespace
 

@@ -29,8 +29,9 @@ enum class Stream : std::uint8_t {
   context,
   expert,
   storage,
+  host,  ///< the processor that feeds the accelerator
 };
-constexpr std::size_t stream_count = 8;
+constexpr std::size_t stream_count = 9;
 std::string_view to_text(Stream stream);
 /// Names in the order of the values.
 std::vector<std::string> stream_names();
@@ -74,6 +75,9 @@ class RankProgram {
   /// until one completes: a long program needs memory for so many only. The program must make progress however small
   /// the limit is, that is, also if its operations were executed one after another.
   virtual std::size_t read_ahead() const { return 0; }
+  /// True if a stream runs, of its operations that could start, the one with the smallest id, and not the next one in
+  /// program order: an operation that waits for others lets those behind it pass.
+  virtual bool takes_what_is_ready() const { return false; }
   /// How long a compute operation takes that starts now; asked once. A function of its arguments: noise that varies
   /// over time, for instance.
   virtual Time compute_time(const Operation& operation, Time now) const {
