@@ -1,0 +1,143 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""GOAL schedules: end times that are derived here, all operations executed, the same on any number of processes."""
+
+import functools
+import gzip
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, picoseconds_to_send, table, two_at_a_time, weft
+
+US = 10**6  # picoseconds
+PAIR = """num_ranks 2
+// a comment
+rank 0 {
+l1: calc 10000 cpu 0
+l2: send 4096b to 1 tag 7 cpu 0 nic 0
+l2 requires l1
+}
+/* and
+another */
+rank 1 {\r
+\tl1 : recv 4096b from 0 tag 7
+  l2: calc 5000
+  l2 requires l1
+}
+"""
+
+
+def message_time(size):
+    """A message of one packet over two links of 400 Gb/s and 500 ns, with 62 B of headers and 20 B on the wire."""
+    return 2 * (picoseconds_to_send(size + 82, 400 * 10**9) + 500_000)
+
+
+def ring(ranks, size):
+    """A ring all-reduce: 2 (n - 1) rounds of a recv, and a send that waits for that of the round before; between them,
+    n - 1 times, the reduction. For 4 ranks 4 * (6 + 6 + 3) = 60 operations."""
+    text = f"num_ranks {ranks}\n"
+    for rank in range(ranks):
+        text += f"rank {rank} {{\n"
+        for step in range(2 * (ranks - 1)):
+            text += f"s{step}: send {size}b to {(rank + 1) % ranks} tag {step}\n"
+            if step > 0:
+                text += f"s{step} requires {'c' if step <= ranks - 1 else 'r'}{step - 1}\n"
+            text += f"r{step}: recv {size}b from {(rank - 1) % ranks} tag {step}\n"
+            if step < ranks - 1:
+                text += f"c{step}: calc 100\nc{step} requires r{step}\n"
+        text += "}\n"
+    return text
+
+
+class Goal(ProgramTest):
+    def experiment(self, text, name="schedule.goal"):
+        (self.folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        return {"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": name},
+                "simulation": {"seed": 1}, "output": {"operations": True}}
+
+    def rows(self, text):
+        """(rank, line's place) -> (start, end) in microseconds; ids are places in a rank's schedule."""
+        _, results = self.simulate(self.experiment(text))
+        rows = table(results, "operations")
+        return {(int(rank), int(number)): (start / US, end / US)
+                for rank, number, start, end in zip(rows["rank"], rows["operation"], rows["start"], rows["end"])}
+
+    def test_a_message_between_two_computations(self):
+        for text in (PAIR, gzip.compress(PAIR.encode()), PAIR.replace("\n", "\r\n")):
+            _, results = self.simulate(self.experiment(text))
+            self.assertEqual(table(results, "ranks")["finished"][1], 15 * US + message_time(4096))
+
+    def test_a_ring_is_executed_to_its_end(self):
+        """Every round takes a message, and the first three a reduction of 100 ns: all are in step. The last two sends
+        start when a message comes, behind its ACK of 66 + 20 B on the same port."""
+        text = ring(4, 1024)
+        summary, results = self.simulate(self.experiment(text))
+        self.assertTrue(summary["complete"])
+        self.assertEqual(len(table(results, "operations")["rank"]), 60)
+        recvs = [end for kind, end in zip(table(results, "operations")["kind"], table(results, "operations")["end"])
+                 if kind in (3, "recv")]
+        self.assertEqual(max(recvs), 6 * message_time(1024) + 3 * 100_000 + 2 * picoseconds_to_send(86, 400 * 10**9))
+
+    def test_cpus_and_requires(self):
+        """cpu 0: the 2 us that wait for cpu 1's 4 us let those behind pass. irequires of a send that waits for cpu 1."""
+        rows = self.rows("""num_ranks 2
+rank 0 {
+a: calc 4000 cpu 1
+b: calc 2000 cpu 0
+b requires a
+c: calc 3000 cpu 0
+d: calc 1000
+s: send 8b to 1
+s requires a
+e: calc 500 cpu 2
+e irequires s
+}
+rank 1 {
+r: recv 8b from 0
+}
+""")
+        self.assertEqual([rows[0, i] for i in (0, 1, 2, 3, 5)], [(0, 4), (4, 6), (0, 3), (3, 4), (4, 4.5)])
+        self.assertEqual(rows[0, 4][0], 4)
+
+    def test_dependencies_on_what_stands_below(self):
+        rows = self.rows("num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 2000 cpu 1\na requires b\n}\n")
+        self.assertEqual(sorted(rows.values()), [(0, 2), (2, 3)])
+
+    def test_the_same_on_any_number_of_processes(self):
+        path = self.write(self.experiment(ring(4, 30_000)))
+        one, *others = two_at_a_time([functools.partial(self.simulate, path, output=f"{n}.h5", ranks=n)
+                                      for n in (None, 2, 3, 4, 8)])
+        for summary, results in others:
+            self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
+            self.assert_same_results(one[1], results)
+
+    def test_complaints(self):
+        for text, part in (
+                (PAIR.replace("num_ranks", "ranks"), "schedule.goal:1: found 'ranks'; 'num_ranks' is due here"),
+                (PAIR.replace("rank 1", "rank 2"), "schedule.goal:10: found rank 2; rank 1 is due here"),
+                (PAIR.replace("l2 requires l1", "l2 requires l7"), "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
+                (PAIR.replace("to 1", "to 0"), "schedule.goal:5: a message of a rank to itself"),
+                (PAIR.replace("to 1", "to 5"), "schedule.goal:5: rank 5 is out of range"),
+                (PAIR.replace("from 0", "from -1"), "schedule.goal:11: a recv from any rank"),
+                (PAIR.replace("send 4096b", "send 4096"), "schedule.goal:5: the size is '4096'; bytes such as 4096b"),
+                (PAIR.replace("send 4096b", "send 4095b"), "schedule.goal:5: message 0 from rank 0 to rank 1 with tag 7: "
+                                                           "the send has 4095 bytes, and the recv on line 11 has 4096"),
+                (PAIR.replace("nic 0", "nic 0 fast"), "schedule.goal:5: found 'fast'; tag, cpu or nic is due here"),
+                (PAIR.replace("recv 4096b from 0 tag 7", "calc 1"), "schedule.goal:5: the send from rank 0 to rank 1 with "
+                                                                    "tag 7 has no recv"),
+                (PAIR.replace("l2 requires l1\n}", "l2 requires l1\nl1 requires l2\n}", 1),
+                 "schedule.goal:4: the operation waits, through others or directly, for itself"),
+                (PAIR[:-3], "schedule.goal:13: the file ends in the middle of a schedule"),
+                (PAIR[:60], "schedule.goal:5: found 's'"),
+                (PAIR.replace("calc 10000", "calc 99999999999999999"), "schedule.goal:4: a calc of 99999999999999999 ns"),
+                (PAIR.replace("num_ranks 2", "num_ranks 9"), "schedule.goal:15: the file ends in the middle of a schedule")):
+            with self.subTest(part=part):
+                done = weft("run", self.write(self.experiment(text)), "-o", "out.h5", folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertIn(part, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
