@@ -18,10 +18,13 @@
 #include "support/spec.hpp"
 #include "tests/fuzz/experiment_target.hpp"
 #include "topologies/machine_file.hpp"
+#include "workloads/chakra_trace.hpp"
 #include "workloads/deepspeed_config.hpp"
 #include "workloads/device.hpp"
+#include "workloads/goal_file.hpp"
 #include "workloads/hugging_face_fields.hpp"
 #include "workloads/kernel_time.hpp"
+#include "workloads/layer_table.hpp"
 #include "workloads/megatron_arguments.hpp"
 #include "workloads/operator_times.hpp"
 #include "workloads/trainer_arguments.hpp"
@@ -80,9 +83,7 @@ inline void read_trainer_map(const std::string& text) {
   settle(std::move(description));
 }
 
-/// An experiment's `workload:` of kind program.
-inline void read_program(const std::string& text) {
-  const Spec spec = Spec::parse(text, "program.yaml");
+inline WorkloadContext small_machine() {
   WorkloadContext context;
   context.hosts = 16;
   context.seed = 1;
@@ -90,13 +91,44 @@ inline void read_program(const std::string& text) {
   context.mtu = Bytes(4096);
   context.packet_overhead = Bytes(82);
   context.directory = "/nonexistent";
-  const auto workload = WorkloadRegistry::instance().find("program")->make()->read(spec, context);
+  return context;
+}
+
+/// An experiment's `workload:` of kind program.
+inline void read_program(const std::string& text) {
+  const Spec spec = Spec::parse(text, "program.yaml");
+  const auto workload = WorkloadRegistry::instance().find("program")->make()->read(spec, small_machine());
   const std::uint32_t ranks = std::min(workload->ranks(), 64U);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const auto program = workload->program(Rank(rank));
     Operation operation;
     for (int steps = 0; steps < 10'000 && program->next(operation); ++steps) {
     }
+  }
+}
+
+/// Two ranks with the same Chakra trace: what is accepted can be gone through.
+inline void read_chakra(const std::string& text) {
+  if (text.empty()) throw InputError({"trace.0.et", 0}, "empty");
+  const Spec where = Spec::parse("file: trace", "experiment.yaml").at("file");
+  for (const bool as_astra_sim : {true, false}) {
+    ChakraOptions options;
+    options.as_astra_sim = as_astra_sim;
+    const ChakraTrace trace({{"trace.0.et", text}, {"trace.1.et", text}}, options, where, small_machine());
+    for (std::uint32_t id = 0; id < trace.call_count(); ++id) static_cast<void>(trace.call(id));
+    static_cast<void>(trace.description());
+  }
+}
+
+/// Layers of ASTRA-sim 1.0 and SimAI.
+inline void read_layers(const std::string& text) {
+  static_cast<void>(read_layer_table(ByteSource("layers.txt", text)));
+}
+
+/// A GOAL schedule, all ranks.
+inline void read_goal(const std::string& text) {
+  GoalFile file(ByteSource("schedule.goal", text));
+  for (GoalRank rank; file.next(rank);) {
   }
 }
 
@@ -157,12 +189,21 @@ inline void read_schedule_text(const std::string& text) { read_schedule("schedul
 /// All targets by name.
 inline const std::map<std::string, std::function<void(const std::string&)>>& targets() {
   static const std::map<std::string, std::function<void(const std::string&)>> all = {
-      {"config_json", read_config_json},    {"megatron_shell", read_megatron_script},
-      {"megatron_yaml", read_megatron_map}, {"deepspeed_json", read_deepspeed_json},
-      {"trainer_yaml", read_trainer_map},   {"program_yaml", read_program},
-      {"machine_file", read_machine},       {"operators_csv", read_operators},
-      {"msccl_xml", read_msccl_xml},        {"schedule_text", read_schedule_text},
-      {"device_yaml", read_device_file},    {"experiment_yaml", read_experiment_file}};
+      {"config_json", read_config_json},
+      {"megatron_shell", read_megatron_script},
+      {"megatron_yaml", read_megatron_map},
+      {"deepspeed_json", read_deepspeed_json},
+      {"trainer_yaml", read_trainer_map},
+      {"program_yaml", read_program},
+      {"machine_file", read_machine},
+      {"operators_csv", read_operators},
+      {"msccl_xml", read_msccl_xml},
+      {"schedule_text", read_schedule_text},
+      {"device_yaml", read_device_file},
+      {"experiment_yaml", read_experiment_file},
+      {"chakra", read_chakra},
+      {"layer_table", read_layers},
+      {"goal", read_goal}};
   return all;
 }
 
