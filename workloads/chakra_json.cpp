@@ -146,7 +146,8 @@ class JsonStream : public ChakraStream {
     read_ids({"dataDeps", "data_deps"}, node.data_dependencies);
     read_ids({"ctrlDeps", "ctrl_deps"}, node.control_dependencies);
     read_duration(node);
-    if (const Json* inputs = field_of(object_, {"inputs"}); inputs != nullptr && inputs->is_object())
+    if (const Json* inputs = field_of(object_, {"inputs"});
+        node.type == ChakraType::metadata && inputs != nullptr && inputs->is_object())
       if (const Json* values = field_of(*inputs, {"values"}); values != nullptr && values->is_string())
         node.input_values = values->get<std::string>();
     read_attributes(node);

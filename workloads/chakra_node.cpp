@@ -55,8 +55,16 @@ constexpr std::array<WholeAttribute, 12> whole_attributes{{
 
 }  // namespace
 
+std::string printable_name(const ChakraNode& node) {
+  constexpr std::size_t longest = 120;
+  std::string name = node.name.substr(0, longest);
+  for (char& byte : name)
+    if (byte < ' ' || byte > '~') byte = '?';
+  return node.name.size() > longest ? name + "..." : name;
+}
+
 InputError node_error(const std::string& file, const ChakraNode& node, const std::string& message) {
-  return InputError({file, 0}, fmt::format("node {} '{}': {}", node.id, node.name, message));
+  return InputError({file, 0}, fmt::format("node {} '{}': {}", node.id, printable_name(node), message));
 }
 
 Time chakra_duration(double microseconds, const ChakraNode& node, const std::string& file) {
@@ -84,6 +92,13 @@ void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& v
     const auto number = whole_value(value);
     if (!number) throw node_error(file, node, "'pg_name' is neither a text nor a number");
     node.group = std::to_string(*number);
+    return;
+  }
+  if (name == "duration_ps") {  // of traces that weft has written: microseconds are coarse
+    const auto picoseconds = whole_value(value);
+    if (!picoseconds || *picoseconds < 0 || *picoseconds >= Time::limit().ps())
+      throw node_error(file, node, "'duration_ps' is no whole number from 0 to 106 days");
+    node.duration = Time::from_ps(*picoseconds);
     return;
   }
   if (name == "is_cpu_op") {

@@ -28,7 +28,7 @@ struct ChakraNode {
   std::vector<std::uint64_t> data_dependencies;
   std::vector<std::uint64_t> control_dependencies;
   Time duration;
-  std::string input_values;
+  std::string input_values;  ///< of metadata nodes; those of others would be most of a trace
   bool on_cpu = false;
   std::optional<std::int64_t> operations;   ///< num_ops
   std::optional<std::int64_t> tensor_size;  ///< bytes
@@ -36,7 +36,7 @@ struct ChakraNode {
   std::optional<std::int64_t> comm_size;    ///< bytes
   std::optional<std::int64_t> comm_source, comm_destination, comm_tag;
   std::optional<std::int64_t> root;    ///< "root", "root_rank" or "comm_root": index in the group
-  std::optional<std::int64_t> stream;  ///< of the accelerator
+  std::optional<std::int64_t> stream;  ///< of the accelerator; negative: of none
   std::optional<std::int64_t> thread;  ///< "tid" of the processor
   std::string group;                   ///< "pg_name"
   bool leaves_out_dimensions = false;  ///< "involved_dim" has a false
@@ -47,6 +47,9 @@ using ChakraValue = std::variant<std::monostate, bool, __int128, double, std::st
 
 /// Sets what the attribute means. Throws InputError if the value cannot be meant.
 void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& value, const std::string& file);
+
+/// The name in ASCII, cut off where it is long: names of kernels can be thousands of bytes.
+std::string printable_name(const ChakraNode& node);
 
 /// "FILE: node 17 'name': MESSAGE".
 InputError node_error(const std::string& file, const ChakraNode& node, const std::string& message);

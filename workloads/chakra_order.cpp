@@ -128,7 +128,7 @@ ChakraSurvey survey_chakra(ChakraStream& stream, bool control_dependencies, cons
     if (seen.contains(id)) return;
     Wanted& entry = wanted[id];
     if (!data || entry.data) return;
-    entry = {true, by.id, by.name};
+    entry = {true, by.id, printable_name(by)};
   };
   for (ChakraNode node; stream.next(node); ++survey.nodes) {
     if (!seen.insert(node.id)) throw given_twice(file, node);

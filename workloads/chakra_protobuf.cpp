@@ -150,6 +150,7 @@ class ProtobufStream : public ChakraStream {
     if (type >= chakra_types)
       throw node_error(source_.name(), node, fmt::format("found type {}; 0 to {} are known", type, chakra_types - 1));
     node.type = static_cast<ChakraType>(type);
+    if (node.type != ChakraType::metadata) node.input_values = std::string();
     node.duration = chakra_duration(static_cast<double>(microseconds), node, source_.name());
     for (const std::string_view attribute : attributes_) read_attribute(attribute, node);
     return true;

@@ -35,7 +35,8 @@ bool ChakraTrace::Walk::next(Operation& operation, ChakraNode& node, std::option
   operation = Operation();
   shape.reset();
   if (!order_.next(node, operation.id, operation.after)) return false;
-  operation.label = node.id == operation.id ? node.name : fmt::format("{} (node {})", node.name, node.id);
+  operation.label = printable_name(node);
+  if (node.id != operation.id) operation.label += fmt::format(" (node {})", node.id);
   translate(node, operation, shape);
   if (shape) number = collectives_[shape->communicator]++;
   choose_stream(node, operation);
@@ -180,6 +181,7 @@ void ChakraTrace::Walk::choose_stream(const ChakraNode& node, Operation& operati
     operation.stream = node.on_cpu ? Stream::host : memory ? Stream::storage : Stream::compute;
     return;
   }
+  if (*named < 0) return;
   const auto [last, fresh] = last_of_stream_.try_emplace({node.on_cpu, *named}, operation.id);
   if (!fresh && std::find(operation.after.begin(), operation.after.end(), last->second) == operation.after.end())
     operation.after.push_back(last->second);

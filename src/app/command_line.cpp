@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include <boost/program_options.hpp>
+#include <fmt/format.h>
 
 #include "app/collective_options.hpp"
 #include "app/option_parsing.hpp"
@@ -55,6 +56,8 @@ po::options_description workload_options() {
   add("json", po::bool_switch(), "print one JSON object");
   add("timeline", po::value<std::string>(),
       "FILE.json: when every operation runs without congestion, for Perfetto or chrome://tracing");
+  add("export", po::value<std::string>(),
+      "chakra:PREFIX: all operations as Chakra traces, PREFIX.0.et, PREFIX.1.et, ...");
   add("dump", po::value<std::string>(), "FILE.yaml: the experiment with all operations written out (kind: program)");
   add("no-run", po::bool_switch(), "count only: no schedule, no step time");
   add("quiet", po::bool_switch(), "no report");
@@ -123,6 +126,12 @@ void read_workload_words(const std::vector<std::string>& words, CommandLine& lin
   line.no_run = values["no-run"].as<bool>();
   line.quiet = values["quiet"].as<bool>();
   if (values.count("timeline") != 0) line.timeline = values["timeline"].as<std::string>();
+  if (values.count("export") != 0) {
+    const std::string format = "chakra:", text = values["export"].as<std::string>();
+    if (!text.starts_with(format) || text == format)
+      refuse(fmt::format("--export found '{}'; chakra:PREFIX is due here", text));
+    line.export_to = text.substr(format.size());
+  }
   if (values.count("dump") != 0) line.dump = values["dump"].as<std::string>();
   if (line.no_run && !line.timeline.empty()) refuse("--timeline needs a schedule, which --no-run does not make");
   if (values.count("ranks") != 0) line.ranks = values["ranks"].as<std::vector<std::uint32_t>>();

@@ -27,6 +27,7 @@ struct CommandLine {
   std::vector<std::uint32_t> ranks;                  ///< workload --ranks
   bool no_run = false;                               ///< workload --no-run
   std::string timeline;                              ///< workload --timeline, or empty
+  std::string export_to;                             ///< workload --export chakra:PREFIX: PREFIX, or empty
   std::string dump;                                  ///< workload --dump, or empty
   std::string list_what;                             ///< topologies, collectives, ... or empty for all
   std::string json_file;                             ///< bench --json

@@ -13,6 +13,7 @@
 #include "app/prepare.hpp"
 #include "app/timeline_trace.hpp"
 #include "app/workload_summary.hpp"
+#include "schedule/chakra_export.hpp"
 #include "schedule/configuration.hpp"
 #include "schedule/program_dump.hpp"
 
@@ -120,6 +121,7 @@ int workload_command(const CommandLine& line, ProcessGroup& group) {
   });
   prepare(group, [&] {
     if (!line.dump.empty()) write_dump(line, experiment);
+    if (!line.export_to.empty()) export_chakra(*experiment.workload, line.export_to);
   });
   IdealSchedule schedule;
   prepare(group, [&] {

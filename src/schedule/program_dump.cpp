@@ -76,6 +76,10 @@ class ProgramDump {
     if (program->accepts_unexpected())
       throw InputError(SourceLine{"--dump", 0},
                        "ranks take messages that no operation receives; a program has a recv for every send");
+    if (program->takes_what_is_ready())
+      throw InputError(SourceLine{"--dump", 0},
+                       "streams take whatever operation is ready, as `issue: astra_sim` and GOAL want it; those of a "
+                       "program take theirs in order");
     read_ahead_ = std::max(read_ahead_, program->read_ahead());
     slowdown_ = std::max(slowdown_, program->compute_slowdown());
     std::set<std::uint64_t> awaited;

@@ -7,6 +7,8 @@ import pathlib
 import sys
 import unittest
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import chakra_files as et
 from chakra_files import COLL, COMP, MEM_LOAD, METADATA, RECV, SEND, node
@@ -195,6 +197,23 @@ class Chakra(ProgramTest):
         for issue in ("astra_sim", "streams"):
             self.assertTrue(self.simulate(self.experiment(issue=issue))[0]["complete"])
 
+    def test_memory_does_not_follow_the_length_of_a_trace(self):
+        """Twenty times the nodes, ids with gaps. Written node by node: what this process takes counts for its children."""
+        peaks = []
+        for count in (5_000, 100_000):
+            for rank in (0, 1):
+                with open(self.folder / f"trace.{rank}.et", "wb") as file:
+                    file.write(et.protobuf([]))
+                    for i in range(count):
+                        kind = (SEND if rank == 0 else RECV) if i % 50 == 49 else COMP
+                        message = et.coded(node(2 * i, kind, [2 * i - 2] if i else [], duration=1, comm_size=100,
+                                                comm_dst=1, comm_src=0))
+                        file.write(et.varint(len(message)) + message)
+            _, output = self.simulate({**self.experiment(), "output": {"messages": "none"}})
+            with h5py.File(output) as file:
+                peaks.append(int(file["manifest/parallel/peak_memory"][:].sum()))
+        self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
+
     def test_the_same_on_any_number_of_processes(self):
         """A ring of messages around a collective, and a group of two."""
         ranks = []
@@ -214,6 +233,56 @@ class Chakra(ProgramTest):
         for summary, results in others:
             self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
             self.assert_same_results(one[1], results)
+
+    def export(self, workload, issue="streams", **more):
+        """An experiment, and it again from what it was written out as: both summaries and results."""
+        experiment = {**self.experiment(), "workload": workload}
+        one = self.simulate(experiment, output="one.h5")
+        self.run_weft("workload", self.write(experiment), "--export", "chakra:again", "--no-run", "--quiet")
+        path = self.write(self.experiment("again", issue=issue, **more), "again.yaml")
+        return one, [self.simulate(path, output=f"again{n}.h5", ranks=n) for n in (None, 2, 3)]
+
+    def test_what_is_written_is_read_again(self):
+        """Compute of any length, streams, messages, collectives of all ranks: the same to the last bit."""
+        one, others = self.export({"kind": "program", "ranks": 4, "operations": [
+            {"rank": "all", "id": "a", "compute": "1234567 ps"},
+            {"rank": "all", "id": "b", "compute": "3 us", "stream": "none", "label": "beside"},
+            {"id": "c", "collective": "all_reduce", "size": "400 kB", "after": "a"},
+            {"id": "d", "collective": "all_gather", "size": "4 kB", "after": ["b"]},
+            {"rank": 0, "id": "s", "send": "90 kB", "to": 3, "tag": 9, "after": "a"},
+            {"rank": 3, "id": "r", "recv": "90 kB", "from": 0, "tag": 9},
+            {"rank": 3, "compute": "2 us", "after": ["r", "d"], "stream": "host"}]})
+        for summary, results in others:
+            for key in ("fingerprint", "simulated_time_ps", "messages", "bytes_delivered"):
+                self.assertEqual(summary[key], one[0][key], key)
+            for column in ("start", "end"):
+                self.assertEqual(table(results, "operations")[column].tolist(),
+                                 table(one[1], "operations")[column].tolist())
+
+    def test_groups_are_written_too(self):
+        one, others = self.export({"kind": "program", "ranks": 4, "communicators": {"a": [0, 2], "b": [3, 1]},
+                                   "operations": [
+            {"rank": "all", "id": "x", "compute": "1 us"},
+            {"id": "y", "collective": "broadcast", "root": 1, "size": "70 kB", "communicator": "b", "after": "x"},
+            {"id": "z", "collective": "reduce_scatter", "size": "70 kB", "communicator": "a", "after": "x"},
+            {"id": "w", "collective": "all_reduce", "size": "70 kB", "after": ["x"]}]})
+        for summary, results in others:
+            self.assertEqual(summary["simulated_time_ps"], one[0]["simulated_time_ps"])
+            self.assertEqual(summary["bytes_delivered"], one[0]["bytes_delivered"])
+            self.assertEqual(table(results, "ranks")["finished"].tolist(), table(one[1], "ranks")["finished"].tolist())
+
+    def test_what_a_trace_cannot_say_is_not_written(self):
+        for workload, text in (
+                ({"kind": "traffic", "pattern": "permutation", "size": "1 kB"}, "messages that no operation receives"),
+                ({"kind": "collective", "collective": "send_recv", "size": "1 kB"}, "a send_recv, which Chakra does not have"),
+                ({"kind": "collective", "collective": "all_gather", "size": "1001 B"}, "a gathering of 1001 B over 4 ranks")):
+            done = weft("workload", self.write({**self.experiment(), "workload": workload}), "--export", "chakra:x",
+                        "--no-run", folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(text, done.err)
+        done = weft("workload", "experiment.yaml", "--export", "onnx:x", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("--export found 'onnx:x'; chakra:PREFIX is due here", done.err)
 
     # What is wrong ---------------------------------------------------------------------------------------------------
 
