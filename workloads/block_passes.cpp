@@ -5,6 +5,7 @@
 
 #include "workloads/kernel_time.hpp"
 #include "workloads/pass_work.hpp"
+#include "workloads/stage_plan.hpp"
 
 namespace weft {
 namespace {
@@ -28,14 +29,16 @@ class BlockBuilder {
     build_backward(block, passes.backward, true, true);
     build_backward(block, passes.input_gradient, true, false);
     build_backward(block, passes.weight_gradient, false, true);
+    accumulate(block.tensors, passes);
     return passes;
   }
 
   PartPasses embedding() {
     PartPasses passes;
-    const std::int64_t rows = setup_.description->model.learned_positions ? 3 : 2;  // token row, position row, result
+    KernelUnits units = common_units();
+    unit(units, KernelUnit::table) = share_of(setup_.description->model.vocabulary, t_) * h_;
     Work look_up(setup_);
-    look_up.memory(tokens_ * rows * h_);
+    look_up.small(KernelPlace::embedding, false, units);
     passes.forward.push_back(look_up.segment("embedding"));
     if (t_ > 1)
       passes.forward.push_back(tensor_collective(
@@ -43,10 +46,10 @@ class BlockBuilder {
     if (t_ > 1 && plan_.sequence)
       passes.backward.push_back(tensor_collective("embedding gather", CollectiveKind::all_gather));
     Work scatter(setup_);
-    scatter.memory(tokens_ * rows * h_);
-    scatter.memory(tokens_ * rows * h_);
+    scatter.small(KernelPlace::embedding, true, units);
     passes.backward.push_back(scatter.segment("embedding"));
     passes.weight_gradient = passes.backward;  // there is no input to have a gradient
+    accumulate(setup_.description->model.embedding, passes);
     return passes;
   }
 
@@ -56,10 +59,10 @@ class BlockBuilder {
     const Product logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
                          share_of(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
     Work norm(setup_);
-    norm.memory(norm_tokens() * 2 * h_);
+    norm.small(KernelPlace::final_norm, false, common_units());
     Work forward = unquantised();
     logits.forward(forward);
-    forward.memory(logits.rows * logits.columns * 2);
+    forward.small(KernelPlace::loss, false, units_of(logits));
     passes.forward.push_back(norm.segment("final norm"));
     if (t_ > 1 && plan_.sequence)
       passes.forward.push_back(tensor_collective("head gather", CollectiveKind::all_gather));
@@ -73,10 +76,51 @@ class BlockBuilder {
     passes.backward = head_backward(logits, true, true);
     passes.input_gradient = head_backward(logits, true, false);
     passes.weight_gradient = head_backward(logits, false, true);
+    accumulate(model.head, passes);
     return passes;
   }
 
  private:
+  // Small kernels ----------------------------------------------------------------------------------------------------
+  static std::int64_t& unit(KernelUnits& units, KernelUnit which) { return units[static_cast<std::size_t>(which)]; }
+
+  KernelUnits common_units() const {
+    KernelUnits units{};
+    unit(units, KernelUnit::residual) = norm_tokens() * h_;
+    unit(units, KernelUnit::hidden) = tokens_ * h_;
+    return units;
+  }
+  KernelUnits units_of(const AttentionShape& a, std::int64_t scores = 0) const {
+    KernelUnits units = common_units();
+    unit(units, KernelUnit::heads) = tokens_ * heads(a) * a.value_size;
+    unit(units, KernelUnit::queries_keys) = tokens_ * (heads(a) + kv_heads(a)) * a.head_size;
+    unit(units, KernelUnit::queries_keys_values) =
+        unit(units, KernelUnit::queries_keys) + tokens_ * kv_heads(a) * a.value_size;
+    unit(units, KernelUnit::scores) = scores;
+    return units;
+  }
+  KernelUnits units_of(const Product& logits) const {
+    KernelUnits units = common_units();
+    unit(units, KernelUnit::logits) = logits.rows * logits.columns;
+    return units;
+  }
+
+  /// Gradients of weights are added to those of the micro-batches before, tensor by tensor. Where the products do it,
+  /// the few parameters that have none (biases, norms) are left out.
+  void accumulate(const std::vector<Tensor>& tensors, PartPasses& passes) const {
+    const KernelCatalogue::Accumulation& how = setup_.kernels().accumulation;
+    if (how.bytes == 0) return;
+    SmallKernel add;
+    add.bytes = how.bytes;
+    Work work(setup_);
+    for (const Tensor& tensor : tensors) work.small(tensor.name, add, held_parameters({tensor}, plan_).sum());
+    Segment segment = work.segment("gradient accumulation");
+    segment.from_second = how.from_second;
+    if (segment.kernels.empty()) return;
+    passes.backward.push_back(segment);
+    passes.weight_gradient.push_back(segment);
+  }
+
   /// Products that do not have fp8: the core of attention, routers and the head.
   Work unquantised() const { return {setup_, activation_precision(*setup_.description)}; }
 
@@ -161,10 +205,7 @@ class BlockBuilder {
         work.matmul(rows, columns, a.head_size, count);
         work.matmul(rows, a.value_size, columns, count);
       }
-      // Scale, mask and softmax read and write the scores; dropout the same with a mask of one byte.
-      work.memory(scores * (backward ? 3 : 2));
-      work.memory(scores * (backward ? 2 : 2));
-      work.memory_bytes(Bytes(scores));
+      work.small(KernelPlace::attention_core, backward, units_of(a, scores));
     }
     return work.segment(what);
   }
@@ -227,20 +268,37 @@ class BlockBuilder {
 
   void attention_forward(const AttentionShape& a, std::vector<Segment>& to) const {
     Work before(setup_);
-    before.memory(norm_tokens() * 2 * h_);
+    before.small(KernelPlace::attention_norm, false, units_of(a));
     Work in(setup_);
     for (const Product& product : inputs(a)) product.forward(in);
+    in.small(KernelPlace::attention_input, false, units_of(a));
     to.push_back(before.segment("attention norm"));
     gather(to, "attention gather");
     to.push_back(in.segment("attention input"));
     add_core(to, a, false);
     Work out(setup_);
+    out.small(KernelPlace::attention_output, false, units_of(a));
     Product{tokens_, h_, heads(a) * a.value_size}.forward(out);
     to.push_back(out.segment("attention output"));
     sum(to, "attention sum");
     Work after(setup_);
-    after.memory(norm_tokens() * 3 * h_);
+    after.small(KernelPlace::attention_residual, false, units_of(a));
     to.push_back(after.segment("attention residual"));
+  }
+
+  /// With what lies between the core and the product behind it, since that product's input is not kept either.
+  void core_again(const AttentionShape& a, std::vector<Segment>& to) const {
+    to.push_back(core(a, "attention core again", false));
+    add_small(KernelPlace::attention_output, false, units_of(a), "attention output again", to);
+  }
+
+  /// Kernels of a place by themselves, if there are any.
+  void add_small(KernelPlace place, bool backward, const KernelUnits& units, std::string_view what,
+                 std::vector<Segment>& to) const {
+    Work work(setup_);
+    work.small(place, backward, units);
+    Segment segment = work.segment(what);
+    if (!segment.kernels.empty()) to.push_back(segment);
   }
 
   /// Backward through a row-parallel product, the middle, and a column-parallel product: what comes in is gathered, the
@@ -250,13 +308,15 @@ class BlockBuilder {
     if (inputs_too) {
       gather(to, "attention gradient gather");
       Work work(setup_);
-      work.memory(norm_tokens() * 3 * h_);
+      work.small(KernelPlace::attention_residual, true, units_of(a));
       out.input_gradient(work);
+      work.small(KernelPlace::attention_output, true, units_of(a));
       to.push_back(work.segment("attention output gradient"));
-      if (setup_.description->recompute == Recompute::selective) to.push_back(core(a, "attention core again", false));
+      if (setup_.description->recompute == Recompute::selective) core_again(a, to);
       add_core(to, a, true);
       gather(to, "attention gather again", overlaps(weights_too));  // for the gradient of the weights, beside
       Work in(setup_);
+      in.small(KernelPlace::attention_input, true, units_of(a));
       for (const Product& product : inputs(a)) product.input_gradient(in);
       to.push_back(in.segment("attention input gradient"));
       sum(to, "attention gradient sum");
@@ -270,7 +330,7 @@ class BlockBuilder {
     }
     if (inputs_too) {
       Work norm(setup_);
-      norm.memory(norm_tokens() * 4 * h_);
+      norm.small(KernelPlace::attention_norm, true, units_of(a));
       to.push_back(norm.segment("attention norm gradient"));
       to.back().join = true;
     }
@@ -279,19 +339,26 @@ class BlockBuilder {
   // Feed-forward -----------------------------------------------------------------------------------------------------
   struct Feed {
     Product up, down;
-    std::int64_t activation;  // elements read and written between them
+    bool gated;
   };
+  KernelUnits units_of(const Feed& mlp) const {
+    KernelUnits units = common_units();
+    const std::int64_t inner = mlp.down.rows * mlp.down.inner * mlp.down.count;
+    unit(units, KernelUnit::inner) = inner;
+    unit(units, KernelUnit::inner_and_gates) = inner * (mlp.gated ? 3 : 2);  // the up projection's result, and theirs
+    return units;
+  }
   Feed feed(std::int64_t rows, std::int64_t inner, bool gated, std::int64_t ranks, std::int64_t count = 1) const {
     const std::int64_t width = share_of(inner, ranks);
     const std::int64_t first = width * (gated ? 2 : 1);
-    return {{rows, first, h_, count}, {rows, h_, width, count}, rows * (first + width) * count};
+    return {{rows, first, h_, count}, {rows, h_, width, count}, gated};
   }
 
   void dense_forward(const Feed& mlp, std::string_view what, std::vector<Segment>& to) const {
     gather(to, "MLP gather");
     Work work(setup_);
     mlp.up.forward(work);
-    work.memory(mlp.activation);
+    work.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
     mlp.down.forward(work);
     to.push_back(work.segment(what));
     sum(to, "MLP sum");
@@ -302,7 +369,7 @@ class BlockBuilder {
       gather(to, "MLP gradient gather");
       Work down(setup_);
       mlp.down.input_gradient(down);
-      down.memory(mlp.activation * 2);
+      down.small(KernelPlace::mlp_activation, true, units_of(mlp), mlp.gated);
       to.push_back(down.segment("MLP inner gradient"));
       gather(to, "MLP gather again", overlaps(weights_too));
       Work up(setup_);
@@ -386,7 +453,7 @@ class BlockBuilder {
     const Feed inner = expert(mlp);
     Work work(setup_);
     inner.up.forward(work);
-    work.memory(inner.activation);
+    work.small(KernelPlace::mlp_activation, false, units_of(inner), inner.gated);
     inner.down.forward(work);
     to.push_back(work.segment("experts"));
     to.back().by_load = to.back().join = true;
@@ -401,7 +468,7 @@ class BlockBuilder {
         to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
       Work work(setup_);
       inner.down.input_gradient(work);
-      work.memory(inner.activation * 2);
+      work.small(KernelPlace::mlp_activation, true, units_of(inner), inner.gated);
       inner.up.input_gradient(work);
       to.push_back(work.segment("experts input gradient"));
       to.back().by_load = true;
@@ -446,20 +513,21 @@ class BlockBuilder {
     attention_forward(block.attention, to);
     if (block.cross_attention) attention_forward(block.attention, to);
     Work norm(setup_);
-    norm.memory(norm_tokens() * 2 * h_);
+    norm.small(KernelPlace::mlp_norm, false, common_units());
     to.push_back(norm.segment("MLP norm"));
     if (block.mlp.mixture())
       mixture_forward(block.mlp, to);
     else
       dense_forward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), "MLP", to);
     Work residual(setup_);
-    residual.memory(norm_tokens() * 3 * h_);
+    residual.small(KernelPlace::mlp_residual, false, common_units());
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
   }
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const RecomputedModules& again = setup_.description->recompute_modules;
+    if (inputs_too) add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to);
     if (block.mlp.mixture()) {
       if (inputs_too && again.mixture) mixture_forward(block.mlp, to);
       mixture_backward(block.mlp, to, inputs_too, weights_too);
@@ -470,7 +538,7 @@ class BlockBuilder {
     }
     if (inputs_too) {
       Work norm(setup_);
-      norm.memory(norm_tokens() * 4 * h_);
+      norm.small(KernelPlace::mlp_norm, true, common_units());
       to.push_back(norm.segment("MLP norm gradient"));
       to.back().join = true;
     }
@@ -482,7 +550,7 @@ class BlockBuilder {
     std::vector<Segment> to;
     if (inputs_too) {
       Work work = unquantised();
-      work.memory(logits.rows * logits.columns * 2);
+      work.small(KernelPlace::loss, true, units_of(logits));
       logits.input_gradient(work);
       to.push_back(work.segment("logits input gradient"));
       sum(to, "head gradient sum");
@@ -496,7 +564,7 @@ class BlockBuilder {
     }
     if (inputs_too) {
       Work norm(setup_);
-      norm.memory(norm_tokens() * 4 * h_);
+      norm.small(KernelPlace::final_norm, true, common_units());
       to.push_back(norm.segment("final norm gradient"));
       to.back().join = true;
     }

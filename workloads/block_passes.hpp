@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "schedule/collective.hpp"
 #include "schedule/program.hpp"
+#include "workloads/framework.hpp"
 #include "workloads/operator_times.hpp"
 #include "workloads/pass_sizes.hpp"
 #include "workloads/rank_layout.hpp"
@@ -15,17 +17,21 @@
 
 namespace weft {
 
-/// How attention is computed.
-enum class AttentionKernel : std::uint8_t {
-  flash,    ///< one kernel that keeps the scores on chip and skips what a causal mask hides (Dao, arXiv:2307.08691)
-  unfused,  ///< two products and a softmax over all scores, which go through device memory
-};
-
 /// What a pass needs to know beside the part of the model.
 struct PassSetup {
   const TrainingDescription* description = nullptr;  ///< settled
   const OperatorTimes* times = nullptr;
   AttentionKernel attention = AttentionKernel::flash;
+  const KernelCatalogue* framework = nullptr;  ///< nothing: plain_kernels()
+  const KernelCatalogue& kernels() const { return framework == nullptr ? plain_kernels() : *framework; }
+};
+
+/// A kernel of a segment, for people.
+struct KernelUse {
+  std::string name;
+  Kernel kernel;
+  double flops = 0;  ///< those of small kernels, too
+  Time time;
 };
 
 /// A piece of a pass. Pieces run one after another, but for those that run beside.
@@ -42,11 +48,13 @@ struct Segment {
   Stream stream = Stream::compute;
   GroupKind group = GroupKind::tensor;
   CollectiveKind collective = CollectiveKind::all_reduce;
-  Bytes size;            ///< of a collective call, or of each message of a ring
-  bool beside = false;   ///< starts when the piece before has ended; only a later piece that joins waits for it
-  bool join = false;     ///< waits for all pieces beside
-  bool by_load = false;  ///< sizes and times go with the tokens that come to the rank's experts
-  bool combine = false;  ///< by_load: the tokens go back
+  Bytes size;                ///< of a collective call, or of each message of a ring
+  bool beside = false;       ///< starts when the piece before has ended; only a later piece that joins waits for it
+  bool join = false;         ///< waits for all pieces beside
+  bool by_load = false;      ///< sizes and times go with the tokens that come to the rank's experts
+  bool combine = false;      ///< by_load: the tokens go back
+  bool from_second = false;  ///< not in the first micro-batch
+  std::vector<KernelUse> kernels;  ///< of a computation
 };
 
 /// All passes of a part. `backward` = `input_gradient` and `weight_gradient` together. With full recomputation

@@ -72,6 +72,50 @@ void read_matmul(const Spec& map, Device& device) {
   map.finish();
 }
 
+BandwidthCurve read_curve(const Spec& list) {
+  std::vector<BandwidthCurve::Point> points;
+  for (const Spec& item : list.items()) {
+    if (item.size() != 2) throw item.error("a point has a size and a fraction, such as [64 MiB, 0.7]");
+    const auto bytes = static_cast<double>(item[0].bytes().count());
+    if (bytes <= 0 || (!points.empty() && bytes <= points.back().bytes))
+      throw item.error("sizes rise from point to point, from above 0 B");
+    points.push_back({bytes, item[1].number(least_fraction, 1)});
+  }
+  if (points.empty()) throw list.error("an empty list; at least one point, such as [[1 MiB, 0.5]]");
+  return BandwidthCurve(std::move(points));
+}
+
+/// `products: {units: .., inner_overhead: .., most_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
+void read_sustained_products(const Spec& map, SustainedRates& rates) {
+  constexpr std::int64_t most = 1 << 20;
+  rates.units = map.at("units").integer(1, most);
+  if (const auto value = map.find("inner_overhead")) rates.inner_overhead = value->integer(0, most);
+  if (const auto value = map.find("most_splits")) rates.most_splits = value->integer(1, 1024);
+  if (const auto value = map.find("bandwidth_fraction"))
+    rates.matmul_memory_fraction = value->number(least_fraction, 1);
+  const Spec tiles = map.at("tiles");
+  for (const Spec& tile : tiles.items()) {
+    if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");
+    rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(least_fraction, 1)});
+  }
+  if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
+  map.finish();
+}
+
+SustainedRates read_sustained(const Spec& map) {
+  SustainedRates rates;
+  read_sustained_products(map.at("products"), rates);
+  if (const auto curves = map.find("memory_kernels")) {
+    const std::array<const char*, traffic_count> names{"elementwise", "norm", "softmax"};
+    for (std::size_t i = 0; i < traffic_count; ++i)
+      if (const auto list = curves->find(names[i])) rates.bandwidth[i] = read_curve(*list);
+    curves->finish();
+  }
+  if (const auto launch = map.find("launch")) rates.launch = launch->time();
+  map.finish();
+  return rates;
+}
+
 /// The keys of kernel_time(): without `matmul` a constant efficiency, as roofline_time() has.
 void read_fractions(const Spec& spec, Device& device) {
   const auto efficiency = spec.find("efficiency");
@@ -89,9 +133,21 @@ void read_fractions(const Spec& spec, Device& device) {
   device.memory_fraction = fraction("memory_kernels", "bandwidth_fraction", 1);
   device.fused_fraction = fraction("fused_kernels", "peak_fraction", device.matmul_fraction);
   if (const auto launch = spec.find("launch")) device.launch = launch->time();
+  if (const auto sustained = spec.find("sustained")) device.sustained = read_sustained(*sustained);
 }
 
 }  // namespace
+
+double BandwidthCurve::at(double bytes) const {
+  if (bytes <= points_.front().bytes) return points_.front().fraction;
+  for (std::size_t i = 1; i < points_.size(); ++i) {
+    const Point &low = points_[i - 1], &high = points_[i];
+    if (bytes > high.bytes) continue;
+    return low.fraction +
+           (high.fraction - low.fraction) * std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+  }
+  return points_.back().fraction;
+}
 
 Device read_device(const Spec& spec) {
   Device device;

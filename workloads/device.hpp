@@ -2,10 +2,12 @@
 // An accelerator: peak arithmetic, memory bandwidth, and the time that work takes on it.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "support/spec.hpp"
@@ -14,6 +16,44 @@
 #include "units/time.hpp"
 
 namespace weft {
+
+/// How a kernel goes through memory: the curves of achieved bandwidth that a device may have.
+enum class Traffic : std::uint8_t {
+  elementwise,
+  norm,     ///< sums along the hidden dimension, too
+  softmax,  ///< sums along rows of scores
+};
+constexpr std::size_t traffic_count = 3;
+
+/// The fraction of the memory bandwidth that kernels reach, over the bytes that they move: points with rising bytes, a
+/// straight line over the logarithm of bytes in between, the outermost fraction beyond.
+class BandwidthCurve {
+ public:
+  struct Point {
+    double bytes, fraction;
+  };
+  explicit BandwidthCurve(std::vector<Point> points) : points_(std::move(points)) {}
+  double at(double bytes) const;
+
+ private:
+  std::vector<Point> points_;  // at least one
+};
+
+/// What kernels reach inside a long step, by their shape (docs/compute_times.md, "Sustained rates"). A job takes these
+/// if it names a framework.
+struct SustainedRates {
+  struct TileChoice {
+    std::int64_t m = 1, n = 1;
+    double peak_fraction = 1;  ///< while all units work on such tiles
+  };
+  std::vector<TileChoice> tiles;    ///< of which a library takes the best for a product, either way round
+  std::int64_t units = 1;           ///< tiles that are worked on at once
+  std::int64_t inner_overhead = 0;  ///< beginning and end of a tile, as so much more along k
+  std::int64_t most_splits = 1;     ///< parts along k, summed up afterwards
+  double matmul_memory_fraction = 1;
+  std::array<std::optional<BandwidthCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
+  Time launch;
+};
 
 /// What a device file says (workloads/devices/*.yaml).
 struct Device {
@@ -38,6 +78,8 @@ struct Device {
     std::int64_t n = 1;
   };
   std::optional<Tiles> tiles;
+  std::optional<SustainedRates> sustained;
+  bool in_a_step = false;  ///< kernel_time() goes by `sustained`; set by who knows that the kernels are part of a step
 
   /// By which factor, at least 1, kernels are slower while collectives or sends of the device are under way.
   double slowdown_while_communicating = 1;

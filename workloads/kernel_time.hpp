@@ -24,6 +24,7 @@ struct Kernel {
   std::int64_t bytes = 0;  ///< read and written; matmul: 0 means each matrix once, in `precision`
   double flops = 0;        ///< memory: arithmetic of matrix units; matmul: always 2 m n k count
   std::string precision = "bf16";
+  Traffic traffic = Traffic::elementwise;  ///< memory
 };
 
 /// Time of a kernel, rounded to ps, at most 2^62 ps; `precision` is in device.peak.
@@ -38,6 +39,10 @@ struct Kernel {
 /// a time as there are units: a last wave with few tiles takes as long as a full one, and a tile at the edge as long as
 /// a whole one (NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, chapter 3). Arithmetic:
 /// ceil(ceil(m / tile_m) * ceil(n / tile_n) * count / units) * 2 tile_m tile_n k * units / (peak * matmul_fraction).
+///
+/// With device.in_a_step and device.sustained: the same, for a product the least over tiles and parts along k, each
+/// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
+/// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -46,6 +46,8 @@ class OperatorTimes {
       : device_(std::move(device)), measured_(std::move(measured)) {}
 
   const Device& device() const { return device_; }
+  /// From now on kernels are taken to be parts of a long step (SustainedRates).
+  void in_a_step() { device_.in_a_step = true; }
   /// As measured, else kernel_time().
   Time of(const Kernel& kernel) const;
   /// What of() was asked for and nobody measured, each kernel once ("matmul 64 x 128 x 256, bf16"); empty without a

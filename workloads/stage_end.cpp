@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A stage's plan: what comes after all passes: sums of what several ranks hold, the norm, the optimizer.
 #include "workloads/adam.hpp"
+#include "workloads/pass_work.hpp"
 #include "workloads/reading.hpp"
 #include "workloads/stage_planner.hpp"
 
@@ -63,7 +64,12 @@ void StagePlanner::clip() {
   // Each rank reads the gradients that it keeps; the sum goes over all ranks that keep other ones (Megatron-LM,
   // megatron/core/optimizer/clip_grads.py).
   const GroupKind group = plan_.sharding == Sharding::none ? GroupKind::model : GroupKind::world;
-  if (alone(group)) return;
+  const KernelCatalogue& kernels = setup_.pass.kernels();
+  if (alone(group)) {
+    if (kernels.counts_optimizer())
+      reductions_ = {add(whole_pass("gradient norm", kernels.gradient_norm), {}, reductions_)};
+    return;
+  }
   Kernel read;
   read.kind = Kernel::Kind::memory;
   read.bytes = kept_elements() * gradient_bytes_;
@@ -72,6 +78,7 @@ void StagePlanner::clip() {
   norm.phase = Phase::optimizer;
   norm.what = "gradient norm";
   norm.duration = setup_.pass.times->of(read);
+  if (kernels.counts_optimizer()) norm = whole_pass("gradient norm", kernels.gradient_norm);
   const std::int32_t computed = add(norm, {}, reductions_);
   reductions_.clear();
   PlannedOperation sum =
@@ -88,7 +95,22 @@ std::int64_t StagePlanner::kept_elements() const {
   return (result_.parameters.dense + ranks - 1) / ranks + (result_.parameters.experts + copies - 1) / copies;
 }
 
+PlannedOperation StagePlanner::whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const {
+  PlannedOperation operation;
+  operation.phase = Phase::optimizer;
+  operation.what = what;
+  for (const SmallKernel& one : kernels) {
+    const std::int64_t units = one.unit == KernelUnit::kept ? kept_elements() : result_.parameters.sum();
+    operation.duration += setup_.pass.times->of(kernel_of(one, units, activation_precision(description_)));
+  }
+  return operation;
+}
+
 void StagePlanner::step_optimizer() {
+  if (setup_.pass.kernels().counts_optimizer()) {
+    add(whole_pass("optimizer", setup_.pass.kernels().optimizer), {}, reductions_);
+    return;
+  }
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
   kernel.bytes = saturated(static_cast<unsigned __int128>(kept_elements()) *

@@ -68,6 +68,7 @@ void StagePlanner::find_last_slots() {
   const auto slots = setup_.schedule->slots(setup_.shape, rank_);
   for (PipelineSlot slot; slots->next(slot);)
     if (completes_weights(slot.pass)) ++last_[slot.chunk];
+  passes_ = last_;
 }
 
 bool StagePlanner::completes_weights(PipelineSlot::Pass pass) {

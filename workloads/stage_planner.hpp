@@ -125,6 +125,8 @@ class StagePlanner {
   /// Parameters that this rank's optimizer works on.
   std::int64_t kept_elements() const;
   void step_optimizer();
+  /// Kernels that each go over all parameters.
+  PlannedOperation whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const;
   bool gathers_late() const { return plan_.sharding == Sharding::optimizer || plan_.sharding == Sharding::gradients; }
   /// Parameters in forward order, so that what the next step needs first comes first. Its parts wait for theirs, or, if
   /// gathering does not overlap, all for the last.
@@ -150,7 +152,8 @@ class StagePlanner {
   PartPasses embedding_, head_;
   std::vector<PartPasses> blocks_;
   std::vector<Chunk> chunks_;
-  std::vector<std::uint32_t> last_;  // [chunk] slots to come that add to the gradients of weights
+  std::vector<std::uint32_t> last_;    // [chunk] slots to come that add to the gradients of weights
+  std::vector<std::uint32_t> passes_;  // [chunk] all slots that do
   StagePlan result_;
   std::int32_t last_compute_ = no_operation;
   std::int32_t last_of_slot_ = no_operation;

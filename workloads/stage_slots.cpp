@@ -84,6 +84,7 @@ void StagePlanner::leave_part(SlotWalk& walk) {
 void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   if (segment.kind == Segment::Kind::ring) return run_ring(walk, segment);
   if (segment.kind == Segment::Kind::collective && alone(segment.group)) return;
+  if (segment.from_second && last_[walk.slot.chunk] == passes_[walk.slot.chunk]) return;
   PlannedOperation operation;
   operation.kind = segment.kind == Segment::Kind::collective ? Operation::Kind::collective : Operation::Kind::compute;
   operation.stream = segment.stream;

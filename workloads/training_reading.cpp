@@ -262,6 +262,18 @@ void read_configurations(const Spec& spec, const WorkloadContext& context, Train
   static_cast<void>(spec.at("model"));  // complains
 }
 
+/// A framework's kernels run in a long step: they have the device's sustained rates.
+void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
+  const auto name = spec.find("framework");
+  if (!name) return;
+  if (const auto efficiency = spec.find("efficiency"))
+    throw efficiency->error("found with `framework`, whose kernels have the device's rates; use one of them");
+  const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
+  job.framework = std::make_shared<const KernelCatalogue>(read_kernel_catalogue(file));
+  job.attention = job.framework->attention;
+  job.times.in_a_step();
+}
+
 }  // namespace
 
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
@@ -277,12 +289,18 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
     job.times = OperatorTimes(std::move(device));
     if (spec.has("operators")) throw efficiency->error("found with `operators`; use one of them");
   }
+  read_framework(spec, context, job);
   if (const auto value = spec.find("attention"))
     job.attention =
         read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
   Fields fields(spec, d);
   read_batches(fields, d);
   read_precisions(fields, spec, job.times.device(), d);
+  if (job.framework && activation_bytes(d) != 2)
+    throw d.error("precision",
+                  fmt::format("the kernels of '{}' are counted for activations of 16 bits, not for {}",
+                              job.framework->name, activation_precision(d)),
+                  spec.where());
   read_method(fields, d);
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);

@@ -58,7 +58,7 @@ Rank TrainingWorkload::first_of_kind(std::uint32_t kind) const {
 
 std::optional<WorkloadReport> TrainingWorkload::report() const {
   const TrainingDescription& d = job_.description;
-  const PassSetup setup{&job_.description, &job_.times, job_.attention};
+  const PassSetup setup = job_.pass_setup();
   WorkloadReport report;
   report.steps = job_.steps;
   report.parameters = d.model.parameters();

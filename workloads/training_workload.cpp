@@ -14,8 +14,6 @@
 namespace weft {
 namespace {
 
-PassSetup pass_setup(const TrainingJob& job) { return {&job.description, &job.times, job.attention}; }
-
 ParallelPlan simulated_plan(const TrainingJob& job) {
   ParallelPlan plan = job.description.parallel;
   if (job.simulated_data > 0) plan.data = job.simulated_data;
@@ -46,7 +44,7 @@ TrainingWorkload::TrainingWorkload(TrainingJob job, Settle settle, ChannelGraphs
 const StagePlan& TrainingWorkload::plan(std::uint32_t pipeline_rank) const {
   auto& plan = plans_.at(pipeline_rank);
   if (!plan) {
-    const StageSetup setup{pass_setup(job_), &layout_, &whole_, schedule_.get(), shape_};
+    const StageSetup setup{job_.pass_setup(), &layout_, &whole_, schedule_.get(), shape_};
     plan = std::make_unique<const StagePlan>(plan_stage(setup, pipeline_rank));
   }
   return *plan;
@@ -346,7 +344,7 @@ void TrainingWorkload::describe_sizes(std::vector<std::pair<std::string, std::st
   lines.emplace_back("collective calls", grouped(static_cast<std::int64_t>(calls_per_step_)) + " per step");
   RankMemory worst;
   for (std::uint32_t p = 0; p < shape_.ranks; ++p) {
-    const RankMemory memory = memory_of_rank(pass_setup(job_), *schedule_, shape_, p);
+    const RankMemory memory = memory_of_rank(job_.pass_setup(), *schedule_, shape_, p);
     if (memory.sum() > worst.sum()) worst = memory;
   }
   const double capacity = static_cast<double>(job_.times.device().memory.count());

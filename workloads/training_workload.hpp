@@ -36,6 +36,8 @@ struct TrainingJob {
   OperatorTimes times{Device{}};
   ComputeNoise noise;
   AttentionKernel attention = AttentionKernel::flash;
+  std::shared_ptr<const KernelCatalogue> framework;  ///< nothing: plain_kernels()
+  PassSetup pass_setup() const { return {&description, &times, attention, framework.get()}; }
   ExpertRouting routing;
   std::uint32_t steps = 1;
   /// Data-parallel copies that are simulated; 0: all. The others are taken to do the same at the same time.

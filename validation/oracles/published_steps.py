@@ -8,6 +8,11 @@ import json
 # GPUs of a DGX A100.
 SERVER = 8
 
+# Rate of a GPU to the NVSwitches in GB/s and time of a call before its first byte in us, by the number of GPUs: fitted to
+# NCCL 2.27 on A100 SXM4 80 GB, all-reduce, all-gather and reduce-scatter of 32 to 512 MiB (ai-dynamo/aiconfigurator,
+# commit 095f58a5, Apache-2.0, systems/data/a100_sxm/comm/nccl); mean errors 7.9, 3.6 and 2.9 %.
+NVLINK = {1: (300, 0), 2: (178, 50), 4: (206, 53), 8: (218, 80)}
+
 
 @dataclasses.dataclass(frozen=True)
 class Published:
@@ -27,6 +32,7 @@ class Published:
     seconds: float
     scatter_gather: bool = False
     overlap_tensor: bool = True
+    framework: str = "megatron_2022"
 
     @property
     def micro_batches(self):
@@ -44,7 +50,8 @@ def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, mi
     flops = 96 * batch * s * layers * hidden**2 * (1 + s / (6 * hidden) + V / (16 * layers * hidden))
     seconds = flops / (tensor * pipeline * data * teraflops * 1e12)
     shape = (hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch)
-    return Published(name, *shape, "full", seconds, scatter_gather=tensor > 1, overlap_tensor=False)
+    return Published(name, *shape, "full", seconds, scatter_gather=tensor > 1, overlap_tensor=False,
+                     framework="megatron_2021")  # fmt: skip
 
 
 NARAYANAN = [
@@ -75,8 +82,12 @@ KORTHIKANTI = [
 ]
 
 
+RINGS = {"algorithm": "ring", "chunk_size": "64 GiB", "slices_per_chunk": 1}
+
+
 def settings(case, one, micro_batches, copies):
     """Changes of the experiment for a row with so many micro-batches and data-parallel copies."""
+    rate, launch = NVLINK[one.tensor]
     model = case.scratch / "model.json"
     model.write_text(json.dumps({
         "model_type": "gpt2", "vocab_size": 51200, "n_positions": 2048,
@@ -90,14 +101,21 @@ def settings(case, one, micro_batches, copies):
         "workload.model": str(model), "workload.device": str(case.root / "workloads/devices/a100-sxm.yaml"),
         "workload.parallelism": parallelism, "workload.recompute": one.method,
         "workload.overlap_tensor": one.overlap_tensor,
+        "workload.framework": str(case.root / "workloads/frameworks" / f"{one.framework}.yaml"),
+        "topology.server.nvlink_rate": f"{rate} GB/s",
+        "workload.collectives.tensor": RINGS | {"launch_latency": f"{launch} us"},
         "workload.micro_batch": one.micro_batch, "workload.micro_batches": micro_batches,
     }  # fmt: skip
+    if one.pipeline == 1 and one.data > 1:
+        # --DDP-impl torch (examples/sc21/run_table_1.sh of release v2.5): buckets beside the backward pass.
+        changes["workload.overlap_gradients"] = True
+        changes["workload.bucket_size"] = "25 MiB"
     if copies < one.data:
         changes["workload.symmetry"] = {"data": copies}
     elif one.data > 1 and one.tensor < SERVER:
         # Rings through all NICs of a server, as NCCL makes them.
         changes["workload.collectives.data"] = {
-            **case.experiment["workload"]["collectives"]["data"],
+            **RINGS,
             "algorithm": "hierarchical", "ranks_per_server": SERVER // one.tensor}  # fmt: skip
     return changes
 
