@@ -72,24 +72,41 @@ void read_matmul(const Spec& map, Device& device) {
   map.finish();
 }
 
-BandwidthCurve read_curve(const Spec& list) {
-  std::vector<BandwidthCurve::Point> points;
+/// `[[size, value], ..]`; `size_of` and `value_of` read the parts of a point.
+template <class SizeOf, class ValueOf>
+SizeCurve read_curve(const Spec& list, const char* example, const SizeOf& size_of, const ValueOf& value_of) {
+  std::vector<SizeCurve::Point> points;
   for (const Spec& item : list.items()) {
-    if (item.size() != 2) throw item.error("a point has a size and a fraction, such as [64 MiB, 0.7]");
-    const auto bytes = static_cast<double>(item[0].bytes().count());
-    if (bytes <= 0 || (!points.empty() && bytes <= points.back().bytes))
-      throw item.error("sizes rise from point to point, from above 0 B");
-    points.push_back({bytes, item[1].number(least_fraction, 1)});
+    if (item.size() != 2) throw item.error(fmt::format("a point has a size and a value, such as {}", example));
+    const double size = size_of(item[0]);
+    if (size <= 0 || (!points.empty() && size <= points.back().size))
+      throw item.error("sizes rise from point to point, from above 0");
+    points.push_back({size, value_of(item[1])});
   }
-  if (points.empty()) throw list.error("an empty list; at least one point, such as [[1 MiB, 0.5]]");
-  return BandwidthCurve(std::move(points));
+  if (points.empty()) throw list.error(fmt::format("an empty list; at least one point, such as [{}]", example));
+  return SizeCurve(std::move(points));
+}
+
+SizeCurve read_bandwidth_curve(const Spec& list) {
+  return read_curve(
+      list, "[64 MiB, 0.7]", [](const Spec& size) { return static_cast<double>(size.bytes().count()); },
+      [](const Spec& value) { return value.number(least_fraction, 1); });
+}
+
+/// A number, or points over k.
+SizeCurve read_inner_overhead(const Spec& value) {
+  constexpr double most = 1 << 20;
+  if (!value.is_sequence()) return SizeCurve(std::vector<SizeCurve::Point>{{1, value.number(0, most)}});
+  return read_curve(
+      value, "[128, 100]", [](const Spec& size) { return size.number(1, most); },
+      [](const Spec& overhead) { return overhead.number(0, most); });
 }
 
 /// `products: {units: .., inner_overhead: .., most_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
 void read_sustained_products(const Spec& map, SustainedRates& rates) {
   constexpr std::int64_t most = 1 << 20;
   rates.units = map.at("units").integer(1, most);
-  if (const auto value = map.find("inner_overhead")) rates.inner_overhead = value->integer(0, most);
+  if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
   if (const auto value = map.find("most_splits")) rates.most_splits = value->integer(1, 1024);
   if (const auto value = map.find("bandwidth_fraction"))
     rates.matmul_memory_fraction = value->number(least_fraction, 1);
@@ -108,7 +125,7 @@ SustainedRates read_sustained(const Spec& map) {
   if (const auto curves = map.find("memory_kernels")) {
     const std::array<const char*, traffic_count> names{"elementwise", "norm", "softmax"};
     for (std::size_t i = 0; i < traffic_count; ++i)
-      if (const auto list = curves->find(names[i])) rates.bandwidth[i] = read_curve(*list);
+      if (const auto list = curves->find(names[i])) rates.bandwidth[i] = read_bandwidth_curve(*list);
     curves->finish();
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
@@ -138,15 +155,14 @@ void read_fractions(const Spec& spec, Device& device) {
 
 }  // namespace
 
-double BandwidthCurve::at(double bytes) const {
-  if (bytes <= points_.front().bytes) return points_.front().fraction;
+double SizeCurve::at(double size) const {
+  if (size <= points_.front().size) return points_.front().value;
   for (std::size_t i = 1; i < points_.size(); ++i) {
     const Point &low = points_[i - 1], &high = points_[i];
-    if (bytes > high.bytes) continue;
-    return low.fraction +
-           (high.fraction - low.fraction) * std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+    if (size > high.size) continue;
+    return low.value + (high.value - low.value) * std::log(size / low.size) / std::log(high.size / low.size);
   }
-  return points_.back().fraction;
+  return points_.back().value;
 }
 
 Device read_device(const Spec& spec) {

@@ -25,15 +25,15 @@ enum class Traffic : std::uint8_t {
 };
 constexpr std::size_t traffic_count = 3;
 
-/// The fraction of the memory bandwidth that kernels reach, over the bytes that they move: points with rising bytes, a
-/// straight line over the logarithm of bytes in between, the outermost fraction beyond.
-class BandwidthCurve {
+/// A value over a size: points with rising sizes, a straight line over the logarithm of the size in between, the
+/// outermost value beyond.
+class SizeCurve {
  public:
   struct Point {
-    double bytes, fraction;
+    double size, value;
   };
-  explicit BandwidthCurve(std::vector<Point> points) : points_(std::move(points)) {}
-  double at(double bytes) const;
+  explicit SizeCurve(std::vector<Point> points) : points_(std::move(points)) {}
+  double at(double size) const;
 
  private:
   std::vector<Point> points_;  // at least one
@@ -46,12 +46,12 @@ struct SustainedRates {
     std::int64_t m = 1, n = 1;
     double peak_fraction = 1;  ///< while all units work on such tiles
   };
-  std::vector<TileChoice> tiles;    ///< of which a library takes the best for a product, either way round
-  std::int64_t units = 1;           ///< tiles that are worked on at once
-  std::int64_t inner_overhead = 0;  ///< beginning and end of a tile, as so much more along k
-  std::int64_t most_splits = 1;     ///< parts along k, summed up afterwards
+  std::vector<TileChoice> tiles;       ///< of which a library takes the best for a product, either way round
+  std::int64_t units = 1;              ///< tiles that are worked on at once
+  SizeCurve inner_overhead{std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
+  std::int64_t most_splits = 1;        ///< parts along k, summed up afterwards
   double matmul_memory_fraction = 1;
-  std::array<std::optional<BandwidthCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
+  std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
   Time launch;
 };
 

@@ -195,6 +195,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
     map->finish();
   }
   places.finish();
+  if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
   const Spec step = spec.at("step");
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
   if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);

@@ -81,6 +81,9 @@ struct KernelCatalogue {
   } accumulation;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
+  /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
+  /// forward pass goes together with that of the backward pass behind it.
+  bool blocking_messages = false;
   bool counts_optimizer() const { return !optimizer.empty(); }
 
   const std::vector<SmallKernel>& at(KernelPlace place, bool backward) const {

@@ -8,6 +8,16 @@
 #include "support/contract.hpp"
 
 namespace weft {
+
+double traffic_of(const Kernel& kernel) {
+  if (kernel.bytes > 0 || kernel.kind == Kernel::Kind::memory) return static_cast<double>(kernel.bytes);
+  const auto m = static_cast<double>(kernel.m);
+  const auto n = static_cast<double>(kernel.n);
+  const auto k = static_cast<double>(kernel.k);
+  return (m * k + k * n + m * n) * static_cast<double>(kernel.count) *
+         static_cast<double>(element_bytes(kernel.precision));
+}
+
 namespace {
 
 double seconds_of_traffic(const Device& device, double bytes, double fraction) {
@@ -26,15 +36,6 @@ double matmul_flops(const Device& device, const Kernel& kernel) {
   return 2 * waves * static_cast<double>(tiles.units) * product(tiles.m, tiles.n) * static_cast<double>(kernel.k);
 }
 
-double matmul_bytes(const Kernel& kernel) {
-  if (kernel.bytes > 0) return static_cast<double>(kernel.bytes);
-  const auto m = static_cast<double>(kernel.m);
-  const auto n = static_cast<double>(kernel.n);
-  const auto k = static_cast<double>(kernel.k);
-  return (m * k + k * n + m * n) * static_cast<double>(kernel.count) *
-         static_cast<double>(element_bytes(kernel.precision));
-}
-
 /// Seconds of a product cut into such tiles and, along k, into `splits` parts.
 double seconds_in_tiles(const Device& device, const Kernel& kernel, std::int64_t tile_m, std::int64_t tile_n,
                         double fraction, std::int64_t splits) {
@@ -45,7 +46,8 @@ double seconds_in_tiles(const Device& device, const Kernel& kernel, std::int64_t
   const auto units = static_cast<double>(rates.units);
   const auto parts = static_cast<double>(splits);
   const double tiles = pieces(kernel.m, tile_m) * pieces(kernel.n, tile_n) * static_cast<double>(kernel.count) * parts;
-  const double inner = static_cast<double>(kernel.k) / parts + static_cast<double>(rates.inner_overhead);
+  const double length = static_cast<double>(kernel.k) / parts;
+  const double inner = length + rates.inner_overhead.at(length);
   const double flops =
       2 * std::ceil(tiles / units) * units * static_cast<double>(tile_m) * static_cast<double>(tile_n) * inner;
   // Parts are written and read again, in 32 bits.
@@ -53,7 +55,7 @@ double seconds_in_tiles(const Device& device, const Kernel& kernel, std::int64_t
                                   : 8 * parts * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
                                         static_cast<double>(kernel.count);
   return std::max(flops / (device.peak.at(kernel.precision) * fraction),
-                  seconds_of_traffic(device, matmul_bytes(kernel) + sums, rates.matmul_memory_fraction));
+                  seconds_of_traffic(device, traffic_of(kernel) + sums, rates.matmul_memory_fraction));
 }
 
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
@@ -101,7 +103,7 @@ Time kernel_time(const Device& device, const Kernel& kernel) {
   double seconds = 0;
   if (kernel.kind == Kernel::Kind::matmul) {
     seconds = std::max(matmul_flops(device, kernel) / (peak->second * device.matmul_fraction),
-                       seconds_of_traffic(device, matmul_bytes(kernel), device.matmul_memory_fraction));
+                       seconds_of_traffic(device, traffic_of(kernel), device.matmul_memory_fraction));
   } else {
     seconds = std::max(kernel.flops / (peak->second * device.fused_fraction),
                        seconds_of_traffic(device, static_cast<double>(kernel.bytes), device.memory_fraction));

@@ -27,6 +27,9 @@ struct Kernel {
   Traffic traffic = Traffic::elementwise;  ///< memory
 };
 
+/// Bytes that a kernel reads and writes.
+double traffic_of(const Kernel& kernel);
+
 /// Time of a kernel, rounded to ps, at most 2^62 ps; `precision` is in device.peak.
 ///
 /// memory: device.launch + the larger of bytes / (memory bandwidth * memory_fraction) and

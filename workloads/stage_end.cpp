@@ -87,13 +87,14 @@ void StagePlanner::clip() {
   reductions_.push_back(add(sum, {computed}));
 }
 
-std::int64_t StagePlanner::kept_elements() const {
-  if (plan_.sharding == Sharding::none) return result_.parameters.sum();
-  const std::int64_t ranks =
-      setup_.whole->size(plan_.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
-  const std::int64_t copies = setup_.whole->size(GroupKind::expert_data);
-  return (result_.parameters.dense + ranks - 1) / ranks + (result_.parameters.experts + copies - 1) / copies;
+std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole) {
+  if (plan.sharding == Sharding::none) return held.sum();
+  const std::int64_t ranks = whole.size(plan.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
+  const std::int64_t copies = whole.size(GroupKind::expert_data);
+  return (held.dense + ranks - 1) / ranks + (held.experts + copies - 1) / copies;
 }
+
+std::int64_t StagePlanner::kept_elements() const { return kept_parameters(result_.parameters, plan_, *setup_.whole); }
 
 PlannedOperation StagePlanner::whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const {
   PlannedOperation operation;

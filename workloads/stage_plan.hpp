@@ -52,6 +52,9 @@ struct HeldParameters {
 };
 HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan);
 
+/// Those of them that the rank's optimizer works on; `whole`: of all ranks.
+std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole);
+
 /// Blocks [first, last) of a stage.
 struct StageLayers {
   std::int64_t first = 0;

@@ -99,6 +99,9 @@ class StagePlanner {
   std::optional<PlannedOperation> message(const SlotWalk& walk, bool input) const;
   std::int32_t receive(const SlotWalk& walk);
   void finish(SlotWalk& walk);
+  /// With blocking messages: what the slot sends, perhaps together with what the one before has not sent yet.
+  void exchange(const SlotWalk& walk, const std::optional<PlannedOperation>& operation);
+  void send_held(std::int32_t after);
 
   // Parameters and gradients
   bool sharded() const { return plan_.sharding == Sharding::parameters && !alone(GroupKind::shard); }
@@ -157,6 +160,12 @@ class StagePlanner {
   StagePlan result_;
   std::int32_t last_compute_ = no_operation;
   std::int32_t last_of_slot_ = no_operation;
+  struct HeldMessage {
+    PlannedOperation operation;
+    std::vector<std::int32_t> after;
+  };
+  std::optional<HeldMessage> held_message_;
+  std::vector<std::int32_t> sent_;  // what the next computation waits for
   std::vector<std::int32_t> reductions_;
   std::vector<std::uint32_t> after_optimizer_;  // places in StagePlan::after: the optimizer of the step before
   std::array<std::int32_t, 2> last_transfer_{no_operation, no_operation};  // by Way

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A stage's plan: passes of micro-batches through its parts, and messages between stages.
+#include <utility>
+
 #include "workloads/stage_planner.hpp"
 
 namespace weft {
@@ -51,6 +53,7 @@ Phase StagePlanner::phase_of(const SlotWalk& walk) const {
 void StagePlanner::advance(SlotWalk& walk) {
   if (!walk.started) {
     walk.started = true;
+    if (walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
     walk.chain = receive(walk);
     if (walk.chunk->parts.empty()) return finish(walk);
     enter_part(walk);
@@ -98,10 +101,11 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.what = segment.what;
   describe(walk, operation);
   const std::int32_t gathered = fetches() ? gathered_of(walk) : no_operation;
+  std::vector<std::int32_t> waits = std::exchange(sent_, {});
+  if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
   const bool first =
       gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
-  const std::int32_t position =
-      add(operation, {walk.chain, gathered}, segment.join ? walk.beside : std::vector<std::int32_t>{});
+  const std::int32_t position = add(operation, {walk.chain, gathered}, waits);
   if (first) {  // a place for what it waits for of the step before: not known yet
     walk.chunk->waits[walk.part] = static_cast<std::uint32_t>(result_.after.size());
     result_.after.push_back(StagePlan::no_operation);
@@ -201,7 +205,29 @@ std::int32_t StagePlanner::receive(const SlotWalk& walk) {
 void StagePlanner::finish(SlotWalk& walk) {
   walk.done = true;
   const auto operation = message(walk, false);
-  if (operation) add(*operation, {walk.chain}, walk.beside);
+  if (setup_.pass.kernels().blocking_messages)
+    exchange(walk, operation);
+  else if (operation)
+    add(*operation, {walk.chain}, walk.beside);
+}
+
+void StagePlanner::exchange(const SlotWalk& walk, const std::optional<PlannedOperation>& operation) {
+  send_held(walk.chain);
+  if (!operation) return;
+  std::vector<std::int32_t> after = walk.beside;
+  after.push_back(walk.chain);
+  // As many micro-batches as stages are all sent forward before the first one comes back: nothing goes together.
+  const bool together = plan_.schedule == "interleaved" && setup_.shape.micro_batches > setup_.shape.ranks;
+  if (together && walk.slot.pass == PipelineSlot::Pass::forward)
+    held_message_ = HeldMessage{*operation, std::move(after)};
+  else
+    sent_.push_back(add(*operation, {}, after));
+}
+
+void StagePlanner::send_held(std::int32_t after) {
+  if (!held_message_) return;
+  sent_.push_back(add(held_message_->operation, {after}, held_message_->after));
+  held_message_.reset();
 }
 
 }  // namespace weft

@@ -75,6 +75,7 @@ class TrainingWorkload final : public Workload {
     return kind < shape_.ranks ? layout_.world() / shape_.ranks : 1;
   }
   std::optional<WorkloadReport> report() const override;
+  std::vector<KernelLine> kernels() const override;
 
   const TrainingJob& job() const { return job_; }
   /// Of the simulated ranks.

@@ -41,7 +41,8 @@ po::options_description run_options() {
 po::options_description describe_options() {
   po::options_description options("weft describe EXPERIMENT.yaml", 100);
   options.add_options()("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run")(
-      "seed", po::value<std::string>(), "N: as for run");
+      "seed", po::value<std::string>(), "N: as for run")(
+      "kernels", po::bool_switch(), "the kernels of a training job's blocks instead: FLOPs, bytes and time of each");
   return options;
 }
 
@@ -192,7 +193,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     if (one_of("--engine", values["engine"].as<std::string>(), {"weft", "ns3-default"}) == "ns3-default")
       line.engine = EngineChoice::ns3_default;
   } else if (line.command == "describe") {
-    read_settings(parse_options(words, describe_options(), positional), line);
+    const auto values = parse_options(words, describe_options(), positional);
+    read_settings(values, line);
+    line.kernels = values["kernels"].as<bool>();
     read_experiment_name(positional, line);
   } else if (line.command == "workload") {
     read_workload_words(words, line);

@@ -25,6 +25,7 @@ struct CommandLine {
   bool quiet = false;
   bool verify = false;                               ///< run --verify
   std::vector<std::uint32_t> ranks;                  ///< workload --ranks
+  bool kernels = false;                              ///< describe --kernels
   bool no_run = false;                               ///< workload --no-run
   std::string timeline;                              ///< workload --timeline, or empty
   std::string export_to;                             ///< workload --export chakra:PREFIX: PREFIX, or empty

@@ -108,6 +108,42 @@ void print_volume(const Experiment& experiment) {
   line("results", experiment.output.file);
 }
 
+std::string engineering(double value) {
+  const char* units[] = {"", "k", "M", "G", "T", "P"};
+  int unit = 0;
+  for (; value >= 1000 && unit < 5; ++unit) value /= 1000;
+  return fmt::format("{:.4g}{}{}", value, unit > 0 ? " " : "", units[unit]);
+}
+
+void kernel_line(const std::string& place, const std::string& kernel, double flops, double bytes, Time time) {
+  std::cout << fmt::format("  {:<28} {:<42} {:>10} {:>10} {:>12.2f}\n", place, kernel, engineering(flops),
+                           engineering(bytes), time.seconds() * 1e6);
+}
+
+/// One after another, by part and pass, with the sums of each pass.
+void print_kernels(const Experiment& experiment) {
+  const std::vector<KernelLine> lines = experiment.workload->kernels();
+  if (lines.empty())
+    throw InputError({experiment.path, 0}, "its workload has no kernels; --kernels is for `kind: training`");
+  for (std::size_t i = 0; i < lines.size();) {
+    const KernelLine& first = lines[i];
+    std::cout << fmt::format("{}, {}, per rank{}\n", first.part, first.pass,
+                             first.part == "step" ? "" : " and micro-batch");
+    std::cout << fmt::format("  {:<28} {:<42} {:>10} {:>10} {:>12}\n", "part of the pass", "kernel", "FLOPs", "bytes",
+                             "time, us");
+    double flops = 0, bytes = 0;
+    Time time;
+    for (; i < lines.size() && lines[i].part == first.part && lines[i].pass == first.pass; ++i) {
+      const KernelLine& one = lines[i];
+      kernel_line(one.place, one.kernel, one.flops, one.bytes, one.time);
+      flops += one.flops;
+      bytes += one.bytes;
+      time += one.time;
+    }
+    kernel_line("sum", "", flops, bytes, time);
+  }
+}
+
 }  // namespace
 
 int describe_command(const CommandLine& command, ProcessGroup& group) {
@@ -115,6 +151,7 @@ int describe_command(const CommandLine& command, ProcessGroup& group) {
   prepare(group, [&] { experiment = load_experiment(command.experiment, command.settings); });
   prepare(group, [&] {
     if (group.rank() != 0) return;
+    if (command.kernels) return print_kernels(experiment);
     std::cout << experiment.path << '\n';
     print_machine(experiment);
     print_workload(experiment);

@@ -95,6 +95,8 @@ class Workload {
   virtual std::uint32_t ranks_of_kind(std::uint32_t) const { return 1; }
   /// What it knows of itself, if anything.
   virtual std::optional<WorkloadReport> report() const { return std::nullopt; }
+  /// Kernels of its parts, if it knows them.
+  virtual std::vector<KernelLine> kernels() const { return {}; }
   /// When a rank starts its program.
   virtual Time start(Rank) const { return Time(); }
   /// Hosts of the ranks if the workload itself says so, else nothing.

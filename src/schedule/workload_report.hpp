@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "units/bytes.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -17,6 +18,17 @@ struct MemoryOfRanks {
   std::vector<std::pair<std::string, std::int64_t>>
       parts;             ///< ("parameters", bytes), ...; the same names for all kinds
   std::int64_t sum = 0;  ///< bytes of the device
+};
+
+/// A kernel of a part of the model, for people.
+struct KernelLine {
+  std::string part;   ///< "block", "embedding", "head", "step"
+  std::string pass;   ///< "forward", "backward", ...
+  std::string place;  ///< the segment of the pass
+  std::string kernel;
+  double flops = 0;
+  double bytes = 0;
+  Time time;
 };
 
 /// All numbers are of one step, and of the ranks that are simulated.

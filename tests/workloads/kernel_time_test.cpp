@@ -2,6 +2,8 @@
 // Times of kernels: waves of tiles, memory traffic, launches, and what device files say about them.
 #include "workloads/kernel_time.hpp"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
@@ -100,6 +102,56 @@ TEST(KernelTime, Complaints) {
   EXPECT_NE(about("matmul: {peak_fraction: 0.5, units: 3, tile: [1, 2, 3]}\n").find("two sides"), std::string::npos);
   EXPECT_TRUE(about("matmul: {peak_fraction: 1.5}\n").starts_with("toy.yaml:7:"));
   EXPECT_NE(about("matmul: {peak_fraction: 0.5, tiles: [1, 2]}\n").find("did you mean 'tile'"), std::string::npos);
+}
+
+/// 100 TFLOP/s and 1 TB/s; in a step ten tiles at once, of 100 x 50 at 0.5 of the peak or of 50 x 50 at 0.4.
+const std::string in_step =
+    "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
+    "sustained:\n  launch: 2 us\n"
+    "  products: {units: 10, inner_overhead: 100, most_splits: 4, bandwidth_fraction: 0.5, tiles: [[100, 50, 0.5], "
+    "[50, 50, 0.4]]}\n"
+    "  memory_kernels: {elementwise: [[1 MB, 0.25], [4 MB, 0.5]], softmax: [[1 MB, 0.1]]}\n";
+
+TEST(KernelTime, InAStepProductsTakeTheBestTile) {
+  Device toy = device(in_step);
+  // Without a step nothing of it counts: 2e11 FLOP at 90 TFLOP/s.
+  EXPECT_EQ(kernel_time(toy, product(10'000, 10'000, 1000)), Time::from_ps(std::llround(2e11 / 90e12 * 1e12)));
+  toy.in_a_step = true;
+  // 100 x 200 tiles at once 10: 2000 waves of 2 * 10 * 100 * 50 * (1000 + 100) FLOP at 50 TFLOP/s: 2.2 us each.
+  EXPECT_EQ(kernel_time(toy, product(10'000, 10'000, 1000)), Time::from_us(2000 * 22 / 10 + 2));
+  // One tile of 50 x 50 for a wave: 2 * 10 * 2500 * (40,000 / 4 + 100) / 40 TFLOP/s, cut in four along k; uncut, and in
+  // larger tiles, it would take longer. (40,000 * 100 + 2500) * 2 B + 4 * 8 B * 2500 at 0.5 TB/s is 16.2 us: memory
+  // counts.
+  EXPECT_EQ(kernel_time(toy, product(50, 50, 40'000)), Time::from_ns(16'170 + 2'000));
+  // The same tile lies either way round: 50 x 100 for 50 x 1000.
+  EXPECT_EQ(kernel_time(toy, product(50, 1000, 100'000)), kernel_time(toy, product(1000, 50, 100'000)));
+}
+
+TEST(KernelTime, InAStepBandwidthGoesWithTheSize) {
+  Device toy = device(in_step);
+  toy.in_a_step = true;
+  Kernel kernel{Kernel::Kind::memory, 0, 0, 0, 1, 500'000, 0, "bf16"};
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(2 + 2));  // below the first point: 0.25 TB/s
+  kernel.bytes = 2'000'000;                                   // half way over the logarithm: 0.375 TB/s
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_ps(2'000'000 + std::llround(2e6 / 0.375)));
+  kernel.bytes = 40'000'000;  // beyond the last: 0.5 TB/s
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(80 + 2));
+  kernel.traffic = Traffic::softmax;
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(400 + 2));
+  kernel.traffic = Traffic::norm;  // no curve: memory_kernels, here all of the bandwidth
+  EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(40 + 2));
+}
+
+TEST(KernelTime, CurvesRise) {
+  std::string falling = in_step;
+  falling.replace(falling.find("[4 MB"), 5, "[1 MB");
+  try {
+    device(falling);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("toy.yaml:9"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("sizes rise"), std::string::npos) << error.what();
+  }
 }
 
 }  // namespace

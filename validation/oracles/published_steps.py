@@ -5,6 +5,8 @@ import dataclasses
 import itertools
 import json
 
+import yaml
+
 # GPUs of a DGX A100.
 SERVER = 8
 
@@ -71,7 +73,10 @@ NARAYANAN = [
 def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_batch, batch, full, selective):
     """V. Korthikanti et al., arXiv:2205.05198, tables 3 and 5."""
     shape = (hidden, layers, heads, SERVER, pipeline, 1, virtual_stages, micro_batch, batch)
-    return [Published(name, *shape, "full", full), Published(name, *shape, "selective", selective)]
+    # Megatron-LM scatters and gathers unless --no-scatter-gather-tensors-in-pipeline says otherwise; what is cut along the
+    # sequence is scattered as it is.
+    return [Published(name, *shape, "full", full, scatter_gather=True),
+            Published(name, *shape, "selective", selective)]  # fmt: skip
 
 
 KORTHIKANTI = [
@@ -120,20 +125,71 @@ def settings(case, one, micro_batches, copies):
     return changes
 
 
-def predict(case, one, most=0, **network):
-    """Seconds of a step. With `most` micro-batches and more in the row, those of p and 2p (of 1F1B, and interleaved in
-    groups of p, each further one adds as much) are simulated and continued in a straight line."""
+def predict(case, one, most=0, changes=None, **network):
+    """Seconds of a step. With `most` micro-batches and more in the row, those of p and 2p are simulated and continued in a
+    straight line (in 1F1B, and interleaved in groups of p, each further one adds as much); with interleaved stages those of
+    2p and 3p, since messages of forward and backward passes go together only where there are more than p."""
     copies = min(one.data, 2) if one.tensor == SERVER else one.data
     p, m = one.pipeline, one.micro_batches
+    few = p if one.virtual_stages == 1 else 2 * p
 
     def seconds(micro_batches):
-        run, _ = case.run(settings(case, one, micro_batches, copies) | network)
+        run, _ = case.run(settings(case, one, micro_batches, copies) | (changes or {}) | network)
         return run.time * 1e-12
 
-    if not most or m <= max(most, 2 * p):
+    if not most or m <= max(most, few + p):
         return seconds(m)
-    short, long = seconds(p), seconds(2 * p)
-    return long + (long - short) * (m - 2 * p) / p
+    short, long = seconds(few), seconds(few + p)
+    return long + (long - short) * (m - few - p) / p
+
+
+def without(case, part, framework):
+    """Changes of a row's experiment that take one part of the model away, or nothing for "all of it"."""
+    kernels = yaml.safe_load((case.root / f"workloads/frameworks/{framework}.yaml").read_text())
+    device = yaml.safe_load((case.root / "workloads/devices/a100-sxm.yaml").read_text())
+    changes = {}
+    places = kernels["kernels"]
+    if part == "kernels between attention's products":
+        places.pop("attention_core")
+    elif part == "kernels of norms, residuals, biases, copies, GELU":
+        for place in set(places) - {"attention_core", "embedding", "final_norm", "loss"}:
+            places.pop(place)
+    elif part == "embedding and loss":
+        for place in ("embedding", "final_norm", "loss"):
+            places.pop(place)
+    elif part == "gradients added up, optimizer of 66 to 72 B per parameter (30 B instead)":
+        kernels["step"] = {"optimizer": [{"kernel": "Adam", "per": "parameters", "reads": 16, "writes": 14}]}
+    elif part == "messages that block":
+        kernels.pop("blocking_messages")
+    elif part == "products by shape (one tile, 0.925 of the peak instead)":
+        one = device["matmul"]
+        device["sustained"]["products"] = {
+            "units": one["units"], "bandwidth_fraction": one["bandwidth_fraction"],
+            "tiles": [[*one["tile"], one["peak_fraction"]]]}  # fmt: skip
+    elif part == "curves of bandwidth (0.66 instead)":
+        device["sustained"].pop("memory_kernels")
+    elif part == "launches":
+        device["sustained"].pop("launch")
+    elif part == "NCCL's rates over NVLink (300 GB/s instead)":
+        changes = {"topology.server.nvlink_rate": "300 GB/s", "workload.collectives.tensor": RINGS}
+    for name, content, key in (("kernels", kernels, "framework"), ("device", device, "device")):
+        path = case.scratch / f"{name}.yaml"
+        path.write_text(json.dumps(content))  # JSON is YAML
+        changes[f"workload.{key}"] = str(path)
+    return changes
+
+
+PARTS = [
+    "kernels between attention's products",
+    "kernels of norms, residuals, biases, copies, GELU",
+    "embedding and loss",
+    "gradients added up, optimizer of 66 to 72 B per parameter (30 B instead)",
+    "messages that block",
+    "products by shape (one tile, 0.925 of the peak instead)",
+    "curves of bandwidth (0.66 instead)",
+    "launches",
+    "NCCL's rates over NVLink (300 GB/s instead)",
+]
 
 
 def mean_error(points):

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Catalogues of small kernels: bytes of a block by hand, gradients over micro-batches, the optimizer, complaints.
+#include "workloads/framework.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "tests/workloads/workload_under_test.hpp"
+#include "workloads/block_passes.hpp"
+#include "workloads/stage_plan.hpp"
+#include "workloads/training_reading.hpp"
+
+namespace weft::test {
+namespace {
+
+KernelCatalogue catalogue(const std::string& name) {
+  return read_kernel_catalogue(Spec::load(workloads_folder() + "/frameworks/" + name + ".yaml"));
+}
+
+/// GPT-2 with b = 4, s = 1024 on t tensor ranks.
+struct BlockOfGpt {
+  explicit BlockOfGpt(const std::string& framework, std::int64_t t = 1, const std::string& model = "gpt2")
+      : kernels(catalogue(framework)) {
+    description.model = read_model(JsonConfig::load(workloads_folder() + "/models/" + model + ".json"));
+    description.micro_batch = b;
+    description.sequence_length = s;
+    description.parallel.data = 1;
+    description.parallel.tensor = t;
+    description.parallel.expert_tensor = 1;
+    description.precision = "bf16";
+  }
+  PartPasses passes() const { return block_passes(setup(), description.model.layer_shape(0)); }
+  PassSetup setup() const { return {&description, &times, kernels.attention, &kernels}; }
+
+  static constexpr std::int64_t b = 4, s = 1024;
+  TrainingDescription description;
+  KernelCatalogue kernels;
+  OperatorTimes times{read_device(Spec::load(workloads_folder() + "/devices/a100-sxm.yaml"))};
+};
+
+/// Bytes and FLOPs of all kernels but products and fused attention.
+struct SmallSum {
+  std::int64_t bytes = 0;
+  double flops = 0;
+};
+SmallSum small_kernels(const std::vector<Segment>& pass) {
+  SmallSum sum;
+  for (const Segment& segment : pass)
+    for (const KernelUse& use : segment.kernels)
+      if (use.kernel.kind == Kernel::Kind::memory && use.kernel.flops == 0) {
+        sum.bytes += use.kernel.bytes;
+        sum.flops += use.flops;
+      }
+  return sum;
+}
+
+// Kernels of one block of Megatron-LM, N = s b h elements, S = a s^2 b / t scores, bytes at 16 bits. Forward: two norms
+// 4 N each, QKV bias 12 N/t, softmax 3 S, dropout 5 S, context copy 4 N/t, bias and GELU 16 N/t, two of bias, dropout
+// and residual 7 N each. Backward: two times dropout 5 N and bias 2 N, GELU 24 N/t and its bias 8 N/t, dropout 5 S,
+// softmax 4 S, factors 8 N/t, concatenation 12 N/t, QKV bias 6 N/t, two norms 10 N each (6 N in 2022), two sums 6 N
+// each.
+TEST(KernelCatalogue, BlocksOfMegatronByHand) {
+  for (const std::int64_t t : {1, 4}) {
+    const std::int64_t n = BlockOfGpt::b * BlockOfGpt::s * 768;
+    const std::int64_t scores = 12 * BlockOfGpt::s * BlockOfGpt::s * BlockOfGpt::b / t;
+    BlockOfGpt old("megatron_2021", t);
+    const PartPasses passes = old.passes();
+    EXPECT_EQ(small_kernels(passes.forward).bytes, 22 * n + 32 * n / t + 8 * scores);
+    // Gradients are added up besides: 4 B read and 2 B written for each parameter of the rank.
+    const std::int64_t held =
+        held_parameters(old.description.model.layer_shape(0).tensors, old.description.parallel).sum();
+    EXPECT_EQ(small_kernels(passes.backward).bytes, 46 * n + 58 * n / t + 9 * scores + 6 * held);
+    EXPECT_EQ(small_kernels(BlockOfGpt("megatron_2022", t).passes().backward).bytes,
+              38 * n + 58 * n / t + 9 * scores + 6 * held);
+  }
+}
+
+// Per element forward: norms 9 each, bias-dropout-residual 3 each of N; QKV bias 1 of 3 N; GELU 9 of 4 N; softmax 5 and
+// dropout 1 of S.
+TEST(KernelCatalogue, FlopsAreForPeopleAndTakeNoPartInTheModels) {
+  BlockOfGpt one("megatron_2021");
+  const double n = 4.0 * 1024 * 768, scores = 12.0 * 1024 * 1024 * 4;
+  EXPECT_DOUBLE_EQ(small_kernels(one.passes().forward).flops, (2 * 9 + 2 * 3 + 3 + 4 * 9) * n + 6 * scores);
+  double flops = 0;
+  for (const Segment& segment : one.passes().forward) flops += segment.flops;
+  EXPECT_DOUBLE_EQ(flops, 24 * n * 768 + 4 * n * 1024);  // 24 b s h^2 + 4 b s^2 h (Narayanan et al., appendix)
+}
+
+TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenProducts) {
+  BlockOfGpt cut("megatron_2022", 4);
+  cut.description.parallel.sequence = true;
+  const std::int64_t n = BlockOfGpt::b * BlockOfGpt::s * 768, scores = 12 * BlockOfGpt::s * BlockOfGpt::s;
+  EXPECT_EQ(small_kernels(cut.passes().forward).bytes, 22 * n / 4 + 32 * n / 4 + 8 * scores);
+  // Selective recomputation repeats softmax and dropout, and the copy of their result, 4 N/t.
+  const std::int64_t without = small_kernels(cut.passes().backward).bytes;
+  cut.description.recompute = Recompute::selective;
+  EXPECT_EQ(small_kernels(cut.passes().backward).bytes, without + 8 * scores + 4 * n / 4);
+}
+
+// Megatron-Core, Llama type: forward norms 4 N each, rotary 4 T (h + k d), residuals 6 N each, SwiGLU 6 T f: 20 N +
+// ...; backward norms 6 N and sums 6 N each, rotary the same, concatenation 4 T (h + 2 k d), SwiGLU 10 T f. Gradients
+// are added up by the products: 6 B for each element of their results besides.
+TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
+  BlockOfGpt one("megatron_core", 1, "llama-3.1-8b");
+  const std::int64_t tokens = BlockOfGpt::b * BlockOfGpt::s, h = 4096, kd = 1024, f = 14336, n = tokens * h;
+  const PartPasses passes = one.passes();
+  EXPECT_EQ(small_kernels(passes.forward).bytes, 20 * n + 4 * tokens * (h + kd) + 6 * tokens * f);
+  EXPECT_EQ(small_kernels(passes.backward).bytes,
+            24 * n + 4 * tokens * (h + kd) + 4 * tokens * (h + 2 * kd) + 10 * tokens * f);
+  double products = 0, weights = 0;
+  for (const Segment& segment : passes.weight_gradient)
+    for (const KernelUse& use : segment.kernels) {
+      const auto m = static_cast<double>(use.kernel.m), k = static_cast<double>(use.kernel.k),
+                 columns = static_cast<double>(use.kernel.n);
+      products += traffic_of(use.kernel) - 2 * (m * k + k * columns + m * columns);
+      weights += m * columns;
+    }
+  EXPECT_DOUBLE_EQ(products, 6 * weights);
+  EXPECT_DOUBLE_EQ(weights, static_cast<double>(h * (h + 2 * kd) + h * h + 3 * h * f));
+}
+
+// 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2
+// of setting the buffer to zero; dividing by the number of ranks 4 more.
+TEST(KernelCatalogue, OptimizerBytesPerParameter) {
+  const KernelCatalogue kernels = catalogue("megatron_2022");
+  std::int64_t bytes = 0;
+  for (const auto* list : {&kernels.gradient_norm, &kernels.optimizer})
+    for (const SmallKernel& one : *list) bytes += one.bytes;
+  EXPECT_EQ(bytes, 62 + 4);
+}
+
+const std::string job_of_gpt =
+    "model: gpt2\ndevice: a100-sxm\nframework: megatron_2021\nmicro_batches: 3\nsequence_length: 128\n"
+    "parallelism: {data: 1}\n";
+
+std::vector<std::string> labels(const std::string& text, std::uint32_t hosts = 1) {
+  const Spec spec = Spec::parse(text, "x.yaml");
+  TrainingWorkload workload(read_training_job(spec, context_of(hosts)), [](CollectiveCall&) {});
+  const auto program = workload.program(Rank(0));
+  std::vector<std::string> result;
+  for (Operation operation; program->next(operation);) result.push_back(operation.operator_name);
+  return result;
+}
+
+TEST(KernelCatalogue, FirstMicroBatchHasNothingToAddTo) {
+  const auto count = [](const std::vector<std::string>& names) {
+    return std::count(names.begin(), names.end(), "gradient accumulation");
+  };
+  // 12 blocks, the embedding and the head (its norm), of three micro-batches: the first is taken as it is.
+  EXPECT_EQ(count(labels(job_of_gpt)), 2 * 14);
+  std::string later = job_of_gpt;
+  later.replace(later.find("2021"), 4, "2022");
+  EXPECT_EQ(count(labels(later)), 3 * 14);
+  later.replace(later.find("framework: megatron_2022\n"), 25, "");
+  EXPECT_EQ(count(labels(later)), 0);
+}
+
+TEST(KernelCatalogue, AllReadyMadeOnesAreRead) {
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(workloads_folder() + "/frameworks")) {
+    EXPECT_TRUE(read_kernel_catalogue(Spec::load(file.path().string())).counts_optimizer()) << file.path();
+    ++files;
+  }
+  EXPECT_GE(files, 3);
+}
+
+TEST(KernelCatalogue, Complaints) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      read_kernel_catalogue(Spec::parse(text, "f.yaml"));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string head = "name: x\nattention: flash\nkernels:\n";
+  const std::string step = "step: {optimizer: [{kernel: a, per: parameters, reads: 4}]}\n";
+  EXPECT_EQ(message(head + "  mlp_norm: {}\n" + step), "");
+  const std::string unit = message(head + "  mlp_norm: {forward: [{kernel: n, per: logits, reads: 2}]}\n" + step);
+  EXPECT_NE(unit.find("f.yaml:4"), std::string::npos) << unit;
+  EXPECT_NE(unit.find("residual"), std::string::npos) << unit;
+  const std::string bytes = message(head + "  mlp_norm: {forward: [{kernel: n, per: residual}]}\n" + step);
+  EXPECT_NE(bytes.find("neither 'reads' nor 'writes'"), std::string::npos) << bytes;
+  const std::string place = message(head + "  mlp_nrm: {}\n" + step);
+  EXPECT_NE(place.find("did you mean 'mlp_norm'"), std::string::npos) << place;
+  const std::string both =
+      message(head + "  mlp_norm: {}\nstep: {accumulation: {reads: 4, in_products: 6}, optimizer: []}\n");
+  EXPECT_NE(both.find("either 'reads' and 'writes'"), std::string::npos) << both;
+}
+
+TEST(KernelCatalogue, WantsActivationsOfSixteenBits) {
+  const Spec spec = Spec::parse(job_of_gpt + "precision: fp32\n", "x.yaml");
+  try {
+    read_training_job(spec, context_of(1));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("16 bits"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace weft::test
