@@ -2,6 +2,7 @@
 // Catalogues of small kernels: bytes of a block by hand, gradients over micro-batches, the optimizer, complaints.
 #include "workloads/framework.hpp"
 
+#include <algorithm>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -139,7 +140,7 @@ std::vector<std::string> labels(const std::string& text, std::uint32_t hosts = 1
   TrainingWorkload workload(read_training_job(spec, context_of(hosts)), [](CollectiveCall&) {});
   const auto program = workload.program(Rank(0));
   std::vector<std::string> result;
-  for (Operation operation; program->next(operation);) result.push_back(operation.operator_name);
+  for (Operation operation; program->next(operation);) result.emplace_back(operation.operator_name);
   return result;
 }
 
