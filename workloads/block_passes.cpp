@@ -201,7 +201,12 @@ class BlockBuilder {
       work.memory_bytes(bytes_of(elements, backward ? 2 : 1, element_), 2 * scores * products);
     } else {
       const std::int64_t scores = rows * columns * count;
-      for (int i = 0; i < (backward ? 2 : 1); ++i) {
+      if (backward) {
+        work.matmul(rows, columns, a.value_size, count);  // of probabilities
+        work.matmul(columns, a.value_size, rows, count);  // of values
+        work.matmul(rows, a.head_size, columns, count);   // of queries
+        work.matmul(columns, a.head_size, rows, count);   // of keys
+      } else {
         work.matmul(rows, columns, a.head_size, count);
         work.matmul(rows, a.value_size, columns, count);
       }

@@ -46,10 +46,11 @@ struct SustainedRates {
     std::int64_t m = 1, n = 1;
     double peak_fraction = 1;  ///< while all units work on such tiles
   };
-  std::vector<TileChoice> tiles;       ///< of which a library takes the best for a product, either way round
-  std::int64_t units = 1;              ///< tiles that are worked on at once
-  SizeCurve inner_overhead{std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
-  std::int64_t most_splits = 1;        ///< parts along k, summed up afterwards
+  std::vector<TileChoice> tiles;  ///< of which a library takes the best for a product, either way round
+  std::int64_t units = 1;         ///< tiles that are worked on at once
+  SizeCurve inner_overhead{
+      std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
+  std::int64_t most_splits = 1;                ///< parts along k, summed up afterwards
   double matmul_memory_fraction = 1;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
   Time launch;

@@ -88,6 +88,20 @@ TEST(KernelCatalogue, FlopsAreForPeopleAndTakeNoPartInTheModels) {
   EXPECT_DOUBLE_EQ(flops, 24 * n * 768 + 4 * n * 1024);  // 24 b s h^2 + 4 b s^2 h (Narayanan et al., appendix)
 }
 
+// Backward through scores Q K^T and context P V: dP = dO V^T is s x s; dV = P^T dO, dQ = dS K and dK = dS^T Q are s x
+// d.
+TEST(KernelCatalogue, GradientsOfAttentionHaveTheirShapes) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> columns_and_inner;
+  for (const Segment& segment : BlockOfGpt("megatron_2021").passes().backward)
+    for (const KernelUse& use : segment.kernels)
+      if (use.kernel.kind == Kernel::Kind::matmul && use.kernel.count == BlockOfGpt::b * 12) {
+        EXPECT_EQ(use.kernel.m, BlockOfGpt::s);
+        columns_and_inner.emplace_back(use.kernel.n, use.kernel.k);
+      }
+  const std::pair<std::int64_t, std::int64_t> of_scores{BlockOfGpt::s, 64}, other{64, BlockOfGpt::s};
+  EXPECT_EQ(columns_and_inner, (std::vector{of_scores, other, other, other}));
+}
+
 TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenProducts) {
   BlockOfGpt cut("megatron_2022", 4);
   cut.description.parallel.sequence = true;
