@@ -80,9 +80,9 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const Time latency = parameters_.latency_of(graph.node(peer(i)));
     found.path.links.push_back(
-        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu), link.rate).ps(),
+        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu, true), link.rate).ps(),
          (link.delay + latency).ps(), head_time(peer(i), link.rate), link.framing.payload,
-         link.framing.overhead + (parameters_.acks ? 0U : link.framing.answer)});
+         std::uint32_t{link.framing.overhead} + link.framing.answer});
     found.directed_links.push_back(hops[i].directed_link);
   }
   const auto& links = found.path.links;

@@ -153,10 +153,10 @@ Bytes NetworkParameters::least_wire() const {
   return least;
 }
 
-Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload) const {
+Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload, bool with_answers) const {
   if (framing.payload == 0) return payload + data_overhead();
   const std::int64_t frames = std::max<std::int64_t>(1, (payload.count() + framing.payload - 1) / framing.payload);
-  return payload + Bytes(frames * (framing.overhead + (acks ? 0 : framing.answer)));
+  return payload + Bytes(frames * (framing.overhead + (with_answers ? framing.answer : 0)));
 }
 
 Bytes NetworkParameters::control_wire(const LinkFraming& framing) const {

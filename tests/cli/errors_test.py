@@ -277,7 +277,7 @@ class Yaml(ErrorTest):
 
     def test_kinds(self):
         self.wrong(("kind: star", "kind: stare"), "'stare'.*did you mean 'star'.*fat_tree.*graph.*line")
-        self.wrong(("kind: traffic", "kind: trafic"), "'trafic'.*did you mean 'traffic'.*collective, jobs, program")
+        self.wrong(("kind: traffic", "kind: trafic"), "'trafic'.*did you mean 'traffic'.*collective, goal, jobs, program")
         self.wrong(("pattern: pairs", "pattern: pair"), "'pair'.*did you mean 'pairs'.*permutation, incast")
         self.wrong(("  window:", "  routing: shortest\n  window:"), "`network.routing`.*'shortest'.*shortest_path")
         self.wrong(("  window:", "  routing: fat_tree\n  window:"), "'fat_tree' does not suit this machine")

@@ -54,7 +54,7 @@ ALIKE = [
     ("ring on a fat-tree", FAT_TREE, collective("ring", "all_reduce")),
     ("shift", EIGHT, {"kind": "traffic", "pattern": "pairs", "pairs": [[i, (i + 3) % 8] for i in range(8)],
                       "size": "777777 B"}),
-    ("ring of NVLink", SERVER, collective("ring", "all_reduce")),
+    ("ring of NVLink", SERVER, {**collective("ring", "all_reduce"), "channels": 1}),
     ("neighbours of a torus", {"kind": "torus", "dims": [8], "link_rate": "100 Gb/s", "link_delay": "50 ns"},
      collective("ring", "all_reduce")),
     ("pipeline", {**STAR, "link_rate": "100 Gb/s"}, pipeline(3)),

@@ -53,7 +53,7 @@ NOT_DRAWN = {
     "output": {"file"},
     "workload:program": {"file", "device", "operators", "tunings", "ranks_per_server", "ranks_per_leaf",
                          "protocol", "algorithm", "kernel_device", "latencies", "dimensions", "launch_latency",
-                         "step_latency", "reduce_rate", "copy_rate"},
+                         "step_latency", "reduce_rate", "copy_rate", "collective_kernel"},
     "workload:jobs": {"placement"},
 }
 
