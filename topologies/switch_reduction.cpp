@@ -139,7 +139,8 @@ class UnitsInSwitches {
       graph.add_host(graph_.node(NodeId(host)).group, graph_.node(NodeId(host)).block);
     for (const auto& unit : shape_->units) graph.add_host(graph_.node(unit.at).group, block_of(unit.at));
     for (std::uint32_t node = hosts; node < graph_.node_count(); ++node)
-      graph.add_switch(tier(NodeId(node)), graph_.node(NodeId(node)).group, block_of(NodeId(node)));
+      graph.set_in_server(graph.add_switch(tier(NodeId(node)), graph_.node(NodeId(node)).group, block_of(NodeId(node))),
+                          graph_.node(NodeId(node)).in_server);
     const std::uint32_t shift = shape_->count();
     const auto there = [&](NodeId node) { return graph_.is_host(node) ? node : NodeId(node.value() + shift); };
     for (const std::string& name : machine_->link_classes) result_.add_class(name);

@@ -65,7 +65,7 @@ struct NetworkParameters {
   /// From a packet's last bit in to its output queue: of switches of the network. Inside servers there is no time but
   /// that of the links, which their designs give.
   Time latency_of(const NodeProperties& node) const {
-    return node.kind == NodeKind::host || node.block != no_block ? Time() : switch_latency;
+    return node.kind == NodeKind::host || node.in_server ? Time() : switch_latency;
   }
   Bytes data_overhead() const { return header + wire_overhead; }
   Bytes control_wire() const { return ack + wire_overhead; }

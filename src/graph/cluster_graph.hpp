@@ -25,6 +25,7 @@ struct NodeProperties {
   std::uint8_t tier = 0;           ///< 0 hosts, 1 edge, 2 aggregation, 3 core
   std::uint32_t group = no_group;  ///< pod, dragonfly group, slab: what a structured partition keeps together
   std::uint32_t block = no_block;  ///< a server: its short links are never cut
+  bool in_server = false;  ///< a crossbar, NVSwitch, PCIe switch, CPU or NIC: no switch of the network between servers
 };
 
 /// How a link cuts what it carries, where that is not the network's framing of packets: frames of up to `payload` bytes
@@ -69,6 +70,7 @@ class ClusterGraph {
   /// (build_topology() checks that).
   LinkId connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint32_t port_b, Bandwidth rate, Time delay);
 
+  void set_in_server(NodeId node, bool in_server) { nodes_[node.value()].in_server = in_server; }
   void set_framing(LinkId link, const LinkFraming& framing) { links_[link.value()].framing = framing; }
 
   std::uint32_t node_count() const;

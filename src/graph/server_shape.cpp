@@ -127,7 +127,11 @@ class ServerAssembler {
     for (std::uint32_t server = 0; server < shape_->servers; ++server) {
       for (std::uint32_t i = 0; i < design().nodes; ++i) {
         const bool nic = std::find(nics.begin(), nics.end(), i) != nics.end();
-        graph.add_switch(i < design().gpus ? 1 : nic ? 3 : 2, group_of_server(server), server);
+        graph.set_in_server(graph.add_switch(i < design().gpus ? 1
+                                             : nic             ? 3
+                                                               : 2,
+                                             group_of_server(server), server),
+                            true);
       }
     }
     if (!shape_->network) return;
