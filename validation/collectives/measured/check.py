@@ -13,12 +13,17 @@ MEASURED = {
     },
 }  # fmt: skip
 KERNEL = {"workload.kernel_device": "h100-sxm", "workload.latencies": "nccl"}
+WAYS = (
+    ("the network alone", {"workload.collective_kernel": "none"}),
+    ("with NCCL's latencies and an H100's memory", KERNEL),
+    ("as NCCL's thread blocks run it", {}),
+)
 
 
 def check(case):
     for kind, table in MEASURED.items():
         sizes = ", ".join(named(size, "GMK") for size in table)
-        for what, kernel in (("the network alone", {}), ("with NCCL's latencies and an H100's memory", KERNEL)):
+        for what, kernel in WAYS:
             compare_times(
                 case,
                 f"{kind} of {sizes}, 8 H100: {what}",
