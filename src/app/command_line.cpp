@@ -9,6 +9,7 @@
 
 #include "app/collective_options.hpp"
 #include "app/option_parsing.hpp"
+#include "app/script_command.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
@@ -180,7 +181,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.command = "version";
     return line;
   }
-  one_of("the command line", line.command, commands);
+  std::vector<std::string> known = commands;
+  for (const std::string& name : script_commands()) known.push_back(name);
+  one_of("the command line", line.command, known);
   std::vector<std::string> positional;
   if (line.command == "run") {
     const auto values = parse_options(words, run_options(), positional);
@@ -228,7 +231,8 @@ std::string help_text() {
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
           "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
-          "  weft --help | --version\n\n"
+       << script_commands_help()
+       << "  weft --help | --version\n\n"
        << run_options() << '\n'
        << describe_options() << '\n'
        << workload_options() << '\n'

@@ -11,6 +11,7 @@
 
 #include "app/commands.hpp"
 #include "app/prepare.hpp"
+#include "app/script_command.hpp"
 #include "app/version.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/error.hpp"
@@ -97,6 +98,12 @@ int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
 
 int main(int argc, char** argv) {
   weft::end_at_once_on_interrupts();
+  try {
+    weft::become_script(argc, argv);
+  } catch (const weft::EnvironmentError& error) {
+    weft::say(error.what());
+    return weft::exit_environment;
+  }
   weft::MpiSession session(argc, argv);
   ns3::Time::SetResolution(ns3::Time::PS);
   weft::ProcessGroup group(MPI_COMM_WORLD);
