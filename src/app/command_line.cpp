@@ -231,8 +231,7 @@ std::string help_text() {
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
           "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
-       << script_commands_help()
-       << "  weft --help | --version\n\n"
+       << script_commands_help() << "  weft --help | --version\n\n"
        << run_options() << '\n'
        << describe_options() << '\n'
        << workload_options() << '\n'

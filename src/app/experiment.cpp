@@ -123,6 +123,12 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
   }
   if (const auto value = spec->find("queue_pairs")) result.queue_pairs = value->boolean();
   if (const auto value = spec->find("operations")) result.operations.any = value->boolean();
+  if (const auto value = spec->find("attribution")) {
+    const std::string which = value->one_of({"none", "summary", "full"});
+    result.attribution = which == "none"   ? Attribution::none
+                         : which == "full" ? Attribution::full
+                                           : Attribution::summary;
+  }
   if (const auto value = spec->find("pcap"))
     for (const Spec& item : value->items()) result.pcap.push_back(read_port_name(item, graph));
   spec->finish();

@@ -35,6 +35,13 @@ struct RateOptions {
 };
 
 /// The `output:` map.
+/// Of what times were spent on.
+enum class Attribution : std::uint8_t {
+  none,
+  summary,  ///< of ranks, jobs and collectives
+  full,     ///< and of each message
+};
+
 struct OutputOptions {
   std::string file;
   MessageSelection messages;               ///< which have a row in /messages
@@ -44,6 +51,7 @@ struct OutputOptions {
   bool queue_depths = false;               ///< write /queue_depths
   bool queue_pairs = true;                 ///< write /queue_pairs and /receivers where connections recover losses
   OperationSelection operations;           ///< which are written to /operations
+  Attribution attribution = Attribution::summary;  ///< columns `part_...`
   std::vector<PortName> pcap;
 };
 

@@ -2,6 +2,7 @@
 #include "app/job_results.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,18 @@ std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call) 
   WEFT_EXPECT(job != jobs.end(), "collective {} belongs to no job", call);
   return static_cast<std::uint32_t>(job - jobs.begin());
 }
+
+namespace {
+
+// A rank is idle until the run ends, a job until the job ends. Sums beyond 63 bits have no parts.
+void settle_idle_part(JobRecord& row) {
+  const __int128 whole = static_cast<__int128>(row.time()) * row.ranks;
+  if (whole > std::numeric_limits<std::int64_t>::max()) return row.parts.fill(-1);
+  row.parts[TimePart::idle] = 0;
+  row.parts[TimePart::idle] = static_cast<std::int64_t>(whole) - row.parts.total();
+}
+
+}  // namespace
 
 std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
                                    ProcessGroup& group) {
@@ -50,6 +63,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
     row.exposed += rank.exposed;
     row.messages += rank.messages_sent;
     row.bytes += rank.bytes_sent;
+    row.parts += rank.parts;
   }
   const auto add = [&group](std::int64_t& value) {
     value = static_cast<std::int64_t>(group.sum(static_cast<std::uint64_t>(value)));
@@ -58,6 +72,8 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
     row.end = group.maximum(row.end);
     for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.bytes}) add(*value);
     row.messages = group.sum(row.messages);
+    for (std::int64_t& part : row.parts) add(part);
+    settle_idle_part(row);
   }
   return rows;
 }

@@ -185,7 +185,9 @@ bool Recording::portion_due() const { return rows_held() >= experiment_.output.r
 // event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
   const OutputOptions& output = experiment_.output;
-  if (output.messages.every > 0) recorder_.append(simulation_.runtime().records().messages.take(), false);
+  if (output.messages.every > 0)
+    recorder_.append(simulation_.runtime().records().messages.take(), false, 0,
+                     output.attribution == Attribution::full);
   const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
   if (output.sampling > Time())
     recorder_.append(samples(simulation_.fabric().take_closed_samples(ended)), false, output.sampling.ps());
@@ -201,8 +203,11 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   const Time end = facts.simulated;
   const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
   recorder_.write_outcome(end.ps(), fingerprint);
-  if (output.messages.every > 0) recorder_.append(records.messages.take(), true);
-  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload));
+  if (output.messages.every > 0)
+    recorder_.append(records.messages.take(), true, 0, output.attribution == Attribution::full);
+  const bool explained = output.attribution != Attribution::none;
+  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload),
+                              explained ? &records.collective_times : nullptr);
   recorder_.write(link_records(experiment_, simulation_.network(), end));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
     recorder_.write(link_class_records(simulation_, end));
@@ -219,8 +224,8 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   auto ranks = simulation_.runtime().rank_records(end);
   for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
   job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group());
-  recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>());
-  recorder_.write(std::move(ranks));
+  recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>(), 0, explained);
+  recorder_.write(std::move(ranks), 0, explained);
   write_transfers();
   if (records.keep_operations.any) recorder_.write(std::move(records.operations));
   write_parallel(facts);

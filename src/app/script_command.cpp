@@ -69,8 +69,8 @@ void become_script(int argc, char** argv) {
   words.insert(words.end(), argv + 2, argv + argc);
   words.push_back(nullptr);
   execv(interpreter, const_cast<char* const*>(words.data()));
-  throw EnvironmentError(
-      fmt::format("`weft {}` is a script for {}, which cannot be started: {}", argv[1], interpreter, std::strerror(errno)));
+  throw EnvironmentError(fmt::format("`weft {}` is a script for {}, which cannot be started: {}", argv[1], interpreter,
+                                     std::strerror(errno)));
 }
 
 }  // namespace weft

@@ -14,8 +14,8 @@ std::vector<std::string> script_commands();
 std::string script_commands_help();
 
 /// If `argv[1]` is a command in Python, this process becomes its interpreter and the function does not return. The
-/// script finds the path of this program in the environment variable WEFT_PROGRAM. Of several processes under mpirun the
-/// first runs the script, and the others end. Throws EnvironmentError if there is no Python.
+/// script finds the path of this program in the environment variable WEFT_PROGRAM. Of several processes under mpirun
+/// the first runs the script, and the others end. Throws EnvironmentError if there is no Python.
 void become_script(int argc, char** argv);
 
 }  // namespace weft
