@@ -7,7 +7,11 @@ install(TARGETS weft RUNTIME DESTINATION bin)
 
 # Ready-made files, below the folders that experiments know. Experiments among them find each other.
 set(data share/weft)
-install(DIRECTORY workloads topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+install(DIRECTORY topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+file(GLOB experiments CONFIGURE_DEPENDS workloads/*.yaml)
+install(FILES ${experiments} DESTINATION ${data}/workloads)
+install(DIRECTORY workloads/devices workloads/frameworks workloads/large workloads/models workloads/traces
+        DESTINATION ${data}/workloads FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
 install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
 
 # Plots and the comparison of results: in Python, beside the modules that they share.
