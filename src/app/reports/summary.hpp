@@ -48,7 +48,7 @@ struct Summary {
 std::string readable(Time time);
 std::string in_unit(double value, const char* unit);
 
-/// One JSON object (README, "Summary").
+/// One JSON object (`weft run --summary json`).
 std::string summary_json(const Summary& summary);
 /// A table for people.
 std::string summary_table(const Summary& summary);
