@@ -9,8 +9,8 @@
 #include <mpi.h>
 #include <ns3/nstime.h>
 
+#include "app/command_line/script_command.hpp"
 #include "app/commands/commands.hpp"
-#include "app/commands/script_command.hpp"
 #include "app/running/prepare.hpp"
 #include "app/running/version.hpp"
 #include "engine/mpi_session.hpp"

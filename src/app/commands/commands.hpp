@@ -2,7 +2,7 @@
 // The commands of weft. Each returns the process's exit code, the same on all processes.
 #pragma once
 
-#include "app/commands/command_line.hpp"
+#include "app/command_line/command_line.hpp"
 #include "engine/process_group.hpp"
 
 namespace weft {

@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 
 #include "app/analysis/failure_model.hpp"
+#include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
-#include "app/commands/option_parsing.hpp"
 #include "app/running/prepare.hpp"
 
 namespace weft {

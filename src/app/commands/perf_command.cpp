@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "app/commands/collective_options.hpp"
+#include "app/command_line/collective_options.hpp"
 #include "app/commands/commands.hpp"
 #include "app/pictures/picture.hpp"
 #include "app/reports/recording.hpp"

@@ -10,8 +10,8 @@
 
 #include "app/analysis/timeline_trace.hpp"
 #include "app/analysis/workload_summary.hpp"
+#include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
-#include "app/commands/option_parsing.hpp"
 #include "app/running/prepare.hpp"
 #include "schedule/chakra_export.hpp"
 #include "schedule/configuration.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/script_command.hpp"
+#include "app/command_line/script_command.hpp"
 
 #include <algorithm>
 #include <cerrno>

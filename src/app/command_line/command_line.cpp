@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/command_line.hpp"
+#include "app/command_line/command_line.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -7,9 +7,9 @@
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
-#include "app/commands/collective_options.hpp"
-#include "app/commands/option_parsing.hpp"
-#include "app/commands/script_command.hpp"
+#include "app/command_line/collective_options.hpp"
+#include "app/command_line/option_parsing.hpp"
+#include "app/command_line/script_command.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"

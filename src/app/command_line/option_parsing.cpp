@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/option_parsing.hpp"
+#include "app/command_line/option_parsing.hpp"
 
 #include "support/error.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/commands/collective_options.hpp"
+#include "app/command_line/collective_options.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "app/commands/option_parsing.hpp"
+#include "app/command_line/option_parsing.hpp"
 #include "schedule/selection.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
