@@ -142,7 +142,8 @@ class Fabric final : public HostNetwork {
   const std::vector<std::uint32_t>& hosts() const override { return owned_hosts_; }
   bool owns(NodeId node) const override { return local_of_[node.value()] != no_slot; }
   std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
-  void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0) override;
+  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                     std::uint64_t token = 0) override;
   void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
   SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;

@@ -135,13 +135,17 @@ void Fabric::host_send(const Node& node, Host& host, std::int64_t now) {
   host.send_time = more ? outputs_[port].free_at : never;
 }
 
-void Fabric::post(std::uint32_t host_id, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token) {
+std::uint64_t Fabric::post(std::uint32_t host_id, std::uint32_t queue_pair, Time now, Message message,
+                           std::uint64_t token) {
   const Node& node = node_of_host(host_id);
   Host& host = host_states_[node.host];
   message.id = static_cast<std::uint64_t>(host_id) << 32 | host.messages++;
   message.source = host_id;
   message.token = token;
-  if (buffered_) return post_reliably(node, queue_pair, now, message);
+  if (buffered_) {
+    post_reliably(node, queue_pair, now, message);
+    return message.id;
+  }
   QueuePair& pair = host.queue_pairs[queue_pair];
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
@@ -154,6 +158,7 @@ void Fabric::post(std::uint32_t host_id, std::uint32_t queue_pair, Time now, Mes
   pair.post(now.ps(), messages_.add(message), messages_);
   list_if_ready(host, queue_pair, now.ps());
   if (host.ready_head < host.ready.size()) wake_sender(node, host, now.ps());
+  return message.id;
 }
 
 void Fabric::send_credit(std::uint32_t host_id, Time now, std::uint32_t to, std::uint32_t queue_pair) {

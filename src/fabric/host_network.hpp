@@ -27,9 +27,10 @@ class HostNetwork : public DataPath {
   virtual bool owns(NodeId node) const = 0;
   /// Gives its number at `host`; they count from 0.
   virtual std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) = 0;
-  /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets.
-  virtual void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
-                    std::uint64_t token = 0) = 0;
+  /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets. Gives
+  /// the id.
+  virtual std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                             std::uint64_t token = 0) = 0;
   /// Tell host `to` that a buffer slot of its queue pair is free at `host`.
   virtual void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) = 0;
   /// What a queue pair of `host` has spent its time on until `now`, the time of the running event.

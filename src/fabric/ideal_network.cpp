@@ -103,7 +103,8 @@ std::uint32_t IdealNetwork::new_flight() {
   return slot;
 }
 
-void IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token) {
+std::uint64_t IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                                 std::uint64_t token) {
   Host& state = host_state(host);
   const std::uint32_t number = state.flows[queue_pair];
   Flow& flow = flows_[number];
@@ -127,6 +128,7 @@ void IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, 
     push(ready, Kind::ready, host, message.id, slot);
   else
     make_ready(number, slot, now.ps());
+  return message.id;
 }
 
 /// The links before the one at which the source's messages take turns: they are faster, and nobody waits there but for

@@ -44,7 +44,8 @@ class IdealNetwork final : public HostNetwork {
     return node.value() < local_of_host_.size() && local_of_host_[node.value()] != no_slot;
   }
   std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
-  void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0) override;
+  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                     std::uint64_t token = 0) override;
   void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
   /// Knows the time on the wire only, where the source's messages take turns.
   SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;

@@ -18,6 +18,10 @@ constexpr std::int64_t collective_or_none(std::uint32_t collective) {
   return collective == no_collective ? -1 : static_cast<std::int64_t>(collective);
 }
 
+constexpr std::int64_t message_or_none(std::uint64_t message) {
+  return message == UINT64_MAX ? -1 : static_cast<std::int64_t>(message);
+}
+
 /// One message. id = sending host << 32 | number of the message at that host.
 struct MessageRecord {
   std::uint64_t id = 0;
@@ -38,6 +42,7 @@ struct MessageRecord {
   std::array<std::uint32_t, 3> slowest_links{};  ///< LinkRecord::id where it has waited longest, the longest first
   std::array<std::int64_t, 3> slowest_waits{};   ///< how long; 0: there are no more
   TimeParts parts;                               ///< of delivered - issued
+  std::uint64_t cause = UINT64_MAX;              ///< id of the message that had to come before it; UINT64_MAX: none
 
   /// -1: there are no more.
   std::int64_t slow_link(std::size_t which) const {
@@ -279,9 +284,10 @@ struct OperationRecord {
   std::uint8_t kind = 0;  ///< 0 compute, 1 collective, 2 send, 3 recv
   std::uint32_t collective = no_collective;
   std::string label;
-  std::string stream;  ///< "compute", "communication", ...; "none"
-  std::string phase;   ///< part of a step, such as "forward"; may be empty
-  std::string group;   ///< whom it communicates with, such as "tensor"; may be empty
+  std::uint64_t cause = UINT64_MAX;  ///< id of the message with which it ended; UINT64_MAX: none
+  std::string stream;                ///< "compute", "communication", ...; "none"
+  std::string phase;                 ///< part of a step, such as "forward"; may be empty
+  std::string group;                 ///< whom it communicates with, such as "tensor"; may be empty
 };
 
 /// One MPI process of the run.

@@ -97,7 +97,11 @@ struct ResultTable<MessageRecord> {
             column("slow_link_3", "id", "third", [](const Row& row) { return row.slow_link(2); }),
             column("slow_wait_1", "ps", "wait for `slow_link_1`", [](const Row& row) { return row.slowest_waits[0]; }),
             column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
-            column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; })),
+            column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; }),
+            optional_column("cause", "id",
+                            "`id` of the message that had to come to its sender before it, or that had its slot at the "
+                            "receiver; -1 if it was sent when its operation began",
+                            [](const Row& row) { return message_or_none(row.cause); })),
         detail::message_part_columns<Row>());
   }
 };
@@ -475,6 +479,8 @@ struct ResultTable<OperationRecord> {
         column("collective", "id", "`/collectives/id`, -1 if none",
                [](const Row& row) { return collective_or_none(row.collective); }),
         column("label", "text", "name in the workload", &Row::label),
+        column("cause", "id", "`/messages/id` with which it ended, -1 if none",
+               [](const Row& row) { return message_or_none(row.cause); }),
         column("stream", "text", "what it runs on: `compute`, `communication`, ..., or `none`", &Row::stream),
         column("phase", "text", "part of a step, such as `forward`, if the workload says", &Row::phase),
         column("group", "text", "whom it communicates with, such as `tensor`, if the workload says", &Row::group));

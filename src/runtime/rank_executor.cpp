@@ -179,7 +179,7 @@ void RankExecutor::set_lane_timer(Time at, std::uint64_t operation, std::uint32_
   }
   const std::uint32_t slot = free_lane_timers_.back();
   free_lane_timers_.pop_back();
-  lane_timers_[slot] = {operation, lane};
+  lane_timers_[slot] = {operation, lane, lane == no_lane ? no_message : cause_};
   network_.set_timer(host_, at, with_place(lane_tokens + slot));
 }
 
@@ -203,7 +203,7 @@ std::uint32_t RankExecutor::post_spread(Time now, std::uint32_t first, std::uint
   const std::uint32_t number = turn++;
   if (!network.split_data || pairs == 1) {
     ++record_.messages_sent;
-    network_.post(host_, first + number % pairs, now, message, token);
+    posted_ = network_.post(host_, first + number % pairs, now, message, token);
     return 1;
   }
   constexpr std::int64_t unit = NetworkParameters::split_unit;
@@ -213,7 +213,7 @@ std::uint32_t RankExecutor::post_spread(Time now, std::uint32_t first, std::uint
   record_.messages_sent += message.parts;
   for (std::uint32_t part = 0; part < message.parts; ++part) {
     message.bytes = std::min(share, whole - part * share);
-    network_.post(host_, first + part, now, message, token);
+    posted_ = network_.post(host_, first + part, now, message, token);
   }
   return message.parts;
 }
@@ -229,11 +229,13 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.destination_rank = operation.peer.value();
   message.tag = operation.tag;
   message.sequence = live.sequence;
+  message.cause = cause_;
   message.notify = 1;
   record_.bytes_sent += message.bytes;
   live.queue_pair = at->second.first + at->second.sent % network_.parameters().queue_pairs_per_connection;
   live.times = network_.send_times(host_, live.queue_pair, now);
   live.parts = post_spread(now, at->second.first, at->second.sent, message, with_place(operation.id));
+  live.message = posted_;
 }
 
 void RankExecutor::start_recv(Time now, Live& live) {
@@ -249,6 +251,11 @@ void RankExecutor::start_recv(Time now, Live& live) {
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, operation.peer.value(), operation.tag, operation.bytes.count());
   complete(now, operation.id);
+}
+
+std::uint64_t RankExecutor::cause_of_end(const Live& live) const {
+  if (live.operation.kind == Operation::Kind::compute) return no_message;
+  return live.operation.kind == Operation::Kind::send ? live.message : cause_;
 }
 
 void RankExecutor::complete(Time now, std::uint64_t id) {
@@ -282,7 +289,7 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   if (keeps_operations_ && !is_aggregator())
     records_.operations.push_back(
         {rank_.value(), id, live.start.ps(), now.ps(), static_cast<std::uint8_t>(operation.kind),
-         operation.call != nullptr ? operation.call->id : no_collective, operation.label,
+         operation.call != nullptr ? operation.call->id : no_collective, operation.label, cause_of_end(live),
          std::string(to_text(operation.stream)), std::string(operation.phase), std::string(operation.group)});
   if (takes_what_is_ready_) {
     busy_[static_cast<int>(operation.stream)] = false;
@@ -299,6 +306,7 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
 }
 
 void RankExecutor::on_timer(Time now, std::uint64_t token) {
+  cause_ = no_message;
   if (token < lane_tokens) {
     // A timer is never later than the operation's end: if that has moved, it is waited for again.
     const Time left = slowed_.active() ? slowed_.left(now, token) : Time();
@@ -308,6 +316,7 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
     const auto slot = static_cast<std::uint32_t>(token - lane_tokens);
     const LaneTimer due = lane_timers_[slot];
     free_lane_timers_.push_back(slot);
+    cause_ = due.cause;
     CollectiveRun& run = *live_.at(due.operation).collective;
     const Because why{due.lane == no_lane ? TimePart::launch : TimePart::handling};
     explain(now, why);
@@ -328,6 +337,7 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
 void RankExecutor::on_sent(Time now, std::uint64_t token) {
   Live& live = live_.at(token);
   if (--live.parts > 0) return;
+  cause_ = live.message;
   if (explains_)
     explain(now, BecauseOfSending{live.times, network_.send_times(host_, live.queue_pair, now), (now - live.start).ps(),
                                   TimePart::sending});
@@ -336,6 +346,7 @@ void RankExecutor::on_sent(Time now, std::uint64_t token) {
 }
 
 void RankExecutor::on_message(Time now, const Message& message) {
+  cause_ = message.id;
   ++record_.messages_received;
   record_.bytes_received += message.bytes;
   MessageRecord row;
@@ -352,6 +363,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
   row.queueing = message.waited;
   row.paused = message.paused;
   row.retransmission = message.retransmission;
+  row.cause = message.cause;
   for (std::size_t i = 0; i < message.longest_waits.size(); ++i) {
     row.slowest_links[i] = message.longest_waits[i].link;
     row.slowest_waits[i] = message.longest_waits[i].wait;
@@ -412,6 +424,8 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
   SendConnection* const connection = own.connection;
   WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
   --connection->in_flight;
+  cause_ = connection->slots.front();
+  connection->slots.erase(connection->slots.begin());
   advance_collective(now, connection->communicator, own.channel, since_last_answer(now, queue_pair));
 }
 
@@ -457,10 +471,12 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.communicator = call.communicator->id();
   message.channel = channel;
   message.sequence = connection.sent;
+  message.cause = cause_;
   if (member >= call.communicator->size()) message.tag = member;
   record_.bytes_sent += message.bytes;
   if (connection.in_flight <= 1) since_last_answer(now, connection.queue_pair);  // nobody has waited for an answer
   post_spread(now, connection.queue_pair, connection.sent, message, 0);
+  if (credits_limited()) connection.slots.push_back(posted_);
 }
 
 void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {

@@ -128,11 +128,12 @@ class RankExecutor {
 
   struct Live {
     Operation operation;
-    std::uint32_t unfinished = 0;  // dependencies
-    std::uint32_t sequence = 0;    // send, recv: number within its lane
-    std::uint32_t parts = 0;       // send: messages that have not been sent in full
-    std::uint32_t queue_pair = 0;  // send: of its last message
-    SendTimes times;               // of that, at the start
+    std::uint32_t unfinished = 0;        // dependencies
+    std::uint32_t sequence = 0;          // send, recv: number within its lane
+    std::uint32_t parts = 0;             // send: messages that have not been sent in full
+    std::uint32_t queue_pair = 0;        // send: of its last message
+    std::uint64_t message = no_message;  // send: the last one
+    SendTimes times;                     // of that, at the start
     bool started = false;
     Time start;
     std::vector<std::uint64_t> dependents;
@@ -163,6 +164,7 @@ class RankExecutor {
   std::uint32_t open_queue_pairs(std::uint32_t peer);
   std::uint32_t post_spread(Time now, std::uint32_t first, std::uint32_t& turn, Message message, std::uint64_t token);
   void start_recv(Time now, Live& live);
+  std::uint64_t cause_of_end(const Live& live) const;
   void complete(Time now, std::uint64_t id);
   void start_collective(Time now, Live& live);
   void launch_collective(Time now, std::uint64_t operation);
@@ -222,6 +224,7 @@ class RankExecutor {
   struct LaneTimer {
     std::uint64_t operation = 0;
     std::uint32_t lane = 0;  // no_lane: the launch of the collective is over
+    std::uint64_t cause = no_message;
   };
   std::vector<LaneTimer> lane_timers_;  // by token
   std::vector<std::uint32_t> free_lane_timers_;
@@ -234,7 +237,9 @@ class RankExecutor {
   std::uint32_t communicating_ = 0;
   std::uint64_t operations_done_ = 0;
   bool explains_ = false;
-  std::int64_t unexplained_ = 0;  // ps of record_.exposed that no part has yet
+  std::uint64_t cause_ = no_message;   // what has happened now is due to this message
+  std::uint64_t posted_ = no_message;  // the last one
+  std::int64_t unexplained_ = 0;       // ps of record_.exposed that no part has yet
   RankRecord record_;
 };
 

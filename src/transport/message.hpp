@@ -13,6 +13,7 @@
 namespace weft {
 
 constexpr std::uint32_t no_slot = 0xffffffffU;
+constexpr std::uint64_t no_message = UINT64_MAX;
 
 /// A link and how long a message's last packet waited for it.
 struct LinkWait {
@@ -28,7 +29,10 @@ struct Message {
   std::int64_t issued = 0;  ///< ps
   std::int64_t ideal = 0;   ///< ps, alone on an idle network
   std::uint64_t packets = 0;
-  std::uint64_t first_psn = 0;    ///< number of its first packet on its queue pair, on networks that lose packets
+  std::uint64_t first_psn = 0;  ///< number of its first packet on its queue pair, on networks that lose packets
+  /// Id of the message that had to come before this one could be sent: to its sender, or, if a slot of the receiver was
+  /// what was missing, the earlier one of the same connection that had it. no_message: an operation began.
+  std::uint64_t cause = no_message;
   std::uint64_t token = 0;        ///< of whoever waits for completion at the source
   std::uint32_t source = 0;       ///< host node
   std::uint32_t destination = 0;  ///< host node

@@ -174,6 +174,23 @@ def parts_add_up_to_the_time(results):
 
 
 @law
+def causes_come_before(results):
+    """What had to come before a message was delivered when that was sent, to its sender or by it."""
+    if not (results.all_messages and results.complete and "cause" in results["messages"]):
+        return
+    table = results["messages"]
+    some = table["cause"] >= 0
+    order = table["id"].argsort()
+    place = numpy.searchsorted(table["id"][order], table["cause"][some].astype(numpy.uint64))
+    rows = order[numpy.minimum(place, len(order) - 1)]
+    effects = {name: column[some] for name, column in table.items()}
+    yield from rows_where(table["id"][rows] != effects["cause"].astype(numpy.uint64), effects, "its cause is no message")
+    yield from rows_where(table["delivered"][rows] > effects["issued"], effects, "its cause came later")
+    yield from rows_where((table["destination"][rows] != effects["source"]) & (table["source"][rows] != effects["source"]),
+                          effects, "its cause has nothing to do with its sender")
+
+
+@law
 def link_waits_are_those_of_messages(results):
     """Of messages that were not sent again, all of which are there."""
     if not ("link_waits" in results and results.all_messages and results.complete and results.untouched):

@@ -86,6 +86,7 @@ CORRUPTIONS = [
     ("parts_add_up_to_the_time", "collective", column("collectives/part_transfer", 0, one_more)),
     ("parts_add_up_to_the_time", "collective", column("ranks/part_idle", 0, one_more)),
     ("parts_add_up_to_the_time", "collective", column("jobs/part_peers", 0, one_more)),
+    ("causes_come_before", "queues", column("messages/cause", 0, lambda _: 1 << 50)),
     ("link_waits_are_those_of_messages", "plain", column("link_waits/time", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/messages_sent", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/bytes_received", 0, one_more)),

@@ -98,6 +98,7 @@ inline OperationRecord operation(std::uint32_t rank, std::uint32_t number) {
           static_cast<std::uint8_t>(number % 4),
           number % 4 == 1 ? number % collectives : no_collective,
           fmt::format("layer{}.forward", number),
+          UINT64_MAX,
           "compute",
           "forward",
           ""};
