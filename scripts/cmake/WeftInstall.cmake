@@ -12,8 +12,8 @@ install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}
 
 # Plots, the comparison of results and the module that reads them: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)
-install(DIRECTORY scripts/plotting scripts/commands scripts/weft_results DESTINATION ${data}/scripts
-        FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY scripts/plotting scripts/commands scripts/weft_commands scripts/weft_results
+        DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
 # In /usr this is where Debian's Python looks for modules: `import weft_results` needs no further path there.
 install(CODE "
   set(modules \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/python3/dist-packages\")

@@ -36,4 +36,5 @@ def parse(path, text):
     try:
         return yaml.load(text, make_loader(yaml))
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise ResultsError(path, f"it is damaged: its experiment is not YAML ({' '.join(str(error).split())})") from None
+        reason = " ".join(str(error).split())
+        raise ResultsError(path, f"it is damaged: its experiment is not YAML ({reason})") from None

@@ -80,10 +80,10 @@ def extremes(run, table, columns):
     return found
 
 
-# Percentiles. Each value becomes an unsigned integer of 64 bits, its key, in the same order. Keys are counted in bins of
-# equal width between the smallest and the largest. The bins in which a wanted one lies are counted again, with narrower
-# bins, until few enough keys are left to be sorted. One pass over the table serves all that are wanted, and needs memory
-# for the bins, the keys that are sorted, and one block.
+# Percentiles. Each value becomes an unsigned integer of 64 bits, its key, in the same order. Keys are counted in bins
+# of equal width between the smallest and the largest. The bins in which a wanted one lies are counted again, with
+# narrower bins, until few enough keys are left to be sorted. One pass over the table serves all that are wanted, and
+# needs memory for the bins, the keys that are sorted, and one block.
 
 SIGN = np.uint64(1 << 63)
 

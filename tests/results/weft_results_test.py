@@ -82,7 +82,8 @@ class Results(ProgramTest):
             by_source = run.sums("messages", ["bytes", "delivered"], by="source")
             for rank in range(16):
                 mine = data["source"] == rank
-                self.assertEqual(by_source[rank], {name: int(data[name][mine].sum()) for name in ("bytes", "delivered")})
+                expected = {name: int(data[name][mine].sum()) for name in ("bytes", "delivered")}
+                self.assertEqual(by_source[rank], expected)
 
     def test_what_is_not_there_is_named(self):
         with weft_results.open(self.path) as run:
@@ -198,7 +199,8 @@ class Foreign(ProgramTest):
         self.assertIn("cut off", self.refusal(b"\x89HDF\r\n\x1a\n"))
         self.assertIn("'format' is absent", self.refusal(other=1))
         self.assertIn("'format' is 'netcdf'", self.refusal(format="netcdf"))
-        self.assertIn("version 7 of the format, and this weft knows 1", self.refusal(format="weft-results", format_version=7))
+        newer = self.refusal(format="weft-results", format_version=7)
+        self.assertIn("version 7 of the format, and this weft knows 1", newer)
         self.assertIn("'format_version' is no whole number", self.refusal(format="weft-results", format_version="one"))
 
     def test_a_run_that_has_not_ended(self):
@@ -281,7 +283,8 @@ class Damaged(ProgramTest):
         for case in range(40):
             damaged = bytearray(content)
             for _ in range(20):
-                damaged[numbers.randrange(min(len(content), 4096 if case % 2 else len(content)))] = numbers.randrange(256)
+                place = numbers.randrange(min(len(content), 4096 if case % 2 else len(content)))
+                damaged[place] = numbers.randrange(256)
             path = self.folder / "damaged.h5"
             path.write_bytes(damaged)
             done = self.read_all(path)
