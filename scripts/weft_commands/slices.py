@@ -6,10 +6,10 @@ import heapq
 import numpy as np
 
 
-def rank_by_rank(run):
+def rank_by_rank(run, columns=None):
     """(rank, its rows of /operations). They stand rank by rank in the file: no more than one rank is in memory."""
     rank, waiting = None, []
-    for block in run.blocks("operations"):
+    for block in run.blocks("operations", columns):
         ranks = block["rank"]
         cuts = [0, *(np.flatnonzero(ranks[1:] != ranks[:-1]) + 1).tolist(), len(ranks)]
         for first, last in zip(cuts, cuts[1:]):

@@ -148,9 +148,14 @@ def kind_name(kind, names):
 
 def track_names(rank, rows):
     """Of each operation: by its stream if the file has that, else by its kind."""
-    if "stream" in rows:
-        return [f"rank {rank}, stream {stream}" for stream in rows["stream"].tolist()]
-    return [f"rank {rank}, {kind_name(kind, TRACKS)}" for kind in rows["kind"].tolist()]
+    by_kind = [kind_name(kind, TRACKS) for kind in rows["kind"].tolist()]
+    streams = rows["stream"].tolist() if "stream" in rows else ["none"] * len(by_kind)
+    return [f"rank {rank}, {kind if stream in ('none', '') else stream_name(stream)}"
+            for kind, stream in zip(by_kind, streams)]
+
+
+def stream_name(stream):
+    return stream if isinstance(stream, str) else f"stream {stream}"
 
 
 def write_operations(run, trace, jobs):

@@ -16,6 +16,10 @@ NEWEST_VERSION = 1
 ROWS_PER_BLOCK = 1 << 18
 ALL = slice(None)
 
+# The order of docs/hdf5_schema.md; HDF5 sorts columns by name. Parts that are not known here come last.
+PARTS = ["compute", "launch", "handling", "sending", "transfer", "queueing", "nic", "ahead", "window", "pacing",
+         "paused", "retransmission", "reordering", "credits", "peers", "idle"]  # fmt: skip
+
 # What h5py raises on damage inside a file, depending on where that is.
 DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeError, MemoryError, OverflowError)
 
@@ -160,8 +164,11 @@ class Run:
         return {name: self.attributes_of(f"{table}/{name}").get(attribute, "") for name in self.datasets(table)}
 
     def parts(self, table):
-        """Names of the columns whose sum is the time of a row, [] in a file without them."""
-        return [name for name in self.columns(table) if name.startswith("part_")] if table in self.tables else []
+        """Names of the columns whose sum is the time of a row, in the order in which they are documented and drawn; []
+        in a file without them."""
+        found = [name for name in self.columns(table) if name.startswith("part_")] if table in self.tables else []
+        order = {f"part_{name}": place for place, name in enumerate(PARTS)}
+        return sorted(found, key=lambda name: (order.get(name, len(PARTS)), name))
 
     def datasets(self, table):
         """{column: h5py.Dataset}, each of them of the right length."""

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft export`: a trace that follows the rules of the Trace Event Format and has every operation, collective and sample
-of the file; tables as CSV that equal the file's; the same bytes at any time and for any number of processes; one line on
-standard error for what cannot be done, and nothing half-written."""
+"""`weft export`: a trace that follows the rules of the Trace Event Format and has every operation, collective and
+sample of the file; tables as CSV that equal the file's; the same bytes at any time and for any number of processes; one
+line on standard error for what cannot be done, and nothing half-written."""
 
 import csv
 import gzip
@@ -175,13 +175,13 @@ class Trace(Export):
         _, path = self.simulate(DDP_STEP, *DETAILS)
         with h5py.File(path, "r+") as file:
             rows = int(file["operations"].attrs["rows"])
-            file["operations/stream"] = np.arange(rows) % 2
+            file["operations/stream"] = np.array(["none", "communication"] * rows, dtype="S13")[:rows]
             file["operations/group"] = np.full(rows, "data", dtype="S4")
             file["collectives/part_queueing"] = np.array([5, 7])
         trace = self.trace_of(path)
         self.check_format(trace)
         names = {event["args"].get("name") for event in trace["traceEvents"] if event["name"] == "thread_name"}
-        self.assertLessEqual({"rank 0, stream 0", "rank 3, stream 1"}, names)
+        self.assertLessEqual({"rank 0, compute", "rank 3, communication"}, names)
         self.assertEqual({event["args"]["group"] for event in self.slices(trace, "compute")}, {"data"})
         calls = [event for event in self.slices(trace, "collective") if "busbw" in event["args"]]
         self.assertEqual({event["args"]["part_queueing"] for event in calls}, {5, 7})

@@ -15,7 +15,7 @@ import h5py
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import FAT_TREE, SOURCE, ProgramTest  # noqa: E402
+from weft_testing import EXIT_INPUT, FAT_TREE, SOURCE, ProgramTest, weft  # noqa: E402
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 import weft_results  # noqa: E402
@@ -73,6 +73,15 @@ class Results(ProgramTest):
         with weft_results.open(path) as run:
             self.assertFalse(run.complete)
             self.assertIn("incomplete", repr(run))
+
+    def test_parts_come_as_they_are_documented(self):
+        with h5py.File(self.path, "r+") as file:
+            for name in ("part_zeal", "part_peers", "part_compute", "part_queueing"):
+                file[f"ranks/{name}"] = np.zeros(16, dtype=np.int64)
+        with weft_results.open(self.path) as run:
+            self.assertEqual(run.parts("ranks"), ["part_compute", "part_queueing", "part_peers", "part_zeal"])
+            self.assertEqual(run.parts("links"), [])
+            self.assertEqual(run.parts("absent"), [])
 
     def test_sums_and_extremes(self):
         with weft_results.open(self.path) as run:
@@ -292,6 +301,9 @@ class Damaged(ProgramTest):
                 self.assertNotIn("Traceback", done.stderr)
                 if done.returncode >= 0:  # or the HDF5 library has crashed
                     self.assertIn(done.returncode, (0, 2), done.stderr)
+                done = weft("export", path, "--csv", self.folder / "tables")
+                self.assertIn(done.code, (0, EXIT_INPUT), done)
+                self.assertLessEqual(len(done.err.splitlines()), 2, done)
 
 
 class Experiments(unittest.TestCase):
