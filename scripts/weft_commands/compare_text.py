@@ -21,6 +21,7 @@ KIND = ("kind", lambda row: row["kind"])
 WAITING = ("of it waiting", lambda row: first_and_second(row["waiting"], "ps"))
 BYTES = ("bytes", lambda row: first_and_second(row["bytes"], "B"))
 RATE = ("rate", lambda row: gigabits(row["rate"]))
+MEANING = ("", lambda row: row["meaning"])
 EXPOSED = ("exposed", lambda row: first_and_second(row["exposed"], "ps"))
 
 
@@ -29,7 +30,7 @@ def sections(found):
     yield "Times", "largest change first", found["outcome"], []
     if found["shares"]:
         job = found["headline"]["job"]
-        yield f"What the time of job {job} consists of", "average of its ranks", found["shares"], []
+        yield f"What the time of job {job} consists of", "average of its ranks", found["shares"], [MEANING]
     yield "Collectives", "time in sum over the calls", found["collectives"], [ALGORITHM, CALLS]
     yield "Calls", "single collectives of both runs", found["calls"], []
     yield ("Operators", "average of the ranks: compute, and exposed communication",
@@ -37,7 +38,7 @@ def sections(found):
     yield "Ranks", "time of compute", found["ranks"], [EXPOSED]
     yield "Links", "time that all packets spent there, waiting and being sent", found["links"], [WAITING, BYTES, RATE]
     for table, rows in found["parts"].items():
-        yield f"Parts of /{table}", "sum over all rows", rows, []
+        yield f"Parts of /{table}", "sum over all rows", rows, [MEANING]
     yield "Counts", "", found["counts"], []
 
 

@@ -36,7 +36,8 @@ def shares(found):
         return None
     texts = [f"{100 * row['change'] / total:.3g} % is {row['what']} ({change_text(row['change'], 'ps')})"
              for row in rows[:3] if abs(row["change"]) >= abs(total) / 100]
-    return f"Of the change in time, {listed(texts)}."
+    meaning = f" {rows[0]['what'].capitalize()}: {rows[0]['meaning']}." if rows[0]["meaning"] else ""
+    return f"Of the change in time, {listed(texts)}.{meaning}"
 
 
 def listed(texts):

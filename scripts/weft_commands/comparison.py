@@ -101,18 +101,29 @@ class Comparison:
         """What the change of a job's time is made of: its parts if the files have them."""
         if name is None:
             return []
-        both = self.first, self.second
+        both, meanings = (self.first, self.second), self.meanings("jobs")
         sides = [facts.parts_of_job(name) for facts in both]
         if not all(sides):
             sides = [{what: facts.jobs[name].get(column) for column, what in SHARES_OF_JOB.items()} for facts in both]
-        return ranked([change(what, sides[0].get(what), sides[1].get(what), job=name) for what in joined(*sides)])
+        return ranked([change(what, sides[0].get(what), sides[1].get(what), job=name, meaning=meanings.get(what, ""))
+                       for what in joined(*sides)])  # fmt: skip
+
+    def meanings(self, table):
+        """{part: what it is}, as the files say."""
+        found = {}
+        for facts in (self.second, self.first):
+            texts = facts.run.descriptions(table) if table in facts.run else {}
+            found |= {part_name(name): text for name, text in texts.items() if name.startswith("part_")}
+        return found
 
     def parts(self):
         """{table: rows} of the sums of parts over whole tables."""
         found = {}
         for table in joined(self.first.parts, self.second.parts):
             one, other = self.first.parts.get(table, {}), self.second.parts.get(table, {})
-            rows = [change(part_name(part), one.get(part), other.get(part)) for part in joined(one, other)]
+            meanings = self.meanings(table)
+            rows = [change(part_name(part), one.get(part), other.get(part), meaning=meanings.get(part_name(part), ""))
+                    for part in joined(one, other)]  # fmt: skip
             found[table] = ranked(rows)
         return found
 
