@@ -34,6 +34,10 @@ def parse(words):
     return parser.parse_args(words)
 
 
+def inputs(options):
+    return [options.first, *options.others]
+
+
 def folders(options):
     return [os.path.dirname(options.page) or "."] if options.page else []
 
@@ -55,8 +59,7 @@ def compare(runs):
 
 def run(options):
     with contextlib.ExitStack() as stack:
-        paths = [options.first, *options.others]
-        result = compare([stack.enter_context(weft_results.open(path)) for path in paths])
+        result = compare([stack.enter_context(weft_results.open(path)) for path in inputs(options)])
     if options.page:
         with new_file(options.page) as file:
             file.write(page_of(result).encode())

@@ -45,6 +45,10 @@ def parse(words):
     return options
 
 
+def inputs(options):
+    return [options.file]
+
+
 def folders(options):
     """Where files are written."""
     of_trace = [os.path.dirname(options.trace) or "."] if options.trace else []

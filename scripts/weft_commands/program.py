@@ -11,6 +11,7 @@ import signal
 import sys
 
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
+INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
 # To what was printed into a pipe that nobody reads any more, nobody listens: as for `cat`, this is no error.
 EXIT_PIPE = 128 + signal.SIGPIPE
@@ -44,6 +45,7 @@ def call(name, work):
         return code
 
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
         work()
         sys.stdout.flush()
         return 0
@@ -63,14 +65,14 @@ def call(name, work):
 
 def interrupt(*_):
     """Once: what is cleaned up after it is not interrupted again."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 def run_child(name, work):
     """In the child: never returns."""
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in INTERRUPTS:
         signal.signal(number, interrupt)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     code = 1  # of a bug, after its traceback
@@ -87,7 +89,8 @@ def run_child(name, work):
 
 
 def load(name):
-    """The module of a command. It has parse(words), run(options), and folders(options): where it writes files."""
+    """The module of a command. It has parse(words), run(options), inputs(options), the files that it reads, and
+    folders(options), where it writes files."""
     try:
         return importlib.import_module(f"weft_commands.{name}")
     except ImportError as missing:
@@ -98,26 +101,29 @@ def load(name):
 def run_command(name, words):
     """Ends this process with `weft NAME WORDS`. The work is done in a child, because the HDF5 library may crash on a
     damaged file: that must not be all that a user sees."""
+    for number in INTERRUPTS:
+        signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))  # there is nothing to clean up yet
     module = load(name)
     options = module.parse(words)
     sys.stdout.flush()
-    waiting = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)  # until both know what to do with them
     child = os.fork()
     if child == 0:
         run_child(name, lambda: module.run(options))
-    for number in waiting:
+    for number in INTERRUPTS:
         signal.signal(number, lambda received, _: os.kill(child, received))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status):
         sys.exit(os.WEXITSTATUS(status))
     remove_drafts(module.folders(options), child)
-    sys.exit(explain_crash(name, os.WTERMSIG(status)))
+    sys.exit(explain_crash(name, module.inputs(options), os.WTERMSIG(status)))
 
 
-def explain_crash(name, number):
+def explain_crash(name, paths, number):
     if number in CRASHES:
-        print(f"weft {name}: a file is damaged: the HDF5 library crashed on it ({signal.Signals(number).name})",
-              file=sys.stderr)
+        print(f"weft {name}: {' or '.join(paths)}: it is damaged: the HDF5 library crashed on it "
+              f"({signal.Signals(number).name})", file=sys.stderr)
         return EXIT_INPUT
     print(f"weft {name}: ended by signal {number}", file=sys.stderr)
     return EXIT_ENVIRONMENT

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs in: quick
+# Time limit: 900 s
 """The Python module weft_results gives what h5py finds in a file, exact sums and percentiles in blocks of any size, and
 says in one sentence what is wrong with a file that is none, cut off, damaged or of another format."""
 
@@ -76,6 +76,9 @@ class Results(ProgramTest):
 
     def test_parts_come_as_they_are_documented(self):
         with h5py.File(self.path, "r+") as file:
+            for name in list(file["ranks"]):
+                if name.startswith("part_"):
+                    del file["ranks"][name]
             for name in ("part_zeal", "part_peers", "part_compute", "part_queueing"):
                 file[f"ranks/{name}"] = np.zeros(16, dtype=np.int64)
         with weft_results.open(self.path) as run:
