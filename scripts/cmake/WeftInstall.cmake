@@ -16,9 +16,15 @@ foreach(file ${files})
 endforeach()
 install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
 
-# Plots and the comparison of results: in Python, beside the modules that they share.
+# Plots, the comparison of results and the module that reads them: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)
-install(DIRECTORY scripts/plotting scripts/commands DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY scripts/plotting scripts/commands scripts/weft_commands scripts/weft_results
+        DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
+# In /usr this is where Debian's Python looks for modules: `import weft_results` needs no further path there.
+install(CODE "
+  set(modules \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/python3/dist-packages\")
+  file(MAKE_DIRECTORY \"\${modules}\")
+  file(CREATE_LINK ../../../${data}/scripts/weft_results \"\${modules}/weft_results\" SYMBOLIC)")
 foreach(script plot same_results)
   string(REPLACE "_" "-" name ${script})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/install/weft-${name} @ONLY
@@ -43,5 +49,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # of the libraries that the program is linked with
 set(CPACK_DEBIAN_PACKAGE_DEPENDS openmpi-bin)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-h5py, python3-matplotlib, python3-numpy")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-h5py, python3-matplotlib, python3-numpy, python3-yaml")
 include(CPack)

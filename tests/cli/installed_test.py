@@ -33,6 +33,13 @@ class Installed(ProgramTest):
         self.call(prefix / "bin/weft-same-results", "out.h5", "out.h5", folder=empty)
         self.call(prefix / "bin/weft-plot", "out.h5", "--kind", "links", "-o", ".", folder=empty)
         self.assertTrue((empty / "out.links.png").exists())
+        # The module that reads results, where Debian's Python looks for modules if the prefix is /usr.
+        modules = prefix / "lib/python3/dist-packages"
+        code = f"""import sys; sys.path.insert(0, {str(modules)!r})
+import weft_results; print(*weft_results.open("out.h5").tables)"""
+        self.assertIn("messages", self.call(sys.executable, "-B", "-c", code, folder=empty))
+        self.call(weft, "export", "out.h5", "--trace", "out.json.gz", "--csv", "tables", folder=empty)
+        self.assertIn("as fast as", self.call(weft, "compare", "out.h5", "out.h5", folder=empty))
         # A ready-made machine with a ready-made server, a selection, a model and a device.
         self.call(weft, "topology", share / "topologies/specs/h100_rail_optimised.yaml", folder=empty)
         self.call(weft, "collective", "open_mpi", "--ranks", 8, "--size", "1MiB", folder=empty)

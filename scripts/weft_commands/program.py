@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What commands share: how they read their words, how they end, and how they write files."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import pathlib
+import resource
+import signal
+import sys
+
+EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
+INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
+CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
+# To what was printed into a pipe that nobody reads any more, nobody listens: as for `cat`, this is no error.
+EXIT_PIPE = 128 + signal.SIGPIPE
+
+
+class CommandError(Exception):
+    """What is wrong with the words of the command, in one line."""
+
+
+class OutputError(Exception):
+    """A file cannot be written."""
+
+    def __init__(self, path, error):
+        super().__init__(f"cannot write '{path}': {error.strerror or error}")
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, with exit code 2."""
+
+    def error(self, message):
+        print(f"{self.prog}: {message} (`{self.prog} --help` says more)", file=sys.stderr)
+        sys.exit(EXIT_INPUT)
+
+
+def call(name, work):
+    """`work()` as the command `weft NAME`: its exit code, with errors as one line on standard error."""
+    from weft_results import ResultsError  # noqa: PLC0415  (what it needs may be missing: see load)
+
+    def complain(error, code):
+        print(f"weft {name}: {error}", file=sys.stderr)
+        return code
+
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+        work()
+        sys.stdout.flush()
+        return 0
+    except (ResultsError, CommandError) as error:
+        return complain(error, EXIT_INPUT)
+    except OutputError as error:
+        return complain(error, EXIT_ENVIRONMENT)
+    except BrokenPipeError:
+        return EXIT_PIPE
+    except OSError as error:
+        return complain(OutputError(error.filename or "standard output", error), EXIT_ENVIRONMENT)
+    except MemoryError:
+        return complain("there is not enough memory", EXIT_ENVIRONMENT)
+    except KeyboardInterrupt:
+        return complain("interrupted", EXIT_INTERRUPTED)
+
+
+def interrupt(*_):
+    """Once: what is cleaned up after it is not interrupted again."""
+    for number in INTERRUPTS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+def run_child(name, work):
+    """In the child: never returns."""
+    for number in INTERRUPTS:
+        signal.signal(number, interrupt)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    code = 1  # of a bug, after its traceback
+    try:
+        code = call(name, work)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with contextlib.suppress(OSError):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def load(name):
+    """The module of a command. It has parse(words), run(options), inputs(options), the files that it reads, and
+    folders(options), where it writes files."""
+    try:
+        return importlib.import_module(f"weft_commands.{name}")
+    except ImportError as missing:
+        print(f"weft {name}: {missing}; please install python3-h5py and python3-numpy", file=sys.stderr)
+        sys.exit(EXIT_ENVIRONMENT)
+
+
+def run_command(name, words):
+    """Ends this process with `weft NAME WORDS`. The work is done in a child, because the HDF5 library may crash on a
+    damaged file: that must not be all that a user sees."""
+    for number in INTERRUPTS:
+        signal.signal(number, lambda *_: os._exit(EXIT_INTERRUPTED))  # there is nothing to clean up yet
+    module = load(name)
+    options = module.parse(words)
+    sys.stdout.flush()
+    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)  # until both know what to do with them
+    child = os.fork()
+    if child == 0:
+        run_child(name, lambda: module.run(options))
+    for number in INTERRUPTS:
+        signal.signal(number, lambda received, _: os.kill(child, received))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+    _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status):
+        sys.exit(os.WEXITSTATUS(status))
+    remove_drafts(module.folders(options), child)
+    sys.exit(explain_crash(name, module.inputs(options), os.WTERMSIG(status)))
+
+
+def explain_crash(name, paths, number):
+    if number in CRASHES:
+        print(f"weft {name}: {' or '.join(paths)}: it is damaged: the HDF5 library crashed on it "
+              f"({signal.Signals(number).name})", file=sys.stderr)
+        return EXIT_INPUT
+    print(f"weft {name}: ended by signal {number}", file=sys.stderr)
+    return EXIT_ENVIRONMENT
+
+
+# Files. They are written beside their place under another name, and renamed when they are whole.
+
+
+def draft_name(path, process):
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{process}.partial")
+
+
+def remove_drafts(folders, process):
+    """What a process that crashed was writing."""
+    for folder in folders:
+        for path in pathlib.Path(folder).glob(f".*.{process}.partial"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+@contextlib.contextmanager
+def new_file(path):
+    """A binary file that becomes `path` if all goes well, and vanishes if not."""
+    path = os.fspath(path)
+    draft = draft_name(path, os.getpid())
+    if os.path.isdir(path):
+        raise CommandError(f"cannot write '{path}': it is a folder")
+    try:
+        with open(draft, "wb") as file:
+            yield file
+        os.replace(draft, path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            raise OutputError(path, error) from None
+        raise
+
+
+def make_folder(path):
+    try:
+        os.makedirs(path, exist_ok=True)
+    except FileExistsError:
+        raise CommandError(f"cannot write into '{path}': it is a file, and a folder was expected") from None
+    except OSError as error:
+        raise OutputError(path, error) from None
