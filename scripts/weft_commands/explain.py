@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Why a run took as long as it did: on what each job spent its time, the critical path through operations and messages,
+and the links that delayed messages most, with the jobs that waited and those that stood in front.
+
+Jobs and links need output.attribution (summary is the default); the critical path needs output: {attribution: full,
+operations: true} and rows of all messages.
+
+Exit code 0: done; 2: the file or a word is wrong."""
+
+import argparse
+import json
+import sys
+
+import weft_results
+from weft_commands.explain_links import delaying_links
+from weft_commands.program import Parser
+from weft_commands.quantities import time_text
+from weft_results import critical_path
+
+
+def number_of_rows(text):
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows from 1")
+    return int(text)
+
+
+def parse(words):
+    parser = Parser(prog="weft explain", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", metavar="FILE.h5")
+    parser.add_argument("--top", metavar="N", type=number_of_rows, default=10, help="rows of each table (10)")
+    parser.add_argument("--json", action="store_true", help="everything as one JSON object; times in ps")
+    return parser.parse_args(words)
+
+
+def inputs(options):
+    return [options.file]
+
+
+def folders(_):
+    return []
+
+
+def jobs(run):
+    """[{name, ranks, time, parts}] with the largest part first; parts in ps of all ranks, {} without attribution."""
+    parts = run.parts("jobs")
+    table = run.table("jobs", ["name", "ranks", "time", *parts])
+    found = []
+    for row, name in enumerate(table["name"]):
+        shares = {part.removeprefix("part_"): int(table[part][row]) for part in parts if table[part][row] > 0}
+        found.append({"name": str(name), "ranks": int(table["ranks"][row]), "time": int(table["time"][row]),
+                      "parts": dict(sorted(shares.items(), key=lambda pair: (-pair[1], pair[0])))})
+    return found
+
+
+def path(run):
+    """The critical path as JSON can hold it, or why there is none."""
+    reason = critical_path.missing(run)
+    if reason is not None:
+        return {"missing": f"the critical path {reason}"}
+    steps = critical_path.critical_path(run)
+    return {"time": sum(step.time for step in steps), "messages": sum(step.kind == "message" for step in steps),
+            "ranks": sorted({step.rank for step in steps}), "sums": critical_path.sums(steps),
+            "operations": stretches(critical_path.by_operation(steps))}
+
+
+def stretches(groups):
+    """Neighbouring compute operations of a rank as one."""
+    merged = []
+    for group in groups:
+        last = merged[-1] if merged else None
+        if last and last["kind"] == group["kind"] == "compute" and last["ranks"] == group["ranks"]:
+            last["end"], last["operations"] = group["end"], last["operations"] + 1
+            last["sums"] = {"compute": last["sums"]["compute"] + group["sums"]["compute"]}
+        else:
+            merged.append({**group, "operations": 1})
+    return merged
+
+
+def explain(run):
+    return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
+            "critical_path": path(run), "links": delaying_links(run)}
+
+
+def shares_text(sums, most=6):
+    whole = sum(sums.values())
+    shown = [(name, 100 * time / whole) for name, time in list(sums.items())[:most]] if whole > 0 else []
+    return ", ".join(f"{share:.1f} % {name}" for name, share in shown if share >= 0.05)
+
+
+def job_lines(result):
+    for job in result["jobs"]:
+        name = f"job {job['name']}" if job["name"] else "the job"
+        spent = shares_text(job["parts"]) or "on what is not in the file: output.attribution is none"
+        yield f"{name}: {time_text(job['time'])} on {job['ranks']} ranks: {spent}"
+
+
+def stretch_line(group):
+    if group["kind"] == "compute":
+        name = group["label"] if group["operations"] == 1 else f"{group['operations']} compute operations"
+    elif group["kind"] == "idle":
+        name = "idle"
+    else:
+        number = f" (/collectives/id {group['collective']})" if group["collective"] >= 0 else ""
+        name = f"{group['label'] or 'communication'}{number}, {group['messages']} messages"
+    ranks = ", ".join(str(rank) for rank in group["ranks"][:4]) + (", ..." if len(group["ranks"]) > 4 else "")
+    why = "" if group["kind"] != "communication" else f": {shares_text(group['sums'], 4)}"
+    return (f"  {time_text(group['start']):>10}  {time_text(group['end'] - group['start']):>10}  {name}, "
+            f"rank{'s' if len(group['ranks']) > 1 else ''} {ranks}{why}")
+
+
+def path_lines(result, top):
+    path = result["critical_path"]
+    if "missing" in path:
+        yield path["missing"]
+        return
+    yield (f"critical path: {time_text(path['time'])} over {len(path['ranks'])} ranks and {path['messages']} messages: "
+           f"{shares_text(path['sums'])}")
+    groups = path["operations"]
+    longest = sorted(range(len(groups)), key=lambda i: (groups[i]["start"] - groups[i]["end"], i))[:top]
+    yield f"  {'from':>10}  {'time':>10}  what (the {len(longest)} longest of {len(groups)} stretches)"
+    for place in sorted(longest):
+        yield stretch_line(groups[place])
+
+
+def link_lines(result, top):
+    links = result["links"]
+    if not links:
+        yield "no message waited for others in a queue of a switch"
+        return
+    yield f"links that delayed messages most, of {len(links)}:"
+    for link in links[:top]:
+        yield (f"  {link['from']} -> {link['to']} by {time_text(link['time'])} in all, between "
+               f"{time_text(link['first'])} and {time_text(link['last'])}: {shares_text(link['waiting'])}; "
+               f"behind {shares_text(link['ahead'])}")
+        if link["collectives"]:
+            first = link["collectives"][0]
+            yield f"      most of all {first['label']} (/collectives/id {first['id']}), by {time_text(first['time'])}"
+
+
+def run(options):
+    with weft_results.open(options.file) as run:
+        result = explain(run)
+    if options.json:
+        sys.stdout.write(json.dumps(result, indent=1) + "\n")
+        return
+    lines = [f"{result['file']}: {time_text(result['simulated_time'])} of simulated time"
+             + ("" if result["complete"] else ", INCOMPLETE: the run was interrupted or cut short")]
+    lines += [*job_lines(result), *path_lines(result, options.top), *link_lines(result, options.top)]
+    sys.stdout.write("\n".join(lines) + "\n")

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links ranked by the delay that they caused, with who waited, who stood in front, and which collectives it hit."""
+
+import numpy as np
+
+MOST_COLLECTIVES = 3
+
+
+def job_names(run):
+    names = {int(job): str(name) for job, name in zip(*run.table("jobs", ["job", "name"]).values())}
+    return lambda job: "nobody or several jobs" if job < 0 else f"job {names[job]}" if names.get(job) else "the job"
+
+
+def shares(names, jobs, times):
+    found = {}
+    for job, time in zip(jobs.tolist(), times.tolist()):
+        found[names(job)] = found.get(names(job), 0) + time
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def waits_of_collectives(run):
+    """{link: {collective: ps}} of the links for which last packets of messages waited longest; {} without messages."""
+    columns = [f"{name}_{place}" for place in (1, 2, 3) for name in ("slow_link", "slow_wait")]
+    if not run.has("messages", "collective", *columns):
+        return {}
+    found = {}
+    for block in run.blocks("messages", ["collective", *columns]):
+        for place in (1, 2, 3):
+            some = (block[f"slow_wait_{place}"] > 0) & (block["collective"] >= 0)
+            keys = np.stack([block[f"slow_link_{place}"][some], block["collective"][some]], axis=1)
+            pairs, where = np.unique(keys, axis=0, return_inverse=True)
+            times = np.zeros(len(pairs), dtype=np.int64)
+            np.add.at(times, where.reshape(-1), block[f"slow_wait_{place}"][some])
+            for (link, collective), time in zip(pairs.tolist(), times.tolist()):
+                of_link = found.setdefault(link, {})
+                of_link[collective] = of_link.get(collective, 0) + time
+    return found
+
+
+def delaying_links(run):
+    """[{link, from, to, time, first, last, waiting, ahead, collectives}], the largest time first; [] if nothing waited
+    or the file does not say."""
+    if run.rows("link_waits") == 0:
+        return []
+    waits, names = run.table("link_waits"), job_names(run)
+    ends = run.table("links", ["from_name", "to_name"])
+    of_collectives = waits_of_collectives(run)
+    labels = run.column("collectives", "label") if run.rows("collectives") else []
+    links = []
+    for link in np.unique(waits["link"]).tolist():
+        rows = {name: column[waits["link"] == link] for name, column in waits.items()}
+        hit = sorted(of_collectives.get(link, {}).items(), key=lambda pair: (-pair[1], pair[0]))[:MOST_COLLECTIVES]
+        links.append({"link": link, "from": str(ends["from_name"][link]), "to": str(ends["to_name"][link]),
+                      "time": int(rows["time"].sum()), "first": int(rows["first"].min()),
+                      "last": int(rows["last"].max()), "waiting": shares(names, rows["job"], rows["time"]),
+                      "ahead": shares(names, rows["ahead"], rows["time"]),
+                      "collectives": [{"id": number, "label": str(labels[number]), "time": time}
+                                      for number, time in hit]})
+    return sorted(links, key=lambda link: (-link["time"], link["link"]))

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The critical path of a packet run: the chain of operations and messages, each of which began when the one before it
+was over, that ends with the run. Its steps follow each other without a gap, so that they add up to the time of the run.
+
+The simulator writes down of each message and each communication which message had to come before (`cause`). Of
+operations, the one of the same rank that ended when another began is taken to be what it waited for."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+COMPUTE, SEND = 0, 2
+NEEDED = {"messages": ["id", "source", "destination", "issued", "delivered", "collective", "cause"],
+          "operations": ["rank", "operation", "start", "end", "kind", "collective", "cause", "label"]}
+HOW = "needs rows of all messages with causes, and operations: output: {attribution: full, operations: true}"
+MOST_MESSAGES = 20_000_000  # which fit into memory
+
+
+@dataclass
+class Step:
+    """A stretch of the path, on `rank`. `kind`: compute; message; handling (between a message and what it allowed: copies,
+    reductions, launches, latencies); credits (a slot at a receiver was not free yet); sending (until a message was
+    acknowledged); launch (from the beginning of a communication to its first message); idle."""
+
+    kind: str
+    start: int  # ps
+    end: int  # ps
+    rank: int
+    label: str = ""
+    collective: int = -1
+    message: int = -1  # row of /messages
+    parts: dict = field(default_factory=dict)  # of a message: {part: ps}
+
+    @property
+    def time(self):
+        return self.end - self.start
+
+
+class Messages:
+    """Rows of /messages, found by their ids."""
+
+    def __init__(self, run):
+        self.columns = run.table("messages", NEEDED["messages"])
+        self.parts = run.table("messages", run.parts("messages"))
+        ids = self.columns["id"].astype(np.int64)
+        self.order = np.argsort(ids, kind="stable")
+        self.ids = ids[self.order]
+
+    def row(self, number):
+        """The row of a message, None for -1."""
+        if number < 0 or len(self.ids) == 0:
+            return None
+        place = min(int(np.searchsorted(self.ids, number)), len(self.ids) - 1)
+        return int(self.order[place]) if self.ids[place] == number else None
+
+    def get(self, row, column):
+        return int(self.columns[column][row])
+
+    def parts_of(self, row):
+        return {name.removeprefix("part_"): int(values[row]) for name, values in self.parts.items() if values[row]}
+
+
+class Operations:
+    """Rows of /operations, found by their ends and by what they sent."""
+
+    def __init__(self, run):
+        self.columns = run.table("operations", NEEDED["operations"])
+        ranks, ends, starts = (self.columns[name] for name in ("rank", "end", "start"))
+        # Of those that end at the same time, the one that began last is found first, unless it took no time.
+        self.order = np.lexsort((self.columns["operation"], starts, ends, ranks))
+        self.ranks = ranks[self.order]
+        calls = np.flatnonzero(self.columns["collective"] >= 0)
+        self.of_call = {(int(ranks[row]), int(self.columns["collective"][row])): int(row) for row in calls}
+        sends = np.flatnonzero((self.columns["kind"] == SEND) & (self.columns["cause"] >= 0))
+        self.of_message = {int(self.columns["cause"][row]): int(row) for row in sends}
+
+    def get(self, row, column):
+        return int(self.columns[column][row])
+
+    def label(self, row):
+        return str(self.columns["label"][row])
+
+    def last(self):
+        """The operation that ended last; None if there is none."""
+        if len(self.order) == 0:
+            return None
+        return int(np.lexsort((-self.columns["rank"].astype(np.int64), self.columns["start"], self.columns["end"]))[-1])
+
+    def before(self, rank, time, seen):
+        """The operation of a rank that ended last at `time` or earlier and is not in `seen`; None if there is none."""
+        first, last = np.searchsorted(self.ranks, [rank, rank + 1])
+        ends = self.columns["end"][self.order[first:last]]
+        place = int(np.searchsorted(ends, time, side="right"))
+        while place > 0:
+            place -= 1
+            row = int(self.order[first + place])
+            if row not in seen:
+                return row
+        return None
+
+
+class Walk:
+    """From the end of the run back to its beginning."""
+
+    def __init__(self, run):
+        self.messages, self.operations = Messages(run), Operations(run)
+        self.steps, self.seen = [], set()
+
+    def add(self, kind, start, end, rank, **more):
+        if end > start:
+            self.steps.append(Step(kind, start, end, rank, **more))
+
+    def all(self):
+        row = self.operations.last()
+        while row is not None:
+            row = self.operation(row)
+        return self.steps[::-1]
+
+    def operation(self, row):
+        """Adds the steps of an operation from its end on, back to the beginning of one; gives the one before it."""
+        get = self.operations.get
+        self.seen.add(row)
+        rank, start, end = get(row, "rank"), get(row, "start"), get(row, "end")
+        message = self.messages.row(get(row, "cause"))
+        if get(row, "kind") == COMPUTE or message is None:
+            kind = "compute" if get(row, "kind") == COMPUTE else "handling"
+            self.add(kind, start, end, rank, label=self.operations.label(row), collective=get(row, "collective"))
+            return self.ahead_of(rank, start)
+        delivered = min(self.messages.get(message, "delivered"), end)
+        own = self.messages.get(message, "source") == rank
+        kind = ("sending" if get(row, "kind") == SEND else "credits") if own else "handling"
+        self.add(kind, delivered, end, rank, label=self.operations.label(row), collective=get(row, "collective"))
+        return self.follow(message, delivered)
+
+    def follow(self, message, time):
+        """The chain of messages that ends with one that was delivered at `time`."""
+        get = self.messages.get
+        while True:
+            rank, issued = get(message, "source"), get(message, "issued")
+            collective = get(message, "collective")
+            sender = self.sender(message)
+            label = self.operations.label(sender) if sender is not None else ""
+            self.add("message", issued, time, rank, label=label, collective=collective, message=message,
+                     parts=self.messages.parts_of(message))
+            cause = self.messages.row(get(message, "cause"))
+            if cause is None:
+                break
+            time = min(get(cause, "delivered"), issued)
+            self.add("credits" if get(cause, "source") == rank else "handling", time, issued, rank, label=label,
+                     collective=collective)
+            message = cause
+        if sender is None:
+            return self.ahead_of(rank, issued)
+        start = min(self.operations.get(sender, "start"), issued)
+        self.seen.add(sender)
+        self.add("launch", start, issued, rank, label=label, collective=collective)
+        return self.ahead_of(rank, start)
+
+    def sender(self, message):
+        """The operation that sent a message."""
+        get = self.messages.get
+        if get(message, "collective") >= 0:
+            return self.operations.of_call.get((get(message, "source"), get(message, "collective")))
+        return self.operations.of_message.get(get(message, "id"))
+
+    def ahead_of(self, rank, time):
+        """The operation before `time`; the time between them was idle."""
+        row = self.operations.before(rank, time, self.seen)
+        end = 0 if row is None else self.operations.get(row, "end")
+        self.add("idle", end, time, rank)
+        return row
+
+
+def missing(run):
+    """Why there is no critical path in a file, as text; None if there is one."""
+    if not all(run.has(table, *columns) for table, columns in NEEDED.items()):
+        return HOW
+    if run.rows("messages") > MOST_MESSAGES:
+        return f"has {run.rows('messages')} messages; the critical path of at most {MOST_MESSAGES} can be followed"
+    return None
+
+
+def critical_path(run):
+    """The steps of a run in order of time; ResultsError if the file does not have what it needs."""
+    reason = missing(run)
+    if reason is not None:
+        raise run.error(reason)
+    return Walk(run).all()
+
+
+def sums(steps):
+    """{kind: ps}, the largest first; messages by what they met: {"transfer": ps, "queueing": ps, ...}."""
+    found = {}
+    for step in steps:
+        for kind, time in (step.parts or {step.kind: step.time}).items():
+            found[kind] = found.get(kind, 0) + time
+    return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def by_operation(steps):
+    """Neighbouring steps of the same collective, or of the same label, as one: [(label, collective, start, end, ranks,
+    messages, sums)] in order of time."""
+    groups = []
+    for step in steps:
+        name = (step.label, step.collective, step.kind in ("compute", "idle") and (step.kind, step.rank))
+        if groups and groups[-1][0] == name:
+            groups[-1][1].append(step)
+        else:
+            groups.append((name, [step]))
+    return [{"label": name[0], "collective": name[1], "kind": group[0].kind if name[2] else "communication",
+             "start": group[0].start, "end": group[-1].end, "ranks": sorted({step.rank for step in group}),
+             "messages": sum(step.kind == "message" for step in group), "sums": sums(group)}
+            for name, group in groups]
