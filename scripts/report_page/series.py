@@ -3,6 +3,7 @@
 
 import numpy as np
 
+from report_page.messages import BINS
 from report_page.values import maximum_at, packed
 
 MOST_BINS = 480
@@ -47,27 +48,28 @@ def top_rows(score, most):
 
 
 def matrices(links, series, messages):
-    """{name: (unit, links x bins)} of what is known over time."""
+    """{name: (unit, picoseconds of a bin, links x bins)} of what is known over time."""
     found = {}
     if series.there:
-        found["utilisation"] = ("1", series.used)
-        found["queue"] = ("B", series.queue)
+        width = series.step * series.interval
+        found["utilisation"] = ("1", width, series.used)
+        found["queue"] = ("B", width, series.queue)
     if messages.seen and messages.waits_over_time.any():
-        found["delay"] = ("ps", messages.waits_over_time * messages.scale)
+        found["delay"] = ("ps", messages.end / BINS, messages.waits_over_time * messages.scale)
     return found
 
 
 def heat(links, series, messages):
     """For each measure the links with most of it, and each class of links, over time."""
     measures = []
-    for name, (unit, values) in matrices(links, series, messages).items():
+    for name, (unit, width, values) in matrices(links, series, messages).items():
         score = values.sum(axis=1) if name != "queue" else values.max(axis=1)
         rows = top_rows(score, HEAT_ROWS)
         titles, groups = np.unique(links.link_class, return_inverse=True)
         means = [values[groups == i].mean(axis=0) for i in range(len(titles))]
         tops = [values[groups == i].max(axis=0) for i in range(len(titles))]
         measures.append({
-            "name": name, "unit": unit, "bins": values.shape[1],
+            "name": name, "unit": unit, "width": width, "bins": values.shape[1],
             "links": [links.name(row) for row in rows], "ids": links.id[rows].tolist(),
             "values": packed(values[rows], "float32"), "classes": titles.tolist(),
             "means": packed(means, "float32"), "largest": packed(tops, "float32"),
