@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Chromium without a screen, driven over its own protocol on two pipes: https://chromedevtools.github.io/devtools-protocol.
-Nothing waits for a time to pass: what is waited for is an answer, or that a page says that it is ready."""
+"""Chromium without a screen, driven over its own protocol (https://chromedevtools.github.io/devtools-protocol) on two
+pipes. Nothing waits for a time to pass: what is waited for is an answer, or that a page says that it is ready."""
 
 import base64
 import fcntl
@@ -14,11 +14,12 @@ import tempfile
 import time
 
 CHROMIUM = "chromium"
+KEY_CODES = {"Tab": 9, "Enter": 13, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
 SECONDS = 180  # for one answer, on a machine under load
 
 OPTIONS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-    "--disable-component-update", "--disable-sync", "--disable-extensions", "--disable-default-apps",
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-extensions", "--disable-default-apps",
     "--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb", "--remote-debugging-pipe",
 )
 
@@ -168,9 +169,9 @@ class Browser:
         """Keys by their names, such as "Tab", "ArrowLeft", "+"."""
         for key in keys:
             text = {"text": key} if len(key) == 1 else {"text": "\r"} if key == "Enter" else {}
-            codes = {"Tab": 9, "Enter": 13, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
-            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=codes.get(key, 0), **text)
-            self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=codes.get(key, 0))
+            code = KEY_CODES.get(key, 0)
+            self.call("Input.dispatchKeyEvent", type="keyDown", key=key, windowsVirtualKeyCode=code, **text)
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
 
     def move_mouse(self, x, y):
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)

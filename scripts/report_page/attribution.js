@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Where the time went: stacked bars of jobs, ranks and collectives. More than so many rows are put together; a bar opens
-// into its rows.
+// Where the time went: stacked bars of jobs, ranks and collectives. More than so many rows are put together; a bar
+// opens into its rows.
 "use strict";
 
 const MOST_BARS = 64;

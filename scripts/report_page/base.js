@@ -20,7 +20,7 @@ function digits(value, count = 4) {
 
 function scaled(value, scales) {
   const [factor, unit] = scales.find(([least]) => Math.abs(value) >= least) || scales[scales.length - 1];
-  return `${digits(value / factor)} ${unit}`;
+  return `${digits(value / factor)}\u00a0${unit}`;
 }
 
 const timeText = (value) => scaled(value, TIMES);
@@ -41,7 +41,8 @@ function element(name, attributes = {}, ...children) {
 }
 
 function choice(title, options, chosen, onchange) {
-  const list = options.map(([value, text]) => element("option", {value, ...(value === chosen && {selected: ""})}, text));
+  const list = options.map(([value, text]) =>
+    element("option", {value, ...(value === chosen && {selected: ""})}, text));
   const select = element("select", {onchange: () => onchange(select.value)}, ...list);
   return element("label", {class: "choice"}, title, " ", select);
 }
@@ -98,7 +99,8 @@ function redrawAll() {
 function rampLegend(low, high, title) {
   const stops = theme.ramp.map((numbers) => `rgb(${numbers.join(",")})`).join(",");
   return [element("span", {}, `${title}: ${low}`),
-    element("span", {class: "strip", style: `background:linear-gradient(to right,${stops})`}), element("span", {}, high)];
+    element("span", {class: "strip", style: `background:linear-gradient(to right,${stops})`}),
+    element("span", {}, high)];
 }
 
 function colourLegend(names, colours) {

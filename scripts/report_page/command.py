@@ -15,8 +15,8 @@ from report_page.sweep import sweep_report
 
 DESCRIPTION = """Write one HTML page about runs of weft, or about a sweep. It needs no network and no other file.
 
-It says what bounds the run, where, and what may help; it shows a timeline, the machine with its links, queues, slowdowns,
-collectives, and where the time went. With several files there is a table of all, and a tab for each."""
+It says what bounds the run, where, and what may help; it shows a timeline, the machine with its links, queues,
+slowdowns, collectives, and where the time went. With several files there is a table of all, and a tab for each."""
 
 
 class Parser(argparse.ArgumentParser):

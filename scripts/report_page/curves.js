@@ -19,8 +19,11 @@ function timeAxis() {
   });
 }
 
+const POWERS_OF_TWO = Array.from({length: 50}, (_, i) => 2 ** i);
+
 function valueAxis(unit) {
-  return axis({size: 84, values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : shareText[unit](tick)))});
+  return axis({size: 84, ...(unit === "B" && {incrs: POWERS_OF_TWO}),
+    values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : shareText[unit](tick)))});
 }
 
 function series(name, index, unit, extra) {
@@ -97,9 +100,9 @@ function slowdownCurves(box, run) {
     });
   });
   const lines = curves.map((curve, i) => series(`${curve.name} (${curve.count.toLocaleString("en")})`, i, "1",
-    {width: curve.name === "all" ? 2.6 : 1.5, dash: curve.name === "all" ? [] : [6, 2 + i]}));
+    curve.name === "all" ? {width: 2.6, stroke: () => theme.ink} : {width: 1.5, dash: [6, 2 + i]}));
   drawCurves(box, "slowdown", "Share of messages with at most a slowdown, by size. Plus and minus zoom.", {
-    scales: {x: {time: false, distr: 3}, y: {range: [0, 1.02]}},
+    scales: {x: {time: false, distr: 3, range: (plot, low, high) => [low, high * 1.02]}, y: {range: [0, 1.02]}},
     axes: [axis({values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick, 3))), space: 60}),
       valueAxis("1")],
     series: [{label: "slowdown", value: (plot, value) => (value === null ? "–" : digits(value))}, ...lines],

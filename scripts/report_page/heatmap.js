@@ -15,11 +15,13 @@ class HeatMap {
   }
 
   build(box) {
-    this.canvas = chartCanvas("heat", "Heat map of links over time. Arrow keys go from cell to cell, Home to the first.");
+    this.canvas = chartCanvas("heat",
+      "Heat map of links over time. Arrow keys go from cell to cell, Home to the first.");
     this.legend = element("span", {class: "legend"});
     const measures = this.measures.map(({name}) => [name, name]);
     const views = [["links", "links with most"], ["means", "classes, mean"], ["largest", "classes, largest"]];
-    box.append(element("div", {class: "tools"}, choice("Measure", measures, measures[0][0], (name) => this.choose(name)),
+    const measure = choice("Measure", measures, measures[0][0], (name) => this.choose(name));
+    box.append(element("div", {class: "tools"}, measure,
       choice("Lines", views, "links", (view) => {
         this.view = view;
         this.choose(this.measure.name);
@@ -43,7 +45,7 @@ class HeatMap {
   }
 
   draw() {
-    this.tall = Math.min(Math.max(420 / Math.max(this.names.length, 1), 9), CELL_MOST);
+    this.tall = Math.min(Math.max(420 / Math.max(this.names.length, 1), 13), CELL_MOST);
     const area = prepared(this.canvas, this.names.length * this.tall + 24), {context} = area;
     this.plot = area.width - NAMES - 6;
     this.drawCells(context);
@@ -59,7 +61,8 @@ class HeatMap {
   drawCells(context) {
     if (this.names.length === 0) return;
     const picture = new ImageData(this.bins, this.names.length);
-    this.values.forEach((value, i) => picture.data.set([...rampNumbers(this.most ? value / this.most : 0), 255], 4 * i));
+    this.values.forEach((value, i) =>
+      picture.data.set([...rampNumbers(this.most ? value / this.most : 0), 255], 4 * i));
     const small = element("canvas", {width: this.bins, height: this.names.length});
     small.getContext("2d").putImageData(picture, 0, 0);
     context.imageSmoothingEnabled = false;

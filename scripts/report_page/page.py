@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 from html import escape
 
 from report_page.values import bytes_text, percent, time_text
@@ -56,9 +57,14 @@ def banner(run):
 
 def verdict(run):
     found = run["verdict"]
-    return tag("div", tag("h2", "Verdict"), *(tag("p", text(sentence)) for sentence in found["sentences"]),
+    return tag("div", tag("h2", "Verdict"), *(tag("p", keys(text(sentence))) for sentence in found["sentences"]),
                class_="verdict", data_verdict=found["kind"], data_congested=int(found["congested"]),
                data_link=found["link"], data_job=found["job"])
+
+
+def keys(words):
+    """Keys of experiments, in backticks, as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", words)
 
 
 def facts(run):
@@ -100,11 +106,12 @@ def machine(run):
 def delays(run):
     data = run["delays"]
     if not data["rows"]:
-        return section("Links by delay caused", "delays", note("No link has delayed a message, or the file does not say."))
+        return section("Links by delay caused", "delays",
+                       note("No link has delayed a message, or the file does not say."))
     of_waits = data["source"] == "link_waits"
     words = ("Waits of packets at links, from /link_waits." if of_waits else
-             "From the links that messages name as those where their last packet waited longest, at most what each message "
-             "was late against an idle network.")
+             "From the links that messages name as those where their last packet waited longest, at most what each "
+             "message was late against an idle network.")
     rows = [delay_row(row, data["rows"][0]["delay"]) for row in data["rows"]]
     heads = ["link", "class", "delay", "", "share", "who waited", "behind whom", "mostly between", "longest queue"]
     return section("Links by delay caused", "delays", note(f"{words} {len(rows)} of {data['links']} links."),
@@ -149,15 +156,17 @@ def depths(run):
 def slowdown(run):
     data = run["slowdown"]
     if data is None:
-        return section("Slowdown of messages", "slowdown", note("The file has no messages (<code>output.messages</code>)."))
+        return section("Slowdown of messages", "slowdown",
+                       note("The file has no messages (<code>output.messages</code>)."))
     words = "Duration over that on an idle network. Percentiles are at most 0.14 % too high."
     if data["seen"] < data["rows"]:
-        words += (f" Estimated from {data['seen']:,} of {data['rows']:,} messages in evenly spaced slices; --exact reads "
-                  "all.")
+        words += (f" Estimated from {data['seen']:,} of {data['rows']:,} messages in evenly spaced slices; --exact "
+                  "reads all.")
     rows = [[text(curve["name"]), tag("span", f"{curve['count']:,}", data_slowdown=curve["name"],
                                       data_count=curve["count"], data_max=curve["max"], data_p50=curve["p50"],
                                       data_p99=curve["p99"], data_mean=curve["mean"]),
-             *(f"{curve[name]:.4g}" for name in ("mean", "p50", "p90", "p99", "p999", "max"))] for curve in data["curves"]]
+             *(f"{curve[name]:.4g}" for name in ("mean", "p50", "p90", "p99", "p999", "max"))]
+            for curve in data["curves"]]
     heads = ["size", "messages", "mean", "p50", "p90", "p99", "p99.9", "largest"]
     return section("Slowdown of messages", "slowdown", note(words), chart("slowdown"), table(heads, rows, range(1, 8)))
 
@@ -205,7 +214,8 @@ def parallel(run):
     data = run["parallel"]
     if data is None:
         return ""
-    pairs = [tag("div", tag("dt", text(name)), tag("dd", cell_text(value, unit))) for name, value, unit in data["facts"]]
+    pairs = [tag("div", tag("dt", text(name)), tag("dd", cell_text(value, unit)))
+             for name, value, unit in data["facts"]]
     rows = [[cell_text(cell, unit) for cell, unit in zip(row, data["units"])] for row in data["cells"][:256]]
     return section("The parallel run", "parallel", tag("dl", *pairs, class_="facts"),
                    tag("div", table([text(name.replace("_", " ")) for name in data["columns"]], rows,
@@ -217,18 +227,19 @@ def cell_text(value, unit):
         return time_text(value)
     if isinstance(value, (int, float)) and unit == "B":
         return bytes_text(value)
-    shown = f"{value:,.6g}" if isinstance(value, float) else text(value)
+    whole = isinstance(value, (int, float)) and float(value).is_integer()
+    shown = f"{int(value):,}" if whole else f"{value:.4g}" if isinstance(value, float) else text(value)
     return f"{shown} {unit}" if unit not in ("1", "id", "text", "") else shown
 
 
 def model(run):
     rows = [[text(place), text(name), text(value)] for place, name, value in run["model"]]
-    return tag("section", tag("details", tag("summary", "What was simulated"), table(["group", "attribute", "value"], rows)),
-               data_name="model")
+    return tag("section", data_name="model", *[
+        tag("details", tag("summary", "What was simulated"), table(["group", "attribute", "value"], rows))])
 
 
 def run_body(run):
-    return "".join((banner(run), verdict(run), facts(run), attribution(run), timeline(run), machine(run), delays(run),
+    return "".join((banner(run), verdict(run), facts(run), timeline(run), attribution(run), machine(run), delays(run),
                     heat(run), curves(run), depths(run), collectives(run), slowdown(run), critical(run), parallel(run),
                     model(run)))
 
@@ -277,7 +288,8 @@ def overview_measures(run):
         ("p99 slowdown", f"{slow['p99']:.4g}" if slow else "–", slow["p99"] if slow else None, True),
         ("delay at links", time_text(delay), delay, True),
         ("busiest link", percent(known["busiest"]) if "busiest" in known else "–", None, True),
-        ("longest queue", bytes_text(known["peak_queue"]) if "peak_queue" in known else "–", known.get("peak_queue"), True),
+        ("longest queue", bytes_text(known["peak_queue"]) if "peak_queue" in known else "–", known.get("peak_queue"),
+         True),
         ("best busbw (GB/s)", f"{busbw:.2f}" if busbw is not None else "–", busbw, False),
     ]
 

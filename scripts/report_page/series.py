@@ -7,7 +7,7 @@ from report_page.messages import BINS
 from report_page.values import maximum_at, packed
 
 MOST_BINS = 480
-HEAT_ROWS = 40
+HEAT_ROWS = 32
 CURVES = 8
 
 

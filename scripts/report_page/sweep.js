@@ -21,7 +21,7 @@ class Sweep {
   }
 
   title(column) {
-    return column.unit && column.unit !== "1" && column.unit !== "text" ? `${column.title} (${column.unit})` : column.title;
+    return ["", "1", "text", "id"].includes(column.unit) ? column.title : `${column.title} (${column.unit})`;
   }
 
   build(box) {
@@ -35,7 +35,8 @@ class Sweep {
     const ways = [["1", "small is good"], ["-1", "large is good"], ["0", "neither"]];
     box.append(element("div", {class: "tools"}, choice("Across", names, this.x.name, set("x")),
       choice("", ways, "1", direction("x")), choice("Up", names, this.y.name, set("y")),
-      choice("", ways, "1", direction("y")), choice("Colours by", all, (this.colourBy || this.y).name, set("colourBy"))),
+      choice("", ways, "1", direction("y")),
+    choice("Colours by", all, (this.colourBy || this.y).name, set("colourBy"))),
     this.legend, element("div", {class: "frame"}, this.canvas));
     onKeys(this.canvas, {n: () => this.step(1), p: () => this.step(-1), ArrowRight: () => this.step(1),
       ArrowLeft: () => this.step(-1), Escape: hideTip});
@@ -64,7 +65,8 @@ class Sweep {
 
   range(column, cases) {
     const values = cases.map((i) => column.values[i]);
-    const low = values.reduce((a, b) => Math.min(a, b), Infinity), high = values.reduce((a, b) => Math.max(a, b), -Infinity);
+    const low = values.reduce((a, b) => Math.min(a, b), Infinity);
+    const high = values.reduce((a, b) => Math.max(a, b), -Infinity);
     const margin = (high - low || Math.abs(high) || 1) * 0.06;
     return [low - margin, high + margin];
   }
@@ -178,11 +180,13 @@ class Sweep {
   sortTable(column, way) {
     const order = this.data.columns[0].values.map((_, i) => i);
     const before = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1);
-    order.sort((a, b) => (column.values[a] === column.values[b] ? a - b : way * before(column.values[a], column.values[b])));
+    const {values} = column;
+    order.sort((a, b) => (values[a] === values[b] ? a - b : way * before(values[a], values[b])));
     const heads = this.data.columns.map((other) => element("th", {
       "aria-sort": other === column ? (way > 0 ? "ascending" : "descending") : "none", class: other.role,
     }, button(this.title(other), `Sort by ${other.title}`, () => this.sortTable(other, other === column ? -way : 1))));
-    const rows = order.slice(0, ROWS_SHOWN).map((i) => row(this.data.columns.map((other) => cellText(other.values[i]))));
+    const cells = (i) => this.data.columns.map((other) => cellText(other.values[i]));
+    const rows = order.slice(0, ROWS_SHOWN).map((i) => row(cells(i)));
     const more = order.length > ROWS_SHOWN ? [element("p", {}, `The first ${ROWS_SHOWN} of ${order.length}.`)] : [];
     this.table.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...heads)),
       element("tbody", {}, ...rows)), ...more);

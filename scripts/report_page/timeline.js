@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What each rank did when: bars in lanes, with zoom. Bars below a pixel are merged: the column of that pixel is filled by
-// the share of time of each colour, two pixels at least, so that a short operation never vanishes.
+// What each rank did when: bars in lanes, with zoom. Bars below a pixel are merged: the column of that pixel is filled
+// by the share of time of each colour, two pixels at least, so that a short operation never vanishes.
 "use strict";
 
 const LABELS = 132, AXIS = 24, STRIP = 26, LANE_MOST = 22, LANE_LEAST = 7, LANES_SHOWN = 460;
@@ -114,22 +114,34 @@ class Timeline {
     const area = prepared(this.canvas, this.head() + this.height() + 2);
     this.context = area.context;
     this.pixel = area.pixel;
-    this.plot = area.width - LABELS - 4;
+    this.plot = area.width - LABELS - 8;
     this.drawAxis(area);
     if (this.activity) this.drawActivity();
     this.context.save();
     this.context.beginPath();
     this.context.rect(0, this.head(), area.width, this.height());
     this.context.clip();
+    this.labelled = 0;
     for (let lane = Math.floor(this.top / this.lane); lane < this.lanes; lane++) {
       if (lane * this.lane - this.top > this.height()) break;
       this.drawLane(lane, this.head() + lane * this.lane - this.top);
     }
     this.drawChosen();
     this.context.restore();
+    this.drawScroll(area);
     const names = this.data[`${this.by}s`];
     this.legend.replaceChildren(...colourLegend(names, names.map((_, i) => colour(i))));
     this.canvas.dataset.window = this.window.join(" ");
+  }
+
+  /** Which part of all lanes is in sight. */
+  drawScroll(area) {
+    const all = this.lanes * this.lane, seen = this.height();
+    if (all <= seen) return;
+    this.context.fillStyle = theme.line;
+    this.context.fillRect(area.width - 5, this.head(), 5, seen);
+    this.context.fillStyle = theme.soft;
+    this.context.fillRect(area.width - 5, this.head() + this.top / all * seen, 5, seen * seen / all);
   }
 
   drawAxis(area) {
@@ -176,7 +188,10 @@ class Timeline {
     const [owner, stream] = this.data.lanes[lane];
     const first = lane === 0 || this.data.lanes[lane - 1][0] !== owner;
     if (this.lane >= 12) this.label(first ? `${owner} ${stream}` : stream, y + this.lane / 2);
-    else if (first && lane * this.lane % (2 * LANE_LEAST) < this.lane) this.label(owner, y + this.lane / 2);
+    else if (first && y >= this.labelled + 13) {
+      this.label(owner, y + Math.max(this.lane / 2, 6));
+      this.labelled = y;
+    }
   }
 
   /** [first, last + 1] of the bars of a lane that may be seen. */
@@ -197,41 +212,50 @@ class Timeline {
     this.context.fillStyle = theme.lane;
     this.context.fillRect(LABELS, y, this.plot, this.lane - 1);
     this.laneLabel(lane, y);
-    const [low, high] = this.visible(lane), tall = this.lane - 2;
-    for (let i = low; i < high; i++) this.drawWide(i, y, tall);
-    this.drawMerged(low, high, y, tall);
+    const [low, high] = this.visible(lane), columns = [];
+    for (let i = low; i < high; i++) this.drawBar(i, y, columns);
+    this.drawColumns(columns, y);
   }
 
-  drawWide(i, y, tall) {
-    const left = Math.max(this.xOf(this.start[i]), LABELS);
-    const right = Math.min(this.xOf(this.start[i] + this.length[i]), LABELS + this.plot);
-    if (right - left < this.pixel) return;
-    this.context.fillStyle = colour(this[this.by][i]);
-    this.context.fillRect(left, y, Math.max(right - left - (right - left > 4 ? 0.6 : 0), this.pixel), tall);
-  }
-
-  drawMerged(low, high, y, tall) {
-    const shares = new Map(), scale = this.plot / (this.window[1] - this.window[0]) / this.pixel;
-    let column = -1;
-    for (let i = low; i < high; i++) {
-      const long = this.length[i] * scale;
-      if (long >= 1 || this.start[i] + this.length[i] < this.window[0]) continue;
-      const here = Math.floor((this.xOf(this.start[i]) - LABELS) / this.pixel);
-      if (here !== column) this.drawColumn(column, shares, y, tall);
-      column = here;
-      const number = this[this.by][i];
-      shares.set(number, (shares.get(number) || 0) + long);
+  /** Fills the pixels that a bar covers; those that it covers in part go to `columns` as [pixel, colour, share]. */
+  drawBar(i, y, columns) {
+    const scale = this.plot / (this.window[1] - this.window[0]) / this.pixel;
+    const left = Math.max((this.start[i] - this.window[0]) * scale, 0);
+    const right = Math.min((this.start[i] + this.length[i] - this.window[0]) * scale, this.plot / this.pixel);
+    if (right < left) return;
+    const first = Math.ceil(left), last = Math.floor(right), number = this[this.by][i];
+    if (first > last) {
+      columns.push([last, number, right - left, true]);
+      return;
     }
-    this.drawColumn(column, shares, y, tall);
+    columns.push([first - 1, number, first - left, first === last]);
+    columns.push([last, number, right - last, first === last]);
+    if (first === last) return;
+    this.context.fillStyle = colour(number);
+    const gap = last - first > 6 ? this.pixel : 0;  // tells neighbours of one colour apart
+    this.context.fillRect(LABELS + first * this.pixel, y, (last - first) * this.pixel - gap, this.lane - 2);
   }
 
-  drawColumn(column, shares, y, tall) {
-    const x = LABELS + Math.max(column, 0) * this.pixel;
+  drawColumns(columns, y) {
+    const shares = new Map();
+    let column = -1;
+    for (const [pixel, number, share, alone] of columns) {
+      if (pixel !== column) this.drawColumn(column, shares, y);
+      column = pixel;
+      const [sum, least] = shares.get(number) || [0, false];
+      shares.set(number, [sum + share, least || alone]);
+    }
+    this.drawColumn(column, shares, y);
+  }
+
+  /** One pixel, filled from below by shares. What has no other pixel gets two lines at least. */
+  drawColumn(column, shares, y) {
+    const tall = this.lane - 2;
     let bottom = y + tall;
-    for (const [number, share] of shares) {
-      const part = Math.min(Math.max(share * tall, 2), Math.max(bottom - y, 1));
+    for (const [number, [share, alone]] of shares) {
+      const part = Math.min(Math.max(share * tall, alone ? 2 : 0), Math.max(bottom - y, alone ? 1 : 0));
       this.context.fillStyle = colour(number);
-      this.context.fillRect(x, bottom - part, this.pixel, part);
+      this.context.fillRect(LABELS + column * this.pixel, bottom - part, this.pixel, part);
       bottom -= part;
     }
     shares.clear();
@@ -280,7 +304,7 @@ class Timeline {
   drawChosen() {
     if (this.chosen < 0) return;
     const y = this.head() + this.laneOf(this.chosen) * this.lane - this.top;
-    const left = this.xOf(this.start[this.chosen]), right = this.xOf(this.start[this.chosen] + this.length[this.chosen]);
+    const start = this.start[this.chosen], left = this.xOf(start), right = this.xOf(start + this.length[this.chosen]);
     this.context.strokeStyle = theme.focus;
     this.context.lineWidth = 2;
     this.context.strokeRect(left - 1, y - 1, Math.max(right - left, 2) + 2, this.lane);
@@ -303,6 +327,7 @@ class Timeline {
     const y = this.laneOf(i) * this.lane;
     if (y < this.top || y + this.lane > this.top + this.height()) this.scroll(y - this.top);
     this.draw();
-    showChosen(this.canvas, this.lines(i), this.xOf(Math.max(this.start[i], this.window[0])), this.head() + y - this.top);
+    const x = this.xOf(Math.max(this.start[i], this.window[0]));
+    showChosen(this.canvas, this.lines(i), x, this.head() + y - this.top);
   }
 }

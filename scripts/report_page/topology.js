@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The machine: nodes in tiers or on a circle, links in two halves, each in the colour of the direction that leaves there.
+// The machine: nodes in tiers or on a circle, links in two halves, each in the colour of the direction that leaves
+// there.
 "use strict";
 
 const MEASURES = [["utilization", "utilisation", "1"], ["mean_queue", "queueing (mean queue)", "B"],
@@ -22,8 +23,8 @@ class Topology {
   }
 
   build(box) {
-    this.canvas = chartCanvas("topology", `Machine of ${this.data.nodes.length} nodes. Arrow keys move, plus and minus ` +
-      "zoom, Home shows all, n and p go through the links in order of the measure.");
+    this.canvas = chartCanvas("topology", `Machine of ${this.data.nodes.length} nodes. Arrow keys move, plus and ` +
+      "minus zoom, Home shows all, n and p go through the links in order of the measure.");
     this.legend = element("span", {class: "legend"});
     box.append(element("div", {class: "tools"}, choice("Colours by", MEASURES.map(([name, text]) => [name, text]),
       this.measure, (value) => this.choose(value)), button("+", "Zoom in", () => this.zoom(0.7)),

@@ -5,6 +5,7 @@ import base64
 
 import numpy as np
 
+SPACE = "\N{NO-BREAK SPACE}"  # a number and its unit stay on one line
 TIMES = ((10**12, "s"), (10**9, "ms"), (10**6, "µs"), (10**3, "ns"), (1, "ps"))
 SIZES = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 CODES = {"float64": "f8", "float32": "f4", "uint32": "u4", "int32": "i4", "uint16": "u2", "uint8": "u1"}
@@ -12,7 +13,7 @@ CODES = {"float64": "f8", "float32": "f4", "uint32": "u4", "int32": "i4", "uint1
 
 def scaled(value, scales):
     factor, unit = next((scale for scale in scales if abs(value) >= scale[0]), scales[-1])
-    return f"{value / factor:.4g} {unit}"
+    return f"{value / factor:.4g}{SPACE}{unit}"
 
 
 def time_text(picoseconds):
@@ -28,7 +29,7 @@ def rate_text(bits_per_second):
 
 
 def percent(share):
-    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+    return f"{100 * share:.0f}{SPACE}%" if share >= 0.0995 else f"{100 * share:.2g}{SPACE}%"
 
 
 def ratio(part, whole):

@@ -6,10 +6,10 @@ import numpy as np
 from report_page.attribution import CONGESTION, TITLES, JobParts
 from report_page.values import bytes_text, percent, ratio, time_text
 
-# Below that share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of the
-# message itself make short waits on an idle network, too.
+# Below that share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
+# the message itself make short waits on an idle network, too.
 NOTEWORTHY = 0.02
-# A link is a bottleneck, whatever messages say of their last packets, if it was busy for half of the run and so many data
+# A link is a bottleneck, whatever messages say of their last packets, if it was busy for half of the run and so many
 # packets waited on average while it was.
 BUSY, WAITING_PACKETS = 0.5, 4
 STRAGGLER = 0.05
@@ -114,14 +114,15 @@ class Verdict:
             share = self.parts.share(self.kind) if self.parts.total else self.shares.get(self.kind, 0)
             rest = sorted((name for name in self.parts.sums if name != self.kind), key=lambda n: -self.parts.share(n))
             others = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in rest[:2])
-            return f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it" + (f" ({others})." if others else ".")
+            return f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}."
         text = f"compute {self.portion('compute')}; exposed communication {self.portion('exposed')}"
         if self.kind in CONGESTION:
             return (f"Exposed communication slowed by congestion, mostly {TITLES[self.kind]}, bounds {whole} ({text}; "
                     f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
         if self.kind == "straggler":
             rank, late = self.straggler()
-            return f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median ({text})."
+            return (f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median "
+                    f"({text}).")
         return f"{self.title(self.kind)} bounds {whole} ({text})."
 
     @staticmethod
@@ -143,8 +144,15 @@ class Verdict:
         group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
         lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
                 f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
-        return (f"Congestion was found: {link['name']} {cause}it was busy for {percent(link['utilization'])} of the run "
-                f"and its queue reached {bytes_text(link['peak_queue'])}{lost}.")
+        return (f"Congestion was found: {link['name']} ({link['class']}){self.others(link)} {cause}it was busy for "
+                f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
+                f"{lost}.")
+
+    def others(self, link):
+        """How many links are about as bad."""
+        of_link = self.facts.delays.of_link
+        count = int((of_link >= link["delay"] / 2).sum()) - 1 if link["delay"] else 0
+        return f", worst of {count + 1} that are about as bad," if count else ""
 
     def calm(self):
         together = percent(sum(self.shares.values()))
@@ -169,8 +177,8 @@ class Verdict:
         texts = {
             "compute": "Faster devices, lower precision or less recomputation may help; a better network would save "
                        + (f"at most {time_text(exposed)}." if "exposed" in self.parts.sums else "little."),
-            "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute may "
-                       f"help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
+            "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
+                       f"may help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
             "transfer": "Faster links, less data, or more overlap with compute may help.",
             "straggler": "A faster rank there, or less work for it, would help all that wait for it.",
             "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
