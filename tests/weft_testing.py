@@ -17,6 +17,7 @@ import unittest
 from concurrent.futures import ThreadPoolExecutor
 
 import h5py
+import numpy
 
 SOURCE = pathlib.Path(os.environ.get("WEFT_SOURCE", pathlib.Path(__file__).resolve().parents[1]))
 WEFT = pathlib.Path(os.environ.get("WEFT", SOURCE / "build" / "weft"))
@@ -199,6 +200,7 @@ class ProgramTest(unittest.TestCase):
         path = text if isinstance(text, pathlib.Path) else self.write(text)
         done = self.run_weft("run", path, "-o", output, "--summary", "json", "--quiet", *words, ranks=ranks,
                              seconds=seconds)
+        self.assertEqual(parts_that_do_not_add_up(self.folder / output), [])
         return done.summary(), self.folder / output
 
     def assert_same_results(self, first, second, ignore=(), context=""):
@@ -217,6 +219,32 @@ def table(path, name):
             column: (data.asstr()[:] if data.dtype.kind == "S" else data[:])[rows]
             for column, data in file[name].items()
         }
+
+
+def parts_that_do_not_add_up(path):
+    """Rows whose columns part_... do not add up to their time, or are negative, as text. docs/hdf5_schema.md."""
+    found = []
+    with h5py.File(path, "r") as file:
+        for name in ("messages", "collectives", "ranks", "jobs"):
+            parts = [column for column in file.get(name, ()) if column.startswith("part_")]
+            if not parts:
+                continue
+            group = file[name]
+            if name == "messages":
+                whole = group["delivered"][:] - group["issued"][:]
+            elif name == "collectives":
+                whole = group["end"][:] - group["start"][:]
+            elif name == "ranks":
+                whole = numpy.full(group["rank"].shape, file.attrs["simulated_time"])
+            else:
+                whole = group["time"][:] * group["ranks"][:].astype(numpy.int64)
+                whole[group["part_idle"][:] == -1] = -len(parts)  # too long for a sum
+            columns = numpy.array([group[part][:] for part in parts])
+            for row in numpy.flatnonzero(columns.sum(axis=0) != whole):
+                found.append(f"/{name} row {row}: parts add up to {columns[:, row].sum()}, not {whole[row]}")
+            for row in numpy.flatnonzero((columns < 0).any(axis=0) & (whole >= 0)):
+                found.append(f"/{name} row {row}: a part is negative")
+    return found
 
 
 def attributes(path, name="/"):

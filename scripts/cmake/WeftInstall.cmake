@@ -7,7 +7,13 @@ install(TARGETS weft RUNTIME DESTINATION bin)
 
 # Ready-made files, below the folders that experiments know. Experiments among them find each other.
 set(data share/weft)
-install(DIRECTORY workloads topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+install(DIRECTORY topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
+# One by one: folders of code beside them would come along as empty ones.
+file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} workloads/*.yaml workloads/*.json)
+foreach(file ${files})
+  get_filename_component(folder ${file} DIRECTORY)
+  install(FILES ${file} DESTINATION ${data}/${folder})
+endforeach()
 install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
 
 # Plots and the comparison of results: in Python, beside the modules that they share.

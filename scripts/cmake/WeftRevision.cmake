@@ -17,7 +17,7 @@ if(CMAKE_SCRIPT_MODE_FILE)
   return()
 endif()
 
-set(WEFT_REVISION_HEADER ${CMAKE_BINARY_DIR}/generated/app/revision.hpp)
+set(WEFT_REVISION_HEADER ${CMAKE_BINARY_DIR}/generated/app/running/revision.hpp)
 add_custom_target(weft_revision
   COMMAND ${CMAKE_COMMAND} -DSOURCE=${CMAKE_SOURCE_DIR} -DHEADER=${WEFT_REVISION_HEADER}
           -DWEFT_VERSION=${PROJECT_VERSION} -DNS3_VERSION=${WEFT_NS3_VERSION}

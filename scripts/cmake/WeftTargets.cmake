@@ -8,22 +8,41 @@ add_library(weft_rooms INTERFACE)
 add_library(weft_usage INTERFACE)
 target_link_libraries(weft_rooms INTERFACE weft_usage)
 
+# Files of one folder are compiled together, at most a dozen at a time: a local name has to differ from those of the
+# folder that it is in, and from no others.
+function(weft_batches)
+  set(before "")
+  set(batch 0)
+  list(SORT ARGN)
+  foreach(source ${ARGN})
+    get_filename_component(folder ${source} DIRECTORY)
+    if(NOT folder STREQUAL before OR count EQUAL 12)
+      math(EXPR batch "${batch} + 1")
+      set(count 0)
+    endif()
+    math(EXPR count "${count} + 1")
+    set(before ${folder})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${batch})
+  endforeach()
+endfunction()
+
 # weft_room(NAME [DEPENDS ROOM...] [LIBRARIES TARGET...])
-# The *.cpp of src/NAME, or of NAME for the open folders, become the object library weft_NAME. A room without *.cpp is
-# an interface library. main.cpp is left to weft_program.
+# The *.cpp of src/NAME, or of NAME for the open folders, and of the folders in it become the object library weft_NAME.
+# A room without *.cpp is an interface library. main.cpp is left to weft_program.
 function(weft_room name)
   cmake_parse_arguments(room "" "" "DEPENDS;LIBRARIES" ${ARGN})
   set(folder ${CMAKE_SOURCE_DIR}/src/${name})
   if(NOT IS_DIRECTORY ${folder})
     set(folder ${CMAKE_SOURCE_DIR}/${name})
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   list(FILTER sources EXCLUDE REGEX "/main\\.cpp$")
   list(TRANSFORM room_DEPENDS PREPEND weft_)
   if(sources)
     add_library(weft_${name} OBJECT ${sources})
     # Most of the time to compile a file goes into its headers: with several in one it is a quarter.
-    set_target_properties(weft_${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_BATCH_SIZE 12)
+    set_target_properties(weft_${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_MODE GROUP)
+    weft_batches(${sources})
     if(WEFT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
       # A local name may be that of a constant of another file, and a source file is an included one here.
       target_compile_options(weft_${name} PRIVATE -Wno-shadow -Wshadow=local -Wno-subobject-linkage)

@@ -9,10 +9,10 @@
 #include <mpi.h>
 #include <ns3/nstime.h>
 
-#include "app/commands.hpp"
-#include "app/prepare.hpp"
-#include "app/script_command.hpp"
-#include "app/version.hpp"
+#include "app/command_line/script_command.hpp"
+#include "app/commands/commands.hpp"
+#include "app/running/prepare.hpp"
+#include "app/running/version.hpp"
 #include "engine/mpi_session.hpp"
 #include "support/error.hpp"
 #include "support/interrupt.hpp"

@@ -18,6 +18,7 @@
 #include "transport/receiver_table.hpp"
 #include "transport/reliable_receiver.hpp"
 #include "transport/reliable_sender.hpp"
+#include "transport/send_waits.hpp"
 
 namespace weft {
 
@@ -36,17 +37,18 @@ struct Connection {
   std::int64_t timeout_at = INT64_MAX;  ///< when an event looks at its retransmission timer
   std::int64_t next_send = 0;           ///< not before, by its rate
   std::int64_t last_send = 0;
-  std::int64_t last_wire = 0;                ///< bytes
-  std::int64_t held_since = 0;               ///< a packet might go if its lane were not stopped
-  std::int64_t held = 0;                     ///< ps of that since the last packet
-  std::int64_t next_sample = INT64_MAX;      ///< its state is recorded then
-  std::int64_t sampled_bytes = 0;            ///< sent until the last sample
-  std::uint64_t messages = 0;                ///< posted
-  std::int64_t message_bytes = 0;            ///< posted
-  std::int64_t timer_at = 0;                 ///< pending event of the congestion control
-  std::int64_t sent_bytes = 0;               ///< wire bytes
-  std::uint32_t cnps = 0;                    ///< received
-  std::uint32_t credits = 0;                 ///< received in all, modulo 2^32, if they can be lost
+  std::int64_t last_wire = 0;            ///< bytes
+  std::int64_t held_since = 0;           ///< a packet might go if its lane were not stopped
+  std::int64_t held = 0;                 ///< ps of that since the last packet
+  std::int64_t next_sample = INT64_MAX;  ///< its state is recorded then
+  std::int64_t sampled_bytes = 0;        ///< sent until the last sample
+  std::uint64_t messages = 0;            ///< posted
+  std::int64_t message_bytes = 0;        ///< posted
+  std::int64_t timer_at = 0;             ///< pending event of the congestion control
+  std::int64_t sent_bytes = 0;           ///< wire bytes
+  std::uint32_t cnps = 0;                ///< received
+  std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
+  SendWaits waits;
   std::vector<std::uint8_t> good_entropies;  ///< of load_balancing: reps, to be used again, oldest first
 };
 

@@ -140,6 +140,7 @@ class Fabric final : public HostNetwork {
   std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
   void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0) override;
   void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
   Time latency_of(NodeId node) const { return parameters_.latency_of(topology_.graph.node(node)); }
@@ -401,7 +402,7 @@ class Fabric final : public HostNetwork {
   void host_send(const Node& node, Host& host, std::int64_t now);
   void wake_sender(const Node& node, Host& host, std::int64_t now);
   void wake_node(std::uint32_t local, std::int64_t time);
-  void list_if_ready(Host& host, std::uint32_t queue_pair);
+  void list_if_ready(Host& host, std::uint32_t queue_pair, std::int64_t now);
   /// time / window_length_ without a division: the reciprocal is at most one too small.
   std::uint64_t window_number(std::int64_t time) const {
     const auto number = static_cast<std::int64_t>(

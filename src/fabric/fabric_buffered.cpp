@@ -371,7 +371,9 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
     Message& message = messages_[sent.packet.message];
     message.add_wait(port.directed_link, wait);
-    message.paused += paused_time(port_index, lane, now) - message.pause_mark;
+    const std::int64_t paused = paused_time(port_index, lane, now) - message.pause_mark;
+    message.paused += paused;
+    if (!ps.of_host) message.paused_in_network += paused;
   }
   if (marks_at_departure_) mark(port_index, sent.packet, queue, queue.bytes);
   launch(port_index, now, sent.packet, size);

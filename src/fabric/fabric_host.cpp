@@ -56,9 +56,12 @@ void Fabric::wake_node(std::uint32_t local, std::int64_t time) {
     calendar_.schedule(local, window_number(time));
 }
 
-void Fabric::list_if_ready(Host& host, std::uint32_t queue_pair) {
+void Fabric::list_if_ready(Host& host, std::uint32_t queue_pair, std::int64_t now) {
   QueuePair& pair = host.queue_pairs[queue_pair];
-  if (pair.listed || !pair.ready(window_, mtu_)) return;
+  if (pair.listed) return;
+  if (!pair.ready(window_, mtu_))
+    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
+  pair.waits.wait_for(SendWaits::Reason::nic, now);
   pair.listed = true;
   host.ready.push_back(queue_pair);
 }
@@ -97,7 +100,7 @@ void Fabric::host_receive(const Node& node, Host& host, const Packet& packet) {
   } else if (packet.kind == PacketKind::ack) {
     QueuePair& pair = host.queue_pairs[packet.queue_pair];
     pair.acknowledge(packet.message);
-    list_if_ready(host, packet.queue_pair);
+    list_if_ready(host, packet.queue_pair, now);
     if (host.ready_head < host.ready.size()) wake_sender(node, host, now);
     if ((packet.flags & packet_notify) != 0) client_->on_sent(node.id, Time::from_ps(now), pair.pop_completion());
   } else {
@@ -121,9 +124,10 @@ void Fabric::host_send(const Node& node, Host& host, std::int64_t now) {
     }
     QueuePair& pair = host.queue_pairs[number];
     pair.listed = false;
-    const Packet packet = pair.next_packet(node.id, mtu_, parameters_.acks, messages_);
+    const Packet packet = pair.next_packet(now, node.id, mtu_, parameters_.acks, messages_);
     transmit(port, now, packet);
-    list_if_ready(host, number);
+    pair.waits.put_on_wire(now, outputs_[port].free_at, false);
+    list_if_ready(host, number, now);
     if (!parameters_.acks && (packet.flags & packet_notify) != 0)
       set_timer(node.id, Time::from_ps(outputs_[port].free_at), sent_token | pair.pop_completion());
   }
@@ -147,8 +151,8 @@ void Fabric::post(std::uint32_t host_id, std::uint32_t queue_pair, Time now, Mes
                                      parameters_.data_overhead())
                       .ps();
   if (message.notify != 0) pair.push_completion(token);
-  pair.post(messages_.add(message), messages_);
-  list_if_ready(host, queue_pair);
+  pair.post(now.ps(), messages_.add(message), messages_);
+  list_if_ready(host, queue_pair, now.ps());
   if (host.ready_head < host.ready.size()) wake_sender(node, host, now.ps());
 }
 
@@ -162,6 +166,12 @@ void Fabric::send_credit(std::uint32_t host_id, Time now, std::uint32_t to, std:
   if (buffered_) return send_reliable_credit(node, credit, now);
   host.control.push_back(credit);
   wake_sender(node, host, now.ps());
+}
+
+SendTimes Fabric::send_times(std::uint32_t host_id, std::uint32_t queue_pair, Time now) const {
+  const Node& node = node_of_host(host_id);
+  if (buffered_) return buffered_->hosts[node.host].connections[queue_pair].waits.until(now.ps());
+  return host_states_[node.host].queue_pairs[queue_pair].waits.until(now.ps());
 }
 
 void Fabric::set_timer(std::uint32_t host_id, Time at, std::uint64_t token) {

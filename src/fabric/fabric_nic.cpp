@@ -27,8 +27,12 @@ bool Fabric::window_allows(const Connection& connection) const {
 
 // Puts a connection into the round of those that may send, or sees to it that it gets there in time.
 void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now) {
-  if (connection.listed || !window_allows(connection)) return;
+  using Reason = SendWaits::Reason;
+  if (connection.listed) return;
+  if (!window_allows(connection))
+    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now);
   if (connection.next_send > now) {
+    connection.waits.wait_for(Reason::pacing, now);
     if (connection.pacing_pending) return;
     connection.pacing_pending = true;
     return add_event(local_of_[node.id], {connection.next_send, connection.port, connection.sender.number(),
@@ -39,8 +43,10 @@ void Fabric::nic_list(const Node& node, Connection& connection, std::int64_t now
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
   if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0) {
     connection.held_since = now;
+    connection.waits.wait_for(Reason::paused, now);
     nic.held.push_back(connection.sender.number());
   } else {
+    connection.waits.wait_for(Reason::nic, now);
     nic.ready.push_back(connection.sender.number());
   }
   nic_wake(connection.port, now);
@@ -59,6 +65,7 @@ void Fabric::nic_unhold(const Node& node, std::uint32_t port_index, std::uint8_t
     Connection& connection = host.connections[number];
     if (connection.lane == lane) {
       connection.held += now - connection.held_since;
+      connection.waits.wait_for(SendWaits::Reason::nic, now);
       nic.ready.push_back(number);
     } else {
       nic.held[kept++] = number;
@@ -127,7 +134,7 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   }
   if (connection.held > 0) [[unlikely]]
     messages_[connection.sender.next_message(messages_)].paused += std::exchange(connection.held, 0);
-  Packet packet = connection.sender.next_packet(now, node.id, messages_, state.rules);
+  Packet packet = connection.sender.next_packet(now, node.id, messages_, state.rules, connection.waits);
   packet.lane = connection.lane & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
@@ -138,7 +145,9 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   connection.last_wire = wire;
   connection.sent_bytes += wire;
   pace(connection);
+  const bool again = (packet.flags & packet_again) != 0;
   launch(port_index, now, packet, wire_time(outputs_[port_index], packet));
+  connection.waits.put_on_wire(now, outputs_[port_index].free_at, again);
   nic_watch(node, connection);
   if (connection.sent_bytes >= connection.allowance.next_bytes) {
     connection.allowance = connection.control->on_bytes_sent({now, connection.sent_bytes});
@@ -231,6 +240,7 @@ bool Fabric::nic_control_timer(const Node& node, const NodeEvent& event) {
 
 void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress,
                       std::int64_t now, bool timeout) {
+  connection.waits.learn_of_loss(now);
   LossEvent loss;
   loss.at = {now, connection.sent_bytes};
   loss.lost_bytes = progress.lost_bytes;
@@ -277,6 +287,7 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
   if (state.services.telemetry) {
     telemetry = last ? std::exchange(messages_[packet.message].telemetry, no_slot) : packet.message;
   }
+  if (last) messages_[packet.message].arrived = now;
   ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
   const auto answer = receiver.on_data(now, packet, messages_, state.rules, state.services.cnp_interval.ps());
 
@@ -309,8 +320,9 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
   if (telemetry != no_slot) state.telemetry.release(telemetry);
   for (std::uint32_t i = 0; i < answer.delivered; ++i) {
     const std::uint32_t slot = receiver.take_delivered();
-    const Message message = messages_[slot];
+    Message message = messages_[slot];
     messages_.release(slot);
+    message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
     client_->on_message(node.id, Time::from_ps(now), message);
   }
 }
@@ -444,6 +456,7 @@ void Fabric::post_reliably(const Node& node, std::uint32_t queue_pair, Time now,
   connection.message_bytes += message.bytes;
   if (connection.next_sample <= now.ps()) flush_samples(node, connection, now.ps());
   const bool was_idle = connection.sender.idle();
+  message.begin(connection.waits.until(now.ps()));
   connection.sender.post(messages_.add(message), messages_, buffered_->rules);
   if (was_idle)
     nic_obey(node, connection, now.ps());

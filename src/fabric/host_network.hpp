@@ -11,6 +11,7 @@
 #include "fabric/link_counters.hpp"
 #include "fabric/network_parameters.hpp"
 #include "transport/message.hpp"
+#include "transport/send_waits.hpp"
 
 namespace weft {
 
@@ -31,6 +32,8 @@ class HostNetwork : public DataPath {
                     std::uint64_t token = 0) = 0;
   /// Tell host `to` that a buffer slot of its queue pair is free at `host`.
   virtual void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) = 0;
+  /// What a queue pair of `host` has spent its time on until `now`, the time of the running event.
+  virtual SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const = 0;
   virtual void set_timer(std::uint32_t host, Time at, std::uint64_t token) = 0;
   virtual const NetworkParameters& parameters() const = 0;
 

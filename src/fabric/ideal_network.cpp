@@ -201,8 +201,13 @@ void IdealNetwork::run_port(std::uint32_t number, std::int64_t now) {
 }
 
 void IdealNetwork::leave(Flow& flow, std::uint32_t slot, std::int64_t now) {
-  const Message& message = flights_[slot].message;
-  if (message.notify != 0 && !parameters_.acks && classes_[flow.path].path.out == 0)
+  Message& message = flights_[slot].message;
+  const IdealMessage shape = shape_of(message);
+  const IdealPath& path = classes_[flow.path].path;
+  const IdealLink& link = path.links[path.out];
+  message.ahead = flow.begin - message.issued;
+  message.met.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
+  if (message.notify != 0 && !parameters_.acks && path.out == 0)
     push(now, Kind::sent, flow.host, message.id, message.token);
   fly(flow, slot, now);
 }
@@ -282,6 +287,13 @@ void IdealNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t t
 
 void IdealNetwork::give_credit(std::uint32_t to, std::uint32_t queue_pair, std::int64_t now) {
   push(now + flow_of(to, queue_pair).control_time, Kind::credit, to, queue_pair, queue_pair);
+}
+
+SendTimes IdealNetwork::send_times(std::uint32_t host, std::uint32_t queue_pair, Time /*now*/) const {
+  const Flow& flow = flows_[host_states_[local_of_host_[host]].flows[queue_pair]];
+  SendTimes times;
+  times.sent = busy_[flow.links + classes_[flow.path].path.out];
+  return times;
 }
 
 void IdealNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {

@@ -46,6 +46,8 @@ class IdealNetwork final : public HostNetwork {
   std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
   void post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token = 0) override;
   void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  /// Knows the time on the wire only, where the source's messages take turns.
+  SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
   bool idle() const override;

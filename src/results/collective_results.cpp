@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <unordered_map>
 
 #include <fmt/format.h>
 
@@ -22,10 +23,14 @@ struct Partial {
   std::int64_t sent_bytes = 0;
   std::uint64_t messages = 0;
   std::uint64_t finished_ranks = 0;
+  std::int64_t last_start = -1;
+  CollectiveTimes last;  // of the rank that ended last
 
   void add(const Partial& other) {
     start = std::min(start, other.start);
     end = std::max(end, other.end);
+    last_start = std::max(last_start, other.last_start);
+    if (last.before(other.last)) last = other.last;
     sent_bytes += other.sent_bytes;
     messages += other.messages;
     finished_ranks += other.finished_ranks;
@@ -39,24 +44,22 @@ struct Share {
 };
 
 /// One share per collective that this process took part in, in ascending order of id.
-std::vector<Share> sum_up(const std::vector<CollectivePart>& parts, std::uint64_t collectives) {
-  std::vector<Share> shares;
-  shares.reserve(parts.size());
+std::vector<Share> sum_up(const std::vector<CollectivePart>& parts, std::uint64_t collectives,
+                          const CollectiveTimesById* times) {
+  std::unordered_map<std::uint32_t, Partial> by_id;
   for (const CollectivePart& part : parts) {
     if (part.collective >= collectives)
       throw InternalError(fmt::format("rank {} took part in collective {}, which nobody announced: please report this",
                                       part.rank, part.collective));
-    shares.push_back({part.collective, {part.start, part.end, part.bytes, part.messages, 1}});
+    by_id[part.collective].add({part.start, part.end, part.bytes, part.messages, 1, part.start, {}});
+  }
+  std::vector<Share> shares;
+  shares.reserve(by_id.size());
+  for (const auto& [id, partial] : by_id) {
+    shares.push_back({id, partial});
+    if (times != nullptr) shares.back().partial.last = times->at(id);
   }
   std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.id < b.id; });
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < shares.size(); ++i) {
-    if (kept > 0 && shares[kept - 1].id == shares[i].id)
-      shares[kept - 1].partial.add(shares[i].partial);
-    else
-      shares[kept++] = shares[i];
-  }
-  shares.resize(kept);
   return shares;
 }
 
@@ -66,6 +69,9 @@ CollectiveResult result_of(const CollectiveInfo& info, const Partial& partial) {
   if (partial.finished_ranks > 0) {
     result.start = partial.start;
     result.end = partial.end;
+    result.last_start = partial.last_start;
+    result.parts = partial.last.parts;
+    result.parts[TimePart::peers] += partial.last.start - partial.start;
   }
   result.finished_ranks = static_cast<std::uint32_t>(partial.finished_ranks);
   result.messages = partial.messages;
@@ -96,9 +102,10 @@ struct PartialReduction {
   PartialReduction& operator=(const PartialReduction&) = delete;
 };
 
-std::vector<Share> sum_up_together(MPI_Comm comm, const std::vector<CollectivePart>& parts, std::uint64_t collectives) {
+std::vector<Share> sum_up_together(MPI_Comm comm, const std::vector<CollectivePart>& parts, std::uint64_t collectives,
+                                   const CollectiveTimesById* times = nullptr) {
   std::vector<Share> shares;
-  collectively(comm, [&] { shares = sum_up(parts, collectives); });
+  collectively(comm, [&] { shares = sum_up(parts, collectives, times); });
   return shares;
 }
 
@@ -161,7 +168,8 @@ std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vecto
 }
 
 std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const CollectiveDirectory& all) {
+                                                       const CollectiveDirectory& all,
+                                                       const CollectiveTimesById* times) {
   int process = 0;
   int processes = 0;
   MPI_Comm_rank(comm, &process);
@@ -169,7 +177,7 @@ std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std:
   const std::vector<std::uint64_t> bounds = block_bounds(all.count, processes);
   const std::uint64_t first = bounds[static_cast<std::size_t>(process)];
   std::vector<Partial> owned(bounds[static_cast<std::size_t>(process) + 1] - first);
-  for (const Share& share : to_owners(comm, sum_up_together(comm, parts, all.count), bounds))
+  for (const Share& share : to_owners(comm, sum_up_together(comm, parts, all.count, times), bounds))
     owned[share.id - first].add(share.partial);
   std::vector<CollectiveResult> results;
   results.reserve(owned.size());

@@ -17,9 +17,12 @@ struct CollectiveResult {
   CollectiveInfo info;
   std::int64_t start = -1;           ///< ps; -1 as long as no rank has finished its part
   std::int64_t end = -1;             ///< ps; -1 likewise
+  std::int64_t last_start = -1;      ///< ps, its last rank started; -1 likewise
   std::uint32_t finished_ranks = 0;  ///< ranks that have finished their part
   std::uint64_t messages = 0;        ///< sent by all of them
   std::int64_t sent_bytes = 0;       ///< sent by all of them
+  /// Of end - start: until the rank that ended last had started, waiting for peers; from there on what it met.
+  TimeParts parts;
 
   bool finished() const { return finished_ranks == info.ranks; }
   /// end - start in ps, -1 if unfinished.
@@ -37,7 +40,9 @@ std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vecto
                                                  const CollectiveDirectory& all, std::size_t limit = 1000);
 
 /// The same for the collectives that this process owns in the file: `all` is cut into blocks by id. For Hdf5Recorder.
+/// `times`: of all finished collectives of `parts`, or nullptr.
 std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const CollectiveDirectory& all);
+                                                       const CollectiveDirectory& all,
+                                                       const CollectiveTimesById* times = nullptr);
 
 }  // namespace weft

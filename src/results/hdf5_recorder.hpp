@@ -48,28 +48,31 @@ class Hdf5Recorder {
   void write_outcome(std::int64_t simulated_time, std::uint64_t fingerprint);
 
   // Tables are those of results/result_tables.hpp, or any other with a declaration. One that is not written is absent
-  // from the file; one without rows has columns of length 0. `interval` is that of a series in ps.
+  // from the file; one without rows has columns of length 0. `interval` is that of a series in ps. `complete`: with the
+  // optional columns of the table.
 
   /// The whole table, at most once. Cells that depend on the simulated time need write_outcome() before.
   template <class Row>
-  void write(std::vector<Row> rows, std::int64_t interval = 0) {
-    append(std::move(rows), true, interval);
+  void write(std::vector<Row> rows, std::int64_t interval = 0, bool complete = true) {
+    append(std::move(rows), true, interval, complete);
   }
   /// In portions, so that a run need not keep all rows: each holds rows that come after those of earlier portions in
   /// the table's order. `last`: there will be no more. Before the last portion the simulated time is not known: no
   /// sampling interval in it may last longer than the run.
   template <class Row>
-  void append(std::vector<Row> rows, bool last, std::int64_t interval = 0) {
+  void append(std::vector<Row> rows, bool last, std::int64_t interval = 0, bool complete = true) {
     const TableContext context = context_of<Row>(last, interval);
     OpenTable& open = open_[std::string(ResultTable<Row>::name)];
-    if (!open.group) open.info = describe<Row>(agreed_widths(longest_texts(rows), last));
+    if (!open.group) open.info = describe<Row>(agreed_widths(longest_texts(rows), last), complete);
     PackedRows packed;
     together([&] { packed = pack(open.info, context, rows); });
     std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
     append_rows(open, std::move(packed), last, interval);
   }
-  /// /collectives, of `parts` of the process's own ranks; `all` is the same on every process.
-  void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all);
+  /// /collectives, of `parts` and `times` of the process's own ranks; `all` is the same on every process. Without
+  /// `times`, here and elsewhere, there are no columns for them: nullptr.
+  void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all,
+                         const CollectiveTimesById* times = nullptr);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,
                        const std::vector<std::tuple<std::string, double, std::string>>& facts);

@@ -141,8 +141,9 @@ void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::s
   });
 }
 
-void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all) {
-  write(reduce_owned_collectives(comm_, parts, all));
+void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all,
+                                     const CollectiveTimesById* times) {
+  write(reduce_owned_collectives(comm_, parts, all, times), 0, times != nullptr);
 }
 
 void Hdf5Recorder::write_processes(std::vector<ProcessRecord> rows,

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <unordered_map>
+
+#include "support/time_parts.hpp"
 
 namespace weft {
 
@@ -34,6 +37,7 @@ struct MessageRecord {
   std::int64_t queueing = 0;                     ///< in queues of switches and of its NIC's port
   std::array<std::uint32_t, 3> slowest_links{};  ///< LinkRecord::id where it has waited longest, the longest first
   std::array<std::int64_t, 3> slowest_waits{};   ///< how long; 0: there are no more
+  TimeParts parts;                               ///< of delivered - issued
 
   /// -1: there are no more.
   std::int64_t slow_link(std::size_t which) const {
@@ -50,6 +54,20 @@ struct CollectivePart {
   std::uint64_t messages = 0;  ///< sent by this rank
   std::int64_t bytes = 0;      ///< sent by this rank
 };
+
+/// What the rank that ended last in a collective has spent its part of it on.
+struct CollectiveTimes {
+  std::int64_t start = 0;
+  std::int64_t end = -1;
+  std::uint32_t rank = 0;
+  TimeParts parts;  ///< of end - start
+
+  /// Of two that have ended at the same time, the one with the lower number is the last.
+  bool before(const CollectiveTimes& other) const { return end != other.end ? end < other.end : rank > other.rank; }
+};
+
+/// Of the ranks of a process, by the collective's id.
+using CollectiveTimesById = std::unordered_map<std::uint32_t, CollectiveTimes>;
 
 /// What of a collective is known beforehand, the same on every MPI rank.
 struct CollectiveInfo {
@@ -214,6 +232,7 @@ struct JobRecord {
   std::uint64_t collectives = 0;
   std::uint64_t messages = 0;  ///< sent
   std::int64_t bytes = 0;      ///< sent
+  TimeParts parts;             ///< of time() of all its ranks; all -1 if that sum does not fit
 
   std::int64_t time() const { return end - start; }
   double step_time() const { return static_cast<double>(time()) / static_cast<double>(steps); }
@@ -236,6 +255,7 @@ struct RankRecord {
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
   std::uint32_t job = 0;   ///< JobRecord::job. Not part of the fingerprint.
+  TimeParts parts;         ///< of the simulated time of the run. Not part of the fingerprint.
   bool under_way = false;  ///< an operation, when the run ended. In no table.
 };
 
@@ -248,6 +268,9 @@ struct OperationRecord {
   std::uint8_t kind = 0;  ///< 0 compute, 1 collective, 2 send, 3 recv
   std::uint32_t collective = no_collective;
   std::string label;
+  std::string stream;  ///< "compute", "communication", ...; "none"
+  std::string phase;   ///< part of a step, such as "forward"; may be empty
+  std::string group;   ///< whom it communicates with, such as "tensor"; may be empty
 };
 
 /// One MPI process of the run.

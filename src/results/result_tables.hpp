@@ -32,6 +32,31 @@ constexpr std::int64_t end_of_interval(std::uint32_t interval, const TableContex
   return std::min((static_cast<std::int64_t>(interval) + 1) * context.interval, context.simulated_time);
 }
 
+template <class Row, TimePart part>
+constexpr std::int64_t time_part(const Row& row) {
+  return row.parts[part];
+}
+
+/// Columns `part_...` of `row.parts`, optional.
+template <class Row, TimePart... parts>
+constexpr auto time_part_columns() {
+  return std::tuple(optional_column(time_part_texts[static_cast<std::size_t>(parts)].column, "ps",
+                                    time_part_texts[static_cast<std::size_t>(parts)].description,
+                                    &time_part<Row, parts>)...);
+}
+template <class Row>
+constexpr auto message_part_columns() {
+  return time_part_columns<Row, TimePart::transfer, TimePart::queueing, TimePart::nic, TimePart::ahead,
+                           TimePart::window, TimePart::pacing, TimePart::paused, TimePart::retransmission,
+                           TimePart::reordering>();
+}
+template <class Row>
+constexpr auto rank_part_columns() {
+  return std::tuple_cat(
+      time_part_columns<Row, TimePart::compute, TimePart::launch, TimePart::handling, TimePart::sending>(),
+      message_part_columns<Row>(), time_part_columns<Row, TimePart::credits, TimePart::peers, TimePart::idle>());
+}
+
 }  // namespace detail
 
 template <>
@@ -43,35 +68,37 @@ struct ResultTable<MessageRecord> {
   static constexpr std::uint64_t salt = 1;
   static constexpr RowKey key(const Row& row) { return {static_cast<std::uint64_t>(row.delivered), row.id}; }
   static constexpr auto columns() {
-    return std::tuple(
-        counted("id", "id", "sending host << 32 | number of the message at that host", &Row::id),
-        counted("source", "id", "sending rank, not its host", &Row::source),
-        counted("destination", "id", "receiving rank, not its host", &Row::destination),
-        counted("bytes", "B", "payload", &Row::bytes),
-        counted("issued", "ps", "handed to the queue pair", &Row::issued),
-        counted("delivered", "ps", "last byte at the destination", &Row::delivered),
-        counted("ideal", "ps", "duration alone on an idle network, on one way, without window limit", &Row::ideal),
-        counted("packets", "1", "data packets it was cut into", &Row::packets),
-        counted_as(
-            "collective", "id", "`/collectives/id`, -1 if none",
-            [](const Row& row) { return collective_or_none(row.collective); }, &Row::collective),
-        counted("tag", "id", "matching tag", &Row::tag),
-        column("slowdown", "1",
-               "duration / `ideal`; below 1 if its packets took several ways at once, or a shorter one",
-               [](const Row& row) { return detail::ratio(row.delivered - row.issued, row.ideal); }),
-        column("queueing", "ps", "its last packet waited in queues", &Row::queueing),
-        column("paused", "ps", "flow control held its packets at their host, or its last packet in switches",
-               &Row::paused),
-        column("retransmission", "ps",
-               "from the sending of a packet that was lost until it was sent again, overlaps once",
-               &Row::retransmission),
-        column("slow_link_1", "id", "`/links/id` for which its last packet waited longest, -1 if it never waited",
-               [](const Row& row) { return row.slow_link(0); }),
-        column("slow_link_2", "id", "second", [](const Row& row) { return row.slow_link(1); }),
-        column("slow_link_3", "id", "third", [](const Row& row) { return row.slow_link(2); }),
-        column("slow_wait_1", "ps", "wait for `slow_link_1`", [](const Row& row) { return row.slowest_waits[0]; }),
-        column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
-        column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; }));
+    return std::tuple_cat(
+        std::tuple(
+            counted("id", "id", "sending host << 32 | number of the message at that host", &Row::id),
+            counted("source", "id", "sending rank, not its host", &Row::source),
+            counted("destination", "id", "receiving rank, not its host", &Row::destination),
+            counted("bytes", "B", "payload", &Row::bytes),
+            counted("issued", "ps", "handed to the queue pair", &Row::issued),
+            counted("delivered", "ps", "last byte at the destination", &Row::delivered),
+            counted("ideal", "ps", "duration alone on an idle network, on one way, without window limit", &Row::ideal),
+            counted("packets", "1", "data packets it was cut into", &Row::packets),
+            counted_as(
+                "collective", "id", "`/collectives/id`, -1 if none",
+                [](const Row& row) { return collective_or_none(row.collective); }, &Row::collective),
+            counted("tag", "id", "matching tag", &Row::tag),
+            column("slowdown", "1",
+                   "duration / `ideal`; below 1 if its packets took several ways at once, or a shorter one",
+                   [](const Row& row) { return detail::ratio(row.delivered - row.issued, row.ideal); }),
+            column("queueing", "ps", "its last packet waited in queues", &Row::queueing),
+            column("paused", "ps", "flow control held its packets at their host, or its last packet in switches",
+                   &Row::paused),
+            column("retransmission", "ps",
+                   "from the sending of a packet that was lost until it was sent again, overlaps once",
+                   &Row::retransmission),
+            column("slow_link_1", "id", "`/links/id` for which its last packet waited longest, -1 if it never waited",
+                   [](const Row& row) { return row.slow_link(0); }),
+            column("slow_link_2", "id", "second", [](const Row& row) { return row.slow_link(1); }),
+            column("slow_link_3", "id", "third", [](const Row& row) { return row.slow_link(2); }),
+            column("slow_wait_1", "ps", "wait for `slow_link_1`", [](const Row& row) { return row.slowest_waits[0]; }),
+            column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
+            column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; })),
+        detail::message_part_columns<Row>());
   }
 };
 
@@ -83,24 +110,30 @@ struct ResultTable<CollectiveResult> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.info.id, 0}; }
   static constexpr auto columns() {
-    return std::tuple(
-        column("id", "id", "number of the collective in the workload", [](const Row& row) { return row.info.id; }),
-        column("job", "id", "`/jobs/job` it belongs to", [](const Row& row) { return row.info.job; }),
-        column("kind", "text", "`all_reduce`, `all_gather`, ...", [](const Row& row) { return row.info.kind; }),
-        column("algorithm", "text", "`ring`, ...", [](const Row& row) { return row.info.algorithm; }),
-        column("label", "text", "name in the workload", [](const Row& row) { return row.info.label; }),
-        column("ranks", "1", "ranks that take part", [](const Row& row) { return row.info.ranks; }),
-        column("finished_ranks", "1", "ranks that finished their part; fewer than `ranks` if the run was interrupted",
-               &Row::finished_ranks),
-        column("bytes", "B", "size by nccl-tests' definition", [](const Row& row) { return row.info.bytes; }),
-        column("start", "ps", "its first rank started, -1 if no rank finished", &Row::start),
-        column("end", "ps", "its last rank ended, -1 if no rank finished", &Row::end),
-        column("time", "ps", "`end` - `start`, -1 if not all ranks finished", &Row::time),
-        column("algbw", "GB/s", "`bytes` / `time`, 0 if `time` is not above 0", &Row::algorithm_bandwidth),
-        column("busbw", "GB/s", "`algbw` times the bus factor, such as 2 (n - 1) / n for all_reduce",
-               &Row::bus_bandwidth),
-        column("messages", "1", "sent by all of its ranks", &Row::messages),
-        column("sent_bytes", "B", "payload sent by all of its ranks", &Row::sent_bytes));
+    return std::tuple_cat(
+        std::tuple(
+            column("id", "id", "number of the collective in the workload", [](const Row& row) { return row.info.id; }),
+            column("job", "id", "`/jobs/job` it belongs to", [](const Row& row) { return row.info.job; }),
+            column("kind", "text", "`all_reduce`, `all_gather`, ...", [](const Row& row) { return row.info.kind; }),
+            column("algorithm", "text", "`ring`, ...", [](const Row& row) { return row.info.algorithm; }),
+            column("label", "text", "name in the workload", [](const Row& row) { return row.info.label; }),
+            column("ranks", "1", "ranks that take part", [](const Row& row) { return row.info.ranks; }),
+            column("finished_ranks", "1",
+                   "ranks that finished their part; fewer than `ranks` if the run was interrupted",
+                   &Row::finished_ranks),
+            column("bytes", "B", "size by nccl-tests' definition", [](const Row& row) { return row.info.bytes; }),
+            column("start", "ps", "its first rank started, -1 if no rank finished", &Row::start),
+            column("end", "ps", "its last rank ended, -1 if no rank finished", &Row::end),
+            column("last_start", "ps", "its last rank started: before, others may have waited for it; -1 likewise",
+                   &Row::last_start),
+            column("time", "ps", "`end` - `start`, -1 if not all ranks finished", &Row::time),
+            column("algbw", "GB/s", "`bytes` / `time`, 0 if `time` is not above 0", &Row::algorithm_bandwidth),
+            column("busbw", "GB/s", "`algbw` times the bus factor, such as 2 (n - 1) / n for all_reduce",
+                   &Row::bus_bandwidth),
+            column("messages", "1", "sent by all of its ranks", &Row::messages),
+            column("sent_bytes", "B", "payload sent by all of its ranks", &Row::sent_bytes)),
+        detail::time_part_columns<Row, TimePart::launch, TimePart::handling>(), detail::message_part_columns<Row>(),
+        detail::time_part_columns<Row, TimePart::credits, TimePart::peers>());
   }
 };
 
@@ -309,18 +342,20 @@ struct ResultTable<RankRecord> {
   static constexpr std::uint64_t salt = 5;
   static constexpr RowKey key(const Row& row) { return {row.rank, 0}; }
   static constexpr auto columns() {
-    return std::tuple(counted("rank", "id", "rank of the workload", &Row::rank),
-                      counted("node", "id", "host it runs on", &Row::node),
-                      column("job", "id", "`/jobs/job` it belongs to", &Row::job),
-                      counted("finished", "ps", "its last operation ended", &Row::finished),
-                      counted("compute", "ps", "a compute operation was running", &Row::compute),
-                      counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
-                      counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
-                      counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
-                      counted("messages_sent", "1", "messages sent", &Row::messages_sent),
-                      counted("messages_received", "1", "messages received", &Row::messages_received),
-                      counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
-                      counted("bytes_received", "B", "payload received", &Row::bytes_received));
+    return std::tuple_cat(
+        std::tuple(counted("rank", "id", "rank of the workload", &Row::rank),
+                   counted("node", "id", "host it runs on", &Row::node),
+                   column("job", "id", "`/jobs/job` it belongs to", &Row::job),
+                   counted("finished", "ps", "its last operation ended", &Row::finished),
+                   counted("compute", "ps", "a compute operation was running", &Row::compute),
+                   counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
+                   counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
+                   counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
+                   counted("messages_sent", "1", "messages sent", &Row::messages_sent),
+                   counted("messages_received", "1", "messages received", &Row::messages_received),
+                   counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
+                   counted("bytes_received", "B", "payload received", &Row::bytes_received)),
+        detail::rank_part_columns<Row>());
   }
 };
 
@@ -332,26 +367,28 @@ struct ResultTable<JobRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.job, 0}; }
   static constexpr auto columns() {
-    return std::tuple(column("job", "id", "0, 1, ... in order of ranks", &Row::job),
-                      column("name", "text", "name in the workload", &Row::name),
-                      column("first_rank", "id", "its first rank", &Row::first_rank),
-                      column("ranks", "1", "how many ranks it has", &Row::ranks),
-                      column("background", "1", "1 if it ends when all others have ended", &Row::background),
-                      column("start", "ps", "its programs started", &Row::start),
-                      column("end", "ps", "its last operation ended, or with one under way the run", &Row::end),
-                      column("time", "ps", "`end` - `start`", &Row::time),
-                      column("steps", "1", "iterations or training steps", &Row::steps),
-                      column("step_time", "ps", "`time` / `steps`", &Row::step_time),
-                      column("compute", "ps", "a compute operation was running, average of its ranks",
-                             [](const Row& row) { return row.mean(row.compute); }),
-                      column("communication", "ps", "a send, receive or collective was running, average of its ranks",
-                             [](const Row& row) { return row.mean(row.communication); }),
-                      column("exposed", "ps", "communication was running and compute was not, average of its ranks",
-                             [](const Row& row) { return row.mean(row.exposed); }),
-                      column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
-                      column("collectives", "1", "collective calls", &Row::collectives),
-                      column("messages", "1", "messages sent", &Row::messages),
-                      column("bytes", "B", "payload sent", &Row::bytes));
+    return std::tuple_cat(
+        std::tuple(column("job", "id", "0, 1, ... in order of ranks", &Row::job),
+                   column("name", "text", "name in the workload", &Row::name),
+                   column("first_rank", "id", "its first rank", &Row::first_rank),
+                   column("ranks", "1", "how many ranks it has", &Row::ranks),
+                   column("background", "1", "1 if it ends when all others have ended", &Row::background),
+                   column("start", "ps", "its programs started", &Row::start),
+                   column("end", "ps", "its last operation ended, or with one under way the run", &Row::end),
+                   column("time", "ps", "`end` - `start`", &Row::time),
+                   column("steps", "1", "iterations or training steps", &Row::steps),
+                   column("step_time", "ps", "`time` / `steps`", &Row::step_time),
+                   column("compute", "ps", "a compute operation was running, average of its ranks",
+                          [](const Row& row) { return row.mean(row.compute); }),
+                   column("communication", "ps", "a send, receive or collective was running, average of its ranks",
+                          [](const Row& row) { return row.mean(row.communication); }),
+                   column("exposed", "ps", "communication was running and compute was not, average of its ranks",
+                          [](const Row& row) { return row.mean(row.exposed); }),
+                   column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
+                   column("collectives", "1", "collective calls", &Row::collectives),
+                   column("messages", "1", "messages sent", &Row::messages),
+                   column("bytes", "B", "payload sent", &Row::bytes)),
+        detail::rank_part_columns<Row>());
   }
 };
 
@@ -406,13 +443,17 @@ struct ResultTable<OperationRecord> {
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) { return {row.rank, row.operation}; }
   static constexpr auto columns() {
-    return std::tuple(column("rank", "id", "rank of the workload", &Row::rank),
-                      column("operation", "id", "number of the operation in the rank's program", &Row::operation),
-                      column("start", "ps", "it started", &Row::start), column("end", "ps", "it ended", &Row::end),
-                      column("kind", "id", "0 compute, 1 collective, 2 send, 3 receive", &Row::kind),
-                      column("collective", "id", "`/collectives/id`, -1 if none",
-                             [](const Row& row) { return collective_or_none(row.collective); }),
-                      column("label", "text", "name in the workload", &Row::label));
+    return std::tuple(
+        column("rank", "id", "rank of the workload", &Row::rank),
+        column("operation", "id", "number of the operation in the rank's program", &Row::operation),
+        column("start", "ps", "it started", &Row::start), column("end", "ps", "it ended", &Row::end),
+        column("kind", "id", "0 compute, 1 collective, 2 send, 3 receive", &Row::kind),
+        column("collective", "id", "`/collectives/id`, -1 if none",
+               [](const Row& row) { return collective_or_none(row.collective); }),
+        column("label", "text", "name in the workload", &Row::label),
+        column("stream", "text", "what it runs on: `compute`, `communication`, ..., or `none`", &Row::stream),
+        column("phase", "text", "part of a step, such as `forward`, if the workload says", &Row::phase),
+        column("group", "text", "whom it communicates with, such as `tensor`, if the workload says", &Row::group));
   }
 };
 

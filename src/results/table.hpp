@@ -42,6 +42,7 @@ struct DeclaredColumn {
   std::string_view description;
   Get get;
   Count count;
+  bool optional = false;  ///< only in tables that are written with their optional columns
   static constexpr bool counted = !std::is_same_v<Count, NotCounted>;
 };
 
@@ -49,6 +50,13 @@ template <class Get>
 constexpr DeclaredColumn<Get, NotCounted> column(std::string_view name, std::string_view unit,
                                                  std::string_view description, Get get) {
   return {name, unit, description, get, {}};
+}
+
+/// A column that a table may be written without.
+template <class Get>
+constexpr DeclaredColumn<Get, NotCounted> optional_column(std::string_view name, std::string_view unit,
+                                                          std::string_view description, Get get) {
+  return {name, unit, description, get, {}, true};
 }
 
 /// A column that is part of the fingerprint.
@@ -111,6 +119,7 @@ struct TableInfo {
   std::string name;  ///< of its group, without "/"
   std::string description;
   std::vector<ColumnInfo> columns;
+  bool complete = true;  ///< with its optional columns
 };
 
 /// Rows as bytes: a key, then the cells one after the other.
@@ -152,15 +161,18 @@ std::vector<std::uint64_t> longest_texts(const std::vector<Row>& rows) {
   return longest;
 }
 
-/// The table's description with the widths of its text columns; none are known beforehand.
+/// The table's description with the widths of its text columns; none are known beforehand. `complete`: with its
+/// optional columns.
 template <class Row>
-TableInfo describe(const std::vector<std::uint64_t>& text_widths = {}) {
-  TableInfo info{std::string(ResultTable<Row>::name), std::string(ResultTable<Row>::description), {}};
+TableInfo describe(const std::vector<std::uint64_t>& text_widths = {}, bool complete = true) {
+  TableInfo info{std::string(ResultTable<Row>::name), std::string(ResultTable<Row>::description), {}, complete};
+  std::size_t number = 0;
   for_each_column<Row>([&]<class Get, class Count>(const DeclaredColumn<Get, Count>& column) {
     using Value = CellValue<Row, Get>;
+    const std::size_t here = number++;
+    if (column.optional && !complete) return;
     std::size_t width = sizeof(Value);
-    if constexpr (std::is_same_v<Value, std::string>)
-      width = text_widths.empty() ? 0 : text_widths[info.columns.size()];
+    if constexpr (std::is_same_v<Value, std::string>) width = text_widths.empty() ? 0 : text_widths[here];
     info.columns.push_back({std::string(column.name), std::string(column.unit), std::string(column.description),
                             cell_type<Value>(), width});
   });
@@ -180,6 +192,7 @@ PackedRows pack(const TableInfo& info, const TableContext& context, const std::v
     at += PackedRows::key_width;
     std::size_t number = 0;
     for_each_column<Row>([&](const auto& column) {
+      if (column.optional && !info.complete) return;
       const auto& value = cell_of(column.get, row, context);  // keeps a temporary alive
       const std::size_t width = info.columns[number++].width;
       if constexpr (std::is_same_v<std::remove_cvref_t<decltype(value)>, std::string>)

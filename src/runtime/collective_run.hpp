@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/connection.hpp"
 #include "schedule/collective.hpp"
+#include "support/time_parts.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -32,6 +34,14 @@ class CollectiveRun {
   std::uint64_t messages() const { return messages_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
+  /// Why the time has passed since it was told last, or since `begin` (runtime/explanation.hpp).
+  void begin_at(Time begin) { explained_ = begin; }
+  template <class Why>
+  void explain(Time now, const Why& why) {
+    why.add_to(parts_, (now - std::exchange(explained_, now)).ps());
+  }
+  /// Of all the time that was explained.
+  const TimeParts& parts() const { return parts_; }
   /// What the first unfinished lane waits for.
   std::string waiting() const;
   struct Awaited {
@@ -91,6 +101,8 @@ class CollectiveRun {
   std::vector<Lane> lanes_;
   std::uint64_t messages_ = 0;
   Bytes bytes_;
+  Time explained_;
+  TimeParts parts_;
 };
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 
 #include "support/contract.hpp"
 #include "support/interrupt.hpp"
+#include "transport/message_parts.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -32,6 +33,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
       records_(records),
       slowed_(program_->compute_slowdown()) {
   keeps_operations_ = records.keep_operations.keeps(rank.value());
+  explains_ = records.explain;
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
   takes_what_is_ready_ = program_->takes_what_is_ready();
@@ -156,6 +158,7 @@ void RankExecutor::start_collective(Time now, Live& live) {
   const std::uint64_t id = live.operation.id;
   const std::uint32_t index = is_aggregator() ? live.operation.tag : call.communicator->index_of(rank_);
   live.collective = std::make_unique<CollectiveRun>(call, index, id, *this);
+  live.collective->begin_at(now);
   if (call.tuning.launch > Time() && !is_aggregator())
     return set_lane_timer(bounded_sum(now, call.tuning.launch), id, no_lane);
   launch_collective(now, id);
@@ -228,6 +231,8 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.sequence = live.sequence;
   message.notify = 1;
   record_.bytes_sent += message.bytes;
+  live.queue_pair = at->second.first + at->second.sent % network_.parameters().queue_pairs_per_connection;
+  live.times = network_.send_times(host_, live.queue_pair, now);
   live.parts = post_spread(now, at->second.first, at->second.sent, message, with_place(operation.id));
 }
 
@@ -260,9 +265,13 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   ++operations_done_;
   record_.finished = now.ps();
   if (operation.kind == Operation::Kind::collective) {
-    if (!is_aggregator())
+    if (!is_aggregator()) {
       records_.collectives.push_back({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
                                       live.collective->messages(), live.collective->bytes().count()});
+      if (explains_)
+        records_.add_collective(operation.call->id,
+                                {live.start.ps(), now.ps(), rank_.value(), live.collective->parts()});
+    }
     const std::uint32_t communicator = operation.call->communicator->id();
     running_collective_.erase(communicator);
     Queue& queue = communicators_.at(communicator);
@@ -271,9 +280,10 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     if (is_aggregator()) serve(communicator);
   }
   if (keeps_operations_ && !is_aggregator())
-    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
-                                   static_cast<std::uint8_t>(operation.kind),
-                                   operation.call != nullptr ? operation.call->id : no_collective, operation.label});
+    records_.operations.push_back(
+        {rank_.value(), id, live.start.ps(), now.ps(), static_cast<std::uint8_t>(operation.kind),
+         operation.call != nullptr ? operation.call->id : no_collective, operation.label,
+         std::string(to_text(operation.stream)), std::string(operation.phase), std::string(operation.group)});
   if (takes_what_is_ready_) {
     busy_[static_cast<int>(operation.stream)] = false;
   } else if (operation.stream != Stream::none) {
@@ -298,11 +308,14 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
     const auto slot = static_cast<std::uint32_t>(token - lane_tokens);
     const LaneTimer due = lane_timers_[slot];
     free_lane_timers_.push_back(slot);
-    if (due.lane == no_lane) {
+    CollectiveRun& run = *live_.at(due.operation).collective;
+    const Because why{due.lane == no_lane ? TimePart::launch : TimePart::handling};
+    explain(now, why);
+    run.explain(now, why);
+    if (due.lane == no_lane)
       launch_collective(now, due.operation);
-    } else if (live_.at(due.operation).collective->on_timer(now, due.lane)) {
+    else if (run.on_timer(now, due.lane))
       complete(now, due.operation);
-    }
   } else {
     const auto due_end = delayed_.upper_bound(now);
     for (auto due = delayed_.begin(); due != due_end; ++due) candidates_.push_back(due->second);
@@ -313,7 +326,11 @@ void RankExecutor::on_timer(Time now, std::uint64_t token) {
 }
 
 void RankExecutor::on_sent(Time now, std::uint64_t token) {
-  if (--live_.at(token).parts > 0) return;
+  Live& live = live_.at(token);
+  if (--live.parts > 0) return;
+  if (explains_)
+    explain(now, BecauseOfSending{live.times, network_.send_times(host_, live.queue_pair, now), (now - live.start).ps(),
+                                  TimePart::sending});
   complete(now, token);
   make_progress(now);
 }
@@ -339,6 +356,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
     row.slowest_links[i] = message.longest_waits[i].link;
     row.slowest_waits[i] = message.longest_waits[i].wait;
   }
+  if (records_.explain) row.parts = parts_of(message, now.ps());
   records_.messages.add(row);
   ++records_.messages_delivered;
   records_.bytes_delivered += message.bytes;
@@ -350,7 +368,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
         serve(message.communicator);
         make_progress(now);
       }
-      advance_collective(now, message.communicator, message.channel);
+      advance_collective(now, message.communicator, message.channel, BecauseOfMessage{row.parts});
     }
     return;
   }
@@ -374,22 +392,39 @@ void RankExecutor::on_message(Time now, const Message& message) {
   const Operation& operation = live_.at(id).operation;
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, message.source_rank, message.tag, operation.bytes.count());
+  explain(now, BecauseOfMessage{row.parts});
   complete(now, id);
   make_progress(now);
 }
 
-void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
-  const auto [connection, channel] = connection_of_queue_pair_.at(queue_pair);
-  WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
-  --connection->in_flight;
-  advance_collective(now, connection->communicator, channel);
+BecauseOfSending RankExecutor::since_last_answer(Time now, std::uint32_t queue_pair) {
+  if (!explains_) return {};
+  OwnQueuePair& own = connection_of_queue_pair_.at(queue_pair);
+  const BecauseOfSending why{own.times, network_.send_times(host_, queue_pair, now), (now - own.answered).ps(),
+                             TimePart::credits};
+  own.times = why.to;
+  own.answered = now;
+  return why;
 }
 
-void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel) {
+void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
+  const OwnQueuePair& own = connection_of_queue_pair_.at(queue_pair);
+  SendConnection* const connection = own.connection;
+  WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
+  --connection->in_flight;
+  advance_collective(now, connection->communicator, own.channel, since_last_answer(now, queue_pair));
+}
+
+template <class Why>
+void RankExecutor::advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel, const Why& why) {
   const auto running = running_collective_.find(communicator);
   if (running == running_collective_.end()) return;
   const std::uint64_t id = running->second;
   CollectiveRun& run = *live_.at(id).collective;
+  if (explains_) {
+    explain(now, why);
+    run.explain(now, why);
+  }
   if (channel >= run.channels() || !run.advance(now, channel)) return;
   complete(now, id);
   make_progress(now);
@@ -402,7 +437,7 @@ SendConnection& RankExecutor::send_connection(const CollectiveCall& call, std::u
     at->second.peer = rank;
     at->second.communicator = call.communicator->id();
     for (std::uint32_t i = 0; i < network_.parameters().queue_pairs_per_connection; ++i)
-      connection_of_queue_pair_[at->second.queue_pair + i] = {&at->second, channel};
+      connection_of_queue_pair_[at->second.queue_pair + i] = {&at->second, channel, Time(), {}};
   }
   return at->second;
 }
@@ -424,6 +459,7 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   message.sequence = connection.sent;
   if (member >= call.communicator->size()) message.tag = member;
   record_.bytes_sent += message.bytes;
+  if (connection.in_flight <= 1) since_last_answer(now, connection.queue_pair);  // nobody has waited for an answer
   post_spread(now, connection.queue_pair, connection.sent, message, 0);
 }
 
@@ -436,7 +472,18 @@ void RankExecutor::account(Time now) {
   last_change_ = now;
   if (computing_ > 0) record_.compute += span;
   if (communicating_ > 0) record_.communication += span;
-  if (communicating_ > 0 && computing_ == 0) record_.exposed += span;
+  if (communicating_ > 0 && computing_ == 0) {
+    record_.exposed += span;
+    unexplained_ += span;
+  }
+}
+
+// What has happened now is what the rank has waited for, as far as it communicates and does not compute.
+template <class Why>
+void RankExecutor::explain(Time now, const Why& why) {
+  if (!explains_) return;
+  account(now);
+  why.add_to(record_.parts, std::exchange(unexplained_, 0));
 }
 
 RankRecord RankExecutor::record(Time end) const {
@@ -446,6 +493,10 @@ RankRecord RankExecutor::record(Time end) const {
   if (communicating_ > 0) result.communication += open;
   if (communicating_ > 0 && computing_ == 0) result.exposed += open;
   result.idle = end.ps() - result.compute - result.exposed;
+  result.parts[TimePart::compute] = result.compute;
+  result.parts[TimePart::idle] = result.idle;
+  // Of what is under way nobody knows yet what it waits for.
+  result.parts[TimePart::peers] += end.ps() - result.parts.total();
   result.under_way = computing_ > 0 || communicating_ > 0;
   return result;
 }

@@ -17,6 +17,7 @@
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
+#include "runtime/explanation.hpp"
 #include "runtime/message_log.hpp"
 #include "runtime/slowed_compute.hpp"
 #include "schedule/placement.hpp"
@@ -42,6 +43,13 @@ struct RunRecords {
   std::vector<CollectivePart> collectives;
   std::vector<OperationRecord> operations;
   OperationSelection keep_operations;
+  bool explain = true;  ///< keep what times were spent on
+  CollectiveTimesById collective_times;
+
+  void add_collective(std::uint32_t id, const CollectiveTimes& times) {
+    CollectiveTimes& last = collective_times[id];
+    if (last.before(times)) last = times;
+  }
 };
 
 /// A rank; or an aggregator in one collective and channel, since it serves all that it has at the same time.
@@ -123,6 +131,8 @@ class RankExecutor {
     std::uint32_t unfinished = 0;  // dependencies
     std::uint32_t sequence = 0;    // send, recv: number within its lane
     std::uint32_t parts = 0;       // send: messages that have not been sent in full
+    std::uint32_t queue_pair = 0;  // send: of its last message
+    SendTimes times;               // of that, at the start
     bool started = false;
     Time start;
     std::vector<std::uint64_t> dependents;
@@ -156,9 +166,14 @@ class RankExecutor {
   void complete(Time now, std::uint64_t id);
   void start_collective(Time now, Live& live);
   void launch_collective(Time now, std::uint64_t operation);
-  void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel);
+  /// `why`: what has come for it (runtime/explanation.hpp).
+  template <class Why>
+  void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel, const Why& why);
   void serve(std::uint32_t communicator);
   void account(Time now);
+  template <class Why>
+  void explain(Time now, const Why& why);
+  BecauseOfSending since_last_answer(Time now, std::uint32_t queue_pair);
   std::string describe(const Live& live) const;
 
   Rank rank_;
@@ -196,7 +211,14 @@ class RankExecutor {
   std::unordered_map<std::uint64_t, SendQueues> queue_pairs_;  // (peer, number)
   std::map<ConnectionKey, SendConnection> send_connections_;
   std::map<ConnectionKey, ReceiveConnection> receive_connections_;
-  std::unordered_map<std::uint32_t, std::pair<SendConnection*, std::uint32_t>> connection_of_queue_pair_;
+  struct OwnQueuePair {
+    SendConnection* connection = nullptr;
+    std::uint32_t channel = 0;
+    // When a receiver last answered, or it began to send, and what it had spent its time on until then.
+    Time answered;
+    SendTimes times;
+  };
+  std::unordered_map<std::uint32_t, OwnQueuePair> connection_of_queue_pair_;
   struct LaneTimer {
     std::uint64_t operation = 0;
     std::uint32_t lane = 0;  // no_lane: the launch of the collective is over
@@ -211,6 +233,8 @@ class RankExecutor {
   std::uint32_t computing_ = 0;
   std::uint32_t communicating_ = 0;
   std::uint64_t operations_done_ = 0;
+  bool explains_ = false;
+  std::int64_t unexplained_ = 0;  // ps of record_.exposed that no part has yet
   RankRecord record_;
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "support/contract.hpp"
+#include "transport/send_waits.hpp"
 
 namespace weft {
 
@@ -52,6 +53,37 @@ struct Message {
   std::int64_t retransmission = 0;
   std::int64_t recovered = 0;   ///< ps; until then retransmission has been counted
   std::int64_t first_sent = 0;  ///< ps; its first packet was sent then, the last time
+  // What it has met at its host, for parts_of(). ps.
+  SendTimes met;           ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
+  std::int64_t ahead = 0;  ///< earlier messages of the queue pair were sent
+  std::int64_t paused_in_network = 0;  ///< of `paused`: in queues of switches
+  std::int64_t last_sent = -1;         ///< its last packet left, the last time; -1: there are no packets
+  std::int64_t arrived = 0;            ///< its last packet did; 0: when the message was delivered
+  std::uint32_t repaired = 0;          ///< the packet that completed it had been sent again
+
+  /// It is handed to a queue pair: sums until now.
+  void begin(const SendTimes& times) {
+    ahead = -times.sent;
+    met = {0, -times.repeated, 0, -times.window, -times.pacing, -times.paused};
+  }
+  /// Its first packet leaves, for the first time.
+  void begin_sending(const SendTimes& times) {
+    ahead += times.sent;
+    met.sent = -times.sent;
+  }
+  /// Its last packet leaves at `now`; if not for the first time, it has waited since for what was lost.
+  void end_sending(std::int64_t now, const SendTimes& times) {
+    if (last_sent >= 0) {
+      met.repeated += now - last_sent;
+    } else {
+      met.sent += times.sent;
+      met.repeated += times.repeated;
+      met.window += times.window;
+      met.pacing += times.pacing;
+      met.paused += times.paused;
+    }
+    last_sent = now;
+  }
 
   void add_wait(std::uint32_t link, std::int64_t wait) {
     if (wait <= 0) return;

@@ -7,6 +7,7 @@
 
 #include "transport/message.hpp"
 #include "transport/packet.hpp"
+#include "transport/send_waits.hpp"
 
 namespace weft {
 
@@ -21,7 +22,8 @@ class QueuePair {
   std::uint32_t path_profile() const { return path_profile_; }
 
   /// Append a message (a slot of `pool`).
-  void post(std::uint32_t slot, MessagePool& pool) {
+  void post(std::int64_t now, std::uint32_t slot, MessagePool& pool) {
+    pool[slot].begin(waits.until(now));
     if (head_ == no_slot) {
       head_ = slot;
       remaining_ = pool[slot].bytes;
@@ -41,7 +43,7 @@ class QueuePair {
   }
 
   /// The next packet. Requires ready(). `counted`: it will be acknowledged.
-  Packet next_packet(std::uint32_t source, std::int64_t mtu, bool counted, MessagePool& pool) {
+  Packet next_packet(std::int64_t now, std::uint32_t source, std::int64_t mtu, bool counted, MessagePool& pool) {
     Packet packet;
     packet.set_ends(source, destination_);
     packet.queue_pair = number_;
@@ -49,14 +51,18 @@ class QueuePair {
     const std::int64_t payload = remaining_ < mtu ? remaining_ : mtu;
     packet.payload = static_cast<std::uint16_t>(payload);
     packet.kind = PacketKind::data;
-    if (first_) packet.flags |= packet_first;
+    if (first_) {
+      packet.flags |= packet_first;
+      pool[head_].begin_sending(waits.until(now));
+    }
     first_ = false;
     remaining_ -= payload;
     if (counted) in_flight_ += payload;
     if (remaining_ == 0) {
       packet.flags |= packet_last;
       packet.message = head_;
-      const Message& message = pool[head_];
+      Message& message = pool[head_];
+      message.end_sending(now, waits.until(now));
       if (message.notify != 0) packet.flags |= packet_notify;
       head_ = message.next;
       if (head_ != no_slot) {
@@ -72,6 +78,7 @@ class QueuePair {
     WEFT_EXPECT(in_flight_ >= 0, "queue pair {} has {} bytes in flight", number_, in_flight_);
   }
 
+  bool has_packet() const { return head_ != no_slot; }
   bool idle() const { return head_ == no_slot && in_flight_ == 0; }
   std::int64_t in_flight() const { return in_flight_; }
 
@@ -87,6 +94,7 @@ class QueuePair {
   }
   /// In the NIC's round-robin list of queue pairs that have something to send.
   bool listed = false;
+  SendWaits waits;
 
  private:
   std::uint32_t destination_;

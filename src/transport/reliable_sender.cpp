@@ -56,7 +56,7 @@ std::int64_t ReliableSender::next_payload(const MessagePool& pool, const Recover
 }
 
 Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool,
-                                   const RecoveryRules& rules) {
+                                   const RecoveryRules& rules, const SendWaits& waits) {
   const std::uint64_t psn = next_psn();
   const bool missed = lost_ > 0 || psn == missed_;
   if (lost_ > 0) {
@@ -73,7 +73,10 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   if (!again) high_ = psn + 1;
   if (missed) [[unlikely]]
     count_recovery(now, psn, pool[slot]);
-  if (psn == pool[slot].first_psn) pool[slot].first_sent = now;
+  if (psn == pool[slot].first_psn) {
+    pool[slot].first_sent = now;
+    if (!again) pool[slot].begin_sending(waits.until(now));
+  }
   sent(psn) = {now, static_cast<std::uint16_t>(payload), State::flying, again};
   repeated_ += again ? 1 : 0;
   if (flying_++ == 0) progress_at_ = now;
@@ -85,10 +88,11 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   packet.psn = static_cast<std::uint32_t>(psn);
   packet.payload = static_cast<std::uint16_t>(payload);
   if (again) packet.flags |= packet_again;
-  const Message& message = pool[slot];
+  Message& message = pool[slot];
   if (psn == message.first_psn) packet.flags |= packet_first;
   if (psn + 1 == message.first_psn + message.packets) {
     packet.flags |= packet_last;
+    message.end_sending(now, waits.until(now));
     Message travelling = message;
     packet.message = pool.add(travelling);
   }

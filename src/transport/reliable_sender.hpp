@@ -8,6 +8,7 @@
 #include "transport/message.hpp"
 #include "transport/packet.hpp"
 #include "transport/recovery.hpp"
+#include "transport/send_waits.hpp"
 
 namespace weft {
 
@@ -33,7 +34,9 @@ class ReliableSender {
   /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
   std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
-  Packet next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules);
+  /// `waits`: of the queue pair; messages learn from it what they have met.
+  Packet next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+                     const SendWaits& waits = {});
 
   /// What an ACK or NACK has brought.
   struct Progress {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Goodput under failures: limits, optima, and drawn failures against what is expected.
-#include "app/failure_model.hpp"
+#include "app/analysis/failure_model.hpp"
 
 #include <cmath>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The baseline carries what it is asked to carry, over the paths that a fat-tree has.
-#include "app/ns3_stack_bench.hpp"
+#include "app/ns3_baseline/ns3_stack_bench.hpp"
 
 #include <cstdint>
 #include <numeric>

@@ -9,8 +9,8 @@
 #include <ns3/udp-echo-helper.h>
 #include <ns3/uinteger.h>
 
-#include "app/experiment.hpp"
-#include "app/simulation.hpp"
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ns3_view.hpp"
 #include "internet/internet.hpp"

@@ -12,8 +12,8 @@
 #include <ns3/nstime.h>
 #include <ns3/simulator.h>
 
-#include "app/experiment.hpp"
-#include "app/simulation.hpp"
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
 #include "fabric/ns3_view.hpp"
 #include "tests/picoseconds.hpp"
 #include "units/text.hpp"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "app/experiment.hpp"
+#include "app/running/experiment.hpp"
 
 namespace weft::fuzz {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What read_experiment() would draw in the network, ns-3's stack and MPI for; fuzzers do without.
-#include "app/ideal_time.hpp"
+#include "app/running/ideal_time.hpp"
 #include "internet/background.hpp"
 
 namespace weft {

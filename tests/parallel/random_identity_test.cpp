@@ -14,9 +14,9 @@
 #include <ns3/nstime.h>
 #include <sched.h>
 
-#include "app/experiment.hpp"
-#include "app/recording.hpp"
-#include "app/simulation.hpp"
+#include "app/reports/recording.hpp"
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
 #include "results/fingerprint.hpp"
 #include "support/random.hpp"
 

@@ -11,7 +11,7 @@ import numpy
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "results"))
 import schema_test  # noqa: E402
-from weft_testing import SOURCE  # noqa: E402
+from weft_testing import SOURCE, parts_that_do_not_add_up  # noqa: E402
 
 PROMISES = schema_test.read_schema(SOURCE / "docs" / "hdf5_schema.md")
 MINUS_ONE = re.compile(r"-1 if|, -1 ")
@@ -32,6 +32,7 @@ class Results:
     """A results file in memory: tables of columns, and what about the run decides which laws hold."""
 
     def __init__(self, path):
+        self.path = path
         self.tables, self.descriptions = {}, {}
         with h5py.File(path, "r") as file:
             self.complete = bool(file.attrs["complete"])
@@ -163,6 +164,13 @@ def waits_are_within_the_message(results):
         link = table[f"slow_link_{i}"]
         yield from rows_where(link >= len(results["links"]["id"]), table, f"slow_link_{i} is no link")
         yield from rows_where((link < 0) != (waits[i - 1] == 0), table, f"slow_link_{i} and its wait do not match")
+
+
+@law
+def parts_add_up_to_the_time(results):
+    """docs/hdf5_schema.md, what times were spent on."""
+    for line in parts_that_do_not_add_up(results.path):
+        yield line
 
 
 @law

@@ -18,7 +18,8 @@ from weft_testing import ProgramTest  # noqa: E402
 LEAF_SPINE = {"kind": "leaf_spine", "leaves": 3, "hosts_per_leaf": 3, "spines": 2, "link_rate": "100 Gb/s",
               "link_delay": "500 ns"}
 TRAFFIC = {"kind": "traffic", "pattern": "all_to_all", "size": "50 kB"}
-OUTPUT = {"sampling": "2 us", "rates": {"interval": "2 us"}, "queue_depths": True, "operations": True}
+OUTPUT = {"sampling": "2 us", "rates": {"interval": "2 us"}, "queue_depths": True, "operations": True,
+          "attribution": "full"}
 EXPERIMENTS = {
     "plain": {"topology": LEAF_SPINE, "workload": TRAFFIC, "output": {"operations": True, "sampling": "2 us"}},
     "queues": {"topology": LEAF_SPINE, "network": {"queues": "output"}, "workload": TRAFFIC, "output": OUTPUT},
@@ -81,6 +82,10 @@ CORRUPTIONS = [
     ("slowdown_is_at_least_one", "plain", column("messages/ideal", 5, lambda value: 1000 * value)),
     ("waits_are_within_the_message", "queues", column("messages/queueing", 0, late)),
     ("waits_are_within_the_message", "queues", column("messages/slow_link_1", 0, late)),
+    ("parts_add_up_to_the_time", "queues", column("messages/part_queueing", 0, one_more)),
+    ("parts_add_up_to_the_time", "collective", column("collectives/part_transfer", 0, one_more)),
+    ("parts_add_up_to_the_time", "collective", column("ranks/part_idle", 0, one_more)),
+    ("parts_add_up_to_the_time", "collective", column("jobs/part_peers", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/messages_sent", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/bytes_received", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("messages/destination", 0, lambda value: (value + 1) % 9)),

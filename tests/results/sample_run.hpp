@@ -72,8 +72,8 @@ constexpr std::int64_t interval_length(std::uint32_t number) {
 }
 
 inline RankRecord rank(std::uint32_t number) {
-  return {number,     number + 100, 900'000 - number, 5 + number,  6 + number, 7 + number,
-          8 + number, 9 + number,   10 + number,      11 + number, 12 + number};
+  return {number,     number + 100, 900'000 - number, 5 + number,  6 + number, 7 + number, 8 + number,
+          9 + number, 10 + number,  11 + number,      12 + number, 0,          {},         false};
 }
 
 inline JobRecord job(std::uint32_t number) {
@@ -97,7 +97,10 @@ inline OperationRecord operation(std::uint32_t rank, std::uint32_t number) {
           10 * number + 5,
           static_cast<std::uint8_t>(number % 4),
           number % 4 == 1 ? number % collectives : no_collective,
-          fmt::format("layer{}.forward", number)};
+          fmt::format("layer{}.forward", number),
+          "compute",
+          "forward",
+          ""};
 }
 
 inline CollectiveInfo collective(std::uint32_t id) {

@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 import tempfile
@@ -32,9 +33,14 @@ class CheckLayers(unittest.TestCase):
             "src/units/time.hpp": ["<cstdint>"],
             "src/graph/graph.hpp": ['"units/time.hpp"', "<boost/graph/adjacency_list.hpp>", "<metis.h>"],
             "src/routing/a.cpp": ['"graph/graph.hpp"'],
-            "src/app/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/b.hpp"'],
+            "src/app/main.cpp": ['"app/commands/commands.hpp"'],
+            "src/app/commands/commands.hpp": [],
+            "src/app/running/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/b.hpp"'],
             "src/routing/b.hpp": [],
             "topologies/torus.cpp": ['"graph/graph.hpp"', '"units/time.hpp"'],
+            "workloads/reading/device.hpp": ["<nlohmann/json.hpp>"],
+            "workloads/step/pass_work.hpp": ['"workloads/reading/device.hpp"'],
+            "workloads/step/stage_plan.cpp": ['"workloads/step/pass_work.hpp"'],
         }
         self.assertEqual(check(files), (0, []))
 
@@ -42,7 +48,7 @@ class CheckLayers(unittest.TestCase):
         forbidden = [
             ("src/graph/a.cpp", '"routing/b.hpp"'),  # against the arrows
             ("src/units/a.cpp", '"support/error.hpp"'),  # units is the lowest
-            ("src/app/a.cpp", '"topologies/torus.hpp"'),  # src does not know the open folders
+            ("src/app/running/a.cpp", '"topologies/torus.hpp"'),  # src does not know the open folders
             ("topologies/a.cpp", '"schedule/program.hpp"'),
             ("collectives/a.cpp", '"graph/graph.hpp"'),
             ("src/engine/a.cpp", '"here.hpp"'),  # not named from the top
@@ -52,7 +58,7 @@ class CheckLayers(unittest.TestCase):
             ("src/runtime/a.cpp", "<ns3/node.h>"),
             ("src/engine/a.cpp", "<ns3/core-module.h>"),
             ("src/fabric/a.cpp", "<mpi.h>"),
-            ("src/app/a.cpp", "<hdf5.h>"),
+            ("src/app/running/a.cpp", "<hdf5.h>"),
             ("src/schedule/a.cpp", "<yaml-cpp/yaml.h>"),
             ("src/support/a.cpp", "<nlohmann/json.hpp>"),
             ("src/routing/a.cpp", "<metis.h>"),
@@ -66,6 +72,46 @@ class CheckLayers(unittest.TestCase):
             with self.subTest(path=path, include=include):
                 line = 1 if "cellar" in path else 2
                 self.assertEqual(check({**exists, path: ["<string>", include]}), (1, [f"{path}:{line}"]))
+
+    def test_order_of_the_folders_of_a_room(self):
+        exists = {
+            path: []
+            for path in ["src/app/running/a.hpp", "src/app/reports/a.hpp", "src/app/commands/a.hpp"]
+            + ["workloads/reading/a.hpp", "workloads/step/a.hpp", "workloads/training/a.hpp"]
+        }
+        forbidden = [
+            ("src/app/running/b.cpp", '"app/reports/a.hpp"'),  # against the arrows
+            ("src/app/reports/b.hpp", '"app/commands/a.hpp"'),
+            ("src/app/main.cpp", '"app/reports/a.hpp"'),  # beside the folders, with an order of its own
+            ("src/app/reports/b.cpp", '"app/cellar/a.hpp"'),  # no such folder
+            ("src/app/reports/b.cpp", '"app/a.hpp"'),
+            ("src/app/reports/b.cpp", '"app/reports/missing.hpp"'),
+            ("src/app/reports/b.cpp", '"a.hpp"'),  # not named from src/
+            ("workloads/reading/b.cpp", '"workloads/step/a.hpp"'),
+            ("workloads/step/b.hpp", '"workloads/training/a.hpp"'),
+            ("workloads/families/b.cpp", '"workloads/reading/a.hpp"'),  # what it includes may, and it may not
+        ]
+        for path, include in forbidden:
+            with self.subTest(path=path, include=include):
+                self.assertEqual(check({**exists, path: ["<string>", include]}), (1, [f"{path}:2"]))
+        for path in ["src/app/a.cpp", "workloads/a.hpp", "workloads/cellar/a.cpp"]:  # in no folder of the room
+            with self.subTest(path=path):
+                self.assertEqual(check({path: ["<string>"]}), (1, [f"{path}:1"]))
+        for path, include in [
+            ("src/app/reports/b.cpp", '"app/running/a.hpp"'),
+            ("workloads/training/b.cpp", '"workloads/step/a.hpp"'),
+        ]:
+            with self.subTest(path=path):
+                self.assertEqual(check({**exists, path: ["<string>", include]}), (0, []))
+
+    def test_the_order_of_folders_has_no_circle(self):
+        for folders in runpy.run_path(str(SOURCE / "scripts/check_layers"))["FOLDERS"].values():
+            left = {folder: set(allowed) - {folder} for folder, allowed in folders.items()}
+            while left:
+                lowest = [folder for folder, allowed in left.items() if not allowed & set(left)]
+                self.assertTrue(lowest, left)
+                for folder in lowest:
+                    del left[folder]
 
 
 if __name__ == "__main__":

@@ -33,11 +33,11 @@ struct Sender {
     message.bytes = bytes;
     message.notify = notify ? 1 : 0;
     const std::uint32_t slot = pool.add(message);
-    pair.post(slot, pool);
+    pair.post(0, slot, pool);
     return slot;
   }
   bool ready() const { return pair.ready(window, mtu); }
-  Packet send(bool counted = true) { return pair.next_packet(source, mtu, counted, pool); }
+  Packet send(bool counted = true) { return pair.next_packet(0, source, mtu, counted, pool); }
   std::vector<Packet> send_all(bool counted = true) {
     std::vector<Packet> packets;
     while (ready()) packets.push_back(send(counted));

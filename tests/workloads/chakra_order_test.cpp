@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Nodes of a Chakra trace in the order of their dependencies, whatever that of the file is, and the set of their ids.
-#include "workloads/chakra_order.hpp"
+#include "workloads/chakra/chakra_order.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Noise of compute times: moments of the distributions, slow ranks, stragglers, and that nothing depends on order.
-#include "workloads/compute_noise.hpp"
+#include "workloads/compute/compute_noise.hpp"
 
 #include <cmath>
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // DeepSpeed's JSON and the Trainer's arguments: batches, ZeRO, FSDP, "auto", and complaints with file and line.
-#include "workloads/deepspeed_config.hpp"
+#include "workloads/configuration/deepspeed_config.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/trainer_arguments.hpp"
+#include "workloads/configuration/trainer_arguments.hpp"
 
 namespace weft::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Device files and the roofline.
-#include "workloads/device.hpp"
+#include "workloads/reading/device.hpp"
 
 #include <filesystem>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Uneven routing of tokens: sums, capacity, seeds.
-#include "workloads/expert_routing.hpp"
+#include "workloads/parallel/expert_routing.hpp"
 
 #include <algorithm>
 #include <cmath>

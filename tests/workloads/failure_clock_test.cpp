@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/run_outline.hpp"
+#include "workloads/storage/run_outline.hpp"
 
 namespace weft::test {
 namespace {

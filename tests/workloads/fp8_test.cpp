@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/recomputed_modules.hpp"
-#include "workloads/training_memory.hpp"
+#include "workloads/step/recomputed_modules.hpp"
+#include "workloads/step/training_memory.hpp"
 
 namespace weft::test {
 namespace {

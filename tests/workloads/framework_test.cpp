@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Catalogues of small kernels: bytes of a block by hand, gradients over micro-batches, the optimizer, complaints.
-#include "workloads/framework.hpp"
+#include "workloads/compute/framework.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,9 +8,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/block_passes.hpp"
-#include "workloads/stage_plan.hpp"
-#include "workloads/training_reading.hpp"
+#include "workloads/step/block_passes.hpp"
+#include "workloads/step/stage_plan.hpp"
+#include "workloads/training/training_reading.hpp"
 
 namespace weft::test {
 namespace {

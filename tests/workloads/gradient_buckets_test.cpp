@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Gradient buckets: sizes, order, and when they are ready.
-#include "workloads/gradient_buckets.hpp"
+#include "workloads/parallel/gradient_buckets.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Times of kernels: waves of tiles, memory traffic, launches, and what device files say about them.
-#include "workloads/kernel_time.hpp"
+#include "workloads/compute/kernel_time.hpp"
 
 #include <cmath>
 

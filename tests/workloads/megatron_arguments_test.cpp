@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Jobs from Megatron-LM's options: models, parallelism, batches, and complaints with file and line.
-#include "workloads/megatron_arguments.hpp"
+#include "workloads/configuration/megatron_arguments.hpp"
 
 #include <gtest/gtest.h>
 

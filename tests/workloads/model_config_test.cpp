@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Models from config.json: parameters against model cards, and complaints with file and line.
-#include "workloads/model_config.hpp"
+#include "workloads/model/model_config.hpp"
 
 #include <gtest/gtest.h>
 

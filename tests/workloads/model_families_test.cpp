@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/hugging_face_fields.hpp"
-#include "workloads/model_config.hpp"
+#include "workloads/configuration/hugging_face_fields.hpp"
+#include "workloads/model/model_config.hpp"
 
 namespace weft::test {
 namespace {

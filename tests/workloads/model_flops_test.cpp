@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // FLOPs of models against published formulas.
-#include "workloads/model_flops.hpp"
+#include "workloads/model/model_flops.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/runtime/job.hpp"
-#include "workloads/gradient_buckets.hpp"
-#include "workloads/model_config.hpp"
+#include "workloads/model/model_config.hpp"
+#include "workloads/parallel/gradient_buckets.hpp"
 
 namespace weft::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Measured operators: what a file may say, what is found in it, what happens to the rest; kernels in programs.
-#include "workloads/operator_times.hpp"
+#include "workloads/compute/operator_times.hpp"
 
 #include <gtest/gtest.h>
 

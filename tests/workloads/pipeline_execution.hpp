@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "workloads/pipeline_schedule.hpp"
+#include "workloads/pipeline/pipeline_schedule.hpp"
 
 namespace weft::test {
 

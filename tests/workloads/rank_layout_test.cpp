@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Ranks of a training job in their communicators.
-#include "workloads/rank_layout.hpp"
+#include "workloads/parallel/rank_layout.hpp"
 
 #include <set>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Norms, up-projections of latent attention and activations of experts that are computed again: FLOPs, time and memory
 // by formulas; precisions of what comes back from experts and of Adam's moments.
-#include "workloads/recomputed_modules.hpp"
+#include "workloads/step/recomputed_modules.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/adam.hpp"
-#include "workloads/training_memory.hpp"
+#include "workloads/compute/adam.hpp"
+#include "workloads/step/training_memory.hpp"
 
 namespace weft::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Launch scripts: variables, arrays, arithmetic, conditions, and what is passed over.
-#include "workloads/shell_script.hpp"
+#include "workloads/shell/shell_script.hpp"
 
 #include <gtest/gtest.h>
 

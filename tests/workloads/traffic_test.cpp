@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/traffic_pattern.hpp"
+#include "workloads/kinds/traffic_pattern.hpp"
 
 namespace weft::test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What follows from a training description, and the complaints about contradictions.
-#include "workloads/training_description.hpp"
+#include "workloads/parallel/training_description.hpp"
 
 #include <gtest/gtest.h>
 

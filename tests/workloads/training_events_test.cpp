@@ -4,8 +4,8 @@
 
 #include "tests/runtime/job.hpp"
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/run_outline.hpp"
-#include "workloads/training_workload.hpp"
+#include "workloads/storage/run_outline.hpp"
+#include "workloads/training/training_workload.hpp"
 
 namespace weft::test {
 namespace {

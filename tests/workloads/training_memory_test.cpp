@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Memory of a rank against the published formulas and constants.
-#include "workloads/training_memory.hpp"
+#include "workloads/step/training_memory.hpp"
 
 #include <gtest/gtest.h>
 

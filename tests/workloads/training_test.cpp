@@ -7,9 +7,9 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/gradient_buckets.hpp"
-#include "workloads/kernel_time.hpp"
-#include "workloads/model_config.hpp"
+#include "workloads/compute/kernel_time.hpp"
+#include "workloads/model/model_config.hpp"
+#include "workloads/parallel/gradient_buckets.hpp"
 
 namespace weft::test {
 namespace {

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The schedule of a workload on the ideal network: when every operation runs, what ranks wait for, the critical path.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
+
+namespace weft {
+
+/// One operation that has been executed.
+struct ScheduledOperation {
+  std::uint64_t id = 0;
+  Time start, end;
+  /// When it could not be waiting for other ranks any more: the last member of a collective started, the message of a
+  /// recv was sent. Not before `start`, but for messages that were sent before.
+  Time ready;
+  Operation::Kind kind = Operation::Kind::compute;
+  Stream stream = Stream::none;
+  std::string_view group;
+  std::uint32_t call = no_collective;
+  std::uint32_t peer = 0, tag = 0;
+  std::uint32_t after_begin = 0, after_count = 0;        ///< in ScheduledRank::after
+  std::uint32_t partner_rank = 0, partner_position = 0;  ///< collective: the last to start; recv: the send
+};
+
+struct ScheduledRank {
+  std::uint32_t rank = 0;
+  double weight = 0;                           ///< ranks that it stands for
+  std::vector<ScheduledOperation> operations;  ///< in program order
+  std::vector<std::uint32_t> after;            ///< positions in `operations`
+};
+
+/// How a rank spends the time of the run. The three sum up to it.
+struct RankShares {
+  Time compute;  ///< a compute operation runs
+  /// No compute operation runs, but a collective that all its members have started, or a message that it waits for and
+  /// that has been sent.
+  Time exposed;
+  Time idle;  ///< the rest: it waits for other ranks' computation
+};
+
+/// The chain of operations that determines when the run ends: each starts when the one before it ends.
+struct CriticalPath {
+  std::uint64_t operations = 0;
+  Time compute;
+  std::map<std::string, Time> communication;  ///< by group: collectives from their last member's start, and messages
+  Time other;                                 ///< nothing of the chain runs: a start that was asked for
+};
+
+struct IdealSchedule {
+  RunFacts facts;
+  std::uint32_t computing = UINT32_MAX;  ///< ranks from this one on are storage, and no part of the means
+  bool all_ranks = false;                ///< else the first rank of each kind stands for all of it
+  std::vector<ScheduledRank> ranks;
+  std::vector<RankShares> shares;   ///< of `ranks`
+  std::vector<RankRecord> records;  ///< of all ranks
+  CriticalPath path;
+
+  /// Means over all ranks that compute, as fractions of the run.
+  double idle_fraction() const;
+  double exposed_fraction() const;
+  const ScheduledRank* find(std::uint32_t rank) const;
+};
+
+/// Executes an experiment whose fidelity is ideal, in this process. Of all ranks if they have no more than a million
+/// operations together, otherwise of the first of each kind and of `wanted`, operations are kept. Throws InputError if
+/// it comes to a halt.
+IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, std::uint64_t operations,
+                                  const std::vector<std::uint32_t>& wanted);
+
+}  // namespace weft

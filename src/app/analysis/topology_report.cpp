@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What `weft topology` finds out about a machine.
+#include "app/analysis/topology_report.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "fabric/network_parameters.hpp"
+#include "graph/reduction_shape.hpp"
+#include "routing/deadlock_check.hpp"
+#include "routing/path.hpp"
+#include "support/random.hpp"
+
+namespace weft {
+namespace {
+
+/// Light takes 5 ns for a metre of fibre (refractive index 1.468: 4.9 ns) and copper is much the same, so that delays
+/// tell lengths. Passive copper reaches 3 m, multimode fibre 100 m (IEEE 802.3db).
+std::string length_class(Time delay) {
+  const std::int64_t metres = (delay.ps() + 4999) / 5000;
+  return metres <= 3 ? "up to 3 m" : metres <= 30 ? "up to 30 m" : metres <= 100 ? "up to 100 m" : "longer";
+}
+
+void count_links(const Topology& topology, TopologyReport& report) {
+  std::map<std::tuple<std::uint8_t, Bandwidth, Time>, std::uint64_t> classes;
+  const ClusterGraph& graph = topology.graph;
+  for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
+    const LinkProperties& link = graph.link(LinkId(i));
+    ++classes[{topology.link_class[i], link.rate, link.delay}];
+    ++report.cables[length_class(link.delay)];
+    if (!graph.is_host(link.ends[0]) && !graph.is_host(link.ends[1])) ++report.switch_links;
+  }
+  for (const auto& [key, count] : classes)
+    report.classes.push_back({topology.link_classes[std::get<0>(key)], std::get<1>(key), std::get<2>(key), count});
+  for (std::uint32_t i = graph.host_count(); i < graph.node_count(); ++i)
+    ++report.switch_ports[static_cast<std::uint32_t>(graph.ports(NodeId(i)).size())];
+}
+
+/// A few pairs of different switches that have hosts.
+void count_disjoint_paths(const ClusterGraph& graph, TopologyReport& report) {
+  std::vector<NodeId> edges;
+  for (std::uint32_t i = graph.host_count(); i < graph.node_count(); ++i) {
+    const auto ports = graph.ports(NodeId(i));
+    if (std::any_of(ports.begin(), ports.end(), [&](const PortEnd& port) { return graph.is_host(port.peer); }))
+      edges.emplace_back(i);
+  }
+  if (edges.size() < 2) return;
+  const std::uint32_t pairs = graph.link_count() < 20'000 ? 16 : 2;
+  for (std::uint32_t i = 0; i < pairs; ++i) {
+    const auto a = static_cast<std::size_t>(random_below(edges.size(), 1, i, 0));
+    const auto b = (a + 1 + static_cast<std::size_t>(random_below(edges.size() - 1, 1, i, 1))) % edges.size();
+    const std::uint32_t paths = edge_disjoint_paths(graph, edges[a], edges[b]);
+    report.fewest_disjoint = i == 0 ? paths : std::min(report.fewest_disjoint, paths);
+    report.most_disjoint = std::max(report.most_disjoint, paths);
+  }
+}
+
+/// Lengths of the ways: all pairs of a small machine, else a sample.
+void trace_routes(const Topology& topology, const RoutingAlgorithm& routing, TopologyReport& report) {
+  const std::uint32_t hosts = topology.graph.host_count();
+  const auto trace = [&](std::uint32_t source, std::uint32_t destination) {
+    ++report.routed[static_cast<std::uint32_t>(trace_path(topology, routing, {source, destination, 0}).size())];
+  };
+  constexpr std::uint64_t most_pairs = 200'000;
+  if (std::uint64_t{hosts} * (hosts - 1) <= most_pairs) {
+    for (std::uint32_t source = 0; source < hosts; ++source)
+      for (std::uint32_t destination = 0; destination < hosts; ++destination)
+        if (source != destination) trace(source, destination);
+    return;
+  }
+  for (std::uint64_t i = 0; i < most_pairs / 10; ++i) {
+    const auto source = static_cast<std::uint32_t>(random_below(hosts, 2, i, 0));
+    trace(source, static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 2, i, 1)) % hosts));
+  }
+}
+
+void examine_routing(const Topology& topology, TopologyReport& report) {
+  const auto routing = RoutingRegistry::instance().find(report.routing)->make();
+  routing->prepare(topology, 1);
+  report.lanes = routing->lanes();
+  if (topology.graph.host_count() < 2) return;
+  trace_routes(topology, *routing, report);
+  constexpr std::uint32_t most_links = 5'000;  // some seconds
+  if (topology.graph.link_count() > most_links) return;
+  const DeadlockReport deadlock = check_deadlock(topology, *routing);
+  report.deadlock_searched = true;
+  report.deadlock_possible = !deadlock.free_of_deadlock();
+  report.deadlock_cycle = to_text(topology, deadlock.cycle);
+}
+
+}  // namespace
+
+std::int64_t TopologyReport::bisection_bps() const {
+  return formula_bps > 0 ? formula_bps : estimate.flow_bps >= 0 ? estimate.flow_bps : estimate.cut_bps;
+}
+
+TopologyReport report_topology(const Topology& whole, const std::vector<std::uint32_t>& processes,
+                               const std::string& routing) {
+  const Topology& topology = machine_of(whole);
+  const ClusterGraph& graph = topology.graph;
+  TopologyReport report;
+  report.kind = topology.kind;
+  report.routing = routing.empty() ? topology.routing : routing;
+  report.hosts = graph.host_count();
+  report.reduction_units = whole.graph.host_count() - graph.host_count();
+  report.storage_hosts = topology.storage_hosts().size();
+  report.switches = graph.switch_count();
+  report.links = graph.link_count();
+  count_links(topology, report);
+  report.distances = measure_distances(graph);
+  examine_routing(topology, report);
+  report.formula_bps = topology.bisection_bps;
+  if (graph.host_count() >= 2) report.estimate = estimate_bisection(graph);
+  count_disjoint_paths(graph, report);
+  for (const std::uint32_t parts : processes)
+    report.partitions.push_back(make_partition(whole, parts, "auto", NetworkParameters().least_wire(), 1));
+  return report;
+}
+
+}  // namespace weft

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/analysis/volume.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/reports/job_results.hpp"
+#include "routing/path.hpp"
+#include "schedule/aggregation.hpp"
+#include "schedule/countable.hpp"
+#include "support/error.hpp"
+#include "transport/message.hpp"
+
+namespace weft {
+namespace {
+
+// What one rank sends to one peer.
+struct PairVolume {
+  double messages = 0;
+  double packets = 0;
+  double credits = 0;
+  double payload = 0;
+};
+using PeerVolumes = std::map<std::uint32_t, PairVolume>;
+
+void add_messages(PairVolume& pair, double number, Bytes bytes, Bytes mtu, bool credits) {
+  pair.messages += number;
+  pair.packets += number * static_cast<double>(packet_count(bytes.count(), mtu.count()));
+  if (credits) pair.credits += number;
+  pair.payload += number * static_cast<double>(bytes.count());
+}
+
+void add_member(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, double times, std::uint32_t index,
+                const Experiment& experiment, std::map<std::uint32_t, PeerVolumes>& of_rank) {
+  const NetworkParameters& network = experiment.network;
+  for (std::uint32_t lane = 0; lane < algorithm.lanes(call); ++lane) {
+    const std::uint32_t channel = lane % algorithm.channels(call);
+    PeerVolumes& peers = of_rank[rank_of(algorithm, call, index, channel, experiment.placement)];
+    const auto stream = algorithm.steps(call, index, lane);
+    for (Step step; stream->next(step);) {
+      for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+        PairVolume& pair = peers[rank_of(algorithm, call, step.send_to(i), channel, experiment.placement)];
+        const std::int64_t whole = step.bytes / step.slice;
+        const Bytes rest = step.bytes - whole * step.slice;
+        const auto add = [&](std::int64_t number, Bytes slice) {
+          add_messages(pair, times * static_cast<double>(number), wire_bytes(call.tuning.protocol, slice), network.mtu,
+                       network.acks);
+        };
+        if (whole > 0) add(whole, step.slice);
+        if (rest > Bytes(0)) add(1, rest);
+      }
+    }
+  }
+}
+
+// Of a rank; the first one of a communicator answers for the aggregators too.
+void add_collective(const CollectiveCall& whole, Rank rank, const Experiment& experiment,
+                    std::map<std::uint32_t, PeerVolumes>& of_rank) {
+  const auto [call, times] = countable(whole);
+  const auto algorithm = find_collective(call.algorithm);
+  const std::uint32_t index = call.communicator->index_of(rank);
+  add_member(*algorithm, call, times, index, experiment, of_rank);
+  const std::uint32_t members = call.communicator->size();
+  for (std::uint32_t i = 0; index == 0 && i < algorithm->aggregators(call); ++i)
+    add_member(*algorithm, call, times, members + i, experiment, of_rank);
+}
+
+/// A rank, and for how many it stands.
+struct Representative {
+  std::uint32_t rank = 0;
+  double weight = 1;
+};
+
+std::vector<Representative> representatives(const Workload& workload) {
+  constexpr std::uint32_t few = 1024;  // ranks that are all walked
+  constexpr std::uint32_t most = 256;  // of larger jobs, unless they have more kinds
+  std::vector<Representative> chosen;
+  const std::uint32_t ranks = workload.ranks(), kinds = workload.kind_count();
+  if (ranks <= few || kinds == ranks) {
+    for (std::uint32_t r = 0; r < ranks; ++r) chosen.push_back({r, 1});
+    return chosen;
+  }
+  std::vector<std::vector<std::uint32_t>> of_kind(kinds);
+  for (std::uint32_t r = 0; r < ranks; ++r) of_kind[workload.kind_of(Rank(r))].push_back(r);
+  const std::size_t of_each = std::max(1U, most / kinds);
+  for (const auto& all : of_kind) {
+    const std::size_t some = std::min(of_each, all.size());
+    for (std::size_t i = 0; i < some; ++i)
+      chosen.push_back({all[i * all.size() / some], static_cast<double>(all.size()) / static_cast<double>(some)});
+  }
+  return chosen;
+}
+
+/// Sums of weighted counts, rounded once.
+struct Sums {
+  double messages = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0, operations = 0;
+  std::vector<double> wire;
+};
+
+constexpr std::uint64_t most_operations = 100'000'000;  // of a rank
+
+std::uint64_t rounded(double value) {
+  return static_cast<std::uint64_t>(std::llround(std::min(value, 0x1.fffffffffffffp62)));
+}
+
+}  // namespace
+
+Volume expected_volume(const Experiment& experiment) {
+  const Topology& topology = *experiment.topology;
+  const NetworkParameters& network = experiment.network;
+  Sums sums;
+  sums.wire.resize(topology.link_classes.size());
+  Volume volume;
+  const auto jobs = experiment.workload->jobs();
+  const auto chosen = representatives(*experiment.workload);
+  if (chosen.size() < experiment.workload->ranks()) volume.walked = static_cast<std::uint32_t>(chosen.size());
+  for (const auto& [r, weight] : chosen) {
+    if (jobs[job_of_rank(jobs, r)].background) continue;  // nobody knows how much of it there will be
+    std::map<std::uint32_t, PeerVolumes> of_rank;
+    PeerVolumes& peers = of_rank[r];
+    Time compute;
+    std::uint64_t operations = 0;
+    const auto program = experiment.workload->program(Rank(r));
+    for (Operation operation; program->next(operation); operation = Operation()) {
+      sums.operations += weight;
+      if (++operations > most_operations)
+        throw InputError({experiment.path, 0},
+                         fmt::format("rank {} has more than {} operations, which are counted one by one; fewer starts "
+                                     "or iterations are due here, or `weft run`, which counts nothing",
+                                     r, most_operations));
+      if (operation.kind == Operation::Kind::compute) compute = bounded_sum(compute, operation.duration);
+      if (operation.kind == Operation::Kind::send)
+        add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
+      if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), experiment, of_rank);
+    }
+    volume.busiest_compute = std::max(volume.busiest_compute, compute);
+    for (const auto& [sender, to] : of_rank) {
+      for (const auto& [peer, pair] : to) {
+        const double control = (network.acks ? pair.packets : 0) + pair.credits;
+        const double packets = pair.packets + control;
+        sums.messages += weight * pair.messages;
+        sums.payload += weight * pair.payload;
+        sums.data_packets += weight * pair.packets;
+        sums.control_packets += weight * control;
+        const double wire = pair.payload + pair.packets * static_cast<double>(network.data_overhead().count()) +
+                            control * static_cast<double>(network.control_wire().count());
+        // Control packets take a path of the same length and classes the other way.
+        const auto path =
+            trace_path(topology, *experiment.routing,
+                       RouteRequest{experiment.placement.host(sender), experiment.placement.host(peer), 0});
+        sums.packet_hops += weight * packets * static_cast<double>(path.size());
+        for (const auto& hop : path) sums.wire[topology.link_class[hop.directed_link / 2]] += weight * wire;
+      }
+    }
+  }
+  volume.messages = rounded(sums.messages);
+  volume.payload = Bytes(static_cast<std::int64_t>(rounded(sums.payload)));
+  volume.data_packets = rounded(sums.data_packets);
+  volume.control_packets = rounded(sums.control_packets);
+  volume.packet_hops = rounded(sums.packet_hops);
+  volume.operations = rounded(sums.operations);
+  for (const double wire : sums.wire) volume.wire_by_class.emplace_back(static_cast<std::int64_t>(rounded(wire)));
+  return volume;
+}
+
+}  // namespace weft

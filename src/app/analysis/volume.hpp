@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a workload will put on which links, without running it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/running/experiment.hpp"
+
+namespace weft {
+
+/// Totals over all ranks but those of background jobs, from walking the programs and the steps of every collective.
+struct Volume {
+  std::uint64_t messages = 0;
+  Bytes payload;
+  std::uint64_t data_packets = 0;
+  std::uint64_t control_packets = 0;  ///< ACKs and credits
+  std::uint64_t packet_hops = 0;      ///< expected: all shortest paths of a pair have the same length
+  std::vector<Bytes> wire_by_class;   ///< [link classes], both directions, with headers and overheads
+  Time busiest_compute;               ///< compute time of the rank that has most
+  std::uint64_t operations = 0;
+  std::uint32_t walked = 0;  ///< ranks whose programs were walked, if not all; they stand for the others of their kinds
+};
+
+/// Walks all ranks if they are few, or each of a kind of its own; else some of each kind, evenly spread over it.
+Volume expected_volume(const Experiment& experiment);
+
+}  // namespace weft

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/command_line/collective_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+#include <boost/program_options.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/command_line/option_parsing.hpp"
+#include "schedule/selection.hpp"
+#include "support/error.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+namespace {
+
+namespace po = boost::program_options;
+
+po::options_description collective_description() {
+  po::options_description options("weft collective ALGORITHM|FILE.xml|FILE.schedule --ranks P --size S", 100);
+  auto add = options.add_options();
+  const auto text = [] { return po::value<std::string>(); };
+  add("ranks,p", text(), "number of ranks (a schedule file says it itself)");
+  add("size,s", text(), "bytes as nccl-tests counts them, such as 64MiB");
+  add("kind", text(), "all_reduce, all_gather, ... (default: the first that the algorithm has)");
+  add("root", text(), "rank, for broadcast, reduce, gather, scatter (default 0)");
+  add("channels", text(), "(default 1)");
+  add("chunk-size", text(), "bytes of a step");
+  add("slices", text(), "messages of a chunk");
+  add("credits", text(), "messages in flight per connection");
+  add("protocol", text(), "simple, ll or ll128");
+  add("ranks-per-server", text(), "consecutive ranks that share a server");
+  add("ranks-per-leaf", text(), "consecutive ranks below one leaf switch, for collnet");
+  add("dimensions", text(), "of a torus, such as 8x8");
+  add("on", text(), "MACHINE.yaml: servers whose first accelerators the ranks are on, or an experiment's");
+  add("show-graph", po::bool_switch(), "with --on: which GPU and NIC each channel visits, as NCCL's search finds them");
+  add("switches-reduce", po::bool_switch(), "selections may take algorithms for which switches reduce");
+  add("show", po::bool_switch(), "the steps of each rank");
+  add("check", po::bool_switch(), "replay: complete, each contribution once, no deadlock, bytes sent");
+  add("cost", po::bool_switch(), "rounds, bytes per rank, alpha-beta time");
+  add("latency", text(), "alpha of --cost and --picture (default 2us)");
+  add("rate", text(), "1/beta of --cost and --picture (default 400Gb/s)");
+  add("json", po::bool_switch(), "machine-readable output");
+  add("text", po::bool_switch(), "the text form of a schedule file");
+  add("picture", text(), "FILE.svg: who sends to whom, and when in the alpha-beta model");
+  return options;
+}
+
+po::options_description perf_description() {
+  po::options_description options("weft perf KIND EXPERIMENT.yaml", 100);
+  auto add = options.add_options();
+  const auto text = [] { return po::value<std::string>(); };
+  add("minbytes,b", text(), "smallest size (default 8)");
+  add("maxbytes,e", text(), "largest size (default: the smallest one)");
+  add("stepfactor,f", text(), "factor between sizes (default 2)");
+  add("stepbytes,i", text(), "fixed increment between sizes instead");
+  add("datatype,d", text(), "int8, half, bfloat16, float, double, ... (default float)");
+  add("root,r", text(), "(default 0)");
+  add("iters,n", text(), "calls one after another, of which the mean time is printed (default 1)");
+  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
+  add("csv", text(), "FILE: the table as CSV");
+  add("plot", text(), "FILE.svg: bus bandwidth over size");
+  return options;
+}
+
+/// Options as one YAML map, for Spec knows numbers, units and how to complain.
+class Values {
+ public:
+  explicit Values(const po::variables_map& values) : values_(values) {}
+  bool has(const std::string& name) const { return values_.count(name) != 0; }
+  std::string text(const std::string& name) const { return values_[name].as<std::string>(); }
+  std::uint32_t count(const std::string& name, std::uint32_t otherwise, std::int64_t least = 1) const {
+    if (!has(name)) return otherwise;
+    return static_cast<std::uint32_t>(
+        spec(name).at("--" + name).integer(least, std::numeric_limits<std::int32_t>::max()));
+  }
+  Spec spec(const std::string& name) const {
+    return Spec::parse("{--" + name + ": " + text(name) + "}", "command line");
+  }
+
+ private:
+  const po::variables_map& values_;
+};
+
+Bytes bytes_of(const Values& values, const std::string& name) {
+  const std::string text = values.text(name);
+  // As nccl-tests: 8, 64K, 1M, 1G, in powers of 1024; or with units as everywhere here.
+  std::int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error == std::errc() && number >= 0) {
+    const std::string unit(rest, end);
+    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit == "T" ? 40 : -1;
+    if (shift >= 0 && number <= std::numeric_limits<std::int64_t>::max() >> shift) return Bytes(number << shift);
+  }
+  return values.spec(name).at("--" + name).bytes();
+}
+
+std::vector<std::uint32_t> dimensions_of(const std::string& text) {
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find('x', at), text.size());
+    std::uint32_t size = 0;
+    const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, size);
+    if (error != std::errc() || rest != text.data() + end || size == 0)
+      refuse(fmt::format("--dimensions found '{}'; sizes such as 8x8 are due", text));
+    sizes.push_back(size);
+    at = end + 1;
+  }
+  return sizes;
+}
+
+CollectiveKind kind_of(const std::string& text) {
+  const auto kind = parse_collective_kind(text);
+  if (kind) return *kind;
+  const auto known = collective_kind_names();
+  refuse(fmt::format("unknown collective '{}'{}; known here: {}", text, did_you_mean(text, known),
+                     fmt::join(known, ", ")));
+}
+
+/// Kind by default: the first that the algorithm can do.
+CollectiveKind kind_of_algorithm(const std::string& name) {
+  const auto algorithm = find_collective(name);
+  for (const std::string& kind : collective_kind_names())
+    if (!algorithm || algorithm->supports(*parse_collective_kind(kind))) return *parse_collective_kind(kind);
+  return CollectiveKind::all_reduce;
+}
+
+}  // namespace
+
+CollectiveOptions parse_collective_options(const std::vector<std::string>& words) {
+  std::vector<std::string> positional;
+  const auto map = parse_options(words, collective_description(), positional);
+  const Values values(map);
+  CollectiveOptions options;
+  const auto known = algorithm_names();
+  if (positional.size() != 1)
+    refuse("`weft collective` needs one algorithm; known here: " + fmt::format("{}", fmt::join(known, ", ")));
+  options.algorithm = positional[0];
+  if (!find_collective(options.algorithm) && !find_selector(options.algorithm))
+    refuse(fmt::format("unknown algorithm '{}'{}; known here: {}", options.algorithm,
+                       did_you_mean(options.algorithm, known), fmt::join(known, ", ")));
+  options.kind = values.has("kind") ? kind_of(values.text("kind")) : kind_of_algorithm(options.algorithm);
+  const auto algorithm = find_collective(options.algorithm);
+  const std::uint32_t fixed = algorithm ? algorithm->fixed_ranks() : 0;
+  if (values.has("on")) options.machine = values.text("on");
+  options.show_graph = map["show-graph"].as<bool>();
+  if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
+  if (!values.has("ranks") && fixed == 0 && options.machine.empty())
+    refuse("`weft collective` needs --ranks, such as --ranks 16");
+  options.ranks = values.count("ranks", fixed);
+  if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; up to 65536 is due here", options.ranks));
+  if (!values.has("size")) {
+    if (options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
+      refuse("`weft collective` needs --size, such as --size 64MiB");
+    options.size = Bytes(options.kind == CollectiveKind::barrier ? 1 : 0);
+  } else {
+    options.size = bytes_of(values, "size");
+  }
+  options.root = values.count("root", 0, 0);
+  if (options.root != 0 && !has_root(options.kind)) refuse(fmt::format("--root: {} has none", to_text(options.kind)));
+  if (options.root >= options.ranks && options.ranks > 0)
+    refuse(fmt::format("--root found {}; 0 to {} is due here", options.root, options.ranks - 1));
+  options.tuning.channels = values.count("channels", options.machine.empty() ? 1 : 0);
+  if (values.has("chunk-size")) options.tuning.chunk = bytes_of(values, "chunk-size");
+  if (values.has("chunk-size") && options.tuning.chunk.count() == 0)
+    refuse("--chunk-size found 0; at least 1 B is due");
+  options.tuning.slices = values.count("slices", 0);
+  options.tuning.credits = values.count("credits", 0);
+  options.tuning.ranks_per_server = values.count("ranks-per-server", 0);
+  options.tuning.ranks_per_leaf = values.count("ranks-per-leaf", 0);
+  if (values.has("dimensions")) options.tuning.dimensions = dimensions_of(values.text("dimensions"));
+  if (values.has("protocol")) {
+    const auto protocol = parse_protocol(values.text("protocol"));
+    if (!protocol) refuse(fmt::format("--protocol found '{}'; simple, ll or ll128 is due", values.text("protocol")));
+    options.tuning.protocol = *protocol;
+  }
+  options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
+  options.rate = values.has("rate") ? values.spec("rate").at("--rate").bandwidth() : Bandwidth::from_gbps(400);
+  options.switches_reduce = map["switches-reduce"].as<bool>();
+  options.show = map["show"].as<bool>();
+  options.check = map["check"].as<bool>();
+  options.cost = map["cost"].as<bool>();
+  options.json = map["json"].as<bool>();
+  options.text = map["text"].as<bool>();
+  if (options.text && (!algorithm || algorithm->schedule_text().empty()))
+    refuse(fmt::format("--text: '{}' is no schedule file", options.algorithm));
+  if (values.has("picture")) options.picture = values.text("picture");
+  if (!options.picture.empty() && !options.picture.ends_with(".svg"))
+    refuse(fmt::format("--picture found '{}'; a name that ends in .svg is due", options.picture));
+  return options;
+}
+
+PerfOptions parse_perf_options(const std::vector<std::string>& words) {
+  std::vector<std::string> positional;
+  const auto map = parse_options(words, perf_description(), positional);
+  const Values values(map);
+  PerfOptions options;
+  if (positional.size() != 2) refuse("`weft perf` needs a collective and an experiment file");
+  options.kind = kind_of(positional[0]);
+  options.experiment = positional[1];
+  if (values.has("minbytes")) options.begin = bytes_of(values, "minbytes");
+  options.end = values.has("maxbytes") ? bytes_of(values, "maxbytes") : options.begin;
+  if (options.end < options.begin)
+    refuse(fmt::format("--maxbytes found {} B, below --minbytes {} B", options.end.count(), options.begin.count()));
+  options.factor = values.count("stepfactor", 2, 2);
+  if (values.has("stepbytes")) {
+    options.step = bytes_of(values, "stepbytes");
+    if (options.step.count() == 0) refuse("--stepbytes found 0; at least 1 B is due");
+  }
+  const std::vector<std::pair<std::string, std::int64_t>> types = {
+      {"int8", 1},   {"uint8", 1}, {"half", 2},   {"bfloat16", 2}, {"int32", 4},
+      {"uint32", 4}, {"float", 4}, {"double", 8}, {"int64", 8},    {"uint64", 8}};
+  options.type = values.has("datatype") ? values.text("datatype") : "float";
+  const auto type =
+      std::find_if(types.begin(), types.end(), [&](const auto& known) { return known.first == options.type; });
+  if (type == types.end())
+    refuse(fmt::format("--datatype found '{}'; such as half, bfloat16, float is due", options.type));
+  options.type_bytes = type->second;
+  options.root = values.count("root", 0, 0);
+  options.iterations = values.count("iters", 1);
+  if (values.has("csv")) options.csv = values.text("csv");
+  if (values.has("plot")) options.plot = values.text("plot");
+  if (!options.plot.empty() && !options.plot.ends_with(".svg"))
+    refuse(fmt::format("--plot found '{}'; a name that ends in .svg is due", options.plot));
+  if (values.has("set")) {
+    for (const std::string& setting : map["set"].as<std::vector<std::string>>()) {
+      const auto equals = setting.find('=');
+      if (equals == std::string::npos || equals == 0)
+        refuse("--set found '" + setting + "'; KEY.PATH=VALUE is due, such as --set topology.k=8");
+      options.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+    }
+  }
+  return options;
+}
+
+std::string collective_options_text() {
+  std::ostringstream text;
+  text << collective_description();
+  return text.str();
+}
+std::string perf_options_text() {
+  std::ostringstream text;
+  text << perf_description();
+  return text.str();
+}
+
+CollectiveCall make_call(const CollectiveOptions& options, const Communicator& communicator,
+                         const std::shared_ptr<const ChannelGraph>& graph, std::string& reason) {
+  CollectiveCall call;
+  call.kind = options.kind;
+  call.communicator = &communicator;
+  call.size = options.size;
+  call.root = options.root;
+  call.algorithm = options.algorithm;
+  call.tuning = options.tuning;
+  call.graph = graph;
+  if (graph && call.tuning.ranks_per_server == 0) call.tuning.ranks_per_server = graph->per_server();
+  reason = apply_selection(call, {options.latency, options.rate, options.switches_reduce});
+  const auto algorithm = find_collective(call.algorithm);
+  if (call.tuning.channels == 0) call.tuning.channels = algorithm->usual_channels(call);
+  if (!algorithm->supports(call.kind)) {
+    std::vector<std::string> kinds;
+    for (const std::string& kind : collective_kind_names())
+      if (algorithm->supports(*parse_collective_kind(kind))) kinds.push_back(kind);
+    refuse(fmt::format("the algorithm '{}' cannot do '{}'; it can {}", call.algorithm, to_text(call.kind),
+                       fmt::join(kinds, ", ")));
+  }
+  call.tuning.protocol = algorithm->fixed_protocol().value_or(call.tuning.protocol);
+  const std::string objection = algorithm->refuses(call);
+  if (!objection.empty()) refuse(fmt::format("'{}' cannot do this: {}", call.algorithm, objection));
+  return call;
+}
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The words after `weft`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "app/running/simulation.hpp"
+
+namespace weft {
+
+/// A parsed command line.
+struct CommandLine {
+  /// run, describe, workload, topology, collective, perf, goodput, list, bench, help, version
+  std::string command;
+  std::string text;  ///< as typed, for the manifest
+  std::string experiment;
+  std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
+  std::string output;                                         ///< -o, or empty
+  EngineChoice engine = EngineChoice::weft;
+  bool json_summary = false;
+  bool quiet = false;
+  bool verify = false;                               ///< run --verify
+  std::vector<std::uint32_t> ranks;                  ///< workload --ranks
+  bool kernels = false;                              ///< describe --kernels
+  bool no_run = false;                               ///< workload --no-run
+  std::string timeline;                              ///< workload --timeline, or empty
+  std::string export_to;                             ///< workload --export chakra:PREFIX: PREFIX, or empty
+  std::string dump;                                  ///< workload --dump, or empty
+  std::string list_what;                             ///< topologies, collectives, ... or empty for all
+  std::string json_file;                             ///< bench --json
+  std::vector<std::string> words;                    ///< collective, perf, goodput: what they read themselves
+  bool quick = false;                                ///< bench --quick
+  std::string export_format;                         ///< topology --export, or empty
+  std::string routing;                               ///< topology --routing, or empty
+  std::string picture;                               ///< topology --picture, or empty
+  std::vector<std::uint32_t> processes = {2, 4, 8};  ///< topology --processes
+};
+
+/// Throws InputError (without a file) that says what would be right.
+CommandLine parse_command_line(int argc, const char* const* argv);
+
+/// What `weft --help` prints.
+std::string help_text();
+
+}  // namespace weft

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/command_line/script_command.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "support/data_directory.hpp"
+#include "support/error.hpp"
+
+namespace weft {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Debian's, which sees Debian's packages, whatever else the path of a user finds first.
+constexpr const char* interpreter = "/usr/bin/python3";
+
+fs::path script_of(const std::string& name) { return data_directory("scripts") / "commands" / (name + ".py"); }
+
+/// Whether mpirun has started this process as another than the first.
+bool further_process() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
+    if (const char* rank = std::getenv(variable); rank != nullptr) return std::strcmp(rank, "0") != 0;
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> script_commands() {
+  std::vector<std::string> names;
+  std::error_code none;
+  for (const fs::directory_entry& file : fs::directory_iterator(data_directory("scripts") / "commands", none))
+    if (file.path().extension() == ".py") names.push_back(file.path().stem().string());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::string script_commands_help() {
+  std::string text;
+  for (const std::string& name : script_commands()) {
+    std::ifstream file(script_of(name));
+    const std::string start = "# weft " + name;
+    for (std::string line; std::getline(file, line);) {
+      if (!line.starts_with(start)) continue;
+      text += fmt::format("  {}\n", line.substr(2));
+      break;
+    }
+  }
+  return text;
+}
+
+void become_script(int argc, char** argv) {
+  if (argc < 2) return;
+  const std::vector<std::string> names = script_commands();
+  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) return;
+  if (further_process()) std::_Exit(exit_done);
+  std::error_code none;
+  setenv("WEFT_PROGRAM", fs::read_symlink("/proc/self/exe", none).c_str(), 1);  // proc(5)
+  const std::string script = script_of(argv[1]).string();
+  // -B: nothing is written beside the scripts, which may be installed for all.
+  std::vector<const char*> words = {interpreter, "-B", script.c_str()};
+  words.insert(words.end(), argv + 2, argv + argc);
+  words.push_back(nullptr);
+  execv(interpreter, const_cast<char* const*>(words.data()));
+  throw EnvironmentError(fmt::format("`weft {}` is a script for {}, which cannot be started: {}", argv[1], interpreter,
+                                     std::strerror(errno)));
+}
+
+}  // namespace weft

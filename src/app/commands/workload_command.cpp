@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// `weft workload`: what a job computes, sends and needs, and how long a step takes without congestion.
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "app/analysis/timeline_trace.hpp"
+#include "app/analysis/workload_summary.hpp"
+#include "app/command_line/option_parsing.hpp"
+#include "app/commands/commands.hpp"
+#include "app/running/prepare.hpp"
+#include "schedule/chakra_export.hpp"
+#include "schedule/configuration.hpp"
+#include "schedule/program_dump.hpp"
+
+namespace weft {
+namespace {
+
+/// The ranks to show: those asked for, else the first of each kind if they are few.
+std::vector<std::uint32_t> shown_ranks(const CommandLine& line, const Workload& workload) {
+  constexpr std::uint32_t most = 64;
+  std::vector<std::uint32_t> ranks = line.ranks;
+  for (const std::uint32_t rank : ranks)
+    if (rank >= workload.ranks())
+      refuse(fmt::format("--ranks found {}; ranks 0 to {} are there", rank, workload.ranks() - 1));
+  if (ranks.empty())
+    for (std::uint32_t k = 0; k < std::min(most, workload.kind_count()); ++k)
+      ranks.push_back(workload.first_of_kind(k).value());
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+/// Those asked for; else all if they are few, or those that stand for all.
+std::vector<std::uint32_t> ranks_of_timeline(const CommandLine& line, const IdealSchedule& schedule,
+                                             const WorkloadSummary& summary) {
+  constexpr std::uint32_t most = 64;
+  if (!line.ranks.empty() || !schedule.all_ranks || schedule.ranks.size() > most) return summary.ranks;
+  std::vector<std::uint32_t> ranks;
+  for (const ScheduledRank& rank : schedule.ranks) ranks.push_back(rank.rank);
+  return ranks;
+}
+
+/// The experiment file, or that of another program's configuration, with the settings of the command line.
+Spec open_document(const CommandLine& line) {
+  std::ifstream file(line.experiment);
+  std::ostringstream text;
+  text << file.rdbuf();
+  std::optional<Spec> spec;
+  for (const auto& [name, entry] : ConfigurationRegistry::instance().entries()) {
+    const auto reader = entry.make();
+    if (!file || spec || !reader->recognises(line.experiment, text.str())) continue;
+    spec = Spec::parse(reader->experiment(line.experiment), line.experiment + " (" + name + ")");
+  }
+  if (!spec) spec = Spec::load(line.experiment);
+  for (const auto& [key, value] : line.settings) spec->set(key, value);
+  return *spec;
+}
+
+/// The experiment on the ideal network; what it says of results does not matter here.
+Experiment load_for_schedule(const CommandLine& line) {
+  Spec spec = open_document(line);
+  spec.set("network.fidelity", "ideal");
+  spec.set("output", "{messages: none}");
+  const auto parent = std::filesystem::path(line.experiment).parent_path();
+  return read_experiment(spec, line.experiment, parent.empty() ? "." : parent.string());
+}
+
+/// Their programs have no end of their own.
+void refuse_background(const Experiment& experiment) {
+  for (const JobInfo& job : experiment.workload->jobs())
+    if (job.background)
+      throw InputError(SourceLine{experiment.path, 0},
+                       fmt::format("the job '{}' runs in the background until others end, so that there is nothing to "
+                                   "count; leave it out, or see `weft run`",
+                                   job.name));
+}
+
+std::uint64_t operations_of_all(const Workload& workload, const ProgramCounts& counts) {
+  std::uint64_t sum = 0;
+  for (std::uint32_t k = 0; k < workload.kind_count(); ++k) sum += counts.operations[k] * workload.ranks_of_kind(k);
+  return sum;
+}
+
+/// The experiment with its workload written out.
+void write_dump(const CommandLine& line, const Experiment& experiment) {
+  const std::string mark = "__written_out_below__";
+  Spec spec = open_document(line);
+  if (const auto noise = spec.at("workload").is_map() ? spec.at("workload").find("compute_noise") : std::nullopt)
+    throw noise->error(
+        "times that are drawn when an operation starts cannot be written out; --dump needs a workload "
+        "without noise");
+  spec.set("workload", mark);
+  std::string text = spec.dump();
+  text.replace(text.find(mark), mark.size(), dump_program(*experiment.workload, experiment.placement));
+  std::ofstream file(line.dump);
+  file << text;
+  if (!text.ends_with('\n')) file << '\n';
+  file.close();
+  if (!file) throw EnvironmentError("cannot write '" + line.dump + "'");
+}
+
+}  // namespace
+
+int workload_command(const CommandLine& line, ProcessGroup& group) {
+  Experiment experiment;
+  WorkloadSummary summary;
+  prepare(group, [&] {
+    if (group.size() > 1)
+      refuse(fmt::format("`weft workload` runs on one MPI rank, found {}; leave mpirun out", group.size()));
+    experiment = load_for_schedule(line);
+    refuse_background(experiment);
+    summary.experiment = &experiment;
+    summary.report = experiment.workload->report();
+    summary.ranks = shown_ranks(line, *experiment.workload);
+    summary.counts = count_programs(*experiment.workload);
+  });
+  prepare(group, [&] {
+    if (!line.dump.empty()) write_dump(line, experiment);
+    if (!line.export_to.empty()) export_chakra(*experiment.workload, line.export_to);
+  });
+  IdealSchedule schedule;
+  prepare(group, [&] {
+    if (line.no_run) return;
+    schedule =
+        make_ideal_schedule(experiment, group, operations_of_all(*experiment.workload, summary.counts), summary.ranks);
+    summary.schedule = &schedule;
+    if (!line.timeline.empty())
+      write_timeline(line.timeline, *experiment.workload, schedule, ranks_of_timeline(line, schedule, summary));
+  });
+  if (!line.quiet) std::cout << (line.json_summary ? workload_json(summary) : workload_text(summary)) << std::flush;
+  return exit_done;
+}
+
+}  // namespace weft

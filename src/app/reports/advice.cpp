@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/reports/advice.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+// A packet that comes early, or an acknowledgement that comes late, looks like a loss to a sender. The time of such a
+// run is that of its recovery and says nothing about the network.
+std::string needless_repeats(const Experiment& experiment, const CongestionTotals& totals) {
+  const RecoveryRules& rules = experiment.network.recovery;
+  const std::string what = fmt::format("{} packets were sent again though none was lost", totals.repeated);
+  if (totals.out_of_order == 0)
+    return fmt::format(
+        "{}: acknowledgements took longer than the timeout of {}; set a longer "
+        "network.{}.timeout, or a smaller network.window",
+        what, to_text(Time::from_ps(rules.timeout_low)),
+        rules.kind == Recovery::go_back_0   ? "go_back_0"
+        : rules.kind == Recovery::go_back_n ? "go_back_n"
+                                            : "selective_repeat");
+  const std::string why = fmt::format("{}: packets of a connection overtook each other", what);
+  if (!rules.keeps_gaps()) return why + "; set network.recovery: selective_repeat, which keeps what comes early";
+  constexpr std::uint32_t most = 32'767;
+  if (rules.reordering == most) return why + "; set a smaller network.window";
+  return fmt::format("{} by more than {} packets; set network.selective_repeat.reordering: {}", why, rules.reordering,
+                     std::min(most, 8 * std::max<std::uint32_t>(rules.reordering, 16)));
+}
+
+}  // namespace
+
+std::vector<std::string> advice(const Experiment& experiment, const CongestionTotals& totals) {
+  std::vector<std::string> result;
+  if (totals.repeated > 0 && totals.dropped + totals.lost + totals.trimmed == 0)
+    result.push_back(needless_repeats(experiment, totals));
+  return result;
+}
+
+}  // namespace weft

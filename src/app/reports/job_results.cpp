@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/reports/job_results.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "app/reports/summary.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+std::uint32_t job_of_rank(const std::vector<JobInfo>& jobs, std::uint32_t rank) {
+  const auto job = std::upper_bound(jobs.begin(), jobs.end(), rank, [](std::uint32_t value, const JobInfo& one) {
+    return value < one.first_rank + one.ranks;
+  });
+  WEFT_EXPECT(job != jobs.end(), "rank {} belongs to no job", rank);
+  return static_cast<std::uint32_t>(job - jobs.begin());
+}
+
+std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call) {
+  const auto job = std::upper_bound(jobs.begin(), jobs.end(), call, [](std::uint32_t value, const JobInfo& one) {
+    return value < one.first_call + one.calls;
+  });
+  WEFT_EXPECT(job != jobs.end(), "collective {} belongs to no job", call);
+  return static_cast<std::uint32_t>(job - jobs.begin());
+}
+
+namespace {
+
+// A rank is idle until the run ends, a job until the job ends. Sums beyond 63 bits have no parts.
+void settle_idle_part(JobRecord& row) {
+  const __int128 whole = static_cast<__int128>(row.time()) * row.ranks;
+  if (whole > std::numeric_limits<std::int64_t>::max()) return row.parts.fill(-1);
+  row.parts[TimePart::idle] = 0;
+  row.parts[TimePart::idle] = static_cast<std::int64_t>(whole) - row.parts.total();
+}
+
+}  // namespace
+
+std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
+                                   ProcessGroup& group) {
+  std::vector<JobRecord> rows;
+  for (const JobInfo& info : jobs) {
+    JobRecord row;
+    row.job = static_cast<std::uint32_t>(rows.size());
+    row.name = info.name;
+    row.first_rank = info.first_rank;
+    row.ranks = info.ranks;
+    row.background = info.background;
+    row.start = info.start.ps();
+    row.end = row.start;
+    row.steps = info.steps;
+    row.collectives = info.calls;
+    rows.push_back(std::move(row));
+  }
+  for (const RankRecord& rank : ranks) {
+    JobRecord& row = rows[rank.job];
+    row.end = std::max(row.end, rank.under_way ? end.ps() : rank.finished);
+    row.compute += rank.compute;
+    row.communication += rank.communication;
+    row.exposed += rank.exposed;
+    row.messages += rank.messages_sent;
+    row.bytes += rank.bytes_sent;
+    row.parts += rank.parts;
+  }
+  const auto add = [&group](std::int64_t& value) {
+    value = static_cast<std::int64_t>(group.sum(static_cast<std::uint64_t>(value)));
+  };
+  for (JobRecord& row : rows) {
+    row.end = group.maximum(row.end);
+    for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.bytes}) add(*value);
+    row.messages = group.sum(row.messages);
+    for (std::int64_t& part : row.parts) add(part);
+    settle_idle_part(row);
+  }
+  return rows;
+}
+
+std::string job_lines(const std::vector<JobRecord>& rows) {
+  if (rows.size() < 2) return "";
+  const auto time = [](double ps) { return readable(Time::from_ps(static_cast<std::int64_t>(ps))); };
+  std::string text = fmt::format("\n  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "job", "ranks",
+                                 "start", "end", "step time", "compute", "exposed", "idle", "sent");
+  for (const JobRecord& row : rows)
+    text += fmt::format("  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", row.name, row.ranks,
+                        readable(Time::from_ps(row.start)), readable(Time::from_ps(row.end)), time(row.step_time()),
+                        time(row.mean(row.compute)), time(row.mean(row.exposed)), time(row.idle()),
+                        in_unit(static_cast<double>(row.bytes), "B"));
+  return text;
+}
+
+}  // namespace weft

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/reports/recording.hpp"
+
+#include <algorithm>
+#include <span>
+#include <tuple>
+#include <type_traits>
+
+#include <sys/resource.h>
+
+#include "app/reports/job_results.hpp"
+#include "results/fingerprint.hpp"
+
+namespace weft {
+namespace {
+
+std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNetwork& network, Time simulated) {
+  const Topology& topology = *experiment.topology;
+  std::vector<LinkRecord> rows;
+  for (const LinkCounters& counters : network.link_counters()) {
+    const LinkId link(counters.directed_link / 2);
+    LinkRecord row;
+    row.id = counters.directed_link;
+    row.from = counters.from.value();
+    row.to = counters.to.value();
+    row.from_port = counters.from_port;
+    row.rate = counters.times.rate.bps();
+    row.delay = counters.times.delay.ps();
+    row.bytes = counters.bytes;
+    row.payload_bytes = counters.payload_bytes;
+    row.packets = counters.packets;
+    row.data_packets = counters.data_packets;
+    row.busy = counters.busy_until(simulated);
+    row.peak_queue = counters.peak_queue_bytes;
+    row.dropped = counters.dropped;
+    row.lost = counters.lost;
+    row.mean_queue = simulated > Time() ? counters.queue_byte_ps / static_cast<double>(simulated.ps()) : 0;
+    row.from_name = topology.graph.name(counters.from);
+    row.to_name = topology.graph.name(counters.to);
+    row.link_class = topology.link_classes[topology.link_class[link.value()]];
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end) {
+  std::vector<LinkClassRecord> rows;
+  if (!simulation.has_fabric()) return rows;
+  for (const LinkClassCounters& c : simulation.fabric().class_counters(end))
+    rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes, c.peak_queue_bytes, c.marked,
+                    c.dropped, c.trimmed, c.paused, c.pauses_received, c.stopped, c.pauses_sent});
+  return rows;
+}
+
+std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
+  std::vector<QueueDepthRecord> rows;
+  for (const QueueDepth& d : fabric.queue_depths(end))
+    rows.push_back({d.directed_link, d.lane, d.priority, d.occupied, d.peak, d.mean, d.p50, d.p90, d.p99, d.p999});
+  return rows;
+}
+
+std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
+  std::vector<QueuePairRecord> rows;
+  for (const QueuePairCounters& c : fabric.queue_pair_counters())
+    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window,
+                    c.messages, c.bytes});
+  return rows;
+}
+
+std::vector<LinkSample> samples(const std::vector<PortSample>& taken) {
+  std::vector<LinkSample> rows;
+  rows.reserve(taken.size());
+  for (const PortSample& s : taken) rows.push_back({s.directed_link, s.interval, s.busy_ps, s.queue_bytes});
+  return rows;
+}
+
+std::vector<QueuePairRate> rates(const std::vector<QueuePairSample>& taken) {
+  std::vector<QueuePairRate> rows;
+  rows.reserve(taken.size());
+  for (const QueuePairSample& s : taken)
+    rows.push_back({s.host, s.number, s.destination, s.interval, s.rate_bps, s.window, s.in_flight, s.sent});
+  return rows;
+}
+
+std::vector<ReceiverRecord> receiver_records(const Fabric& fabric) {
+  std::vector<ReceiverRecord> rows;
+  for (const ReceiverCounters& c : fabric.receiver_counters())
+    rows.push_back({c.host, c.source, c.number, c.packets, c.out_of_order, c.widest_gap, c.duplicates});
+  return rows;
+}
+
+template <class Row>
+std::uint64_t sum_of(const std::vector<Row>& rows) {
+  return fingerprint_sum(std::span<const Row>(rows));
+}
+
+std::uint64_t largest_resident_set() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+}  // namespace
+
+CollectiveDirectory collective_directory(const Workload& workload) {
+  return {workload.call_count(), [&workload, jobs = workload.jobs()](std::uint32_t id) {
+            const CollectiveCall call = workload.call(id);
+            return CollectiveInfo{id,
+                                  std::string(to_text(call.kind)),
+                                  call.algorithm,
+                                  call.label,
+                                  call.communicator->size(),
+                                  call.size.count(),
+                                  bus_bandwidth_factor(call.kind, call.communicator->size()),
+                                  job_of_call(jobs, id)};
+          }};
+}
+
+namespace {
+
+/// What each counted table adds to a run's fingerprint: a table that is declared to count has to stand here.
+class FingerprintParts {
+ public:
+  FingerprintParts(const Experiment& experiment, Simulation& simulation, const RunFacts& facts)
+      : experiment_(experiment), simulation_(simulation), end_(facts.simulated) {}
+
+  /// Collective: of all processes.
+  template <class... Rows>
+  std::uint64_t sum(std::type_identity<std::tuple<Rows...>>) {
+    std::uint64_t total = 0;
+    ((total += sum_of_table<Rows>()), ...);
+    return total;
+  }
+
+ private:
+  template <class Row>
+  std::uint64_t sum_of_table() {
+    // Of a collective, its parts count: what they add up to is of no single process.
+    if constexpr (std::is_same_v<Row, CollectiveResult>)
+      return part(std::type_identity<CollectivePart>());
+    else if constexpr (Counted<Row>)
+      return part(std::type_identity<Row>());
+    else
+      return 0;
+  }
+  std::uint64_t all(std::uint64_t mine) { return simulation_.group().sum(mine); }
+  std::uint64_t part(std::type_identity<MessageRecord>) {
+    return all(simulation_.runtime().records().messages.fingerprint());
+  }
+  std::uint64_t part(std::type_identity<CollectivePart>) {
+    return all(sum_of(simulation_.runtime().records().collectives));
+  }
+  std::uint64_t part(std::type_identity<LinkRecord>) {
+    return all(sum_of(link_records(experiment_, simulation_.network(), end_)));
+  }
+  std::uint64_t part(std::type_identity<LinkClassRecord>) { return all(sum_of(link_class_records(simulation_, end_))); }
+  std::uint64_t part(std::type_identity<RankRecord>) { return all(sum_of(simulation_.runtime().rank_records(end_))); }
+  std::uint64_t part(std::type_identity<TransferRecord>) {
+    return sum_of(simulation_.transfers().whole_rows(simulation_.group()));
+  }
+
+  const Experiment& experiment_;
+  Simulation& simulation_;
+  Time end_;
+};
+
+}  // namespace
+
+std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts) {
+  return FingerprintParts(experiment, simulation, facts).sum(std::type_identity<AllTables>());
+}
+
+Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation)
+    : recorder_(recorder), experiment_(experiment), simulation_(simulation), jobs_(experiment.workload->jobs()) {}
+
+std::size_t Recording::rows_held() const {
+  const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().samples_held() : 0;
+  return simulation_.runtime().records().messages.rows().size() + samples;
+}
+
+// Those that the last portion had to keep are no reason for the next one.
+bool Recording::portion_due() const { return rows_held() >= experiment_.output.rows_in_memory + kept_rows_; }
+
+// Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
+// event of `now` may be of no effect, and the run may have ended before.
+void Recording::write_portion(Time now) {
+  const OutputOptions& output = experiment_.output;
+  if (output.messages.every > 0)
+    recorder_.append(simulation_.runtime().records().messages.take(), false, 0,
+                     output.attribution == Attribution::full);
+  const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
+  if (output.sampling > Time())
+    recorder_.append(samples(simulation_.fabric().take_closed_samples(ended)), false, output.sampling.ps());
+  if (output.rates.interval > Time())
+    recorder_.append(rates(simulation_.fabric().take_closed_queue_pair_samples(ended)), false,
+                     output.rates.interval.ps());
+  kept_rows_ = rows_held();
+}
+
+std::uint64_t Recording::write_rest(const RunFacts& facts) {
+  const OutputOptions& output = experiment_.output;
+  RunRecords& records = simulation_.runtime().records();
+  const Time end = facts.simulated;
+  const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
+  recorder_.write_outcome(end.ps(), fingerprint);
+  if (output.messages.every > 0)
+    recorder_.append(records.messages.take(), true, 0, output.attribution == Attribution::full);
+  const bool explained = output.attribution != Attribution::none;
+  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload),
+                              explained ? &records.collective_times : nullptr);
+  recorder_.write(link_records(experiment_, simulation_.network(), end));
+  if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
+    recorder_.write(link_class_records(simulation_, end));
+    if (output.queue_depths) recorder_.write(queue_depth_records(simulation_.fabric(), end));
+    if (output.queue_pairs) {
+      recorder_.write(queue_pair_records(simulation_.fabric()));
+      recorder_.write(receiver_records(simulation_.fabric()));
+    }
+  }
+  if (output.sampling > Time())
+    recorder_.append(samples(simulation_.fabric().take_samples(end)), true, output.sampling.ps());
+  if (output.rates.interval > Time())
+    recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
+  auto ranks = simulation_.runtime().rank_records(end);
+  for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
+  job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group());
+  recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>(), 0, explained);
+  recorder_.write(std::move(ranks), 0, explained);
+  write_transfers();
+  if (records.keep_operations.any) recorder_.write(std::move(records.operations));
+  write_parallel(facts);
+  return fingerprint;
+}
+
+void Recording::write_transfers() {
+  const TransferLog& log = simulation_.transfers();
+  if (log.size() == 0) return;
+  transfer_rows_ = log.whole_rows(simulation_.group());
+  recorder_.write(simulation_.group().rank() == 0 ? transfer_rows_ : std::vector<TransferRecord>());
+  const Time interval = experiment_.output.sampling;
+  if (interval > Time()) recorder_.write(log.samples(), interval.ps());
+}
+
+void Recording::write_parallel(const RunFacts& facts) {
+  const HostNetwork& network = simulation_.network();
+  ProcessRecord row;
+  row.process = static_cast<std::uint32_t>(simulation_.group().rank());
+  row.nodes = network.node_count();
+  row.hosts = static_cast<std::uint32_t>(network.hosts().size());
+  row.packet_hops = network.packet_hops();
+  row.events = network.events();
+  row.wait = facts.wait_seconds;
+  row.wait_share = facts.wall_seconds > 0 ? facts.wait_seconds / facts.wall_seconds : 0;
+  row.memory = network.memory_bytes();
+  row.peak = largest_resident_set();
+  const Partition& partition = simulation_.partition();
+  const Time lookahead = partition.cut_links > 0 ? network.lookahead() : Time();  // none if nothing is cut
+  const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
+  recorder_.write_processes({row}, {{"wall_seconds", facts.wall_seconds, "s"},
+                                    {"build_seconds", facts.build_seconds, "s"},
+                                    {"windows", number(facts.windows), "1"},
+                                    {"packet_hops_per_window", facts.hops_per_window(), "1"},
+                                    {"cut_links", number(partition.cut_links), "1"},
+                                    {"lookahead", static_cast<double>(lookahead.ps()), "ps"},
+                                    {"events", number(facts.events), "1"},
+                                    {"critical_events", number(facts.critical_events), "1"},
+                                    {"parallelism", facts.parallelism(), "1"}});
+}
+
+}  // namespace weft

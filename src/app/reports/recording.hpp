@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// From what a simulation has counted to the tables of its file.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
+#include "results/hdf5_recorder.hpp"
+
+namespace weft {
+
+/// Collectives of the workload, as results name them.
+CollectiveDirectory collective_directory(const Workload& workload);
+
+/// Collective: the fingerprint of a run, a sum over the rows of messages, collectives, links and ranks.
+std::uint64_t run_fingerprint(const Experiment& experiment, Simulation& simulation, const RunFacts& facts);
+
+/// Writes messages and link samples in portions while the run goes on, so that memory does not grow with its length,
+/// and the other tables at its end.
+class Recording {
+ public:
+  Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation);
+  /// This process holds so many rows that they should be written.
+  bool portion_due() const;
+  /// Collective, between two windows: everything before `now` has happened, nothing after.
+  void write_portion(Time now);
+  /// Collective: the rest. Gives the run's fingerprint.
+  std::uint64_t write_rest(const RunFacts& facts);
+  /// After write_rest().
+  const std::vector<JobRecord>& job_rows() const { return job_rows_; }
+  const std::vector<TransferRecord>& transfer_rows() const { return transfer_rows_; }
+
+ private:
+  std::size_t rows_held() const;
+  void write_transfers();
+  void write_parallel(const RunFacts& facts);
+
+  Hdf5Recorder& recorder_;
+  const Experiment& experiment_;
+  Simulation& simulation_;
+  std::vector<JobInfo> jobs_;
+  std::size_t kept_rows_ = 0;  // after the last portion
+  std::vector<JobRecord> job_rows_;
+  std::vector<TransferRecord> transfer_rows_;
+};
+
+}  // namespace weft

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/reports/summary.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "app/reports/job_results.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+double hops_per_second(const Summary& summary) {
+  return summary.facts.wall_seconds > 0 ? static_cast<double>(summary.facts.packet_hops) / summary.facts.wall_seconds
+                                        : 0;
+}
+
+nlohmann::ordered_json collective_json(const CollectiveResult& result) {
+  return {{"id", result.info.id},
+          {"kind", result.info.kind},
+          {"algorithm", result.info.algorithm},
+          {"label", result.info.label},
+          {"ranks", result.info.ranks},
+          {"bytes", result.info.bytes},
+          {"start_ps", result.start},
+          {"time_ps", result.time()},
+          {"algbw_GBps", result.algorithm_bandwidth()},
+          {"busbw_GBps", result.bus_bandwidth()}};
+}
+
+std::string congestion_text(const CongestionTotals& totals) {
+  std::string text;
+  const auto add = [&text](std::uint64_t count, const char* what) {
+    if (count > 0) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", count, what);
+  };
+  add(totals.marked, "packets marked");
+  add(totals.cnps, "congestion notifications");
+  add(totals.pauses, "pause frames");
+  add(totals.trimmed, "packets trimmed");
+  add(totals.repeated, "sent again");
+  add(totals.timeouts, "timeouts");
+  add(totals.out_of_order, "out of order");
+  return text;
+}
+
+// One line per (kind, algorithm, bytes), so that a training step with hundreds of buckets stays readable.
+std::string collective_lines(const Summary& summary) {
+  struct Group {
+    std::uint64_t count = 0;
+    std::uint32_t ranks = 0;
+    std::int64_t least = INT64_MAX;
+    std::int64_t most = 0;
+    double total = 0;
+    double busbw = 0;
+  };
+  std::map<std::tuple<std::string, std::string, std::int64_t>, Group> groups;
+  for (const CollectiveResult& result : summary.collectives) {
+    if (!result.finished()) continue;
+    Group& group = groups[{result.info.kind, result.info.algorithm, result.info.bytes}];
+    ++group.count;
+    group.ranks = result.info.ranks;
+    group.least = std::min(group.least, result.time());
+    group.most = std::max(group.most, result.time());
+    group.total += static_cast<double>(result.time());
+    group.busbw += result.bus_bandwidth();
+  }
+  if (groups.empty()) return "";
+  std::string text = fmt::format("\n  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>10}\n", "collective",
+                                 "algorithm", "ranks", "count", "size", "min time", "mean time", "max time", "busbw");
+  for (const auto& [key, group] : groups) {
+    const auto& [kind, algorithm, bytes] = key;
+    const auto count = static_cast<double>(group.count);
+    text += fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", kind, algorithm,
+                        group.ranks, group.count, to_text(Bytes(bytes)), readable(Time::from_ps(group.least)),
+                        readable(Time::from_ps(static_cast<std::int64_t>(group.total / count))),
+                        readable(Time::from_ps(group.most)), group.busbw / count);
+  }
+  if (summary.collective_count > summary.collectives.size())
+    text += fmt::format("  (the first {} of {} collectives; all are in the file)\n", summary.collectives.size(),
+                        summary.collective_count);
+  return text;
+}
+
+nlohmann::ordered_json job_json(const JobRecord& row) {
+  return {{"name", row.name},
+          {"first_rank", row.first_rank},
+          {"ranks", row.ranks},
+          {"background", row.background},
+          {"start_ps", row.start},
+          {"end_ps", row.end},
+          {"time_ps", row.time()},
+          {"steps", row.steps},
+          {"step_time_ps", row.step_time()},
+          {"compute_ps", row.mean(row.compute)},
+          {"communication_ps", row.mean(row.communication)},
+          {"exposed_ps", row.mean(row.exposed)},
+          {"idle_ps", row.idle()},
+          {"messages", row.messages},
+          {"bytes", row.bytes}};
+}
+
+nlohmann::ordered_json transfer_json(const TransferRecord& row) {
+  return {{"name", row.name},
+          {"source", row.source},
+          {"destination", row.destination},
+          {"priority", row.priority},
+          {"size", row.size},
+          {"bytes", row.bytes},
+          {"complete", row.complete()},
+          {"start_ps", row.start},
+          {"last_ps", row.last},
+          {"repeated_bytes", row.repeated},
+          {"goodput_bps", row.goodput()}};
+}
+
+std::string transfer_lines(const std::vector<TransferRecord>& rows) {
+  if (rows.empty()) return "";
+  constexpr std::size_t most = 16;
+  std::string text = fmt::format("\n  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}\n", "transfer", "from",
+                                 "to", "start", "last byte", "delivered", "sent again", "goodput");
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const TransferRecord& row = rows[i];
+    text += fmt::format("  {:<16} {:>6} {:>6} {:>12} {:>12} {:>12} {:>12} {:>14}{}\n", row.name, row.source,
+                        row.destination, readable(Time::from_ps(row.start)), readable(Time::from_ps(row.last)),
+                        in_unit(static_cast<double>(row.bytes), "B"), in_unit(static_cast<double>(row.repeated), "B"),
+                        in_unit(row.goodput(), "bit/s"), row.size < 0 || row.complete() ? "" : "  incomplete");
+  }
+  if (rows.size() > most)
+    text += fmt::format("  (the first {} of {} transfers; all are in the file)\n", most, rows.size());
+  return text;
+}
+
+}  // namespace
+
+std::string in_unit(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  int step = 0;
+  while (value >= 1000 && step < 5) {
+    value /= 1000;
+    ++step;
+  }
+  return fmt::format("{:.4g} {}{}", value, prefixes[step], unit);
+}
+
+std::string readable(Time time) {
+  const double ps = static_cast<double>(time.ps());
+  if (ps < 1e3) return fmt::format("{} ps", time.ps());
+  if (ps < 1e6) return fmt::format("{:.3f} ns", ps * 1e-3);
+  if (ps < 1e9) return fmt::format("{:.3f} us", ps * 1e-6);
+  if (ps < 1e12) return fmt::format("{:.3f} ms", ps * 1e-9);
+  return fmt::format("{:.3f} s", ps * 1e-12);
+}
+
+std::string summary_json(const Summary& summary) {
+  nlohmann::ordered_json json;
+  json["experiment"] = summary.experiment;
+  json["fidelity"] = to_text(summary.fidelity);
+  json["complete"] = summary.complete;
+  json["simulated_time_ps"] = summary.facts.simulated.ps();
+  json["wall_seconds"] = summary.facts.wall_seconds;
+  json["build_seconds"] = summary.facts.build_seconds;
+  json["packet_hops"] = summary.facts.packet_hops;
+  json["packet_hops_per_second"] = hops_per_second(summary);
+  json["events"] = summary.facts.events;
+  json["engine"] = summary.engine;
+  json["seed"] = summary.seed;
+  json["mpi_ranks"] = summary.mpi_ranks;
+  json["fingerprint"] = fmt::format("{:016x}", summary.fingerprint);
+  json["messages"] = summary.facts.messages;
+  json["bytes_delivered"] = summary.facts.bytes_delivered;
+  const CongestionTotals& congestion = summary.facts.congestion;
+  json["packets_dropped"] = congestion.dropped;
+  json["congestion"] = {{"packets_lost", congestion.lost},
+                        {"packets_trimmed", congestion.trimmed},
+                        {"packets_marked", congestion.marked},
+                        {"packets_repeated", congestion.repeated},
+                        {"packets_out_of_order", congestion.out_of_order},
+                        {"pause_frames", congestion.pauses},
+                        {"timeouts", congestion.timeouts},
+                        {"congestion_notifications", congestion.cnps}};
+  json["warnings"] = summary.warnings;
+  json["verified"] = summary.verified;
+  json["output"] = summary.output;
+  json["parallel"] = {{"partition", summary.partition.method},
+                      {"cut_links", summary.partition.cut_links},
+                      {"balance", summary.partition.balance},
+                      {"lookahead_ps", summary.partition.cut_links > 0 ? summary.partition.lookahead.ps() : 0},
+                      {"windows", summary.facts.windows},
+                      {"packet_hops_per_window", summary.facts.hops_per_window()},
+                      {"wait_seconds", summary.facts.wait_seconds},
+                      {"parallelism", summary.facts.parallelism()}};
+  json["hot_links"] = nlohmann::ordered_json::array();
+  for (const HotLinkLine& link : summary.hot_links) {
+    json["hot_links"].push_back({{"from", link.from},
+                                 {"to", link.to},
+                                 {"utilization", link.utilization},
+                                 {"mean_queue_bytes", link.mean_queue},
+                                 {"peak_queue_bytes", link.peak_queue}});
+    if (link.p99_queue >= 0) json["hot_links"].back()["p99_queue_bytes"] = link.p99_queue;
+  }
+  json["fabric_memory_bytes"] = summary.memory_bytes;
+  json["jobs"] = nlohmann::ordered_json::array();
+  for (const JobRecord& row : summary.jobs) json["jobs"].push_back(job_json(row));
+  json["transfers"] = nlohmann::ordered_json::array();
+  for (const TransferRecord& row : summary.transfers) json["transfers"].push_back(transfer_json(row));
+  json["collective_count"] = summary.collective_count;
+  json["collectives"] = nlohmann::ordered_json::array();
+  for (const CollectiveResult& result : summary.collectives) json["collectives"].push_back(collective_json(result));
+  return json.dump(2);
+}
+
+std::string summary_table(const Summary& summary) {
+  std::string text = fmt::format("\n  {}{}\n", summary.experiment,
+                                 summary.complete          ? ""
+                                 : summary.facts.cut_short ? "  (cut short by simulation.until)"
+                                                           : "  (interrupted: incomplete)");
+  const auto line = [&text](const std::string& name, const std::string& value) {
+    text += fmt::format("  {:<18} {}\n", name, value);
+  };
+  line("simulated time", readable(summary.facts.simulated));
+  line("wall time",
+       fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
+  const bool packets = summary.fidelity == Fidelity::packet;
+  line("fidelity", packets ? "packet" : "ideal: messages without contention inside the network, no packets");
+  if (packets)
+    line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
+                                    in_unit(hops_per_second(summary), "/s")));
+  line("messages", fmt::format("{} ({} delivered, {} packets dropped)", summary.facts.messages,
+                               in_unit(static_cast<double>(summary.facts.bytes_delivered), "B"),
+                               summary.facts.congestion.dropped + summary.facts.congestion.lost));
+  if (const std::string congestion = congestion_text(summary.facts.congestion); !congestion.empty())
+    line("congestion", congestion);
+  for (const std::string& warning : summary.warnings) line("WARNING", warning);
+  for (std::size_t i = 0; i < summary.hot_links.size(); ++i) {
+    const HotLinkLine& link = summary.hot_links[i];
+    line(i == 0 ? "longest queues" : "",
+         fmt::format("{} -> {}: {} on average, {}{} at most; busy {:.0f} %", link.from, link.to,
+                     in_unit(link.mean_queue, "B"),
+                     link.p99_queue < 0 ? "" : in_unit(static_cast<double>(link.p99_queue), "B in 99 % of the time, "),
+                     in_unit(static_cast<double>(link.peak_queue), "B"), 100 * link.utilization));
+  }
+  std::string processes = fmt::format("{} ({} engine", summary.mpi_ranks, summary.engine);
+  if (summary.mpi_ranks > 1)
+    processes += fmt::format(", {} partition, {} links cut, lookahead {}, {:.0f} % waiting", summary.partition.method,
+                             summary.partition.cut_links,
+                             summary.partition.cut_links > 0 ? to_text(summary.partition.lookahead) : "none",
+                             100 * summary.facts.wait_seconds / std::max(1e-9, summary.facts.wall_seconds));
+  line("MPI ranks", processes + ")");
+  if (summary.facts.critical_events > 0)
+    line("parallelism",
+         fmt::format("{:.3g} events per event of the busiest node; {:.3g} packet-hops in each of {} windows",
+                     summary.facts.parallelism(), summary.facts.hops_per_window(), summary.facts.windows));
+  line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
+                                  summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
+  line("results", summary.output);
+  return text + job_lines(summary.jobs) + transfer_lines(summary.transfers) + collective_lines(summary);
+}
+
+}  // namespace weft

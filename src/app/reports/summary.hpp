@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a run prints at its end.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/running/experiment.hpp"
+#include "app/running/simulation.hpp"
+#include "results/collective_results.hpp"
+
+namespace weft {
+
+/// A link for which packets have waited.
+struct HotLinkLine {
+  std::string from;
+  std::string to;
+  double utilization = 0;  ///< busy time / simulated time
+  double mean_queue = 0;   ///< bytes, over the simulated time
+  std::int64_t peak_queue = 0;
+  std::int64_t p99_queue = -1;  ///< of its fullest class; -1 unless output.queue_depths is set
+};
+
+struct Summary {
+  std::string experiment;
+  std::string engine;
+  Fidelity fidelity = Fidelity::packet;
+  std::uint64_t seed = 1;
+  int mpi_ranks = 1;
+  RunFacts facts;
+  bool complete = false;
+  bool verified = false;  ///< every row equals that of the reference
+  std::uint64_t fingerprint = 0;
+  std::string output;
+  Partition partition;  ///< without owners
+  Time inner_window;
+  std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
+  std::vector<HotLinkLine> hot_links;  ///< the hottest first
+  std::vector<JobRecord> jobs;
+  std::vector<TransferRecord> transfers;
+  std::vector<CollectiveResult> collectives;
+  std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
+  std::vector<std::string> warnings;   ///< see advice()
+};
+
+/// "1.234 ms", "12.5 kB".
+std::string readable(Time time);
+std::string in_unit(double value, const char* unit);
+
+/// One JSON object (`weft run --summary json`).
+std::string summary_json(const Summary& summary);
+/// A table for people.
+std::string summary_table(const Summary& summary);
+
+}  // namespace weft

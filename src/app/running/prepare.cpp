@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/running/prepare.hpp"
+
+#include <new>
+
+#include "support/error.hpp"
+
+namespace weft {
+
+void prepare(ProcessGroup& group, const std::function<void()>& step) {
+  int code = exit_done;
+  std::string message;
+  try {
+    step();
+  } catch (const InputError& error) {
+    code = exit_input;
+    message = error.what();
+  } catch (const EnvironmentError& error) {
+    code = exit_environment;
+    message = error.what();
+  } catch (const std::bad_alloc&) {
+    code = exit_environment;
+    message = "out of memory";
+  } catch (const std::exception& error) {
+    code = exit_bug;
+    message = error.what();
+  }
+  const std::int64_t first = group.minimum(code == exit_done ? group.size() : group.rank());
+  if (first == group.size()) return;
+  const auto agreed = static_cast<int>(group.maximum(first == group.rank() ? code : 0));
+  throw AgreedFailure{agreed, first == group.rank() ? message : ""};
+}
+
+std::vector<std::string> gather_text(ProcessGroup& group, const std::string& text) {
+  std::vector<std::string> result(1, text);
+  if (group.size() == 1) return result;
+  const int length = static_cast<int>(text.size());
+  const auto processes = static_cast<std::size_t>(group.size());
+  std::vector<int> lengths(processes);
+  MPI_Gather(&length, 1, MPI_INT, lengths.data(), 1, MPI_INT, 0, group.communicator());
+  std::vector<int> places(processes, 0);
+  for (std::size_t i = 1; i < processes; ++i) places[i] = places[i - 1] + lengths[i - 1];
+  std::string all(static_cast<std::size_t>(places.back() + lengths.back()), '\0');
+  MPI_Gatherv(text.data(), length, MPI_CHAR, all.data(), lengths.data(), places.data(), MPI_CHAR, 0,
+              group.communicator());
+  result.clear();
+  for (std::size_t i = 0; i < processes; ++i)
+    result.push_back(all.substr(static_cast<std::size_t>(places[i]), static_cast<std::size_t>(lengths[i])));
+  return result;
+}
+
+}  // namespace weft

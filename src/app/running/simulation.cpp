@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/running/simulation.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include <ns3/simulator.h>
+
+#include "app/running/prepare.hpp"
+#include "app/running/shared_partition.hpp"
+#include "app/running/standstill.hpp"
+#include "engine/mpi_session.hpp"
+#include "fabric/ideal_network.hpp"
+#include "fabric/ns3_view.hpp"
+#include "internet/background.hpp"
+#include "support/contract.hpp"
+#include "support/interrupt.hpp"
+
+namespace weft {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+// Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
+// has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
+// more and more rarely.
+struct Poll {
+  const Simulation::Looker& look;
+  const HostNetwork& network;
+  std::int64_t least_interval;  // ps
+  bool& interrupted;
+  std::int64_t interval = least_interval;
+  std::uint64_t events = 0;  // at the last one
+};
+
+void poll(Poll* state) {
+  constexpr std::int64_t most_interval = Time::from_s(10).ps();
+  if (ns3::Simulator::IsFinished() || state->network.idle()) return;
+  state->interrupted = state->look(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
+  if (state->interrupted) return ns3::Simulator::Stop();
+  const std::uint64_t events = state->network.events();
+  const bool quiet = events == state->events && state->interval < most_interval;
+  state->interval = events != state->events ? state->least_interval : quiet ? 2 * state->interval : state->interval;
+  state->events = events;
+  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
+}
+
+}  // namespace
+
+Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine)
+    : group_(std::move(group)),
+      engine_(engine),
+      until_(experiment.until),
+      background_check_(experiment.workload->background_check()),
+      experiment_(experiment),
+      transfers_(experiment.output.sampling) {
+  const auto start = Clock::now();
+  partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
+                                experiment.seed);
+  // The engine comes first: ns-3 must know it before anything is scheduled.
+  if (engine == EngineChoice::weft)
+    use_parallel_simulator(group_);
+  else
+    use_default_simulator();
+  const auto build = [&] {
+    build_network(experiment);
+    runtime_ =
+        std::make_unique<Runtime>(*experiment.workload, experiment.placement, *network_, experiment.output.messages,
+                                  experiment.output.operations, experiment.output.attribution != Attribution::none);
+    network_->set_client(runtime_.get());
+  };
+  // Each process builds its own nodes, and some may find that theirs cannot be had. One that is alone, as in --verify,
+  // may be within a step that others take as well: that step agrees.
+  if (group_.size() > 1)
+    prepare(group_, build);
+  else
+    build();
+  build_seconds_ = seconds_since(start);
+}
+
+void Simulation::build_network(const Experiment& experiment) {
+  if (experiment.network.fidelity == Fidelity::ideal) {
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in windows only");
+    network_ = std::make_unique<IdealNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network,
+                                              *experiment.routing);
+    return;
+  }
+  const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
+  auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
+                                         *experiment.routing, experiment.seed, drive);
+  if (shares_cores()) fabric->expect_cold_caches();
+  if (experiment.output.sampling > Time()) fabric->set_sampling(experiment.output.sampling);
+  if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
+    fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
+  if (experiment.output.queue_depths) fabric->keep_queue_depths();
+  fabric_ = fabric.get();
+  network_ = std::move(fabric);
+}
+
+Fabric& Simulation::fabric() {
+  WEFT_EXPECT(fabric_ != nullptr, "the ideal network has no fabric");
+  return *fabric_;
+}
+
+// Applications hold on to the log: they go first.
+Simulation::~Simulation() { ns3::Simulator::Destroy(); }
+
+// After the links have been settled, so that attributes of ports could be set by another view.
+void Simulation::start_background() {
+  view_ = std::make_unique<Ns3View>(*fabric_, *experiment_.topology);
+  Internet internet(*view_, experiment_.seed);
+  install_background(experiment_.background, internet, transfers_);
+  // What goes on for ever ends with the rest, which is looked at now and then.
+  constexpr Time usual_check = Time::from_us(100);
+  if (transfers_.has_endless() && background_check_ == Time::max()) background_check_ = usual_check;
+}
+
+/// On any process. Collective.
+bool Simulation::transfers_unfinished() const { return group_.sum(transfers_.unfinished()) > 0; }
+
+RunFacts Simulation::run(const Looker& look) {
+  RunFacts facts;
+  facts.build_seconds = build_seconds_;
+  if (fabric_ != nullptr) {
+    fabric_->settle_links(group_);
+    fabric_->close_links();
+  }
+  if (!experiment_.background.empty()) start_background();
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
+  const auto attaching = Clock::now();
+  if (engine != nullptr) engine->attach(network_.get());
+  facts.build_seconds += seconds_since(attaching);
+  const auto start = Clock::now();
+  // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
+  if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
+  if (engine_ == EngineChoice::weft)
+    run_windows(look, facts);
+  else
+    run_reference(look, facts);
+  facts.wall_seconds = seconds_since(start);
+  if (engine != nullptr) engine->attach(nullptr);
+  facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
+  if (facts.interrupted) interruption_noticed();
+  const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
+  // Of all processes: one that is idle alone may only be waiting for another.
+  if (idle && !facts.interrupted && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0)
+    refuse_deadlock(Time::max());
+  facts.outlived = facts.outlived && !idle;
+  facts.cut_short = !facts.interrupted && !idle && !facts.outlived;
+  // TCP may be waiting for a timeout, with nothing on its way.
+  if (until_ < Time::max() && !facts.interrupted && !facts.outlived && transfers_unfinished()) facts.cut_short = true;
+  WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
+  if (!facts.outlived) facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
+  facts.packet_hops = group_.sum(network_->packet_hops());
+  facts.events = group_.sum(network_->events());
+  facts.messages = group_.sum(runtime_->messages_delivered());
+  facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
+  facts.congestion = congestion();
+  network_->finish(group_, idle);
+  return facts;
+}
+
+void Simulation::run_windows(const Looker& look, RunFacts& facts) {
+  const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
+  engine->set_between_windows([this, &look, &facts](Time now) {
+    const Look wish = look(now);
+    facts.interrupted = wish == Look::stop;
+    return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
+  });
+  engine->set_on_pause([this](Time now) {
+    if (fabric_ != nullptr && group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
+      refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
+    if (on_pause_) on_pause_(now);
+  });
+  run_events(facts);
+  facts.windows = engine->windows();
+  facts.wait_seconds = engine->wait_seconds();
+  facts.critical_events = engine->critical_events();
+}
+
+void Simulation::run_reference(const Looker& look, RunFacts& facts) {
+  constexpr std::int64_t windows = 256;
+  const std::int64_t interval = windows * fabric_->inner_window().ps();
+  const Looker watching = [this, &look](Time now) {
+    if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
+    return look(now);
+  };
+  Poll state{watching, *network_, interval, facts.interrupted};
+  ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(interval)), &poll, &state);
+  try {
+    run_events(facts);
+  } catch (const Interrupted&) {
+    facts.interrupted = true;
+  }
+}
+
+// Background jobs end with the others, and a run in which everything is lost does not go on. All processes stop at the
+// same times to see whether that is so: whatever the number of processes and their windows, the same has happened
+// everywhere then. The times are 1 ps before round ones, since under ns3's own engine events of the very time, which
+// round ones in the input lead to, may come first.
+void Simulation::run_events(RunFacts& facts) {
+  Standstill standstill(experiment_, fabric_);
+  Time background = background_check_;
+  for (;;) {
+    const Time check = std::min(background, standstill.next_look());
+    if (check >= std::min(until_, Time::limit())) break;
+    const Time stop = check - Time::from_ps(1);
+    ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(stop.ps())) - ns3::Simulator::Now());
+    run_engine();
+    if (group_.sum(facts.interrupted ? 1 : 0) > 0) return;
+    const bool transferring = transfers_unfinished();
+    if (!transferring && !transfers_.has_endless() && group_.sum(network_->idle() ? 0 : 1) == 0) return;
+    if (check == standstill.next_look()) standstill.look(check, group_);
+    if (check < background) continue;
+    background = bounded_sum(background, background_check_);
+    if (transferring || unfinished_ranks() > 0) continue;
+    facts.outlived = true;
+    facts.simulated = stop;
+    return;
+  }
+  run_engine();
+}
+
+// What one process could not go on with ends the run of all, and one of them says it.
+void Simulation::run_engine() {
+  if (group_.size() > 1)
+    prepare(group_, [] { ns3::Simulator::Run(); });
+  else
+    ns3::Simulator::Run();
+}
+
+// A circle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for
+// a moment may still drain to elsewhere.
+void Simulation::refuse_deadlock(Time stopped_by) {
+  const std::string cycle = fabric_->find_deadlock(group_, stopped_by);
+  if (cycle.empty()) return;
+  const InputError error(
+      fabric_->parameters().fabric.flow_control_place,
+      "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
+          "; a routing whose channel dependencies have no cycle is due here (up and down in trees, virtual "
+          "lanes with a dateline in tori)");
+  // On all processes alike; one of them says it.
+  throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};
+}
+
+CongestionTotals Simulation::congestion() {
+  if (fabric_ == nullptr) return {};
+  CongestionTotals totals = fabric_->congestion();
+  for (std::uint64_t* count : {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses,
+                               &totals.repeated, &totals.timeouts, &totals.cnps, &totals.out_of_order})
+    *count = group_.sum(*count);
+  return totals;
+}
+
+std::uint64_t Simulation::unfinished_ranks() const { return group_.sum(runtime_->unfinished()); }
+
+}  // namespace weft

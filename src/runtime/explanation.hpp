@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Why a rank has waited until now: what it was that has come. Each adds the time since the last such event to parts.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "support/time_parts.hpp"
+#include "transport/send_waits.hpp"
+
+namespace weft {
+
+/// All of it was for one thing.
+struct Because {
+  TimePart part;
+  void add_to(TimeParts& parts, std::int64_t ps) const { parts[part] += ps; }
+};
+
+/// A message has come: it was for what the message met, and before that for its sender.
+struct BecauseOfMessage {
+  const TimeParts& message;
+  void add_to(TimeParts& parts, std::int64_t ps) const { parts.add_end_of(message, ps); }
+};
+
+/// A receiver has answered what a queue pair sent: a slot is free, or all has come. The wait was for what the queue
+/// pair did in the meantime, in the same shares; while it had nothing to send, for `otherwise`.
+struct BecauseOfSending {
+  SendTimes from;  ///< sums at the beginning of `span`
+  SendTimes to;    ///< at its end
+  std::int64_t span = 0;
+  TimePart otherwise = TimePart::credits;
+
+  void add_to(TimeParts& parts, std::int64_t ps) const {
+    std::int64_t rest = ps;
+    const auto add = [&](TimePart part, std::int64_t spent) {
+      const std::int64_t share =
+          span > 0
+              ? static_cast<std::int64_t>(static_cast<__int128>(std::clamp<std::int64_t>(spent, 0, span)) * ps / span)
+              : 0;
+      parts[part] += std::min(share, rest);
+      rest -= std::min(share, rest);
+    };
+    add(TimePart::transfer, to.sent - from.sent);
+    add(TimePart::nic, to.nic - from.nic);
+    add(TimePart::window, to.window - from.window);
+    add(TimePart::pacing, to.pacing - from.pacing);
+    add(TimePart::paused, to.paused - from.paused);
+    add(TimePart::retransmission, to.repeated - from.repeated);
+    parts[otherwise] += rest;
+  }
+};
+
+}  // namespace weft

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a time was spent on: parts that add up to it, to the picosecond.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace weft {
+
+/// In the order of the columns `part_...` of results.
+enum class TimePart : std::uint8_t {
+  compute,
+  launch,
+  handling,
+  sending,
+  transfer,  // from here to `reordering`: of a message
+  queueing,
+  nic,
+  ahead,
+  window,
+  pacing,
+  paused,
+  retransmission,
+  reordering,
+  credits,
+  peers,
+  idle,
+};
+constexpr std::size_t time_part_count = 16;
+
+struct TimePartText {
+  std::string_view column;
+  std::string_view description;
+};
+
+/// [parts]
+constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
+    {"part_compute", "a compute operation was running"},
+    {"part_launch", "a collective was being launched"},
+    {"part_handling", "slices were copied, reduced or posted"},
+    {"part_sending", "waited until a message of its own was acknowledged"},
+    {"part_transfer", "bits were on their way, as on an idle network"},
+    {"part_queueing", "packets waited for those of others in queues of switches"},
+    {"part_nic", "the sender's NIC sent something else"},
+    {"part_ahead", "the queue pair sent earlier messages"},
+    {"part_window", "the queue pair waited for acknowledgements"},
+    {"part_pacing", "congestion control held the queue pair to its rate"},
+    {"part_paused", "flow control of links stopped packets, in the NIC and in switches"},
+    {"part_retransmission", "packets were lost and had to be sent again"},
+    {"part_reordering", "the last packet was there before others"},
+    {"part_credits", "waited for a free slot at a receiver"},
+    {"part_peers", "waited for other ranks, which had not sent yet"},
+    {"part_idle", "nothing was running"},
+}};
+
+/// ps of each part.
+class TimeParts {
+ public:
+  std::int64_t& operator[](TimePart part) { return ps_[static_cast<std::size_t>(part)]; }
+  std::int64_t operator[](TimePart part) const { return ps_[static_cast<std::size_t>(part)]; }
+  std::int64_t total() const {
+    std::int64_t sum = 0;
+    for (const std::int64_t part : ps_) sum += part;
+    return sum;
+  }
+  TimeParts& operator+=(const TimeParts& other) {
+    for (std::size_t i = 0; i < ps_.size(); ++i) ps_[i] += other.ps_[i];
+    return *this;
+  }
+  void fill(std::int64_t ps) { ps_.fill(ps); }
+  auto begin() { return ps_.begin(); }
+  auto end() { return ps_.end(); }
+
+  /// Adds the last `ps` of a message's time. A part of the message is one stretch of it here, in the order of
+  /// `in_time`. What is left had passed before the message was sent: that is waiting for its sender.
+  void add_end_of(const TimeParts& message, std::int64_t ps) {
+    constexpr TimePart in_time[] = {TimePart::ahead,    TimePart::nic,      TimePart::window,
+                                    TimePart::pacing,   TimePart::paused,   TimePart::retransmission,
+                                    TimePart::transfer, TimePart::queueing, TimePart::reordering};
+    for (auto part = std::rbegin(in_time); part != std::rend(in_time) && ps > 0; ++part) {
+      const std::int64_t taken = std::min(ps, message[*part]);
+      (*this)[*part] += taken;
+      ps -= taken;
+    }
+    (*this)[TimePart::peers] += ps;
+  }
+
+  friend bool operator==(const TimeParts&, const TimeParts&) = default;
+
+ private:
+  std::array<std::int64_t, time_part_count> ps_{};
+};
+
+}  // namespace weft

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a queue pair waits for while it has something to send.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace weft {
+
+/// Sums of ps since the queue pair was opened.
+struct SendTimes {
+  std::int64_t sent = 0;      ///< its packets were put on the wire for the first time
+  std::int64_t repeated = 0;  ///< again, or it waited for news of packets that were lost
+  std::int64_t nic = 0;       ///< it could have sent, and its NIC sent something else
+  std::int64_t window = 0;    ///< it waited for acknowledgements
+  std::int64_t pacing = 0;    ///< for its turn by its own rate
+  std::int64_t paused = 0;    ///< for the link
+};
+
+/// While it has something to send, a queue pair puts a packet on the wire or waits for one of the reasons below. Each
+/// moment counts once, so that differences of the sums tell what a message has met.
+class SendWaits {
+ public:
+  enum class Reason : std::uint8_t { none, nic, window, pacing, paused };
+
+  /// From `now`, or from the end of its packet on the wire, it waits for `reason`; `none`: it has nothing to send.
+  void wait_for(Reason reason, std::int64_t now) {
+    if (reason == reason_) [[likely]]
+      return;
+    settle(now);
+    reason_ = reason;
+  }
+  /// It learns that a packet was lost: what it has waited since the last change was for that.
+  void learn_of_loss(std::int64_t now) {
+    if (reason_ == Reason::none || reason_ == Reason::nic) return;
+    sums_.repeated += std::max<std::int64_t>(0, now - since_);
+    since_ = std::max(since_, now);
+  }
+  /// A packet is on the wire from `now` to `end`.
+  void put_on_wire(std::int64_t now, std::int64_t end, bool again) {
+    (again ? sums_.repeated : sums_.sent) += end - now;
+    last_again_ = again;
+    since_ = wire_free_ = end;
+  }
+  /// Until `now`, at or after all that it was told.
+  SendTimes until(std::int64_t now) const {
+    SendTimes times = sums_;
+    of(times) += std::max<std::int64_t>(0, now - since_);
+    (last_again_ ? times.repeated : times.sent) -= std::max<std::int64_t>(0, wire_free_ - now);
+    return times;
+  }
+
+ private:
+  void settle(std::int64_t now) {
+    of(sums_) += std::max<std::int64_t>(0, now - since_);
+    since_ = std::max(now, wire_free_);
+  }
+  std::int64_t& of(SendTimes& times) const {
+    switch (reason_) {
+      case Reason::nic:
+        return times.nic;
+      case Reason::window:
+        return times.window;
+      case Reason::pacing:
+        return times.pacing;
+      case Reason::paused:
+        return times.paused;
+      case Reason::none:
+        break;
+    }
+    return not_waiting_;
+  }
+
+  SendTimes sums_;
+  std::int64_t since_ = 0;      // it has waited for reason_, and not before wire_free_
+  std::int64_t wire_free_ = 0;  // end of its last packet on the wire
+  Reason reason_ = Reason::none;
+  bool last_again_ = false;
+  mutable std::int64_t not_waiting_ = 0;  // of no interest
+};
+
+}  // namespace weft

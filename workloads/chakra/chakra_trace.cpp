@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What all files of a Chakra trace together have to agree on: process groups, collective calls, messages.
+#include "workloads/chakra/chakra_trace.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "support/contract.hpp"
+#include "support/interrupt.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+/// Nodes of PyTorch traces before Chakra's converter had versions of its own have control dependencies that go round in
+/// circles, because a caller waits for what it calls.
+bool has_sound_control(const std::string& schema) {
+  return schema.empty() || schema.find("chakra") != std::string::npos || schema.starts_with("0.");
+}
+
+}  // namespace
+
+ChakraTrace::ChakraTrace(std::vector<ChakraFile> files, ChakraOptions options, const Spec& where,
+                         const WorkloadContext& context)
+    : files_(std::move(files)), options_(std::move(options)), facts_(files_.size()) {
+  communicators_.emplace_back(0, ranks());
+  names_.emplace_back("0");
+  calls_.emplace_back();
+  calls_of_members_.emplace_back();
+  for (const auto& [name, members] : options_.groups) groups_of_all_[name] = communicator_of(name, members);
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) survey(rank);
+  walk_all(where, context);
+}
+
+void ChakraTrace::survey(std::uint32_t rank) {
+  const ChakraFile& file = files_[rank];
+  RankFacts& facts = facts_[rank];
+  const auto stream = open_chakra(file.open());
+  facts.control = options_.control.value_or(has_sound_control(stream->schema()));
+  ChakraSurvey survey = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
+    look_for_interrupt();
+    if (node.type == ChakraType::metadata) read_groups(node, rank);
+  });
+  missing_dependencies_ += survey.missing.size();
+  facts.missing = std::move(survey.missing);
+}
+
+// PyTorch's process groups are JSON in the values of a metadata node's inputs: [{"pg_name": "0", "ranks": [0, 1]}], and
+// around it brackets and quotes, as ASTRA-sim's Workload::issue_pytorch_pg_metadata takes it apart.
+void ChakraTrace::read_groups(const ChakraNode& node, std::uint32_t rank) {
+  const std::string& text = node.input_values;
+  const std::size_t begin = text.find("[{"), last = text.rfind("}]");
+  if (text.find("pg_name") == std::string::npos || begin == std::string::npos || last == std::string::npos ||
+      last < begin)
+    return;
+  const auto wrong = [&](const std::string& why) { return node_error(files_[rank].path, node, why); };
+  nlohmann::json list;
+  try {
+    list = nlohmann::json::parse(text.substr(begin, last + 2 - begin));
+  } catch (const nlohmann::json::exception& problem) {
+    throw wrong(fmt::format("its process groups are no JSON: {}", problem.what()));
+  }
+  for (const auto& item : list) {
+    const auto name = item.is_object() ? item.find("pg_name") : item.end();
+    if (!item.is_object() || name == item.end() || !(name->is_string() || name->is_number_integer()))
+      throw wrong("a process group without 'pg_name'");
+    std::vector<std::uint32_t> members;
+    if (const auto given = item.find("ranks"); given != item.end() && given->is_array())
+      for (const auto& member : *given) {
+        if (!member.is_number_unsigned() || member.get<std::uint64_t>() >= ranks())
+          throw wrong(
+              fmt::format("a process group has a rank that is none of 0 to {}, which the trace has", ranks() - 1));
+        members.push_back(member.get<std::uint32_t>());
+      }
+    const std::string text_name = name->is_string() ? name->get<std::string>() : name->dump();
+    auto sorted = members;
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+      throw wrong(fmt::format("the process group '{}' has a rank twice", text_name));
+    facts_[rank].groups[text_name] = communicator_of(text_name, std::move(members));
+  }
+}
+
+/// No members: all.
+std::uint32_t ChakraTrace::communicator_of(const std::string& name, std::vector<std::uint32_t> members) {
+  const bool all = members.empty() || (members.size() == ranks() && std::is_sorted(members.begin(), members.end()));
+  if (all && (name.empty() || name == "0")) return 0;
+  if (all) members.clear();
+  const auto id = static_cast<std::uint32_t>(communicators_.size());
+  const auto [at, fresh] = known_.try_emplace({name, members}, id);
+  if (!fresh) return at->second;
+  if (all) {
+    communicators_.emplace_back(id, ranks());
+  } else {
+    std::vector<Rank> list;
+    for (const std::uint32_t member : members) list.emplace_back(member);
+    communicators_.emplace_back(id, std::move(list));
+  }
+  names_.push_back(name);
+  calls_.emplace_back();
+  calls_of_members_.emplace_back();
+  return id;
+}
+
+std::optional<std::uint32_t> ChakraTrace::find_group(std::uint32_t rank, const std::string& name) const {
+  const auto& own = facts_[rank].groups;
+  if (const auto at = own.find(name); at != own.end()) return at->second;
+  if (const auto at = groups_of_all_.find(name); at != groups_of_all_.end()) return at->second;
+  if (name.empty() || name == "0") return 0;
+  return std::nullopt;
+}
+
+void ChakraTrace::walk_all(const Spec& where, const WorkloadContext& context) {
+  for (std::uint32_t rank = 0; rank < ranks(); ++rank) walk(rank, where, context);
+  require_all_members();
+  require_matching();
+  std::uint64_t first = 0;
+  for (const auto& calls : calls_) {
+    first_call_.push_back(static_cast<std::uint32_t>(first));
+    first += calls.size();
+  }
+  call_count_ = first;
+  if (call_count_ >= std::numeric_limits<std::uint32_t>::max())
+    throw where.error("more than 2^32 - 2 collective calls");
+  for (std::size_t i = 0; i < settled_.size(); ++i) {
+    const WorkloadEstimate one = estimate_call(settled_[i]);
+    messages_ += one.messages * times_settled_[i];
+    bytes_ += static_cast<unsigned __int128>(one.bytes.count()) * times_settled_[i];
+  }
+  calls_of_members_.clear();
+  lanes_ = MessageLanes();
+}
+
+void ChakraTrace::walk(std::uint32_t rank, const Spec& where, const WorkloadContext& context) {
+  Walk walk(*this, rank);
+  Operation operation;
+  ChakraNode node;
+  std::optional<ChakraShape> shape;
+  Time compute;
+  for (std::uint32_t number = 0; walk.next(operation, node, shape, number);) {
+    look_for_interrupt();
+    if (shape) count_call(rank, node, *shape, number, where, context);
+    const std::uint32_t peer = operation.peer.value();
+    if (operation.kind == Operation::Kind::send) {
+      lanes_.send({rank, peer, operation.tag}, operation.bytes.count());
+      ++messages_;
+      bytes_ += static_cast<unsigned __int128>(operation.bytes.count());
+    }
+    if (operation.kind == Operation::Kind::recv) lanes_.recv({peer, rank, operation.tag}, operation.bytes.count());
+    if (operation.kind == Operation::Kind::compute) compute = bounded_sum(compute, operation.duration);
+    ++counted_[kind_text(node)];
+  }
+  busiest_ = std::max(busiest_, compute);
+}
+
+std::string ChakraTrace::kind_text(const ChakraNode& node) {
+  switch (node.type) {
+    case ChakraType::metadata:
+    case ChakraType::invalid:
+      return "nodes without work";
+    case ChakraType::memory_load:
+    case ChakraType::memory_store:
+      return "memory nodes";
+    case ChakraType::compute:
+      return node.on_cpu ? "compute nodes of the processor" : "compute nodes";
+    case ChakraType::send:
+    case ChakraType::recv:
+      return "send and receive nodes";
+    case ChakraType::collective:
+      return is_only_time(node) ? "collective nodes taken as time" : "collective nodes";
+  }
+  return "nodes";
+}
+
+std::string ChakraTrace::text_of(const ChakraShape& shape) const {
+  return fmt::format("{} of {} in process group '{}'{}", to_text(shape.kind), to_text(Bytes(shape.size)),
+                     names_[shape.communicator], shape.root > 0 ? fmt::format(" with root {}", shape.root) : "");
+}
+
+void ChakraTrace::count_call(std::uint32_t rank, const ChakraNode& node, const ChakraShape& shape, std::uint32_t number,
+                             const Spec& where, const WorkloadContext& context) {
+  const std::uint32_t mine = settled(shape, node, rank, where, context);
+  auto& calls = calls_[shape.communicator];
+  calls_of_members_[shape.communicator][rank] = number + 1;
+  if (number == calls.size()) {
+    calls.push_back(mine);
+    ++times_settled_[mine];
+    return;
+  }
+  if (calls[number] == mine) return;
+  const auto other =
+      std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& entry) { return entry.second == calls[number]; });
+  throw node_error(files_[rank].path, node,
+                   fmt::format("it is collective {} of its process group on this rank: {}. On a rank before it is: {}. "
+                               "All members have the same collectives in the same order",
+                               number, text_of(shape), text_of(other->first)));
+}
+
+std::uint32_t ChakraTrace::settled(const ChakraShape& shape, const ChakraNode& node, std::uint32_t rank,
+                                   const Spec& where, const WorkloadContext& context) {
+  const auto [at, fresh] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(settled_.size()));
+  if (!fresh) return at->second;
+  CollectiveCall call;
+  call.kind = shape.kind;
+  call.communicator = &communicators_[shape.communicator];
+  call.size = Bytes(shape.size);
+  call.root = shape.root;
+  const auto other = options_.algorithms.find(shape.kind);
+  call.algorithm = other == options_.algorithms.end() ? options_.collectives.algorithm : other->second;
+  call.tuning = options_.collectives.tuning;
+  call.where = {files_[rank].path, 0};
+  try {
+    settle_call(where, call, context);
+  } catch (const InputError& problem) {
+    throw node_error(files_[rank].path, node, problem.what());
+  }
+  settled_.push_back(std::move(call));
+  times_settled_.push_back(0);
+  return at->second;
+}
+
+void ChakraTrace::require_all_members() const {
+  for (std::uint32_t c = 0; c < communicators_.size(); ++c) {
+    if (calls_[c].empty()) continue;
+    for (std::uint32_t i = 0; i < communicators_[c].size(); ++i) {
+      const std::uint32_t rank = communicators_[c].rank(i).value();
+      const auto found = calls_of_members_[c].find(rank);
+      const std::uint32_t calls = found == calls_of_members_[c].end() ? 0 : found->second;
+      if (calls == calls_[c].size()) continue;
+      throw InputError({files_[rank].path, 0},
+                       fmt::format("rank {} has {} collectives of process group '{}', and other members have {}; each "
+                                   "member takes part in each",
+                                   rank, calls, names_[c], calls_[c].size()));
+    }
+  }
+}
+
+/// The sends or recvs of one lane, found by passing a rank once more.
+std::vector<std::pair<ChakraNode, std::int64_t>> ChakraTrace::messages_of(std::uint32_t rank,
+                                                                          const MessageLanes::Key& key,
+                                                                          Operation::Kind kind) const {
+  const auto& [source, destination, tag] = key;
+  const std::uint32_t peer = kind == Operation::Kind::send ? destination : source;
+  std::vector<std::pair<ChakraNode, std::int64_t>> found;
+  Walk walk(*this, rank);
+  Operation operation;
+  ChakraNode node;
+  std::optional<ChakraShape> shape;
+  for (std::uint32_t number = 0; walk.next(operation, node, shape, number);)
+    if (operation.kind == kind && operation.peer.value() == peer && operation.tag == tag)
+      found.emplace_back(node, operation.bytes.count());
+  return found;
+}
+
+void ChakraTrace::require_matching() const {
+  const auto lane = lanes_.mismatch();
+  if (!lane) return;
+  const auto& [source, destination, tag] = *lane;
+  const auto sends = messages_of(source, *lane, Operation::Kind::send);
+  const auto recvs = messages_of(destination, *lane, Operation::Kind::recv);
+  const std::string which = fmt::format("from rank {} to rank {} with tag {}", source, destination, tag);
+  for (std::size_t i = 0; i < std::min(sends.size(), recvs.size()); ++i)
+    if (sends[i].second != recvs[i].second)
+      throw node_error(files_[source].path, sends[i].first,
+                       fmt::format("message {} {}: the send has {}, and the recv (node {} of '{}') has {}", i, which,
+                                   to_text(Bytes(sends[i].second)), recvs[i].first.id, files_[destination].path,
+                                   to_text(Bytes(recvs[i].second))));
+  const std::string counts = fmt::format("there are {} sends and {} recvs", sends.size(), recvs.size());
+  if (sends.size() > recvs.size())
+    throw node_error(files_[source].path, sends[recvs.size()].first,
+                     fmt::format("the send {} has no recv: {}", which, counts));
+  throw node_error(files_[destination].path, recvs.at(sends.size()).first,
+                   fmt::format("the recv {} has no send: {}", which, counts));
+}
+
+CollectiveCall ChakraTrace::call(std::uint32_t id) const {
+  WEFT_EXPECT(id < call_count_, "call {} of {}", id, call_count_);
+  const auto after = std::upper_bound(first_call_.begin(), first_call_.end(), id);
+  const auto communicator = static_cast<std::size_t>(after - first_call_.begin()) - 1;
+  const std::uint32_t number = id - first_call_[communicator];
+  CollectiveCall call = settled_[calls_[communicator][number]];
+  call.id = id;
+  call.label = communicator == 0 ? fmt::format("{} {}", to_text(call.kind), number)
+                                 : fmt::format("{} {} of group {}", to_text(call.kind), number, names_[communicator]);
+  return call;
+}
+
+WorkloadEstimate ChakraTrace::estimate() const { return {messages_, saturated(bytes_), busiest_}; }
+
+std::vector<std::pair<std::string, std::string>> ChakraTrace::description() const {
+  std::vector<std::pair<std::string, std::string>> lines{{"ranks", std::to_string(ranks())}};
+  for (const auto& [kind, count] : counted_) lines.emplace_back(kind, grouped(static_cast<std::int64_t>(count)));
+  lines.emplace_back("collective calls", grouped(static_cast<std::int64_t>(call_count_)));
+  lines.emplace_back("process groups", grouped(static_cast<std::int64_t>(communicators_.size())));
+  const auto data_only = std::count_if(facts_.begin(), facts_.end(), [](const RankFacts& f) { return !f.control; });
+  if (data_only > 0) lines.emplace_back("files without their control dependencies", grouped(data_only));
+  if (missing_dependencies_ > 0)
+    lines.emplace_back("callers that are not in the files",
+                       grouped(static_cast<std::int64_t>(missing_dependencies_)) + " (count as done)");
+  return lines;
+}
+
+}  // namespace weft

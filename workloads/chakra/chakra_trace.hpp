@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A Chakra trace of all ranks: what its nodes mean as operations, and what all files together have to agree on.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedule/workload.hpp"
+#include "workloads/chakra/chakra_order.hpp"
+#include "workloads/reading/device.hpp"
+#include "workloads/reading/message_lanes.hpp"
+#include "workloads/reading/reading.hpp"
+
+namespace weft {
+
+/// What the experiment says of a trace.
+struct ChakraOptions {
+  bool as_astra_sim = true;      ///< `issue`; otherwise by dependencies and streams
+  std::optional<bool> control;   ///< `dependencies`: all or data; absent: as the schema has it
+  std::optional<Device> device;  ///< for compute nodes with num_ops and without a duration
+  std::string precision;         ///< of the device
+  Time memory_latency;           ///< of memory nodes
+  std::optional<Bandwidth> memory_rate;
+  CollectiveSettings collectives;
+  std::map<CollectiveKind, std::string> algorithms;          ///< instead of that of `collectives`
+  std::map<std::string, std::vector<std::uint32_t>> groups;  ///< name -> members, for all ranks
+  std::size_t read_ahead = 4096;
+};
+
+/// A file of the trace: of one rank.
+struct ChakraFile {
+  std::string path;
+  std::string content;  ///< instead of the path's file, if not empty: of tests
+  ByteSource open() const { return content.empty() ? ByteSource(path) : ByteSource(path, content); }
+};
+
+/// A collective as a node has it: position of its communicator, kind, size and root.
+struct ChakraShape {
+  std::uint32_t communicator = 0;
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  std::int64_t size = 0;
+  std::uint32_t root = 0;
+  auto operator<=>(const ChakraShape&) const = default;
+};
+
+/// Read once from end to end when it is made: what does not agree is an InputError then. Memory: a few bytes for each
+/// collective call, each group of a rank, and each (source, destination, tag); nothing for a node.
+class ChakraTrace {
+ public:
+  ChakraTrace(std::vector<ChakraFile> files, ChakraOptions options, const Spec& where, const WorkloadContext& context);
+
+  std::uint32_t ranks() const { return static_cast<std::uint32_t>(files_.size()); }
+  const ChakraOptions& options() const { return options_; }
+  std::uint64_t call_count() const { return call_count_; }
+  CollectiveCall call(std::uint32_t id) const;
+  WorkloadEstimate estimate() const;
+  std::vector<std::pair<std::string, std::string>> description() const;
+
+  /// The operations of one rank, node by node.
+  class Walk {
+   public:
+    Walk(const ChakraTrace& trace, std::uint32_t rank);
+    /// False at the end. A collective's `call` is not set: `shape` says what it is, and `number` which of its
+    /// communicator's it is on this rank.
+    bool next(Operation& operation, ChakraNode& node, std::optional<ChakraShape>& shape, std::uint32_t& number);
+
+   private:
+    void translate(const ChakraNode& node, Operation& operation, std::optional<ChakraShape>& shape);
+    void translate_compute(const ChakraNode& node, Operation& operation) const;
+    void translate_memory(const ChakraNode& node, Operation& operation) const;
+    void translate_message(const ChakraNode& node, Operation& operation) const;
+    void translate_collective(const ChakraNode& node, Operation& operation, std::optional<ChakraShape>& shape) const;
+    std::uint32_t peer_of(const ChakraNode& node, const std::optional<std::int64_t>& given) const;
+    void choose_stream(const ChakraNode& node, Operation& operation);
+    InputError error(const ChakraNode& node, const std::string& message) const;
+
+    const ChakraTrace& trace_;
+    std::uint32_t rank_;
+    ChakraOrder order_;
+    std::map<std::uint32_t, std::uint32_t> collectives_;                     // communicator -> so far
+    std::map<std::pair<bool, std::int64_t>, std::uint64_t> last_of_stream_;  // on the processor, number -> operation
+  };
+
+  std::uint32_t call_id(const ChakraShape& shape, std::uint32_t number) const {
+    return first_call_[shape.communicator] + number;
+  }
+
+ private:
+  struct RankFacts {
+    bool control = true;
+    std::vector<std::uint64_t> missing;
+    std::map<std::string, std::uint32_t> groups;  // name -> communicator
+  };
+  /// Whether a node says nothing of what is to be communicated, or lies on the processor: then it is its duration.
+  static bool is_only_time(const ChakraNode& node) {
+    return node.type == ChakraType::collective && (node.on_cpu || (!node.comm_type && !node.comm_size));
+  }
+  void survey(std::uint32_t rank);
+  void read_groups(const ChakraNode& node, std::uint32_t rank);
+  std::uint32_t communicator_of(const std::string& name, std::vector<std::uint32_t> members);
+  std::optional<std::uint32_t> find_group(std::uint32_t rank, const std::string& name) const;
+  static std::string kind_text(const ChakraNode& node);
+  std::vector<std::pair<ChakraNode, std::int64_t>> messages_of(std::uint32_t rank, const MessageLanes::Key& key,
+                                                               Operation::Kind kind) const;
+  void walk_all(const Spec& where, const WorkloadContext& context);
+  void walk(std::uint32_t rank, const Spec& where, const WorkloadContext& context);
+  void count_call(std::uint32_t rank, const ChakraNode& node, const ChakraShape& shape, std::uint32_t number,
+                  const Spec& where, const WorkloadContext& context);
+  std::uint32_t settled(const ChakraShape& shape, const ChakraNode& node, std::uint32_t rank, const Spec& where,
+                        const WorkloadContext& context);
+  void require_all_members() const;
+  void require_matching() const;
+  std::string text_of(const ChakraShape& shape) const;
+
+  friend class Walk;
+  std::vector<ChakraFile> files_;
+  ChakraOptions options_;
+  std::vector<RankFacts> facts_;
+  std::map<std::string, std::uint32_t> groups_of_all_;  // name -> communicator
+  std::deque<Communicator> communicators_;              // addresses stay; [0] is all ranks
+  std::vector<std::string> names_;                      // of communicators
+  std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known_;
+  std::vector<std::vector<std::uint32_t>> calls_;  // [communicator] number -> settled_
+  std::vector<std::uint32_t> first_call_;          // [communicator]
+  std::uint64_t call_count_ = 0;
+  std::map<ChakraShape, std::uint32_t> shapes_;  // -> settled_
+  std::deque<CollectiveCall> settled_;           // without id and label
+  std::vector<std::uint64_t> times_settled_;     // [settled_] calls
+
+  // While it is read
+  std::vector<std::map<std::uint32_t, std::uint32_t>> calls_of_members_;  // [communicator] rank -> calls
+  MessageLanes lanes_;
+
+  std::map<std::string, std::uint64_t> counted_;  // what the nodes are -> how many
+  std::uint64_t missing_dependencies_ = 0;
+  std::uint64_t messages_ = 0;
+  unsigned __int128 bytes_ = 0;
+  Time busiest_;
+};
+
+}  // namespace weft

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/compute/compute_noise.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "support/random.hpp"
+
+namespace weft {
+namespace {
+
+// What is drawn; kept apart from whatever else is drawn with the run's seed.
+constexpr std::uint64_t jitter_draws = 0x6a69747465720001;
+constexpr std::uint64_t straggler_draws = 0x6a69747465720002;
+
+constexpr double least_factor = 0.01;
+constexpr double most_factor = 1000;
+
+class NoisyProgram : public RankProgram {
+ public:
+  NoisyProgram(std::unique_ptr<RankProgram> inner, Rank rank, const ComputeNoise& noise)
+      : inner_(std::move(inner)), rank_(rank), noise_(noise) {}
+  bool next(Operation& operation) override { return inner_->next(operation); }
+  bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
+  bool in_order_of_time() const override { return inner_->in_order_of_time(); }
+  std::size_t read_ahead() const override { return inner_->read_ahead(); }
+  bool takes_what_is_ready() const override { return inner_->takes_what_is_ready(); }
+  double compute_slowdown() const override { return inner_->compute_slowdown(); }
+  Time compute_time(const Operation& operation, Time now) const override {
+    return noise_.stretched(rank_, operation.id, inner_->compute_time(operation, now), now);
+  }
+
+ private:
+  std::unique_ptr<RankProgram> inner_;
+  Rank rank_;
+  const ComputeNoise& noise_;
+};
+
+std::map<std::uint32_t, double> read_slow_ranks(const Spec& list, std::uint32_t ranks) {
+  std::map<std::uint32_t, double> result;
+  for (const Spec& item : list.items()) {
+    const double factor = item.at("factor").number(least_factor, most_factor);
+    for (const Spec& value : item.at("ranks").items()) {
+      const std::int64_t rank = value.integer(0);
+      if (rank >= ranks)
+        throw value.error(fmt::format("rank {} is out of range: there are ranks 0 to {}", rank, ranks - 1));
+      if (!result.emplace(static_cast<std::uint32_t>(rank), factor).second)
+        throw value.error(fmt::format("rank {} has a factor already", rank));
+    }
+    item.finish();
+  }
+  return result;
+}
+
+}  // namespace
+
+double read_share(const Spec& value, double most) {
+  std::string text = value.text();
+  double scale = 1;
+  if (text.ends_with('%')) {
+    text.pop_back();
+    while (text.ends_with(' ')) text.pop_back();
+    scale = 0.01;
+  }
+  double number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  number *= scale;
+  if (failure != std::errc() || rest != text.data() + text.size() || !(number >= 0 && number <= most))
+    throw value.error(
+        fmt::format("'{}' is no share; give a number from 0 to {}, or a percentage such as '2 %'", value.text(), most));
+  return number;
+}
+
+ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed) : seed_(seed) {
+  if (const auto value = map.find("jitter")) jitter_ = read_share(*value, 1);
+  if (const auto value = map.find("distribution"))
+    shape_ = value->one_of({"lognormal", "normal"}) == "normal" ? Shape::normal : Shape::lognormal;
+  if (const auto list = map.find("slow_ranks")) slow_ranks_ = read_slow_ranks(*list, ranks);
+  if (const auto value = map.find("stragglers")) {
+    const Spec interval = value->at("interval");
+    stragglers_ = {read_share(value->at("probability"), 1), value->at("factor").number(least_factor, most_factor),
+                   interval.time()};
+    if (stragglers_->interval <= Time()) throw interval.error("an interval is longer than 0");
+    value->finish();
+  }
+  map.finish();
+}
+
+double ComputeNoise::jitter_factor(Rank rank, std::uint64_t operation) const {
+  if (jitter_ == 0) return 1;
+  const double z = random_normal(seed_ ^ jitter_draws, rank.value(), operation);
+  if (shape_ == Shape::normal) return std::max(0.0, 1 + jitter_ * std::clamp(z, -3.0, 3.0));
+  const double variance = std::log1p(jitter_ * jitter_);
+  return std::exp(std::sqrt(variance) * z - variance / 2);
+}
+
+Time ComputeNoise::stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const {
+  double factor = jitter_factor(rank, operation);
+  if (const auto slow = slow_ranks_.find(rank.value()); slow != slow_ranks_.end()) factor *= slow->second;
+  if (stragglers_) {
+    const auto interval = static_cast<std::uint64_t>(now.ps() / stragglers_->interval.ps());
+    if (random_unit(seed_ ^ straggler_draws, rank.value(), interval) < stragglers_->probability)
+      factor *= stragglers_->factor;
+  }
+  if (factor == 1) return duration;
+  return Time::from_ps(std::llround(std::min(static_cast<double>(duration.ps()) * factor, 0x1p62)));
+}
+
+std::unique_ptr<RankProgram> with_noise(std::unique_ptr<RankProgram> program, Rank rank, const ComputeNoise& noise) {
+  if (noise.none()) return program;
+  return std::make_unique<NoisyProgram>(std::move(program), rank, noise);
+}
+
+}  // namespace weft

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/compute/framework.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace weft {
+namespace {
+
+template <class Value>
+using Words = std::vector<std::pair<std::string, Value>>;
+
+const Words<KernelPlace>& place_words() {
+  static const Words<KernelPlace> words{{"attention_norm", KernelPlace::attention_norm},
+                                        {"attention_input", KernelPlace::attention_input},
+                                        {"attention_core", KernelPlace::attention_core},
+                                        {"attention_output", KernelPlace::attention_output},
+                                        {"attention_residual", KernelPlace::attention_residual},
+                                        {"mlp_norm", KernelPlace::mlp_norm},
+                                        {"mlp_activation", KernelPlace::mlp_activation},
+                                        {"mlp_residual", KernelPlace::mlp_residual},
+                                        {"embedding", KernelPlace::embedding},
+                                        {"final_norm", KernelPlace::final_norm},
+                                        {"loss", KernelPlace::loss}};
+  return words;
+}
+
+const Words<KernelUnit>& unit_words() {
+  static const Words<KernelUnit> words{{"residual", KernelUnit::residual},
+                                       {"hidden", KernelUnit::hidden},
+                                       {"heads", KernelUnit::heads},
+                                       {"queries_keys", KernelUnit::queries_keys},
+                                       {"queries_keys_values", KernelUnit::queries_keys_values},
+                                       {"scores", KernelUnit::scores},
+                                       {"inner", KernelUnit::inner},
+                                       {"logits", KernelUnit::logits},
+                                       {"table", KernelUnit::table},
+                                       {"parameters", KernelUnit::parameters},
+                                       {"kept", KernelUnit::kept}};
+  return words;
+}
+
+const Words<Traffic>& traffic_words() {
+  static const Words<Traffic> words{
+      {"elementwise", Traffic::elementwise}, {"norm", Traffic::norm}, {"softmax", Traffic::softmax}};
+  return words;
+}
+
+const Words<KernelWhen>& when_words() {
+  static const Words<KernelWhen> words{{"gated", KernelWhen::gated},
+                                       {"plain", KernelWhen::plain},
+                                       {"learned_positions", KernelWhen::learned_positions},
+                                       {"no_positions", KernelWhen::no_positions}};
+  return words;
+}
+
+template <class Value>
+Value word_of(const Spec& spec, const Words<Value>& words) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : words) names.push_back(name);
+  const std::string text = spec.one_of(names);
+  return std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.first == text; })->second;
+}
+
+/// Units that exist at a place: bytes per logit of a norm would silently be nothing.
+std::vector<KernelUnit> units_at(KernelPlace place) {
+  std::vector<KernelUnit> units{KernelUnit::residual, KernelUnit::hidden};
+  const auto add = [&](std::initializer_list<KernelUnit> more) { units.insert(units.end(), more); };
+  switch (place) {
+    case KernelPlace::attention_core:
+      add({KernelUnit::scores, KernelUnit::heads, KernelUnit::queries_keys, KernelUnit::queries_keys_values});
+      break;
+    case KernelPlace::attention_input:
+    case KernelPlace::attention_output:
+      add({KernelUnit::heads, KernelUnit::queries_keys, KernelUnit::queries_keys_values});
+      break;
+    case KernelPlace::mlp_activation:
+      add({KernelUnit::inner});
+      break;
+    case KernelPlace::embedding:
+      add({KernelUnit::table});
+      break;
+    case KernelPlace::loss:
+      add({KernelUnit::logits});
+      break;
+    default:
+      break;
+  }
+  return units;
+}
+
+constexpr std::int64_t most_bytes = 1000;
+
+SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& units) {
+  SmallKernel kernel;
+  kernel.name = map.at("kernel").text();
+  Words<KernelUnit> allowed;
+  for (const auto& word : unit_words())
+    if (std::find(units.begin(), units.end(), word.second) != units.end()) allowed.push_back(word);
+  kernel.unit = word_of(map.at("per"), allowed);
+  for (const char* key : {"reads", "writes"})
+    if (const auto value = map.find(key)) kernel.bytes += value->integer(0, most_bytes);
+  if (kernel.bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
+  if (const auto value = map.find("flops")) kernel.flops = value->number(0, most_bytes);
+  if (const auto value = map.find("traffic")) kernel.traffic = word_of(*value, traffic_words());
+  if (const auto value = map.find("when")) kernel.when = word_of(*value, when_words());
+  map.finish();
+  return kernel;
+}
+
+std::vector<SmallKernel> read_small_kernels(const Spec& list, const std::vector<KernelUnit>& units) {
+  std::vector<SmallKernel> kernels;
+  for (const Spec& item : list.items()) kernels.push_back(read_small_kernel(item, units));
+  return kernels;
+}
+
+KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
+  KernelCatalogue::Accumulation result;
+  for (const char* key : {"reads", "writes"})
+    if (const auto value = map.find(key)) result.bytes += value->integer(0, most_bytes);
+  if (const auto value = map.find("in_products")) result.in_products = value->integer(0, most_bytes);
+  if (const auto value = map.find("first_micro_batch")) result.from_second = !value->boolean();
+  if ((result.bytes > 0) == (result.in_products > 0))
+    throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_products'");
+  map.finish();
+  return result;
+}
+
+SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements,
+                         KernelWhen when = KernelWhen::always) {
+  SmallKernel kernel;
+  kernel.name = name;
+  kernel.unit = unit;
+  kernel.elements = elements;
+  kernel.when = when;
+  return kernel;
+}
+
+SmallKernel byte_mask() {
+  SmallKernel kernel;
+  kernel.name = "dropout mask";
+  kernel.unit = KernelUnit::scores;
+  kernel.bytes = 1;
+  return kernel;
+}
+
+KernelCatalogue make_plain_kernels() {
+  KernelCatalogue result;
+  result.name = "plain";
+  const auto put = [&](KernelPlace place, std::vector<SmallKernel> forward, std::vector<SmallKernel> backward) {
+    result.places[static_cast<std::size_t>(place)] = {std::move(forward), std::move(backward)};
+  };
+  using Unit = KernelUnit;
+  const std::vector<SmallKernel> norm{plain_kernel("norm", Unit::residual, 2)};
+  const std::vector<SmallKernel> norm_back{plain_kernel("norm", Unit::residual, 4)};
+  for (const auto place : {KernelPlace::attention_norm, KernelPlace::mlp_norm, KernelPlace::final_norm})
+    put(place, norm, norm_back);
+  const SmallKernel residual = plain_kernel("residual", Unit::residual, 3);
+  put(KernelPlace::attention_residual, {residual}, {residual});
+  put(KernelPlace::mlp_residual, {residual}, {});
+  put(KernelPlace::mlp_activation, {plain_kernel("activation", Unit::inner_and_gates, 1)},
+      {plain_kernel("activation", Unit::inner_and_gates, 2)});
+  // Scale, mask and softmax read and write the scores; dropout the same with a mask of one byte.
+  put(KernelPlace::attention_core,
+      {plain_kernel("softmax", Unit::scores, 2), plain_kernel("dropout", Unit::scores, 2), byte_mask()},
+      {plain_kernel("softmax", Unit::scores, 3), plain_kernel("dropout", Unit::scores, 2), byte_mask()});
+  const SmallKernel with = plain_kernel("embedding", Unit::hidden, 3, KernelWhen::learned_positions);
+  const SmallKernel without = plain_kernel("embedding", Unit::hidden, 2, KernelWhen::no_positions);
+  put(KernelPlace::embedding, {with, without}, {with, with, without, without});  // token row, position row, result
+  put(KernelPlace::loss, {plain_kernel("loss", Unit::logits, 2)}, {plain_kernel("loss", Unit::logits, 2)});
+  return result;
+}
+
+}  // namespace
+
+const KernelCatalogue& plain_kernels() {
+  static const KernelCatalogue kernels = make_plain_kernels();
+  return kernels;
+}
+
+KernelCatalogue read_kernel_catalogue(const Spec& spec) {
+  KernelCatalogue result;
+  result.name = spec.at("name").text();
+  result.attention = word_of(spec.at("attention"), Words<AttentionKernel>{{"flash", AttentionKernel::flash},
+                                                                          {"unfused", AttentionKernel::unfused}});
+  const Spec places = spec.at("kernels");
+  for (const auto& [name, place] : place_words()) {
+    const auto map = places.find(name);
+    if (!map) continue;
+    auto& here = result.places[static_cast<std::size_t>(place)];
+    if (const auto list = map->find("forward")) here[0] = read_small_kernels(*list, units_at(place));
+    if (const auto list = map->find("backward")) here[1] = read_small_kernels(*list, units_at(place));
+    map->finish();
+  }
+  places.finish();
+  if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  const Spec step = spec.at("step");
+  const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
+  if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);
+  if (const auto list = step.find("gradient_norm")) result.gradient_norm = read_small_kernels(*list, parameters);
+  result.optimizer = read_small_kernels(step.at("optimizer"), parameters);
+  if (result.optimizer.empty())
+    throw step.at("optimizer").error("an empty list: what does the optimizer read and write?");
+  step.finish();
+  spec.finish();
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The small kernels of a training framework, beside the matrix products: a catalogue that is data, not code.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "support/spec.hpp"
+#include "workloads/compute/kernel_time.hpp"
+
+namespace weft {
+
+/// How attention is computed.
+enum class AttentionKernel : std::uint8_t {
+  flash,    ///< one kernel that keeps the scores on chip and skips what a causal mask hides (Dao, arXiv:2307.08691)
+  unfused,  ///< two products and a softmax over all scores, which go through device memory
+};
+
+/// Where small kernels stand in a pass.
+enum class KernelPlace : std::uint8_t {
+  attention_norm,
+  attention_input,     ///< behind the product that makes queries, keys and values
+  attention_core,      ///< between the two products of attention without fusion; nothing where one kernel does it all
+  attention_output,    ///< before the product behind attention
+  attention_residual,  ///< behind that product and its sum over tensor ranks
+  mlp_norm,
+  mlp_activation,
+  mlp_residual,
+  embedding,
+  final_norm,
+  loss,  ///< logits to loss
+};
+constexpr std::size_t kernel_place_count = 11;
+
+/// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
+enum class KernelUnit : std::uint8_t {
+  residual,             ///< elements of N between tensor-parallel parts: 1/t of them with sequence parallelism
+  hidden,               ///< elements of N, all of them
+  heads,                ///< elements of what attention gives, this rank's heads
+  queries_keys,         ///< elements of queries and keys
+  queries_keys_values,  ///< elements of queries, keys and values
+  scores,               ///< a s^2 b / t
+  inner,                ///< elements of the MLP's inner width, this rank's part
+  inner_and_gates,      ///< these, and what the up projection gives, with its gates
+  logits,               ///< tokens x this rank's part of the vocabulary
+  table,                ///< parameters of the embedding table on this rank
+  parameters,           ///< all parameters of the rank
+  kept,                 ///< those that its optimizer works on
+};
+constexpr std::size_t kernel_unit_count = 12;
+
+/// How many units there are, by KernelUnit, at one place.
+using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
+
+/// Models that have a kernel.
+enum class KernelWhen : std::uint8_t { always, gated, plain, learned_positions, no_positions };
+
+/// One small kernel.
+struct SmallKernel {
+  std::string name;
+  KernelUnit unit = KernelUnit::residual;
+  std::int64_t bytes = 0;     ///< read and written per unit
+  std::int64_t elements = 0;  ///< the same in elements of the precision of activations
+  double flops = 0;           ///< per unit; for people: they take no time beside the bytes
+  Traffic traffic = Traffic::elementwise;
+  KernelWhen when = KernelWhen::always;
+};
+
+struct KernelCatalogue {
+  std::string name;
+  AttentionKernel attention = AttentionKernel::flash;
+  /// [place][backward]
+  std::array<std::array<std::vector<SmallKernel>, 2>, kernel_place_count> places;
+  /// Gradients added up over micro-batches, one kernel for each tensor.
+  struct Accumulation {
+    std::int64_t bytes = 0;        ///< read and written per parameter; 0: not counted
+    bool from_second = false;      ///< the first micro-batch has nothing to add to
+    std::int64_t in_products = 0;  ///< the product does it instead: bytes per parameter more than writing its result
+  } accumulation;
+  /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
+  std::vector<SmallKernel> gradient_norm, optimizer;
+  /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
+  /// forward pass goes together with that of the backward pass behind it.
+  bool blocking_messages = false;
+  bool counts_optimizer() const { return !optimizer.empty(); }
+
+  const std::vector<SmallKernel>& at(KernelPlace place, bool backward) const {
+    return places[static_cast<std::size_t>(place)][backward ? 1 : 0];
+  }
+};
+
+/// What a job that names no framework has: an element read or written where an operation cannot do without.
+const KernelCatalogue& plain_kernels();
+
+/// Reads a whole catalogue (docs/compute_times.md). Throws InputError.
+KernelCatalogue read_kernel_catalogue(const Spec& spec);
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How long one kernel takes on a device.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "units/time.hpp"
+#include "workloads/reading/device.hpp"
+
+namespace weft {
+
+/// What one kernel does.
+struct Kernel {
+  enum class Kind : std::uint8_t {
+    matmul,  ///< `count` products of m x k by k x n in one kernel
+    memory,  ///< goes through `bytes` of device memory; `flops` if it also computes much, as fused attention does
+  };
+  Kind kind = Kind::matmul;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  std::int64_t count = 1;
+  std::int64_t bytes = 0;  ///< read and written; matmul: 0 means each matrix once, in `precision`
+  double flops = 0;        ///< memory: arithmetic of matrix units; matmul: always 2 m n k count
+  std::string precision = "bf16";
+  Traffic traffic = Traffic::elementwise;  ///< memory
+};
+
+/// Bytes that a kernel reads and writes.
+double traffic_of(const Kernel& kernel);
+
+/// Time of a kernel, rounded to ps, at most 2^62 ps; `precision` is in device.peak.
+///
+/// memory: device.launch + the larger of bytes / (memory bandwidth * memory_fraction) and
+/// flops / (peak * fused_fraction).
+///
+/// matmul without device.tiles: device.launch + the larger of 2 m n k count / (peak * matmul_fraction) and
+/// bytes / (memory bandwidth * matmul_memory_fraction).
+///
+/// matmul with device.tiles: the result is cut into tiles, each of which one of the device's units works on, as many at
+/// a time as there are units: a last wave with few tiles takes as long as a full one, and a tile at the edge as long as
+/// a whole one (NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, chapter 3). Arithmetic:
+/// ceil(ceil(m / tile_m) * ceil(n / tile_n) * count / units) * 2 tile_m tile_n k * units / (peak * matmul_fraction).
+///
+/// With device.in_a_step and device.sustained: the same, for a product the least over tiles and parts along k, each
+/// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
+/// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
+Time kernel_time(const Device& device, const Kernel& kernel);
+
+}  // namespace weft

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Times of kernels as measured, where somebody measured them, and as the device's model gives them elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "support/spec.hpp"
+#include "workloads/compute/kernel_time.hpp"
+#include "workloads/reading/device.hpp"
+
+namespace weft {
+
+/// A CSV file of measured operators (docs/compute_times.md). First line: names of columns, any of
+/// kernel (matmul or memory), m, n, k, count, bytes, precision, and time with its unit; `kernel` and `time` must be
+/// there. Lines that are empty or begin with # are left out.
+class MeasuredOperators {
+ public:
+  MeasuredOperators() = default;
+  /// Throws InputError with file:line.
+  static MeasuredOperators load(const std::string& path);
+  /// The same from text; `name` stands for the file in messages.
+  static MeasuredOperators parse(const std::string& text, const std::string& name);
+
+  bool empty() const { return times_.empty(); }
+  std::size_t size() const { return times_.size(); }
+  /// The time of exactly this kernel: a product of the same m, n, k and count, another kernel of the same bytes; of the
+  /// same precision, or of a line that says none.
+  std::optional<Time> find(const Kernel& kernel) const;
+
+ private:
+  using Key = std::tuple<Kernel::Kind, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::string>;
+  friend class OperatorFileReader;
+  static Key key_of(const Kernel& kernel, const std::string& precision);
+  std::map<Key, Time> times_;
+};
+
+class OperatorTimes {
+ public:
+  explicit OperatorTimes(Device device, MeasuredOperators measured = {})
+      : device_(std::move(device)), measured_(std::move(measured)) {}
+
+  const Device& device() const { return device_; }
+  /// From now on kernels are taken to be parts of a long step (SustainedRates).
+  void in_a_step() { device_.in_a_step = true; }
+  /// As measured, else kernel_time().
+  Time of(const Kernel& kernel) const;
+  /// What of() was asked for and nobody measured, each kernel once ("matmul 64 x 128 x 256, bf16"); empty without a
+  /// file of measurements.
+  std::vector<std::string> missing() const { return {missing_.begin(), missing_.end()}; }
+
+ private:
+  Device device_;
+  MeasuredOperators measured_;
+  mutable std::set<std::string> missing_;  // for people; changes no result
+};
+
+/// The keys `device` and, optionally, `operators` of a map; paths start at `directory`. Throws InputError.
+OperatorTimes read_operator_times(const Spec& map, const std::string& directory);
+
+/// A kernel: {m, n, k, count, precision} or {bytes, flops, precision}; the precision is the device's first if not
+/// given. Finishes the map. Throws InputError.
+Kernel read_kernel(const Spec& map, const Device& device);
+
+}  // namespace weft

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Arguments of the Hugging Face Trainer (transformers/training_args.py) in JSON or YAML.
+#pragma once
+
+#include <string>
+
+#include "support/spec.hpp"
+#include "workloads/parallel/training_description.hpp"
+
+namespace weft {
+
+/// Lays what the arguments say over a description: batches, precision, recomputation, FSDP, and the DeepSpeed file that
+/// `deepspeed` names, relative to `directory`. Arguments that say nothing here are added to `ignored`. Throws
+/// InputError with file and line.
+void apply_trainer_arguments(const Spec& spec, const std::string& directory, TrainingDescription& description);
+void read_trainer_arguments(const std::string& path, TrainingDescription& description);
+
+}  // namespace weft

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reading text workloads of ASTRA-sim 1.0 (Workload::initialize_workload in astra-sim/workload/Workload.cc of its
+// version 1) and of SimAI (github.com/aliyun/SimAI, the same file of its astra-sim-alibabacloud).
+#include "workloads/importers/layer_table.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "support/spec.hpp"
+
+namespace weft {
+namespace {
+
+const std::vector<std::string> known_policies{"DATA",
+                                              "MODEL",
+                                              "HYBRID_DATA_MODEL",
+                                              "HYBRID_MODEL_DATA",
+                                              "HYBRID_TRANSFORMER",
+                                              "HYBRID_TRANSFORMER_FWD_IN_BCKWD",
+                                              "MICRO",
+                                              "DISTRIBUTED_INFERENCE"};
+const std::vector<std::string> refused_policies{"HYBRID_DLRM", "HYBRID_DLRM_ENHANCED", "HYBRID_CUSTOMIZED"};
+
+class LayerTableReader {
+ public:
+  explicit LayerTableReader(ByteSource source) : source_(std::move(source)) {}
+
+  LayerTable read() {
+    read_header();
+    const std::vector<std::string> count = next_line("the number of layers");
+    constexpr std::int64_t most_layers = 10'000'000;
+    const std::int64_t layers = whole(count.front(), "the number of layers", 1, most_layers);
+    for (std::int64_t i = 0; i < layers; ++i) read_layer(fmt::format("layer {} of {}", i + 1, layers));
+    std::vector<std::string> words;
+    if (get_line(words))
+      throw error(fmt::format("more lines than the {} layers that line {} says there are", layers, line_of_count_));
+    return std::move(table_);
+  }
+
+ private:
+  InputError error(const std::string& message) const { return InputError({source_.name(), line_}, message); }
+
+  /// The words of the next line that has some. Tabs and blanks may be mixed.
+  bool get_line(std::vector<std::string>& words) {
+    words.clear();
+    std::string text;
+    constexpr std::size_t longest_line = 1 << 20;
+    while (words.empty()) {
+      int byte = source_.get();
+      if (byte == ByteSource::end) return false;
+      ++line_;
+      text.clear();
+      for (; byte != ByteSource::end && byte != '\n'; byte = source_.get()) {
+        text += static_cast<char>(byte);
+        if (text.size() > longest_line) throw error("a line of more than a million bytes");
+      }
+      std::istringstream stream(text);
+      for (std::string word; stream >> word;) words.push_back(word);
+    }
+    return true;
+  }
+
+  std::vector<std::string> next_line(const std::string& due) {
+    std::vector<std::string> words;
+    if (!get_line(words)) {
+      ++line_;
+      throw error("the file ends; " + due + " is due here");
+    }
+    if (due == "the number of layers") line_of_count_ = line_;
+    return words;
+  }
+
+  std::int64_t whole(const std::string& word, const std::string& what, std::int64_t least, std::int64_t most) const {
+    const double value = number(word, what);
+    if (std::floor(value) != value || value < static_cast<double>(least) || value > static_cast<double>(most))
+      throw error(fmt::format("{} is '{}'; a whole number from {} to {} is due here", what, word, least, most));
+    constexpr double exact = 9007199254740992.0;  // 2^53
+    return value < exact ? static_cast<std::int64_t>(value) : std::stoll(word);
+  }
+
+  double number(const std::string& word, const std::string& what) const {
+    std::size_t used = 0;
+    double value = 0;
+    try {
+      value = std::stod(word, &used);
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used != word.size() || !std::isfinite(value))
+      throw error(fmt::format("{} is '{}'; a number is due here", what, word));
+    return value;
+  }
+
+  // POLICY, then keys and values in any order; a colon may be missing, as in "pp_comm 0".
+  void read_header() {
+    const std::vector<std::string> words = next_line("the policy, such as DATA or HYBRID_TRANSFORMER_FWD_IN_BCKWD,");
+    table_.policy = words.front();
+    if (std::find(refused_policies.begin(), refused_policies.end(), table_.policy) != refused_policies.end())
+      throw error(
+          fmt::format("the policy {} is not modelled; convert the file to Chakra with Chakra's converter, and run "
+                      "it as the kind `chakra`",
+                      table_.policy));
+    if (std::find(known_policies.begin(), known_policies.end(), table_.policy) == known_policies.end())
+      throw error(fmt::format("unknown policy '{}'{}", table_.policy, did_you_mean(table_.policy, known_policies)));
+    table_.simai = table_.policy.find("TRANSFORMER") != std::string::npos || table_.policy == "DISTRIBUTED_INFERENCE";
+    for (std::size_t i = 1; i < words.size(); ++i) read_header_key(words, i);
+  }
+
+  void read_header_key(const std::vector<std::string>& words, std::size_t& i) {
+    std::string key = words[i];
+    if (!key.empty() && key.back() == ':') key.pop_back();
+    constexpr std::int64_t most_ranks = std::numeric_limits<std::int32_t>::max();
+    const auto value = [&](std::int64_t least, std::int64_t most) {
+      if (++i >= words.size()) throw error(fmt::format("'{}' has no value", key));
+      return whole(words[i], "'" + key + "'", least, most);
+    };
+    if (key == "model_parallel_NPU_group") {
+      table_.model_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+    } else if (key == "ep") {
+      table_.expert_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+      table_.simai = true;
+    } else if (key == "all_gpus") {
+      table_.all_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+      table_.simai = true;
+    } else if (key == "pp") {
+      if (const auto stages = value(1, most_ranks); stages > 1)
+        throw error(fmt::format(
+            "'pp' is {}: pipelines of such files are not modelled; the kind `training` has pipelines", stages));
+      table_.simai = true;
+    } else if (key == "checkpoints" || key == "checkpoint_initiates") {
+      if (const auto count = value(0, most_ranks); count > 0)
+        throw error(
+            fmt::format("'{}' is {}: recomputation of such files is not modelled; give 0, or use the kind "
+                        "`training`",
+                        key, count));
+    } else if (key == "vpp" || key == "ga" || key == "mode" || key == "pp_comm") {
+      static_cast<void>(value(0, std::numeric_limits<std::int64_t>::max()));  // of pipelines, of which there is none
+      table_.simai = true;
+    } else {
+      throw error(
+          fmt::format("unknown key '{}' in the header; known here: model_parallel_NPU_group, ep, pp, vpp, ga, "
+                      "all_gpus, checkpoints, checkpoint_initiates, pp_comm, mode",
+                      words[i]));
+    }
+  }
+
+  void read_layer(const std::string& which) {
+    const std::vector<std::string> words = next_line(which);
+    constexpr std::size_t columns = 12;
+    if (words.size() != columns)
+      throw error(
+          fmt::format("{} columns; a layer has {}: name, dependency, and for each of forward, input gradient and "
+                      "weight gradient compute, communication and bytes, then the update",
+                      words.size(), columns));
+    Layer layer;
+    layer.name = words[0];
+    layer.line = line_;
+    static_cast<void>(number(words[1], "the dependency"));  // nobody uses it
+    layer.forward = read_pass(words, 2, LayerGroup::model);
+    layer.input_gradient = read_pass(words, 5, LayerGroup::model);
+    layer.weight_gradient = read_pass(words, 8, LayerGroup::data);
+    layer.update = time(words[11], "the update");
+    table_.layers.push_back(std::move(layer));
+  }
+
+  double time(const std::string& word, const std::string& what) const {
+    const double value = number(word, what);
+    constexpr double most = 1e19;
+    if (value < 0 || value > most) throw error(fmt::format("{} is '{}'; a time from 0 on is due here", what, word));
+    return value;
+  }
+
+  LayerPass read_pass(const std::vector<std::string>& words, std::size_t at, LayerGroup usual) const {
+    LayerPass pass;
+    pass.compute = time(words[at], fmt::format("column {}, a compute time,", at + 1));
+    const Bytes bytes(whole(words[at + 2], fmt::format("column {}, bytes,", at + 3), 0,
+                            std::numeric_limits<std::int64_t>::max() - 1023));
+    pass.collective = read_collective(words[at + 1], usual);
+    if (pass.collective) pass.collective->bytes = bytes;
+    if (bytes == Bytes(0)) pass.collective.reset();
+    return pass;
+  }
+
+  /// NAME, NAME_EP or NAME_DP_EP. BROADCAST stands in old files, and their programs pass over it.
+  std::optional<LayerCollective> read_collective(const std::string& word, LayerGroup usual) const {
+    if (word == "NONE" || word == "BROADCAST") return std::nullopt;
+    LayerCollective result;
+    result.group = word.ends_with("_DP_EP") ? LayerGroup::expert_data
+                   : word.ends_with("_EP")  ? LayerGroup::expert
+                                            : usual;
+    std::string name = word;
+    if (result.group == LayerGroup::expert_data) name.resize(name.size() - 6);
+    if (result.group == LayerGroup::expert) name.resize(name.size() - 3);
+    if (name == "ALLREDUCE")
+      result.kind = CollectiveKind::all_reduce;
+    else if (name == "ALLGATHER")
+      result.kind = CollectiveKind::all_gather;
+    else if (name == "REDUCESCATTER")
+      result.kind = CollectiveKind::reduce_scatter;
+    else if (name == "ALLTOALL")
+      result.kind = CollectiveKind::all_to_all;
+    else
+      throw error(
+          fmt::format("unknown communication '{}'; NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, with _EP "
+                      "or _DP_EP behind it, are due here",
+                      word));
+    return result;
+  }
+
+  ByteSource source_;
+  int line_ = 0;
+  int line_of_count_ = 0;
+  LayerTable table_;
+};
+
+}  // namespace
+
+LayerTable read_layer_table(ByteSource source) { return LayerTableReader(std::move(source)).read(); }
+
+}  // namespace weft

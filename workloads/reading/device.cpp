@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// An accelerator: peak arithmetic, memory bandwidth, and the time that work takes on it.
+#include "workloads/reading/device.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> precisions{
+    {{"bf16", 2}, {"fp16", 2}, {"fp32", 4}, {"fp8", 1}, {"tf32", 4}}};
+
+constexpr std::array<std::pair<std::string_view, double>, 3> flops_units{
+    {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
+
+}  // namespace
+
+std::int64_t element_bytes(const std::string& precision) {
+  for (const auto& [name, bytes] : precisions)
+    if (name == precision) return bytes;
+  WEFT_EXPECT(false, "precision '{}'", precision);
+  return 0;
+}
+
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : precisions) names.emplace_back(name);
+  return names;
+}
+
+double read_flops(const Spec& value) {
+  const std::string text = value.text();
+  double number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, failure] = std::from_chars(text.data(), end, number);
+  std::string_view unit(rest, static_cast<std::size_t>(end - rest));
+  unit.remove_prefix(std::min(unit.find_first_not_of(' '), unit.size()));
+  if (failure == std::errc() && number > 0)
+    for (const auto& [name, factor] : flops_units)
+      if (unit == name && std::isfinite(number * factor)) return number * factor;
+  throw value.error(
+      fmt::format("'{}' is no arithmetic rate; give a positive number with GFLOP/s, TFLOP/s or PFLOP/s", text));
+}
+
+namespace {
+
+constexpr double least_fraction = 1e-6;
+
+/// `matmul: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
+void read_matmul(const Spec& map, Device& device) {
+  device.matmul_fraction = map.at("peak_fraction").number(least_fraction, 1);
+  if (const auto value = map.find("bandwidth_fraction"))
+    device.matmul_memory_fraction = value->number(least_fraction, 1);
+  const auto units = map.find("units");
+  const auto tile = map.find("tile");
+  if (units.has_value() != tile.has_value())
+    throw map.error("'units' and 'tile' go together: how many tiles are worked on at once, and [m, n] of one");
+  if (tile) {
+    if (tile->items().size() != 2) throw tile->error("a tile has two sides, such as [128, 128]");
+    constexpr std::int64_t most = 1 << 20;
+    device.tiles = {units->integer(1, most), (*tile)[0].integer(1, most), (*tile)[1].integer(1, most)};
+  }
+  map.finish();
+}
+
+/// `[[size, value], ..]`; `size_of` and `value_of` read the parts of a point.
+template <class SizeOf, class ValueOf>
+SizeCurve read_curve(const Spec& list, const char* example, const SizeOf& size_of, const ValueOf& value_of) {
+  std::vector<SizeCurve::Point> points;
+  for (const Spec& item : list.items()) {
+    if (item.size() != 2) throw item.error(fmt::format("a point has a size and a value, such as {}", example));
+    const double size = size_of(item[0]);
+    if (size <= 0 || (!points.empty() && size <= points.back().size))
+      throw item.error("sizes rise from point to point, from above 0");
+    points.push_back({size, value_of(item[1])});
+  }
+  if (points.empty()) throw list.error(fmt::format("an empty list; at least one point, such as [{}]", example));
+  return SizeCurve(std::move(points));
+}
+
+SizeCurve read_bandwidth_curve(const Spec& list) {
+  return read_curve(
+      list, "[64 MiB, 0.7]", [](const Spec& size) { return static_cast<double>(size.bytes().count()); },
+      [](const Spec& value) { return value.number(least_fraction, 1); });
+}
+
+/// A number, or points over k.
+SizeCurve read_inner_overhead(const Spec& value) {
+  constexpr double most = 1 << 20;
+  if (!value.is_sequence()) return SizeCurve(std::vector<SizeCurve::Point>{{1, value.number(0, most)}});
+  return read_curve(
+      value, "[128, 100]", [](const Spec& size) { return size.number(1, most); },
+      [](const Spec& overhead) { return overhead.number(0, most); });
+}
+
+/// `products: {units: .., inner_overhead: .., most_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
+void read_sustained_products(const Spec& map, SustainedRates& rates) {
+  constexpr std::int64_t most = 1 << 20;
+  rates.units = map.at("units").integer(1, most);
+  if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
+  if (const auto value = map.find("most_splits")) rates.most_splits = value->integer(1, 1024);
+  if (const auto value = map.find("bandwidth_fraction"))
+    rates.matmul_memory_fraction = value->number(least_fraction, 1);
+  const Spec tiles = map.at("tiles");
+  for (const Spec& tile : tiles.items()) {
+    if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");
+    rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(least_fraction, 1)});
+  }
+  if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
+  map.finish();
+}
+
+SustainedRates read_sustained(const Spec& map) {
+  SustainedRates rates;
+  read_sustained_products(map.at("products"), rates);
+  if (const auto curves = map.find("memory_kernels")) {
+    const std::array<const char*, traffic_count> names{"elementwise", "norm", "softmax"};
+    for (std::size_t i = 0; i < traffic_count; ++i)
+      if (const auto list = curves->find(names[i])) rates.bandwidth[i] = read_bandwidth_curve(*list);
+    curves->finish();
+  }
+  if (const auto launch = map.find("launch")) rates.launch = launch->time();
+  map.finish();
+  return rates;
+}
+
+/// The keys of kernel_time(): without `matmul` a constant efficiency, as roofline_time() has.
+void read_fractions(const Spec& spec, Device& device) {
+  const auto efficiency = spec.find("efficiency");
+  const auto matmul = spec.find("matmul");
+  if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(least_fraction, 1);
+  if (matmul) read_matmul(*matmul, device);
+  if (!efficiency) device.efficiency = device.matmul_fraction;
+  const auto fraction = [&](const char* name, const char* key, double otherwise) {
+    const auto map = spec.find(name);
+    if (!map) return otherwise;
+    const double value = map->at(key).number(least_fraction, 1);
+    map->finish();
+    return value;
+  };
+  device.memory_fraction = fraction("memory_kernels", "bandwidth_fraction", 1);
+  device.fused_fraction = fraction("fused_kernels", "peak_fraction", device.matmul_fraction);
+  if (const auto launch = spec.find("launch")) device.launch = launch->time();
+  if (const auto sustained = spec.find("sustained")) device.sustained = read_sustained(*sustained);
+}
+
+}  // namespace
+
+double SizeCurve::at(double size) const {
+  if (size <= points_.front().size) return points_.front().value;
+  for (std::size_t i = 1; i < points_.size(); ++i) {
+    const Point &low = points_[i - 1], &high = points_[i];
+    if (size > high.size) continue;
+    return low.value + (high.value - low.value) * std::log(size / low.size) / std::log(high.size / low.size);
+  }
+  return points_.back().value;
+}
+
+Device read_device(const Spec& spec) {
+  Device device;
+  device.name = spec.at("name").text();
+  const auto names = precision_names();
+  const Spec peak = spec.at("peak");
+  for (const auto& name : names)
+    if (const auto value = peak.find(name)) device.peak[name] = read_flops(*value);
+  peak.finish();
+  if (device.peak.empty()) throw peak.error("no precision; give at least one, such as 'bf16: 100 TFLOP/s'");
+  read_fractions(spec, device);
+  const Spec bandwidth = spec.at("memory_bandwidth");
+  device.memory_bandwidth = bandwidth.bandwidth();
+  if (device.memory_bandwidth == Bandwidth()) throw bandwidth.error("a bandwidth of 0 moves nothing");
+  device.memory = spec.at("memory").bytes();
+  if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
+  if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
+  if (const auto value = spec.find("compute_slowdown_while_communicating"))
+    device.slowdown_while_communicating = value->number(1, most_slowdown);
+  spec.finish();
+  if (!spec.has("efficiency") && !spec.has("matmul"))  // a misspelt key has been found by now
+    throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
+  return device;
+}
+
+Time roofline_time(const Device& device, const std::string& precision, double flops, Bytes traffic) {
+  const double arithmetic = flops / (device.peak.at(precision) * device.efficiency);
+  const double memory = static_cast<double>(traffic.count()) * 8 / static_cast<double>(device.memory_bandwidth.bps());
+  return Time::from_ps(std::llround(std::min(std::max(arithmetic, memory) * 1e12, 0x1p62)));
+}
+
+}  // namespace weft

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/step/pass_work.hpp"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "workloads/reading/reading.hpp"
+
+namespace weft {
+
+Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {}
+
+Work::Work(const PassSetup& setup, std::string products)
+    : setup_(setup), products_(std::move(products)), activations_(activation_precision(*setup.description)) {}
+
+void Work::product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more) {
+  Kernel kernel;
+  kernel.m = m;
+  kernel.n = n;
+  kernel.k = k;
+  kernel.count = count;
+  kernel.flops =
+      2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
+  kernel.precision = products_;
+  if (products_ != activations_ || more > 0) {
+    using Wide = unsigned __int128;
+    const auto read = static_cast<Wide>(m + n) * static_cast<Wide>(k) * static_cast<Wide>(element_bytes(products_));
+    const auto written =
+        static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + more);
+    kernel.bytes = saturated((read + written) * static_cast<Wide>(count)).count();
+  }
+  std::string name = fmt::format("product {} x {} x {}", m, n, k);
+  if (count > 1) name += fmt::format(", {} of them", count);
+  add(kernel, name, kernel.flops);
+}
+
+void Work::memory(std::int64_t elements) { memory_bytes(bytes_of(elements, 1, element_bytes(activations_))); }
+
+void Work::memory_bytes(Bytes bytes, double flops) {
+  Kernel kernel;
+  kernel.kind = Kernel::Kind::memory;
+  kernel.bytes = bytes.count();
+  kernel.flops = flops;
+  kernel.precision = activations_;
+  add(kernel, flops > 0 ? "fused attention" : "memory", flops);
+}
+
+bool Work::has(KernelWhen when, bool gated) const {
+  switch (when) {
+    case KernelWhen::always:
+      break;
+    case KernelWhen::gated:
+      return gated;
+    case KernelWhen::plain:
+      return !gated;
+    case KernelWhen::learned_positions:
+      return setup_.description->model.learned_positions;
+    case KernelWhen::no_positions:
+      return !setup_.description->model.learned_positions;
+  }
+  return true;
+}
+
+void Work::small(KernelPlace place, bool backward, const KernelUnits& units, bool gated) {
+  for (const SmallKernel& one : setup_.kernels().at(place, backward)) {
+    const std::int64_t count = units[static_cast<std::size_t>(one.unit)];
+    if (has(one.when, gated)) small(one.name, one, count);
+  }
+}
+
+void Work::small(const std::string& name, const SmallKernel& one, std::int64_t units) {
+  add(kernel_of(one, units, activations_), name, one.flops * static_cast<double>(units));
+}
+
+Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision) {
+  Kernel kernel;
+  kernel.kind = Kernel::Kind::memory;
+  kernel.bytes = bytes_of(units, 1, small.bytes + small.elements * element_bytes(precision)).count();
+  kernel.precision = precision;
+  kernel.traffic = small.traffic;
+  return kernel;
+}
+
+Segment Work::segment(std::string_view what) const {
+  Segment result;
+  result.what = what;
+  result.duration = time_;
+  result.flops = flops_;
+  result.kernels = kernels_;
+  return result;
+}
+
+void Work::add(const Kernel& kernel, const std::string& name, double flops) {
+  const Time time = setup_.times->of(kernel);
+  time_ += time;
+  flops_ += kernel.flops;  // of products: those of small kernels are not what a model's FLOPs are counted by
+  kernels_.push_back({name, kernel, flops, time});
+}
+
+}  // namespace weft

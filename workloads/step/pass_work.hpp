@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Kernels of a piece of a pass, summed up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "workloads/compute/kernel_time.hpp"
+#include "workloads/step/block_passes.hpp"
+
+namespace weft {
+
+/// Time and FLOPs of the kernels of one segment.
+class Work {
+ public:
+  /// Products have the job's precision, or another one. All else has activation_precision(), also what products give.
+  explicit Work(const PassSetup& setup);
+  Work(const PassSetup& setup, std::string products);
+
+  /// `count` products of m x k by k x n.
+  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { product(m, n, k, count, 0); }
+  /// The product that is the gradient of a weight, which may be added to what is there.
+  void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+    product(m, n, k, count, setup_.kernels().accumulation.in_products);
+  }
+  /// The small kernels of a place.
+  void small(const std::string& name, const SmallKernel& one, std::int64_t units);
+  void small(KernelPlace place, bool backward, const KernelUnits& units, bool gated = false);
+  /// A kernel that reads and writes `elements` in all and computes next to nothing.
+  void memory(std::int64_t elements);
+  void memory_bytes(Bytes bytes, double flops = 0);
+  Segment segment(std::string_view what) const;
+
+ private:
+  /// `more`: bytes of each element of the result beside reading the factors and writing it.
+  void product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more);
+  bool has(KernelWhen when, bool gated) const;
+  void add(const Kernel& kernel, const std::string& name, double flops);
+  const PassSetup& setup_;
+  std::string products_, activations_;  // precisions
+  Time time_;
+  double flops_ = 0;
+  std::vector<KernelUse> kernels_;
+};
+
+/// A small kernel over so many units.
+Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision);
+
+/// Rows x columns times inner: a product and those for the gradients of its inputs.
+struct Product {
+  std::int64_t rows, columns, inner;
+  std::int64_t count = 1;
+  void forward(Work& work) const { work.matmul(rows, columns, inner, count); }
+  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count); }
+  void weight_gradient(Work& work) const { work.weight_matmul(inner, columns, rows, count); }
+};
+
+}  // namespace weft

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A stage's plan: what comes after all passes: sums of what several ranks hold, the norm, the optimizer.
+#include "workloads/compute/adam.hpp"
+#include "workloads/reading/reading.hpp"
+#include "workloads/step/pass_work.hpp"
+#include "workloads/step/stage_planner.hpp"
+
+namespace weft {
+
+void StagePlanner::end_of_step() {
+  const bool late = !description_.overlap_gradients && plan_.sharding != Sharding::parameters &&
+                    !(plan_.sharding == Sharding::gradients && description_.reduce_every_micro_batch);
+  if (late)
+    for (Chunk& chunk : chunks_) {
+      start_buckets(chunk);
+      reduce_ready(chunk, 0, last_compute_, -1);
+    }
+  sum_what_is_shared();
+  clip();
+  if (description_.offload_optimizer)
+    step_optimizer_on_host();
+  else
+    step_optimizer();
+  if (description_.offload_parameters && !description_.offload_optimizer)
+    transfer(Way::to_host, Bytes(kept_elements() * parameter_bytes_), "parameters to host", {last_compute_});
+  for (const std::uint32_t place : after_optimizer_) result_.after[place] = -1 - last_compute_;
+  gather_parameters();
+}
+
+void StagePlanner::reduce_at_end(GroupKind group, std::int64_t elements, std::string_view what) {
+  if (elements == 0 || alone(group)) return;
+  const std::int32_t position =
+      add(collective(group, CollectiveKind::all_reduce, Bytes(elements * gradient_bytes_), Stream::communication, what),
+          {last_compute_}, reductions_.empty() ? std::vector<std::int32_t>{} : std::vector{reductions_.back()});
+  reductions_.push_back(position);
+}
+
+void StagePlanner::sum_what_is_shared() {
+  const ModelConfig& model = description_.model;
+  const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
+  if (plan_.sequence) {
+    // Norms, the last one too, and routers see a part of the sequence on each tensor rank (Korthikanti et
+    // al., 4.2.2).
+    std::int64_t whole = 0;
+    for (const Chunk& chunk : chunks_)
+      for (const Part& part : chunk.parts)
+        if (part.passes != &embedding_)
+          for (const Tensor& tensor : *part.tensors) whole += tensor.split == Split::none ? tensor.elements : 0;
+    reduce_at_end(GroupKind::tensor, whole, "norm gradients");
+  }
+  const auto first = setup_.schedule->place_of(setup_.shape, 0, 0);
+  const auto last = setup_.schedule->place_of(setup_.shape, stages - 1, 0);
+  if (model.tied && first.rank != last.rank && (rank_ == first.rank || rank_ == last.rank))
+    reduce_at_end(GroupKind::embedding, held_parameters({model.embedding.front()}, plan_).dense, "embedding gradients");
+  if (keeps_two_copies()) reduce_at_end(GroupKind::mirror, result_.parameters.sum(), "gradients of both copies");
+}
+
+bool StagePlanner::keeps_two_copies() const {
+  return setup_.schedule->chunks(setup_.shape) * setup_.shape.ranks > setup_.schedule->stages(setup_.shape);
+}
+
+void StagePlanner::clip() {
+  if (!description_.clip_gradients) return;
+  // Each rank reads the gradients that it keeps; the sum goes over all ranks that keep other ones (Megatron-LM,
+  // megatron/core/optimizer/clip_grads.py).
+  const GroupKind group = plan_.sharding == Sharding::none ? GroupKind::model : GroupKind::world;
+  const KernelCatalogue& kernels = setup_.pass.kernels();
+  if (alone(group)) {
+    if (kernels.counts_optimizer())
+      reductions_ = {add(whole_pass("gradient norm", kernels.gradient_norm), {}, reductions_)};
+    return;
+  }
+  Kernel read;
+  read.kind = Kernel::Kind::memory;
+  read.bytes = kept_elements() * gradient_bytes_;
+  read.precision = description_.precision;
+  PlannedOperation norm;
+  norm.phase = Phase::optimizer;
+  norm.what = "gradient norm";
+  norm.duration = setup_.pass.times->of(read);
+  if (kernels.counts_optimizer()) norm = whole_pass("gradient norm", kernels.gradient_norm);
+  const std::int32_t computed = add(norm, {}, reductions_);
+  reductions_.clear();
+  PlannedOperation sum =
+      collective(group, CollectiveKind::all_reduce, Bytes(4), Stream::communication, "gradient norm");
+  sum.phase = Phase::optimizer;
+  reductions_.push_back(add(sum, {computed}));
+}
+
+std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole) {
+  if (plan.sharding == Sharding::none) return held.sum();
+  const std::int64_t ranks = whole.size(plan.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
+  const std::int64_t copies = whole.size(GroupKind::expert_data);
+  return (held.dense + ranks - 1) / ranks + (held.experts + copies - 1) / copies;
+}
+
+std::int64_t StagePlanner::kept_elements() const { return kept_parameters(result_.parameters, plan_, *setup_.whole); }
+
+PlannedOperation StagePlanner::whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const {
+  PlannedOperation operation;
+  operation.phase = Phase::optimizer;
+  operation.what = what;
+  for (const SmallKernel& one : kernels) {
+    const std::int64_t units = one.unit == KernelUnit::kept ? kept_elements() : result_.parameters.sum();
+    operation.duration += setup_.pass.times->of(kernel_of(one, units, activation_precision(description_)));
+  }
+  return operation;
+}
+
+void StagePlanner::step_optimizer() {
+  if (setup_.pass.kernels().counts_optimizer()) {
+    add(whole_pass("optimizer", setup_.pass.kernels().optimizer), {}, reductions_);
+    return;
+  }
+  Kernel kernel;
+  kernel.kind = Kernel::Kind::memory;
+  kernel.bytes = saturated(static_cast<unsigned __int128>(kept_elements()) *
+                           static_cast<unsigned __int128>(adam_traffic(gradient_bytes_, parameter_bytes_,
+                                                                       element_bytes(description_.moment_precision))))
+                     .count();
+  kernel.precision = description_.precision;
+  PlannedOperation operation;
+  operation.phase = Phase::optimizer;
+  operation.what = "optimizer";
+  operation.duration = setup_.pass.times->of(kernel);
+  add(operation, {}, reductions_);
+}
+
+void StagePlanner::gather_parameters() {
+  if (!gathers_late()) return;
+  const std::int32_t optimizer = last_compute_;
+  std::int32_t last = no_operation;
+  for (Chunk& chunk : chunks_) {
+    start_buckets(chunk);
+    for (auto at = chunk.pending.rbegin(); at != chunk.pending.rend(); ++at) {
+      if (alone(at->group)) continue;
+      const Bytes size(at->bucket.size.count() / gradient_bytes_ * parameter_bytes_);
+      PlannedOperation operation =
+          collective(at->group, CollectiveKind::all_gather, size, Stream::parameters, "parameters");
+      operation.phase = Phase::optimizer;
+      last = add(operation, {optimizer});
+      // Parts above the bucket's lowest one have had their last piece, unless a later bucket has more of them.
+      for (std::size_t part = at->bucket.ready_after; part < chunk.parts.size(); ++part) wait(chunk, part, last);
+    }
+  }
+  if (last == no_operation || description_.overlap_parameters) return;
+  for (Chunk& chunk : chunks_)
+    for (std::size_t part = 0; part < chunk.parts.size(); ++part) wait(chunk, part, last);
+}
+
+void StagePlanner::wait(const Chunk& chunk, std::size_t part, std::int32_t position) {
+  if (chunk.waits[part] != no_place) result_.after[chunk.waits[part]] = -1 - position;
+}
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/step/stage_plan.hpp"
+
+#include <fmt/format.h>
+
+#include "workloads/step/stage_planner.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::array<std::string_view, 7> phase_names{"forward",   "backward",  "weight gradient", "recompute",
+                                                      "reduction", "optimizer", "pipeline"};
+
+}  // namespace
+
+std::string_view to_text(Phase phase) { return phase_names.at(static_cast<std::size_t>(phase)); }
+
+std::string PlannedOperation::label() const {
+  std::string text = micro_batch >= 0 ? fmt::format("micro-batch {} ", micro_batch) : "";
+  if (phase != Phase::reduction && phase != Phase::optimizer && phase != Phase::pipeline)
+    text += fmt::format("{} ", to_text(phase));
+  if (what == "grad bucket") return text + fmt::format("grad bucket {}", layer);
+  if (layer >= 0) text += fmt::format("block {} ", layer);
+  return text + std::string(what);
+}
+
+HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan) {
+  const auto part = [](std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; };
+  HeldParameters held;
+  for (const Tensor& tensor : tensors) {
+    if (tensor.split == Split::expert)
+      held.experts += part(tensor.elements, plan.expert * plan.expert_tensor);
+    else
+      held.dense += tensor.split == Split::tensor ? part(tensor.elements, plan.tensor) : tensor.elements;
+  }
+  return held;
+}
+
+StageLayers layers_of_stage(const ParallelPlan& plan, std::uint32_t stage) {
+  StageLayers layers;
+  for (std::uint32_t s = 0; s < stage; ++s) layers.first += plan.stage_layers[s];
+  layers.last = layers.first + plan.stage_layers.at(stage);
+  return layers;
+}
+
+StagePlan plan_stage(const StageSetup& setup, std::uint32_t pipeline_rank) {
+  return StagePlanner(setup, pipeline_rank).make();
+}
+
+}  // namespace weft

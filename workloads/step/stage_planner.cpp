@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A stage's plan: the parts that it has, its slots in their order, and how an operation is added.
+#include "workloads/step/stage_planner.hpp"
+
+#include <utility>
+
+#include "workloads/step/recomputed_modules.hpp"
+
+namespace weft {
+
+StagePlanner::StagePlanner(const StageSetup& setup, std::uint32_t rank)
+    : setup_(setup), description_(*setup.pass.description), plan_(description_.parallel), rank_(rank) {
+  gradient_bytes_ = element_bytes(description_.gradient_precision);
+  parameter_bytes_ = element_bytes(description_.parameter_precision);
+  make_chunks();
+}
+
+StagePlan StagePlanner::make() {
+  find_last_slots();
+  const auto slots = setup_.schedule->slots(setup_.shape, rank_);
+  for (PipelineSlot slot; slots->next(slot);) {
+    std::vector<SlotWalk> walks{start(slot)};
+    while (walks.back().slot.with_next && slots->next(slot)) walks.push_back(start(slot));
+    for (bool busy = true; busy;) {
+      busy = false;
+      for (SlotWalk& walk : walks) {
+        if (!walk.done) advance(walk);
+        busy = busy || !walk.done;
+      }
+    }
+    last_of_slot_ = walks.back().chain;
+  }
+  end_of_step();
+  return std::move(result_);
+}
+
+void StagePlanner::make_chunks() {
+  const ModelConfig& model = description_.model;
+  embedding_ = embedding_passes(setup_.pass);
+  head_ = head_passes(setup_.pass);
+  for (const BlockShape& shape : model.shapes) blocks_.push_back(passes_of_block(setup_.pass, shape));
+  const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
+  for (std::uint32_t c = 0; c < setup_.schedule->chunks(setup_.shape); ++c) {
+    Chunk chunk;
+    chunk.stage = setup_.schedule->stage_of(setup_.shape, rank_, c);
+    if (chunk.stage == 0 && !model.embedding.empty()) add_part(chunk, -1, embedding_, model.embedding);
+    const StageLayers layers = layers_of_stage(plan_, chunk.stage);
+    for (std::int64_t layer = layers.first; layer < layers.last; ++layer)
+      add_part(chunk, static_cast<std::int32_t>(layer), blocks_[model.blocks[static_cast<std::size_t>(layer)]],
+               model.layer_shape(layer).tensors);
+    if (chunk.stage + 1 == stages) add_part(chunk, -1, head_, model.head);
+    chunk.gathered.assign(chunk.parts.size(), no_operation);
+    chunk.waits.assign(chunk.parts.size(), no_place);
+    chunks_.push_back(std::move(chunk));
+  }
+}
+
+void StagePlanner::add_part(Chunk& chunk, std::int32_t layer, const PartPasses& passes,
+                            const std::vector<Tensor>& tensors) {
+  Part part{layer, &passes, &tensors, held_parameters(tensors, plan_)};
+  result_.parameters.dense += part.held.dense;
+  result_.parameters.experts += part.held.experts;
+  chunk.parts.push_back(part);
+}
+
+void StagePlanner::find_last_slots() {
+  last_.assign(chunks_.size(), 0);
+  const auto slots = setup_.schedule->slots(setup_.shape, rank_);
+  for (PipelineSlot slot; slots->next(slot);)
+    if (completes_weights(slot.pass)) ++last_[slot.chunk];
+  passes_ = last_;
+}
+
+bool StagePlanner::completes_weights(PipelineSlot::Pass pass) {
+  return pass == PipelineSlot::Pass::backward || pass == PipelineSlot::Pass::weight_gradient;
+}
+
+std::int32_t StagePlanner::add(PlannedOperation operation, std::initializer_list<std::int32_t> after,
+                               const std::vector<std::int32_t>& more) {
+  operation.after_begin = static_cast<std::uint32_t>(result_.after.size());
+  const auto depend = [this](std::int32_t position) {
+    if (position != no_operation) result_.after.push_back(position);
+  };
+  for (const std::int32_t position : after) depend(position);
+  for (const std::int32_t position : more) depend(position);
+  operation.after_count = static_cast<std::uint32_t>(result_.after.size()) - operation.after_begin;
+  const auto position = static_cast<std::int32_t>(result_.operations.size());
+  if (operation.kind == Operation::Kind::collective) {
+    auto& calls = result_.calls[static_cast<std::size_t>(operation.group)];
+    operation.sequence = static_cast<std::uint32_t>(calls.size());
+    calls.push_back(static_cast<std::uint32_t>(position));
+  }
+  if (operation.kind == Operation::Kind::compute && operation.stream != Stream::none) {
+    result_.compute += operation.duration;
+    result_.flops += operation.flops;
+    last_compute_ = position;
+  }
+  result_.operations.push_back(operation);
+  return position;
+}
+
+PlannedOperation StagePlanner::collective(GroupKind group, CollectiveKind kind, Bytes size, Stream stream,
+                                          std::string_view what) {
+  PlannedOperation operation;
+  operation.kind = Operation::Kind::collective;
+  operation.group = group;
+  operation.collective = kind;
+  operation.size = size;
+  operation.stream = stream;
+  operation.phase = Phase::reduction;
+  operation.what = what;
+  return operation;
+}
+
+}  // namespace weft

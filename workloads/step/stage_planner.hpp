@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How a stage's plan is made: the state that the walk over its slots, the sums of gradients and the end of the step
+// share.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <initializer_list>
+#include <optional>
+#include <vector>
+
+#include "workloads/parallel/gradient_buckets.hpp"
+#include "workloads/step/stage_plan.hpp"
+
+namespace weft {
+
+/// A part of the model: embedding, a block, or the head.
+struct Part {
+  std::int32_t layer = -1;
+  const PartPasses* passes = nullptr;
+  const std::vector<Tensor>* tensors = nullptr;
+  HeldParameters held;
+};
+
+/// Gradients that are reduced together, and by whom.
+struct Pending {
+  GradientBucket bucket;
+  GroupKind group = GroupKind::data;
+};
+
+/// A model chunk: consecutive parts.
+struct Chunk {
+  std::uint32_t stage = 0;
+  std::vector<Part> parts;
+  std::vector<std::int32_t> gathered;  ///< the newest gathering of each part's parameters, or no_operation
+  std::vector<std::uint32_t> waits;    ///< of each part's first operation: where its place in StagePlan::after is
+  std::deque<Pending> pending;         ///< buckets to come
+  std::uint32_t bucket_number = 0;
+};
+
+/// Walks a slot segment by segment, so that two slots can be worked on in turn.
+struct SlotWalk {
+  PipelineSlot slot;
+  Chunk* chunk = nullptr;
+  bool reversed = false;  ///< parts from the last to the first
+  bool started = false;
+  bool done = false;
+  std::size_t part = 0;  ///< counted in the direction of the walk
+  std::size_t segment = 0;
+  bool again = false;                            ///< in the recomputation before a part's backward pass
+  std::int32_t chain = StagePlan::no_operation;  ///< what the next segment waits for
+  std::vector<std::int32_t> beside;
+};
+
+/// Makes one plan. What it does stands in four files: parts and operations in stage_planner.cpp, slots and their
+/// messages in stage_slots.cpp, parameters and gradients in stage_gradients.cpp, the end of the step in stage_end.cpp.
+class StagePlanner {
+ public:
+  StagePlanner(const StageSetup& setup, std::uint32_t rank);
+  StagePlan make();
+
+ private:
+  static constexpr std::int32_t no_operation = StagePlan::no_operation;
+  static constexpr std::uint32_t no_place = UINT32_MAX;
+
+  // The model
+  void make_chunks();
+  void add_part(Chunk& chunk, std::int32_t layer, const PartPasses& passes, const std::vector<Tensor>& tensors);
+  /// The slots with which each chunk's gradients are complete.
+  void find_last_slots();
+  static bool completes_weights(PipelineSlot::Pass pass);
+
+  // Operations
+  std::int32_t add(PlannedOperation operation, std::initializer_list<std::int32_t> after,
+                   const std::vector<std::int32_t>& more = {});
+  PlannedOperation collective(GroupKind group, CollectiveKind kind, Bytes size, Stream stream, std::string_view what);
+  bool alone(GroupKind group) const { return setup_.layout->size(group) < 2; }
+
+  // Slots
+  SlotWalk start(const PipelineSlot& slot);
+  const Part& part_of(const SlotWalk& walk) const;
+  bool recomputes(const SlotWalk& walk) const;
+  const std::vector<Segment>& segments(const SlotWalk& walk) const;
+  Phase phase_of(const SlotWalk& walk) const;
+  void advance(SlotWalk& walk);
+  void enter_part(SlotWalk& walk);
+  void leave_part(SlotWalk& walk);
+  void run(SlotWalk& walk, const Segment& segment);
+  void describe(const SlotWalk& walk, PlannedOperation& operation) const;
+  /// c computations; before each but the first, the next block of keys and values comes from the neighbour, sent on as
+  /// soon as it is there.
+  void run_ring(SlotWalk& walk, const Segment& segment);
+
+  // Pipeline messages
+  std::uint32_t message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const;
+  std::uint32_t ring_tag(const SlotWalk& walk) const;
+  /// The neighbour stage from which the slot's input comes, or to which its output goes.
+  std::optional<std::uint32_t> neighbour(const SlotWalk& walk, bool input) const;
+  std::optional<PlannedOperation> message(const SlotWalk& walk, bool input) const;
+  std::int32_t receive(const SlotWalk& walk);
+  void finish(SlotWalk& walk);
+  /// With blocking messages: what the slot sends, perhaps together with what the one before has not sent yet.
+  void exchange(const SlotWalk& walk, const std::optional<PlannedOperation>& operation);
+  void send_held(std::int32_t after);
+
+  // Parameters and gradients
+  bool sharded() const { return plan_.sharding == Sharding::parameters && !alone(GroupKind::shard); }
+  std::int32_t gathered_of(const SlotWalk& walk) const;
+  /// Parameters of this part and of those that come next, if they are shared out.
+  void gather_ahead(SlotWalk& walk);
+  std::int32_t gather(const Part& part, const SlotWalk& walk);
+  /// The newest operation waits for the optimizer of the step before.
+  void wait_for_optimizer();
+  bool fetches() const { return sharded() || description_.offload_parameters; }
+  /// The newest operation is the last one of a part's backward pass.
+  void reduce_part(SlotWalk& walk);
+  void scatter_part(const SlotWalk& walk, const Part& part, bool last_micro_batch);
+  void start_buckets(Chunk& chunk);
+  void reduce_ready(Chunk& chunk, std::size_t part, std::int32_t after, std::int32_t micro_batch);
+
+  // End of the step
+  void end_of_step();
+  void reduce_at_end(GroupKind group, std::int64_t elements, std::string_view what);
+  void sum_what_is_shared();
+  /// A stage is on two ranks (DualPipe).
+  bool keeps_two_copies() const;
+  void clip();
+  /// Parameters that this rank's optimizer works on.
+  std::int64_t kept_elements() const;
+  void step_optimizer();
+  /// Kernels that each go over all parameters.
+  PlannedOperation whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const;
+  bool gathers_late() const { return plan_.sharding == Sharding::optimizer || plan_.sharding == Sharding::gradients; }
+  /// Parameters in forward order, so that what the next step needs first comes first. Its parts wait for theirs, or, if
+  /// gathering does not overlap, all for the last.
+  void gather_parameters();
+  void wait(const Chunk& chunk, std::size_t part, std::int32_t position);
+
+  // Transfers between the device and the memory of the host (stage_offload.cpp)
+  enum class Way : std::uint8_t { to_host, to_device };
+  /// After what came before in this direction: each of them moves one thing at a time.
+  std::int32_t transfer(Way way, Bytes bytes, std::string_view what, std::initializer_list<std::int32_t> after,
+                        const std::vector<std::int32_t>& more = {});
+  /// Gradients of a bucket whose sum is there, for the optimizer on the host.
+  void gradients_to_host(std::int32_t reduced, Bytes whole, GroupKind group);
+  void step_optimizer_on_host();
+  /// Parameters of a part from the host, each rank's share; gives what is to be waited for.
+  std::int32_t fetch(const Part& part, const SlotWalk& walk);
+
+  const StageSetup& setup_;
+  const TrainingDescription& description_;
+  const ParallelPlan& plan_;
+  std::uint32_t rank_;
+  std::int64_t gradient_bytes_ = 2, parameter_bytes_ = 2;
+  PartPasses embedding_, head_;
+  std::vector<PartPasses> blocks_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::uint32_t> last_;    // [chunk] slots to come that add to the gradients of weights
+  std::vector<std::uint32_t> passes_;  // [chunk] all slots that do
+  StagePlan result_;
+  std::int32_t last_compute_ = no_operation;
+  std::int32_t last_of_slot_ = no_operation;
+  struct HeldMessage {
+    PlannedOperation operation;
+    std::vector<std::int32_t> after;
+  };
+  std::optional<HeldMessage> held_message_;
+  std::vector<std::int32_t> sent_;  // what the next computation waits for
+  std::vector<std::int32_t> reductions_;
+  std::vector<std::uint32_t> after_optimizer_;  // places in StagePlan::after: the optimizer of the step before
+  std::array<std::int32_t, 2> last_transfer_{no_operation, no_operation};  // by Way
+  std::vector<std::int32_t> gradients_on_host_;
+};
+
+}  // namespace weft

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// A stage's plan: passes of micro-batches through its parts, and messages between stages.
+#include <utility>
+
+#include "workloads/step/stage_planner.hpp"
+
+namespace weft {
+
+SlotWalk StagePlanner::start(const PipelineSlot& slot) {
+  SlotWalk walk;
+  walk.slot = slot;
+  walk.chunk = &chunks_[slot.chunk];
+  walk.reversed = slot.pass != PipelineSlot::Pass::forward;
+  return walk;
+}
+
+const Part& StagePlanner::part_of(const SlotWalk& walk) const {
+  const auto& parts = walk.chunk->parts;
+  return parts[walk.reversed ? parts.size() - 1 - walk.part : walk.part];
+}
+
+bool StagePlanner::recomputes(const SlotWalk& walk) const {
+  if (description_.recompute != Recompute::full || part_of(walk).layer < 0) return false;
+  const auto pass = walk.slot.pass;
+  if (pass != PipelineSlot::Pass::backward && pass != PipelineSlot::Pass::input_gradient) return false;
+  if (description_.recompute_layers == 0) return true;
+  const StageLayers layers = layers_of_stage(plan_, walk.chunk->stage);
+  return part_of(walk).layer < layers.first + description_.recompute_layers;
+}
+
+const std::vector<Segment>& StagePlanner::segments(const SlotWalk& walk) const {
+  const PartPasses& passes = *part_of(walk).passes;
+  if (walk.again) return passes.recompute;
+  switch (walk.slot.pass) {
+    case PipelineSlot::Pass::forward:
+      return passes.forward;
+    case PipelineSlot::Pass::backward:
+      return passes.backward;
+    case PipelineSlot::Pass::input_gradient:
+      return passes.input_gradient;
+    case PipelineSlot::Pass::weight_gradient:
+      break;
+  }
+  return passes.weight_gradient;
+}
+
+Phase StagePlanner::phase_of(const SlotWalk& walk) const {
+  if (walk.again) return Phase::recompute;
+  if (walk.slot.pass == PipelineSlot::Pass::forward) return Phase::forward;
+  return walk.slot.pass == PipelineSlot::Pass::weight_gradient ? Phase::weight_gradient : Phase::backward;
+}
+
+void StagePlanner::advance(SlotWalk& walk) {
+  if (!walk.started) {
+    walk.started = true;
+    if (walk.slot.pass == PipelineSlot::Pass::forward) send_held(no_operation);
+    walk.chain = receive(walk);
+    if (walk.chunk->parts.empty()) return finish(walk);
+    enter_part(walk);
+  }
+  while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
+  if (walk.done) return;
+  run(walk, segments(walk)[walk.segment++]);
+  while (!walk.done && walk.segment == segments(walk).size()) leave_part(walk);
+}
+
+void StagePlanner::enter_part(SlotWalk& walk) {
+  walk.segment = 0;
+  walk.again = recomputes(walk);
+  gather_ahead(walk);
+}
+
+void StagePlanner::leave_part(SlotWalk& walk) {
+  if (walk.again) {
+    walk.again = false;
+    walk.segment = 0;
+    return;
+  }
+  if (completes_weights(walk.slot.pass)) reduce_part(walk);
+  ++walk.part;
+  if (walk.part == walk.chunk->parts.size())
+    finish(walk);
+  else
+    enter_part(walk);
+}
+
+void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
+  if (segment.kind == Segment::Kind::ring) return run_ring(walk, segment);
+  if (segment.kind == Segment::Kind::collective && alone(segment.group)) return;
+  if (segment.from_second && last_[walk.slot.chunk] == passes_[walk.slot.chunk]) return;
+  PlannedOperation operation;
+  operation.kind = segment.kind == Segment::Kind::collective ? Operation::Kind::collective : Operation::Kind::compute;
+  operation.stream = segment.stream;
+  operation.group = segment.group;
+  operation.collective = segment.collective;
+  operation.size = segment.size;
+  operation.duration = segment.duration;
+  operation.flops = segment.flops;
+  operation.by_load = segment.by_load;
+  operation.combine = segment.combine;
+  operation.what = segment.what;
+  describe(walk, operation);
+  const std::int32_t gathered = fetches() ? gathered_of(walk) : no_operation;
+  std::vector<std::int32_t> waits = std::exchange(sent_, {});
+  if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
+  const bool first =
+      gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
+  const std::int32_t position = add(operation, {walk.chain, gathered}, waits);
+  if (first) {  // a place for what it waits for of the step before: not known yet
+    walk.chunk->waits[walk.part] = static_cast<std::uint32_t>(result_.after.size());
+    result_.after.push_back(StagePlan::no_operation);
+    ++result_.operations.back().after_count;
+  }
+  if (segment.join) walk.beside.clear();
+  if (segment.beside)
+    walk.beside.push_back(position);
+  else
+    walk.chain = position;
+}
+
+void StagePlanner::describe(const SlotWalk& walk, PlannedOperation& operation) const {
+  operation.phase = phase_of(walk);
+  operation.layer = part_of(walk).layer;
+  operation.micro_batch = static_cast<std::int32_t>(walk.slot.micro_batch);
+}
+
+void StagePlanner::run_ring(SlotWalk& walk, const Segment& segment) {
+  const std::int64_t ranks = plan_.context;
+  std::int32_t block = walk.chain;  // what makes the block available that is sent on next
+  for (std::int64_t i = 0; i < ranks; ++i) {
+    PlannedOperation operation;
+    operation.what = segment.what;
+    operation.group = segment.group;
+    describe(walk, operation);
+    std::int32_t arrived = no_operation;
+    if (i + 1 < ranks) {
+      PlannedOperation send = operation;
+      send.kind = Operation::Kind::send;
+      send.stream = Stream::none;
+      send.peer = 1;
+      send.size = segment.size;
+      send.tag = ring_tag(walk);
+      const std::int32_t sent = add(send, {block});
+      PlannedOperation recv = send;
+      recv.kind = Operation::Kind::recv;
+      recv.peer = -1;
+      arrived = add(recv, {block});
+      walk.beside.push_back(sent);
+    }
+    operation.duration = segment.duration;
+    operation.flops = segment.flops;
+    walk.chain = add(operation, {walk.chain, block});
+    if (arrived != no_operation) block = arrived;
+  }
+}
+
+std::uint32_t StagePlanner::message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const {
+  return (stage * 2 + (backward ? 1U : 0U)) * setup_.shape.micro_batches + micro_batch;
+}
+
+std::uint32_t StagePlanner::ring_tag(const SlotWalk& walk) const {
+  const std::uint32_t stages = setup_.schedule->stages(setup_.shape);
+  return (2 * stages + walk.chunk->stage) * setup_.shape.micro_batches + walk.slot.micro_batch;
+}
+
+std::optional<std::uint32_t> StagePlanner::neighbour(const SlotWalk& walk, bool input) const {
+  if (walk.slot.pass == PipelineSlot::Pass::weight_gradient) return std::nullopt;
+  const bool lower = input != walk.reversed;
+  const std::uint32_t stage = walk.chunk->stage;
+  if (lower && stage == 0) return std::nullopt;
+  if (!lower && stage + 1 == setup_.schedule->stages(setup_.shape)) return std::nullopt;
+  return lower ? stage - 1 : stage + 1;
+}
+
+std::optional<PlannedOperation> StagePlanner::message(const SlotWalk& walk, bool input) const {
+  const auto stage = neighbour(walk, input);
+  if (!stage) return std::nullopt;
+  const auto place = setup_.schedule->place_of(setup_.shape, *stage, walk.slot.micro_batch);
+  if (place.rank == rank_) return std::nullopt;  // it is here already
+  PlannedOperation operation;
+  operation.kind = input ? Operation::Kind::recv : Operation::Kind::send;
+  operation.stream = Stream::none;
+  operation.group = GroupKind::pipeline;
+  operation.peer = static_cast<std::int32_t>(place.rank);
+  operation.size = boundary_bytes(description_);
+  operation.tag = message_tag(input ? walk.chunk->stage : *stage, walk.reversed, walk.slot.micro_batch);
+  operation.phase = Phase::pipeline;
+  operation.micro_batch = static_cast<std::int32_t>(walk.slot.micro_batch);
+  operation.what = walk.reversed ? "gradients" : "activations";
+  return operation;
+}
+
+std::int32_t StagePlanner::receive(const SlotWalk& walk) {
+  const auto operation = message(walk, true);
+  if (!operation) return last_of_slot_;
+  const std::int32_t received = add(*operation, {last_compute_});
+  if (!plan_.scatter_gather || plan_.sequence || alone(GroupKind::tensor)) return received;
+  PlannedOperation whole = collective(GroupKind::tensor, CollectiveKind::all_gather, operation->size * plan_.tensor,
+                                      Stream::tensor, operation->what);
+  whole.phase = Phase::pipeline;
+  whole.micro_batch = operation->micro_batch;
+  return add(whole, {received});
+}
+
+void StagePlanner::finish(SlotWalk& walk) {
+  walk.done = true;
+  const auto operation = message(walk, false);
+  if (setup_.pass.kernels().blocking_messages)
+    exchange(walk, operation);
+  else if (operation)
+    add(*operation, {walk.chain}, walk.beside);
+}
+
+void StagePlanner::exchange(const SlotWalk& walk, const std::optional<PlannedOperation>& operation) {
+  send_held(walk.chain);
+  if (!operation) return;
+  std::vector<std::int32_t> after = walk.beside;
+  after.push_back(walk.chain);
+  // As many micro-batches as stages are all sent forward before the first one comes back: nothing goes together.
+  const bool together = plan_.schedule == "interleaved" && setup_.shape.micro_batches > setup_.shape.ranks;
+  if (together && walk.slot.pass == PipelineSlot::Pass::forward)
+    held_message_ = HeldMessage{*operation, std::move(after)};
+  else
+    sent_.push_back(add(*operation, {}, after));
+}
+
+void StagePlanner::send_held(std::int32_t after) {
+  if (!held_message_) return;
+  sent_.push_back(add(held_message_->operation, {after}, held_message_->after));
+  held_message_.reset();
+}
+
+}  // namespace weft

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The table of a training job's kernels, for people.
+#include <string_view>
+
+#include "workloads/step/pass_work.hpp"
+#include "workloads/step/recomputed_modules.hpp"
+#include "workloads/training/training_workload.hpp"
+
+namespace weft {
+namespace {
+
+class KernelTable {
+ public:
+  explicit KernelTable(const PassSetup& setup) : setup_(setup) {}
+
+  /// The passes of a part; a backward pass has the whole recomputation, if there is one, before it.
+  void add(const std::string& part, const PartPasses& passes) {
+    add_pass(part, "forward", passes.forward);
+    add_pass(part, "recompute", passes.recompute);
+    add_pass(part, "backward", passes.backward);
+  }
+
+  /// Kernels that each go over all parameters, once a step.
+  void add_step(std::string_view place, const std::vector<SmallKernel>& kernels, std::int64_t held, std::int64_t kept) {
+    Work work(setup_);
+    for (const SmallKernel& one : kernels) work.small(one.name, one, one.unit == KernelUnit::kept ? kept : held);
+    add_pass("step", "optimizer", {work.segment(place)});
+  }
+
+  std::vector<KernelLine> take() { return std::move(lines_); }
+
+ private:
+  void add_pass(const std::string& part, const char* pass, const std::vector<Segment>& segments) {
+    for (const Segment& segment : segments)
+      for (const KernelUse& use : segment.kernels)
+        lines_.push_back(
+            {part, pass, std::string(segment.what), use.name, use.flops, traffic_of(use.kernel), use.time});
+  }
+
+  const PassSetup& setup_;
+  std::vector<KernelLine> lines_;
+};
+
+}  // namespace
+
+std::vector<KernelLine> TrainingWorkload::kernels() const {
+  const ModelConfig& model = job_.description.model;
+  const PassSetup setup = job_.pass_setup();
+  KernelTable table(setup);
+  for (const BlockShape& shape : model.shapes) table.add(shape.name, passes_of_block(setup, shape));
+  if (!model.embedding.empty()) table.add("embedding", embedding_passes(setup));
+  table.add("head", head_passes(setup));
+  const KernelCatalogue& catalogue = setup.kernels();
+  const HeldParameters& held = held_.front();
+  const std::int64_t kept = kept_parameters(held, job_.description.parallel, whole_);
+  table.add_step("gradient norm", catalogue.gradient_norm, held.sum(), kept);
+  table.add_step("optimizer", catalogue.optimizer, held.sum(), kept);
+  return table.take();
+}
+
+}  // namespace weft

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/training/training_reading.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "support/contract.hpp"
+#include "workloads/configuration/deepspeed_config.hpp"
+#include "workloads/configuration/hugging_face_fields.hpp"
+#include "workloads/configuration/megatron_arguments.hpp"
+#include "workloads/configuration/trainer_arguments.hpp"
+#include "workloads/parallel/pass_sizes.hpp"
+#include "workloads/reading/reading.hpp"
+#include "workloads/step/recomputed_modules.hpp"
+#include "workloads/storage/failure_clock.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::int64_t most_ranks = 1 << 24;
+
+/// The value of an enumeration by its word.
+template <class Value>
+Value read_word(const Spec& spec, const std::vector<std::pair<std::string, Value>>& words) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : words) names.push_back(name);
+  const std::string text = spec.one_of(names);
+  return words[static_cast<std::size_t>(std::find(names.begin(), names.end(), text) - names.begin())].second;
+}
+
+/// Copies the values that a map has into the fields of a description, and remembers where they were.
+class Fields {
+ public:
+  Fields(const Spec& spec, TrainingDescription& description) : spec_(spec), description_(description) {}
+
+  std::optional<Spec> find(const char* key, const char* field = nullptr) {
+    auto value = spec_.find(key);
+    if (value) description_.where[field == nullptr ? key : field] = value->where();
+    return value;
+  }
+  void count(const char* key, std::int64_t& field, std::int64_t least = 1, std::int64_t most = most_ranks) {
+    if (const auto value = find(key)) field = value->integer(least, most);
+  }
+  void flag(const char* key, bool& field) {
+    if (const auto value = find(key)) field = value->boolean();
+  }
+
+ private:
+  const Spec& spec_;
+  TrainingDescription& description_;
+};
+
+void read_parallelism(const Spec& map, TrainingDescription& d) {
+  ParallelPlan& plan = d.parallel;
+  Fields fields(map, d);
+  fields.count("data", plan.data);
+  fields.count("tensor", plan.tensor);
+  fields.count("context", plan.context);
+  fields.count("pipeline", plan.pipeline);
+  fields.count("expert", plan.expert);
+  fields.count("expert_tensor", plan.expert_tensor);
+  fields.count("expert_server", plan.expert_server, 2);
+  fields.count("servers_per_token", plan.servers_per_token);
+  fields.count("virtual_stages", plan.virtual_stages);
+  if (const auto value = fields.find("stage_layers"))
+    for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, most_ranks));
+  fields.flag("sequence", plan.sequence);
+  fields.flag("scatter_gather", plan.scatter_gather);
+  if (const auto value = fields.find("context_kind"))
+    plan.context_kind = read_word<ContextKind>(
+        *value,
+        {{"ring", ContextKind::ring}, {"all_gather", ContextKind::all_gather}, {"ulysses", ContextKind::ulysses}});
+  if (const auto value = fields.find("schedule"))
+    plan.schedule = value->one_of(PipelineScheduleRegistry::instance().names());
+  else if (plan.virtual_stages > 1 && plan.schedule == "1f1b")
+    plan.schedule = "interleaved";
+  if (const auto value = fields.find("order")) plan.order = value->text();
+  if (const auto value = fields.find("sharding"))
+    plan.sharding = read_word<Sharding>(*value, {{"none", Sharding::none},
+                                                 {"optimizer", Sharding::optimizer},
+                                                 {"gradients", Sharding::gradients},
+                                                 {"parameters", Sharding::parameters}});
+  fields.count("shard_group", plan.shard_group);
+  fields.flag("reshard_after_forward", plan.reshard_after_forward);
+  fields.count("prefetch", plan.prefetch, 0, 1024);
+  map.finish();
+}
+
+std::string read_precision(const Spec& value, const Device& device) {
+  const std::string precision = value.one_of(precision_names());
+  if (device.peak.contains(precision)) return precision;
+  std::vector<std::string> known;
+  for (const auto& [name, peak] : device.peak) known.push_back(name);
+  throw value.error(
+      fmt::format("'{}' has no peak for '{}'; its file gives: {}", device.name, precision, listed(known)));
+}
+
+Bytes read_limit(const Spec& value) {
+  if (value.bytes() == Bytes(0)) throw value.error("a limit of 0 B; give at least 1 B");
+  return value.bytes();
+}
+
+void read_precisions(Fields& fields, const Spec& spec, const Device& device, TrainingDescription& d) {
+  if (const auto value = fields.find("precision"))
+    d.precision = read_precision(*value, device);
+  else if (!device.peak.contains(d.precision))
+    throw spec.error(fmt::format("'{}' has no peak for '{}'; set `precision`", device.name, d.precision));
+  if (!device.peak.contains(activation_precision(d)))
+    throw d.error("precision",
+                  fmt::format("'{}' has no peak for '{}', which attention and the head have where products "
+                              "have {}",
+                              device.name, activation_precision(d), d.precision),
+                  spec.where());
+  if (element_bytes(d.precision) == 4) d.parameter_precision = "fp32";
+  if (const auto value = fields.find("parameter_precision"))
+    d.parameter_precision = value->one_of({"bf16", "fp16", "fp32", "fp8"});
+  if (const auto value = fields.find("gradient_precision"))
+    d.gradient_precision = value->one_of({"bf16", "fp16", "fp32"});
+  if (const auto value = fields.find("dispatch_precision")) d.dispatch_precision = value->one_of(precision_names());
+  if (const auto value = fields.find("moment_precision")) d.moment_precision = value->one_of({"bf16", "fp16", "fp32"});
+  if (const auto value = fields.find("combine_precision")) d.combine_precision = value->one_of(precision_names());
+  if (const auto value = fields.find("activation_input_precision"))
+    d.activation_input_precision = value->one_of(kept_precision_names());
+  if (const auto value = fields.find("attention_output_precision"))
+    d.attention_output_precision = value->one_of(kept_precision_names());
+}
+
+void read_batches(Fields& fields, TrainingDescription& d) {
+  fields.count("micro_batch", d.micro_batch, 1, 65536);
+  fields.count("global_batch", d.global_batch, 1, std::int64_t{1} << 32);
+  fields.count("micro_batches", d.micro_batches, 1, 1 << 20);
+  const auto length = fields.find("sequence_length");
+  if (length) d.sequence_length = length->integer(1, 1 << 24);
+  if (d.sequence_length == 0) d.sequence_length = std::max<std::int64_t>(1, d.model.positions);
+  if (length && d.model.positions > 0 && d.sequence_length > d.model.positions)
+    throw length->error(fmt::format("{} tokens, but the model has {} positions", d.sequence_length, d.model.positions));
+}
+
+void read_method(Fields& fields, TrainingDescription& d) {
+  if (const auto value = fields.find("recompute"))
+    d.recompute = read_word<Recompute>(
+        *value, {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
+  if (const auto value = fields.find("recompute_modules")) {
+    std::vector<std::string> names;
+    for (const Spec& item : value->items()) names.push_back(item.one_of(recomputed_module_names()));
+    recompute_modules(names, d);
+  }
+  fields.count("recompute_layers", d.recompute_layers);
+  if (const auto value = fields.find("bucket_size")) d.buckets.further = read_limit(*value);
+  if (const auto value = fields.find("first_bucket_size")) d.buckets.first = read_limit(*value);
+  fields.flag("overlap_tensor", d.overlap_tensor);
+  fields.flag("overlap_gradients", d.overlap_gradients);
+  fields.flag("overlap_parameters", d.overlap_parameters);
+  fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
+  fields.flag("clip_gradients", d.clip_gradients);
+  if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
+  fields.flag("offload_optimizer", d.offload_optimizer);
+  fields.flag("offload_parameters", d.offload_parameters);
+  fields.flag("overlap_offload", d.overlap_offload);
+}
+
+ExpertRouting read_routing(const std::optional<Spec>& spec, const WorkloadContext& context, double capacity) {
+  ExpertRouting routing;
+  routing.seed = context.seed;
+  routing.capacity_factor = capacity;
+  if (!spec) return routing;
+  if (const auto value = spec->find("spread")) routing.spread = value->number(0, 10);
+  if (const auto value = spec->find("seed")) routing.seed = value->natural();
+  spec->finish();
+  return routing;
+}
+
+/// Algorithms that do a kind where the chosen one does not: NCCL's.
+std::string usual_algorithm(CollectiveKind kind) { return kind == CollectiveKind::all_to_all ? "nccl_p2p" : "ring"; }
+
+GroupCollectives read_group(const Spec& spec, const WorkloadContext& context, bool named) {
+  const CollectiveSettings options = read_collective_options(spec, context);
+  GroupCollectives group;
+  group.tuning = options.tuning;
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather,
+                                    CollectiveKind::reduce_scatter, CollectiveKind::all_to_all}) {
+    const auto algorithm = find_collective(options.algorithm);
+    const bool able = algorithm == nullptr || algorithm->supports(kind);  // a selection chooses by itself
+    group.algorithms[kind] = able || named ? options.algorithm : usual_algorithm(kind);
+  }
+  return group;
+}
+
+void read_collectives(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
+  job.collectives.fill(read_group(spec, context, false));
+  const auto map = spec.find("collectives");
+  if (!map) return;
+  for (std::size_t k = 0; k < group_kind_count; ++k) {
+    std::string name(to_text(static_cast<GroupKind>(k)));
+    std::replace(name.begin(), name.end(), ' ', '_');
+    const auto group = map->find(name);
+    if (!group) continue;
+    job.collectives[k] = read_group(*group, context, false);
+    group->finish();
+  }
+  map->finish();
+}
+
+std::uint32_t simulated_ranks(const TrainingJob& job) {
+  const TrainingDescription& d = job.description;
+  const std::int64_t data = job.simulated_data > 0 ? job.simulated_data : d.parallel.data;
+  return static_cast<std::uint32_t>(d.world / d.parallel.data * data);
+}
+
+/// With `symmetry` only some of the data-parallel copies need accelerators.
+void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const WorkloadContext& context,
+                  const SourceLine& place) {
+  TrainingDescription& d = job.description;
+  settle_description(d, symmetry ? 0 : context.hosts, place);
+  if (!symmetry) return;
+  const ParallelPlan& plan = d.parallel;
+  const Spec data = symmetry->at("data");
+  const std::int64_t copies = data.integer(1, most_ranks);
+  symmetry->finish();
+  if (copies < 2 || copies > plan.data)
+    throw data.error(fmt::format("{} copies, but the job has {} data-parallel ranks; 2 to {} would do", copies,
+                                 plan.data, plan.data));
+  if (plan.shard_group > 0)
+    throw data.error(fmt::format(
+        "parameters are shared out over groups of {}; symmetry is for whole data-parallel groups", plan.shard_group));
+  const std::int64_t shares = plan.tensor * plan.context * copies;
+  if (shares % (plan.expert * plan.expert_tensor) != 0)
+    throw data.error(fmt::format("{} copies have {} ranks, which {} expert ranks do not divide", copies, shares,
+                                 plan.expert * plan.expert_tensor));
+  const std::int64_t experts_of_all = plan.tensor * plan.context * plan.data / (plan.expert * plan.expert_tensor);
+  if (plan.expert > 1 && experts_of_all > 1 && shares == plan.expert * plan.expert_tensor)
+    throw data.error(
+        fmt::format("{} copies have one copy of the experts, of {}; at least 2 would do", copies, experts_of_all));
+  job.simulated_data = static_cast<std::uint32_t>(copies);
+  if (simulated_ranks(job) > context.hosts)
+    throw data.error(
+        fmt::format("{} ranks to simulate, but the machine has {} hosts", simulated_ranks(job), context.hosts));
+}
+
+/// Files first, then the keys of the experiment, which replace what files say.
+void read_configurations(const Spec& spec, const WorkloadContext& context, TrainingDescription& d) {
+  const auto megatron = spec.find("megatron");
+  const auto model = spec.find("model");
+  if (megatron) read_megatron_arguments(resolve_file(*megatron, context.directory, "megatron", ".sh"), d);
+  if (model) {
+    read_hugging_face_model(resolve_file(*model, context.directory, "models", ".json"), d);
+    d.where["model"] = model->where();
+  }
+  const auto trainer = spec.find("trainer");
+  const auto deepspeed = spec.find("deepspeed");
+  if (!megatron && !model && (trainer || deepspeed))
+    throw(trainer ? *trainer : *deepspeed)
+        .error(
+            "its file describes no model; give `model` besides, a name or the path of a config.json "
+            "(--set workload.model=llama-3.1-8b)");
+  if (trainer) read_trainer_arguments(resolve_file(*trainer, context.directory, "trainer", ".json"), d);
+  if (deepspeed) read_deepspeed_config(resolve_file(*deepspeed, context.directory, "deepspeed", ".json"), d);
+  if (!d.model.blocks.empty()) return;
+  if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); give `model` besides");
+  static_cast<void>(spec.at("model"));  // complains
+}
+
+/// A framework's kernels run in a long step: they have the device's sustained rates.
+void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJob& job) {
+  const auto name = spec.find("framework");
+  if (!name) return;
+  if (const auto efficiency = spec.find("efficiency"))
+    throw efficiency->error("found with `framework`, whose kernels have the device's rates; use one of them");
+  const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
+  job.framework = std::make_shared<const KernelCatalogue>(read_kernel_catalogue(file));
+  job.attention = job.framework->attention;
+  job.times.in_a_step();
+}
+
+}  // namespace
+
+TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) {
+  TrainingJob job;
+  job.where = spec.where();
+  TrainingDescription& d = job.description;
+  read_configurations(spec, context, d);
+  job.times = read_operator_times(spec, context.directory);
+  if (const auto efficiency = spec.find("efficiency")) {
+    Device device = job.times.device();
+    device.efficiency = device.matmul_fraction = device.fused_fraction = efficiency->number(1e-6, 1);
+    device.tiles.reset();
+    job.times = OperatorTimes(std::move(device));
+    if (spec.has("operators")) throw efficiency->error("found with `operators`; use one of them");
+  }
+  read_framework(spec, context, job);
+  if (const auto value = spec.find("attention"))
+    job.attention =
+        read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
+  Fields fields(spec, d);
+  read_batches(fields, d);
+  read_precisions(fields, spec, job.times.device(), d);
+  if (job.framework && activation_bytes(d) != 2)
+    throw d.error("precision",
+                  fmt::format("the kernels of '{}' are counted for activations of 16 bits, not for {}",
+                              job.framework->name, activation_precision(d)),
+                  spec.where());
+  read_method(fields, d);
+  const auto parallelism = spec.find("parallelism");
+  if (parallelism) read_parallelism(*parallelism, d);
+  job.routing = read_routing(spec.find("routing"), context, d.capacity_factor);
+  read_collectives(spec, context, job);
+  if (const auto repeat = spec.find("steps")) job.steps = static_cast<std::uint32_t>(repeat->integer(1, 1'000'000));
+  job.events = read_training_events(spec, context);
+  const auto noise = spec.find("compute_noise");
+  const auto symmetry = spec.find("symmetry");
+  spec.finish();
+  WorkloadContext without_targets = context;
+  if (context.storage.empty()) without_targets.hosts -= job.events.targets();
+  settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());
+  const bool offloads = d.offload_optimizer || d.offload_parameters;
+  if (offloads && job.times.device().host_link == Bandwidth())
+    throw d.error(d.offload_optimizer ? "offload_optimizer" : "offload_parameters",
+                  fmt::format("'{}' has no link to its host; give `host_link` in the device's file, such as 64 GB/s",
+                              job.times.device().name),
+                  job.where);
+  if (job.events.failures.any() && job.events.failures.step_time == Time()) time_failures(context, job.events);
+  if (noise) job.noise = ComputeNoise(*noise, simulated_ranks(job), context.seed);
+  return job;
+}
+
+}  // namespace weft
