@@ -55,8 +55,8 @@ class Attribution {
   }
 
   mean(rows) {
-    return this.parts.map((_, part) => rows.reduce((sum, row) => sum + this.values[row * this.parts.length + part], 0)
-      / rows.length);
+    const value = (row, part) => this.values[row * this.parts.length + part] / this.data.whole[row];
+    return this.parts.map((_, part) => rows.reduce((sum, row) => sum + value(row, part), 0) / rows.length);
   }
 
   open(path) {
@@ -109,7 +109,8 @@ class Attribution {
   }
 
   lines(bar, means, total) {
-    const head = bar.rows.length > 1 ? `${bar.name}: mean of ${bar.rows.length}` : bar.name;
+    const several = bar.rows.length > 1, ranks = this.data.whole[bar.rows[0]];
+    const head = several ? `${bar.name}: mean of ${bar.rows.length}` : ranks > 1 ? `${bar.name}: mean of ranks` : bar.name;
     const order = means.map((_, i) => i).filter((i) => means[i] > 0).sort((a, b) => means[b] - means[a]);
     return [`${head}, ${timeText(total)}`, ...order.map((i) =>
       `${this.parts[i].name.replaceAll("_", " ")}: ${timeText(means[i])}, ${percentText(means[i] / total)}`)];

@@ -10,17 +10,19 @@ from report_page.values import packed
 PREFIX = "part_"
 MOST_ROWS = 16_384
 # What a part is called, and what it tells about the run: the first pattern that its name holds.
-CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost", "retransmission"),
-              ("paus", "pause"), ("own|order|window|queue_pair", "own"), ("credit|buffer", "credits"),
-              ("queue", "queueing"), ("pac|congestion|rate", "pacing"),
-              ("launch|local|handl|overhead", "local"), ("transfer|ideal|wire|seriali", "transfer"),
-              ("idle|bubble", "idle"), ("wait", "peers"), ("exposed|communic", "exposed"))
-CONGESTION = ("queueing", "pause", "retransmission", "pacing", "credits")
+CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
+              ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
+              ("window|acknowl", "window"), ("nic|ahead|own|sending", "own"), ("credit|buffer", "credits"),
+              ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
+              ("idle|bubble", "idle"), ("wait", "peers"))
+# What a network that others use, too, adds to the time of messages.
+CONGESTION = ("queueing", "pause", "retransmission", "pacing")
 TITLES = {
     "compute": "compute", "peers": "waiting for peers", "retransmission": "retransmission", "pause": "pause",
-    "credits": "waiting for credits or buffers", "own": "waiting behind messages of its own", "queueing": "queueing",
-    "pacing": "pacing by congestion control", "local": "launch and local handling",
-    "transfer": "transfer as on an idle network", "idle": "idle", "exposed": "exposed communication", "other": "other",
+    "credits": "waiting for free slots at receivers", "own": "waiting behind other messages of the sender",
+    "queueing": "queueing", "pacing": "pacing by congestion control", "local": "launch and local handling",
+    "window": "waiting for acknowledgements", "transfer": "transfer as on an idle network", "idle": "idle time",
+    "exposed": "exposed communication", "other": "other",
 }
 
 
@@ -37,13 +39,14 @@ def parts_of(run, table, fallback=()):
     names = part_columns(run, table) or [name for name in fallback if run.has(table, name)]
     if not names or run.rows(table) == 0:
         return [], np.zeros((0, 0))
-    return [name.removeprefix(PREFIX) for name in names], np.column_stack(
-        [run.column(table, name).astype(np.float64) for name in names])
+    values = np.column_stack([run.column(table, name).astype(np.float64) for name in names])
+    return [name.removeprefix(PREFIX) for name in names], np.maximum(values, 0)  # -1: the sum was too large
 
 
-def bars(kind, names, values, labels, owners=None):
-    """Stacked bars; `owners` says which group each row belongs to, if rows are put together."""
-    data = {"kind": kind, "parts": [{"name": name, "category": category(name)} for name in names],
+def bars(kind, names, values, labels, owners=None, whole=None):
+    """Stacked bars; `owners` says which group each row belongs to, if rows are put together; `whole`: how many times of
+    ranks a row adds up, which the page divides by."""
+    data = {"kind": kind, "whole": whole or [1] * len(values), "parts": [{"name": name, "category": category(name)} for name in names],
             "rows": len(values), "labels": labels, "values": packed(values, "float64")}
     return data | ({"owner": packed(owners, "uint32")} if owners is not None else {})
 
@@ -63,12 +66,17 @@ def of_collectives(run, collectives):
                                                                                        "total": len(values)}
 
 
+def ranks_of_jobs(run):
+    """Parts of a job are sums over its ranks; without them there are means of its ranks."""
+    return run.column("jobs", "ranks").tolist() if part_columns(run, "jobs") and run.has("jobs", "ranks") else None
+
+
 def attribution(run, jobs, collectives):
     found = []
     simple = ("compute", "exposed", "idle")
     names, values = parts_of(run, "jobs", simple)
     if names:
-        found.append(bars("jobs", names, values, jobs.names) | {"total": len(values)})
+        found.append(bars("jobs", names, values, jobs.names, whole=ranks_of_jobs(run)) | {"total": len(values)})
     names, values = parts_of(run, "ranks", simple)
     if names and run.has("ranks", "rank"):
         labels = [f"rank {rank}" for rank in run.column("ranks", "rank")[:MOST_ROWS].tolist()]

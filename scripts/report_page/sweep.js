@@ -58,9 +58,15 @@ class Sweep {
   front() {
     if (!this.better.x || !this.better.y) return [];
     const cost = (key, i) => this.better[key] * this[key].values[i];
-    const order = this.cases().sort((a, b) => cost("x", a) - cost("x", b) || cost("y", a) - cost("y", b));
+    const order = this.cases().filter((i) => this.feasible(i)).sort((a, b) => cost("x", a) - cost("x", b) || cost("y", a) - cost("y", b));
     let best = Infinity;
     return order.filter((i) => cost("y", i) < best && ((best = cost("y", i)), true));
+  }
+
+  /** Cases that break a constraint are drawn, but are no choice. */
+  feasible(i) {
+    const column = this.data.columns.find(({name}) => name === "feasible");
+    return !column || Boolean(column.values[i]);
   }
 
   range(column, cases) {

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Files of sweeps: cases with inputs and outputs."""
 
+import re
+
 import numpy as np
 
 from report_page.reading import ReportError
 from report_page.values import plain
 
 MOST_CASES = 20_000
-INPUT, OUTPUT = "in_", "out_"
-FAILED = ("fail", "error", "exit", "state", "status")
+INPUT, OUTPUTS = "in_", ("out_", "derived_", "machine_")
 
 
 def case_columns(file):
@@ -26,10 +27,10 @@ def is_number(values):
     return all(isinstance(value, (int, float, type(None))) and not isinstance(value, bool) for value in values)
 
 
-def role(name, values):
+def role(name):
     if name.startswith(INPUT):
         return "input"
-    return "output" if name.startswith(OUTPUT) or (is_number(values) and not name.endswith(FAILED)) else "note"
+    return "output" if name.startswith(OUTPUTS) else "note"
 
 
 def sweep_report(file):
@@ -39,8 +40,8 @@ def sweep_report(file):
         raise ReportError(f"'{file.path}' has no cases: /cases is empty")
     described = []
     for name, (unit, values) in columns.items():
-        title = name.removeprefix(INPUT).removeprefix(OUTPUT)
-        described.append({"name": name, "title": title, "unit": unit, "role": role(name, values),
+        title = re.sub("^(in|out|derived|machine)_", "", name)
+        described.append({"name": name, "title": title, "unit": unit, "role": role(name),
                           "numeric": is_number(values), "values": values[:MOST_CASES]})
     described.sort(key=lambda column: ("input", "output", "note").index(column["role"]))
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]

@@ -90,7 +90,11 @@ class Operations:
         if not self.run.has("operations", column):
             return derive()
         values = self.read(column)
-        return values.astype(str) if values.dtype.kind in "OSU" else np.array([f"{column} {value}" for value in values])
+        if values.dtype.kind not in "OSU":
+            return np.array([f"{column} {value}" for value in values])
+        values = values.astype(str)
+        unknown = (values == "") | (values == "none")
+        return np.where(unknown, derive(), values) if unknown.any() else values
 
     def phases(self):
         unique, inverse = np.unique(self.label, return_inverse=True)

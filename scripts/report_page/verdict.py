@@ -13,6 +13,8 @@ NOTEWORTHY = 0.02
 # packets waited on average while it was.
 BUSY, WAITING_PACKETS = 0.5, 4
 STRAGGLER = 0.05
+# Waits at the sender that congestion makes longer: acknowledgements and slots come late, and messages behind others.
+FOLLOWS = ("window", "own", "credits")
 
 ADVICE = {
     "queueing": "more or faster links there, another placement of ranks, better load balancing "
@@ -20,7 +22,6 @@ ADVICE = {
     "pause": "larger buffers (`network.buffer`), or marking by ECN that slows senders before they are paused, may help",
     "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
     "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
-    "credits": "more buffers at the receivers of these links may help",
 }
 
 
@@ -49,6 +50,9 @@ class Verdict:
         """{kind: share}: of the job's time if the file says so exactly, else of the time of messages."""
         if self.parts.exact and self.parts.total:
             return {name: self.parts.share(name) for name in CONGESTION}
+        return self.of_messages()
+
+    def of_messages(self):
         sums = self.facts.messages.sums
         return {name: ratio(sums[column], sums["duration"]) for name, column in
                 (("queueing", "queueing"), ("pause", "paused"), ("retransmission", "retransmission"))}
@@ -67,19 +71,21 @@ class Verdict:
         return int(np.where(found, links.values["mean_queue"], -1).argmax()) if found.any() else None
 
     def worst_congestion(self):
-        return max(self.shares, key=lambda name: self.shares[name])
+        """The largest kind of it; where a job's parts are waits that it has caused, what messages say."""
+        shares = self.shares if any(self.shares.values()) else self.of_messages()
+        return max(shares, key=lambda name: shares[name])
 
     def what_bounds(self):
         if not self.parts.total:
             return self.worst_congestion() if self.congested else "nothing"
-        shares = {name: self.parts.share(name) for name in self.parts.sums if name not in CONGESTION}
+        delays = CONGESTION + (FOLLOWS if self.congested else ())
+        shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
         largest = max(shares, key=lambda name: shares[name]) if shares else None
-        if self.parts.exact:
-            together = self.parts.share(*CONGESTION)
-            return self.worst_congestion() if self.congested and together >= (shares.get(largest) or 0) else largest
+        if self.parts.exact and self.congested and self.parts.share(*delays) >= shares.get(largest, 0):
+            return self.worst_congestion()
         if largest == "exposed" and self.congested:
             return self.worst_congestion()
-        return "straggler" if largest != "compute" and self.straggler() else largest
+        return "straggler" if largest in ("peers", "exposed", "idle") and self.straggler() else largest
 
     def straggler(self):
         """(rank, how much longer than the median of its job it computed), if that is much of the run."""
@@ -110,6 +116,11 @@ class Verdict:
         whole = f"{self.job_name()}, which takes {time_text(self.job_time())}"
         if self.kind in (None, "nothing"):
             return f"The file does not say what bounds {whole}."
+        if self.parts.exact and self.kind in CONGESTION:
+            return self.delayed(whole)
+        if self.kind == "straggler":
+            rank, late = self.straggler()
+            return f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median."
         if self.parts.exact or not self.parts.total:
             share = self.parts.share(self.kind) if self.parts.total else self.shares.get(self.kind, 0)
             rest = sorted((name for name in self.parts.sums if name != self.kind), key=lambda n: -self.parts.share(n))
@@ -119,11 +130,15 @@ class Verdict:
         if self.kind in CONGESTION:
             return (f"Exposed communication slowed by congestion, mostly {TITLES[self.kind]}, bounds {whole} ({text}; "
                     f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
-        if self.kind == "straggler":
-            rank, late = self.straggler()
-            return (f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median "
-                    f"({text}).")
         return f"{self.title(self.kind)} bounds {whole} ({text})."
+
+    def delayed(self, whole):
+        """Delays in the network, and waits that follow from them."""
+        delays = sorted((name for name in CONGESTION + FOLLOWS if self.parts.share(name)), key=lambda n:
+                        -self.parts.share(n))
+        listed = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in delays[:3])
+        return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(self.parts.share(*delays))} of it are "
+                f"delays ({listed}), {percent(self.parts.share('compute'))} compute.")
 
     @staticmethod
     def title(kind):
@@ -173,17 +188,19 @@ class Verdict:
         if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "peers", "straggler", "idle")):
             kind = self.kind if self.kind in ADVICE else self.worst_congestion()
             return f"{self.where_advice(kind)}{ADVICE[kind]}."
-        exposed = self.parts.share("exposed") * self.job_time()
+        exposed = (1 - self.parts.share("compute", "idle")) * self.job_time()
         texts = {
             "compute": "Faster devices, lower precision or less recomputation may help; a better network would save "
-                       + (f"at most {time_text(exposed)}." if "exposed" in self.parts.sums else "little."),
+                       f"at most {time_text(exposed)}.",
             "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
                        f"may help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
             "transfer": "Faster links, less data, or more overlap with compute may help.",
             "straggler": "A faster rank there, or less work for it, would help all that wait for it.",
             "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
-            "own": "A larger window (`network.window`) or more channels may help.",
+            "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`), or faster peers, may help.",
+            "window": "A larger window (`network.window`) may help.",
+            "own": "More channels or NICs, or fewer messages at a time, may help.",
             "local": "Larger messages or fewer launches may help.",
         }
         return texts.get(self.kind)
