@@ -19,6 +19,8 @@ install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}
 # Plots and the comparison of results: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)
 install(DIRECTORY scripts/plotting scripts/commands DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY scripts/report_page DESTINATION ${data}/scripts
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.js" PATTERN "*.css" PATTERN "*.LICENSE")
 foreach(script plot same_results)
   string(REPLACE "_" "-" name ${script})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/install/weft-${name} @ONLY

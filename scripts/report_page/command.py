@@ -78,6 +78,7 @@ def interrupted(number, frame):
 
 
 def main(words):
+    signal.signal(signal.SIGINT, interrupted)
     signal.signal(signal.SIGTERM, interrupted)
     try:
         run(parse(words))

@@ -47,8 +47,10 @@ function drawCurves(box, name, label, options, data) {
 
 function drawPlot(chart, inner, options, data) {
   const width = Math.max(inner.parentElement.clientWidth, 200);
-  if (!chart.plot) chart.plot = new uPlot({width, height: 260, ...options}, data, inner);
-  else chart.plot.setSize({width, height: 260});
+  if (!chart.plot) {
+    chart.plot = new uPlot({width, height: 260, ...options}, data, inner);
+    chart.plot.ctx.canvas.setAttribute("aria-hidden", "true");  // its frame has the description
+  } else chart.plot.setSize({width, height: 260});
   chart.plot.redraw(false);
 }
 

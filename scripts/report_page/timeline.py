@@ -120,8 +120,9 @@ class Operations:
         if self.run.has("operations", "stream"):
             values = self.read("stream")
             unique, lanes = np.unique(values, return_inverse=True)
-            named = values.dtype.kind in "OSU"
-            return lanes, [str(value) if named else f"stream {value}" for value in unique]
+            names = [str(value) if values.dtype.kind in "OSU" else f"stream {value}" for value in unique]
+            order = sorted(range(len(names)), key=lambda i: (names[i] != "compute", i))
+            return np.argsort(order)[lanes], [names[i] for i in order]
         lanes = np.zeros(len(self.rank), dtype=np.int64)
         for rank in self.shown:
             mine = np.flatnonzero((self.rank == rank) & (self.kind > 0))

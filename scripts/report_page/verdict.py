@@ -134,11 +134,11 @@ class Verdict:
 
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""
-        delays = sorted((name for name in CONGESTION + FOLLOWS if self.parts.share(name)), key=lambda n:
-                        -self.parts.share(n))
-        listed = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in delays[:3])
-        return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(self.parts.share(*delays))} of it are "
-                f"delays ({listed}), {percent(self.parts.share('compute'))} compute.")
+        share = self.parts.share
+        delays = sorted((name for name in CONGESTION + FOLLOWS if share(name)), key=lambda name: -share(name))
+        listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
+        return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(share(*delays))} of it are delays "
+                f"({listed}), {percent(share('compute'))} compute.")
 
     @staticmethod
     def title(kind):
@@ -198,7 +198,7 @@ class Verdict:
             "straggler": "A faster rank there, or less work for it, would help all that wait for it.",
             "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
             "idle": "More micro-batches or another schedule may fill the idle time.",
-            "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`), or faster peers, may help.",
+            "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
             "window": "A larger window (`network.window`) may help.",
             "own": "More channels or NICs, or fewer messages at a time, may help.",
             "local": "Larger messages or fewer launches may help.",
