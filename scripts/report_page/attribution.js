@@ -42,7 +42,9 @@ class Attribution {
   byGroup(rows) {
     const found = this.data.groups.map((name) => ({name, rows: []}));
     for (const row of rows) found[this.owner[row]].rows.push(row);
-    return found.filter((group) => group.rows.length);
+    const total = ({rows: some}) => this.mean(some).reduce((sum, value) => sum + value, 0);
+    return found.filter((group) => group.rows.length).map((group) => ({...group, total: total(group)}))
+      .sort((a, b) => b.total - a.total);
   }
 
   slots(rows) {
@@ -71,9 +73,16 @@ class Attribution {
     const totals = means.map((values) => values.reduce((sum, value) => sum + value, 0));
     const most = Math.max(...totals, 1);
     this.back.hidden = this.path.length === 0;
-    this.legend.replaceChildren(...colourLegend(this.parts.map((part) => part.name.replaceAll("_", " ")),
-      this.colours()));
+    this.drawLegend();
     this.box.replaceChildren(...bars.map((bar, i) => this.row(bar, i, means[i], totals[i], most)));
+  }
+
+  /** Names of the parts that any row has. */
+  drawLegend() {
+    const there = this.parts.map((_, part) => this.values.some((value, i) => value && i % this.parts.length === part));
+    const some = (list) => list.filter((_, part) => there[part]);
+    const names = this.parts.map((part) => part.name.replaceAll("_", " "));
+    this.legend.replaceChildren(...colourLegend(some(names), some(this.colours())));
   }
 
   /** By what a part means; a second part of the same meaning is striped by being lighter. */

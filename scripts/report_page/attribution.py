@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 
-from report_page.values import packed
+from report_page.values import bytes_text, packed
 
 PREFIX = "part_"
 MOST_ROWS = 16_384
@@ -17,12 +17,14 @@ CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repea
               ("idle|bubble", "idle"), ("wait", "peers"))
 # What a network that others use, too, adds to the time of messages.
 CONGESTION = ("queueing", "pause", "retransmission", "pacing")
+# In the order of bars: work, the network, what follows from it, others, nothing.
 TITLES = {
-    "compute": "compute", "peers": "waiting for peers", "retransmission": "retransmission", "pause": "pause",
-    "credits": "waiting for free slots at receivers", "own": "waiting behind other messages of the sender",
-    "queueing": "queueing", "pacing": "pacing by congestion control", "local": "launch and local handling",
-    "window": "waiting for acknowledgements", "transfer": "transfer as on an idle network", "idle": "idle time",
-    "exposed": "exposed communication", "other": "other",
+    "compute": "compute", "exposed": "exposed communication", "local": "launch and local handling",
+    "transfer": "transfer as on an idle network", "queueing": "queueing", "pause": "pause",
+    "retransmission": "retransmission", "pacing": "pacing by congestion control",
+    "window": "waiting for acknowledgements", "own": "waiting behind other messages of the sender",
+    "credits": "waiting for free slots at receivers", "peers": "waiting for peers", "other": "other",
+    "idle": "idle time",
 }
 
 
@@ -39,6 +41,8 @@ def parts_of(run, table, fallback=()):
     names = part_columns(run, table) or [name for name in fallback if run.has(table, name)]
     if not names or run.rows(table) == 0:
         return [], np.zeros((0, 0))
+    order = list(TITLES)
+    names = sorted(names, key=lambda name: (order.index(category(name.removeprefix(PREFIX))), name))
     values = np.column_stack([run.column(table, name).astype(np.float64) for name in names])
     return [name.removeprefix(PREFIX) for name in names], np.maximum(values, 0)  # -1: the sum was too large
 
@@ -57,8 +61,8 @@ def of_collectives(run, collectives):
         return None
     titles = [collectives.title(group) for group in range(len(collectives.keys))]
     several = len(collectives.jobs.names) > 1
-    groups = [f"{title['job'] + ': ' if several else ''}{title['kind']}, {title['ranks']} ranks, {title['bytes']} B"
-              for title in titles]
+    groups = [f"{title['job'] + ': ' if several else ''}{title['kind']}, {title['ranks']} ranks, "
+              f"{bytes_text(title['bytes'])}" for title in titles]
     # Those that took longest, if there are more than the page holds.
     rows = np.sort(np.argsort(-collectives.time, kind="stable")[:MOST_ROWS])
     labels = [f"#{number} {label}" for number, label in zip(collectives.id[rows], collectives.label[rows])]
