@@ -17,33 +17,38 @@ def column_like(names, *patterns):
 
 class LinkWaits:
     """The table /link_waits: at which link packets of which job waited behind those of which other job. Which of its
-    columns is which follows from names and units."""
+    columns is which follows from names and units. Jobs that it does not know, -1, stand behind all others."""
 
     def __init__(self, run, links, jobs):
+        self.jobs = jobs
         names = run.names("link_waits")
-        self.jobs = max(len(jobs.names), 1)
-        self.matrix = None
-        link = column_like(names, "link")
-        front = column_like([name for name in names if run.unit("link_waits", name) != "ps"], "front", "behind",
-                            "ahead", "block", "other", "by_job", "caus")
-        waiting = column_like([name for name in names if name not in (link, front)
-                               and run.unit("link_waits", name) != "ps"], "wait", "job")
+        ids = [name for name in names if run.unit("link_waits", name) == "id"]
         times = [name for name in names if run.unit("link_waits", name) == "ps"]
-        time = column_like(times, "wait", "time", "delay") or next(iter(times), None)
-        if None in (link, front, waiting, time):
+        link = column_like(ids, "link")
+        front = column_like(ids, "ahead", "front", "behind", "block", "other", "caus")
+        waiting = column_like([name for name in ids if name not in (link, front)], "wait", "job")
+        time = column_like(times, "wait", "time", "delay")
+        self.there = None not in (link, front, waiting, time)
+        if not self.there:
             return
-        self.matrix = np.zeros((links.count, self.jobs, self.jobs))
-        for block in run.blocks("link_waits", [link, front, waiting, time]):
-            rows = links.rows_of(block[link])
-            there = rows >= 0
-            first, second = jobs.place(block[waiting][there]), jobs.place(block[front][there])
-            keys = (rows[there] * self.jobs + first) * self.jobs + second
-            flat = self.matrix.reshape(-1)
-            flat += np.bincount(keys, weights=block[time][there], minlength=flat.size)
+        self.waiting, self.front = (np.zeros((links.count, len(jobs.names) + 1)) for _ in range(2))
+        self.first, self.last = np.full(links.count, run.end), np.zeros(links.count, dtype=np.int64)
+        span = ["first", "last"] if "first" in times and "last" in times else []
+        for block in run.blocks("link_waits", [link, front, waiting, time, *span]):
+            self.add(links.rows_of(block[link]), block, (waiting, front), time, span)
+        self.there = bool(self.waiting.any())
 
-    @property
-    def there(self):
-        return self.matrix is not None and bool(self.matrix.any())
+    def add(self, rows, block, names, time, span):
+        there = rows >= 0
+        for table, name in zip((self.waiting, self.front), names):
+            np.add.at(table, (rows[there], self.places(block[name][there])), block[time][there])
+        if span:
+            np.minimum.at(self.first, rows[there], block["first"][there])
+            np.maximum.at(self.last, rows[there], block["last"][there])
+
+    def places(self, numbers):
+        known = np.isin(numbers, self.jobs.numbers)
+        return np.where(known, self.jobs.place(numbers), len(self.jobs.names))
 
 
 class Delays:
@@ -53,26 +58,34 @@ class Delays:
         waits = LinkWaits(run, links, jobs)
         self.links, self.jobs, self.messages, self.end = links, jobs, messages, run.end
         self.source = "link_waits" if waits.there else "messages"
-        self.pairs = waits.matrix if waits.there else None
-        self.waiting = waits.matrix.sum(axis=2) if waits.there else messages.waits * messages.scale
+        self.waits = waits if waits.there else None
+        self.waiting = waits.waiting if waits.there else messages.waits * messages.scale
         self.of_link = self.waiting.sum(axis=1)
         self.total = float(self.of_link.sum())
         self.order = [int(row) for row in np.argsort(-self.of_link, kind="stable") if self.of_link[row] > 0]
 
     def shares(self, values):
         total = values.sum()
-        return [[self.jobs.names[i], ratio(values[i], total)] for i in np.argsort(-values, kind="stable")
+        names = [*self.jobs.names, "no job or several"]
+        return [[names[i], ratio(values[i], total)] for i in np.argsort(-values, kind="stable")
                 if values[i] > 0]
 
+    def span(self, row):
+        """(begin, end) of most of the waiting, or of all of it."""
+        over_time = self.messages.waits_over_time[row]
+        if not over_time.any() and self.waits is not None and self.waits.last[row]:
+            return int(self.waits.first[row]), int(self.waits.last[row])
+        return tuple(share * self.end for share in when(over_time))
+
     def row(self, row):
-        begin, end = when(self.messages.waits_over_time[row])
+        begin, end = self.span(row)
         peak, used = self.links.values["peak_queue"][row], self.links.values["utilization"][row]
         return {
             "id": int(self.links.id[row]), "name": self.links.name(row), "class": str(self.links.link_class[row]),
             "delay": float(self.of_link[row]), "share": ratio(self.of_link[row], self.total),
             "waiting": self.shares(self.waiting[row]),
-            "front": self.shares(self.pairs[row].sum(axis=0)) if self.pairs is not None else [],
-            "from": begin * self.end, "to": end * self.end, "peak_queue": float(peak), "utilization": float(used),
+            "front": self.shares(self.waits.front[row]) if self.waits is not None else [],
+            "from": begin, "to": end, "peak_queue": float(peak), "utilization": float(used),
         }
 
     def table(self):

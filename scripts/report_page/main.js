@@ -47,6 +47,18 @@ function listenToTabs() {
   });
 }
 
+/** Names of runs in the table of all open their tabs. */
+function listenToOverview() {
+  for (const link of document.querySelectorAll("a[href^='#tab-']")) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const tab = document.querySelector(link.getAttribute("href"));
+      tab.click();
+      tab.focus();
+    });
+  }
+}
+
 function listenToTheme() {
   const switcher = document.getElementById("theme");
   const name = () => {
@@ -68,5 +80,6 @@ function listenToTheme() {
 readTheme();
 listenToTheme();
 listenToTabs();
+listenToOverview();
 showRun(document.querySelector("article").id);
 document.documentElement.dataset.ready = "1";

@@ -249,7 +249,8 @@ def run_body(run):
 
 def sweep_body(sweep):
     outputs = [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"]]
-    words = f"{sweep['rows']:,} cases. Ringed: no other case is as good in one number and better in the other."
+    words = (f"{sweep['rows']:,} cases. Ringed: no other case is as good in one number and better in the other; "
+             "hollow: a constraint is broken.")
     warning = "" if sweep["complete"] else tag("div", "INCOMPLETE SWEEP: cases are missing.", class_="banner",
                                                role="alert", data_incomplete=1)
     return warning + section("Trade-off", "sweep", note(words), chart("sweep"), data_cases=sweep["rows"],

@@ -21,7 +21,7 @@ class Sweep {
   }
 
   title(column) {
-    return ["", "1", "text", "id"].includes(column.unit) ? column.title : `${column.title} (${column.unit})`;
+    return ["", "1", "text", "id"].includes(column.unit) || asText[column.unit] ? column.title : `${column.title} (${column.unit})`;
   }
 
   build(box) {
@@ -87,7 +87,7 @@ class Sweep {
     const column = this.colourBy || this.y, values = column.values;
     if (column.numeric && new Set(values).size > 8) {
       const [low, high] = this.range(column, this.cases());
-      this.legend.replaceChildren(...rampLegend(digits(low), digits(high), this.title(column)));
+      this.legend.replaceChildren(...rampLegend(cellText(low, column.unit), cellText(high, column.unit), column.title));
       return values.map((value) => rampColour(0.15 + 0.85 * (value - low) / (high - low || 1)));
     }
     const names = [...new Set(values)];
@@ -118,14 +118,14 @@ class Sweep {
     for (const tick of ticks(this.rangeX, 8)) {
       const x = 90 + (tick - this.rangeX[0]) / (this.rangeX[1] - this.rangeX[0]) * (this.width - 110);
       line(x, 16, x, this.tall - 50);
-      context.fillText(digits(tick), x, this.tall - 38);
+      context.fillText(cellText(tick, this.x.unit), x, this.tall - 38);
     }
     context.fillText(this.title(this.x), this.width / 2, this.tall - 14);
     context.textAlign = "right";
     for (const tick of ticks(this.rangeY, 6)) {
       const y = 16 + (1 - (tick - this.rangeY[0]) / (this.rangeY[1] - this.rangeY[0])) * (this.tall - 66);
       line(90, y, this.width - 20, y);
-      context.fillText(digits(tick), 84, y);
+      context.fillText(cellText(tick, this.y.unit), 84, y);
     }
     context.textAlign = "left";
     context.fillText(this.title(this.y), 4, 8);
@@ -146,11 +146,10 @@ class Sweep {
     context.beginPath();
     context.arc(x, y, onFront ? 6 : 4, 0, 2 * Math.PI);
     context.fillStyle = fill;
-    context.fill();
-    if (!onFront) return;
-    context.strokeStyle = theme.ink;
+    context.strokeStyle = onFront ? theme.ink : fill;
     context.lineWidth = 1.5;
-    context.stroke();
+    if (this.feasible(i)) context.fill();
+    if (onFront || !this.feasible(i)) context.stroke();
   }
 
   drawChosen(context) {
@@ -163,7 +162,7 @@ class Sweep {
 
   lines(i) {
     return [`case ${i}`, ...this.data.columns.slice(0, 14).map((column) =>
-      `${this.title(column)}: ${cellText(column.values[i])}`)];
+      `${this.title(column)}: ${cellText(column.values[i], column.unit)}`)];
   }
 
   linesAt(x, y) {
@@ -191,7 +190,7 @@ class Sweep {
     const heads = this.data.columns.map((other) => element("th", {
       "aria-sort": other === column ? (way > 0 ? "ascending" : "descending") : "none", class: other.role,
     }, button(this.title(other), `Sort by ${other.title}`, () => this.sortTable(other, other === column ? -way : 1))));
-    const cells = (i) => this.data.columns.map((other) => cellText(other.values[i]));
+    const cells = (i) => this.data.columns.map((other) => cellText(other.values[i], other.unit));
     const rows = order.slice(0, ROWS_SHOWN).map((i) => row(cells(i)));
     const more = order.length > ROWS_SHOWN ? [element("p", {}, `The first ${ROWS_SHOWN} of ${order.length}.`)] : [];
     this.table.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...heads)),
@@ -199,8 +198,9 @@ class Sweep {
   }
 }
 
-function cellText(value) {
-  return typeof value === "number" ? digits(value, 6) : value === null ? "–" : String(value);
+function cellText(value, unit) {
+  if (typeof value !== "number") return value === null ? "–" : String(value);
+  return (unit !== "1" && asText[unit] ? asText[unit] : (number) => digits(number, 6))(value);
 }
 
 /** Round values between two numbers of any sign. */

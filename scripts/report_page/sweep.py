@@ -33,6 +33,12 @@ def role(name):
     return "output" if name.startswith(OUTPUTS) else "note"
 
 
+def place(name):
+    """The number of the case first, then inputs, outputs, what follows from them, and notes."""
+    order = ("case", INPUT, *OUTPUTS)
+    return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
+
+
 def sweep_report(file):
     columns = case_columns(file)
     rows = len(next(iter(columns.values()))[1]) if columns else 0
@@ -43,7 +49,7 @@ def sweep_report(file):
         title = re.sub("^(in|out|derived|machine)_", "", name)
         described.append({"name": name, "title": title, "unit": unit, "role": role(name),
                           "numeric": is_number(values), "values": values[:MOST_CASES]})
-    described.sort(key=lambda column: ("input", "output", "note").index(column["role"]))
+    described.sort(key=lambda column: place(column["name"]))
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
