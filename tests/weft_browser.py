@@ -143,6 +143,7 @@ class Browser:
 
     def open(self, path):
         """Opens a page and waits until it says that it is ready, in `data-ready` of its root, or has failed."""
+        self.value("delete document.documentElement.dataset.ready")  # of the page before
         self.requests.clear()
         self.complaints.clear()
         self.call("Page.navigate", url=pathlib.Path(path).resolve().as_uri())

@@ -119,7 +119,7 @@ class Attribution {
 
   lines(bar, means, total) {
     const several = bar.rows.length > 1, ranks = this.data.whole[bar.rows[0]];
-    const head = several ? `${bar.name}: mean of ${bar.rows.length}` : ranks > 1 ? `${bar.name}: mean of ranks` : bar.name;
+    const of = several ? `: mean of ${bar.rows.length}` : ranks > 1 ? ": mean of ranks" : "", head = bar.name + of;
     const order = means.map((_, i) => i).filter((i) => means[i] > 0).sort((a, b) => means[b] - means[a]);
     return [`${head}, ${timeText(total)}`, ...order.map((i) =>
       `${this.parts[i].name.replaceAll("_", " ")}: ${timeText(means[i])}, ${percentText(means[i] / total)}`)];

@@ -12,7 +12,8 @@ MOST_ROWS = 16_384
 # What a part is called, and what it tells about the run: the first pattern that its name holds.
 CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
               ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
-              ("window|acknowl", "window"), ("nic|ahead|own|sending", "own"), ("credit|buffer", "credits"),
+              ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),
+              ("credit|buffer", "credits"),
               ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
               ("idle|bubble", "idle"), ("wait", "peers"))
 # What a network that others use, too, adds to the time of messages.
@@ -22,7 +23,8 @@ TITLES = {
     "compute": "compute", "exposed": "exposed communication", "local": "launch and local handling",
     "transfer": "transfer as on an idle network", "queueing": "queueing", "pause": "pause",
     "retransmission": "retransmission", "pacing": "pacing by congestion control",
-    "window": "waiting for acknowledgements", "own": "waiting behind other messages of the sender",
+    "sending": "sending messages of its own", "window": "waiting for acknowledgements",
+    "own": "waiting behind other messages of the sender",
     "credits": "waiting for free slots at receivers", "peers": "waiting for peers", "other": "other",
     "idle": "idle time",
 }
@@ -50,7 +52,8 @@ def parts_of(run, table, fallback=()):
 def bars(kind, names, values, labels, owners=None, whole=None):
     """Stacked bars; `owners` says which group each row belongs to, if rows are put together; `whole`: how many times of
     ranks a row adds up, which the page divides by."""
-    data = {"kind": kind, "whole": whole or [1] * len(values), "parts": [{"name": name, "category": category(name)} for name in names],
+    data = {"kind": kind, "whole": whole or [1] * len(values),
+            "parts": [{"name": name, "category": category(name)} for name in names],
             "rows": len(values), "labels": labels, "values": packed(values, "float64")}
     return data | ({"owner": packed(owners, "uint32")} if owners is not None else {})
 

@@ -21,7 +21,8 @@ class Sweep {
   }
 
   title(column) {
-    return ["", "1", "text", "id"].includes(column.unit) || asText[column.unit] ? column.title : `${column.title} (${column.unit})`;
+    const bare = ["", "text", "id"].includes(column.unit) || asText[column.unit];
+    return bare ? column.title : `${column.title} (${column.unit})`;
   }
 
   build(box) {
@@ -58,7 +59,8 @@ class Sweep {
   front() {
     if (!this.better.x || !this.better.y) return [];
     const cost = (key, i) => this.better[key] * this[key].values[i];
-    const order = this.cases().filter((i) => this.feasible(i)).sort((a, b) => cost("x", a) - cost("x", b) || cost("y", a) - cost("y", b));
+    const order = this.cases().filter((i) => this.feasible(i));
+    order.sort((a, b) => cost("x", a) - cost("x", b) || cost("y", a) - cost("y", b));
     let best = Infinity;
     return order.filter((i) => cost("y", i) < best && ((best = cost("y", i)), true));
   }

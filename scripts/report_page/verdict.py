@@ -13,8 +13,10 @@ NOTEWORTHY = 0.02
 # packets waited on average while it was.
 BUSY, WAITING_PACKETS = 0.5, 4
 STRAGGLER = 0.05
+# Smaller shares are not worth a word.
+SHOWN = 0.005
 # Waits at the sender that congestion makes longer: acknowledgements and slots come late, and messages behind others.
-FOLLOWS = ("window", "own", "credits")
+FOLLOWS = ("window", "own", "credits", "sending")
 
 ADVICE = {
     "queueing": "more or faster links there, another placement of ranks, better load balancing "
@@ -78,10 +80,11 @@ class Verdict:
     def what_bounds(self):
         if not self.parts.total:
             return self.worst_congestion() if self.congested else "nothing"
-        delays = CONGESTION + (FOLLOWS if self.congested else ())
+        # Under congestion, what is idle is what has ended before the slowest.
+        delays = CONGESTION + (*FOLLOWS, "idle") * self.congested
         shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
         largest = max(shares, key=lambda name: shares[name]) if shares else None
-        if self.parts.exact and self.congested and self.parts.share(*delays) >= shares.get(largest, 0):
+        if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *FOLLOWS) >= shares.get(largest, 0):
             return self.worst_congestion()
         if largest == "exposed" and self.congested:
             return self.worst_congestion()
@@ -123,7 +126,8 @@ class Verdict:
             return f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median."
         if self.parts.exact or not self.parts.total:
             share = self.parts.share(self.kind) if self.parts.total else self.shares.get(self.kind, 0)
-            rest = sorted((name for name in self.parts.sums if name != self.kind), key=lambda n: -self.parts.share(n))
+            rest = sorted((name for name in self.parts.sums if name != self.kind and self.parts.share(name) >= SHOWN),
+                          key=lambda name: -self.parts.share(name))
             others = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in rest[:2])
             return f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}."
         text = f"compute {self.portion('compute')}; exposed communication {self.portion('exposed')}"
@@ -135,10 +139,11 @@ class Verdict:
     def delayed(self, whole):
         """Delays in the network, and waits that follow from them."""
         share = self.parts.share
-        delays = sorted((name for name in CONGESTION + FOLLOWS if share(name)), key=lambda name: -share(name))
+        delays = sorted((name for name in CONGESTION + FOLLOWS if share(name) >= SHOWN), key=lambda name: -share(name))
         listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
+        compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
         return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(share(*delays))} of it are delays "
-                f"({listed}), {percent(share('compute'))} compute.")
+                f"({listed}){compute}.")
 
     @staticmethod
     def title(kind):
@@ -172,6 +177,8 @@ class Verdict:
     def calm(self):
         together = percent(sum(self.shares.values()))
         of_what = "the job's time" if self.parts.exact and self.parts.total else "the time of messages"
+        if str(self.facts.run.attribute("manifest/model", "fidelity", "")) == "ideal":
+            return "the network was simulated as an ideal one, in which nothing waits"
         if not self.parts.exact and self.facts.messages.seen == 0:
             return "no queue stood for long, as far as a file without messages says"
         return f"queueing, pauses and retransmissions are {together} of {of_what}"
@@ -200,6 +207,7 @@ class Verdict:
             "idle": "More micro-batches or another schedule may fill the idle time.",
             "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
             "window": "A larger window (`network.window`) may help.",
+            "sending": "Faster links, less data, or more overlap with compute may help.",
             "own": "More channels or NICs, or fewer messages at a time, may help.",
             "local": "Larger messages or fewer launches may help.",
         }

@@ -33,6 +33,8 @@ class Installed(ProgramTest):
         self.call(prefix / "bin/weft-same-results", "out.h5", "out.h5", folder=empty)
         self.call(prefix / "bin/weft-plot", "out.h5", "--kind", "links", "-o", ".", folder=empty)
         self.assertTrue((empty / "out.links.png").exists())
+        self.call(weft, "report", "out.h5", folder=empty)
+        self.assertIn("uPlot", (empty / "out.html").read_text())
         # A ready-made machine with a ready-made server, a selection, a model and a device.
         self.call(weft, "topology", share / "topologies/specs/h100_rail_optimised.yaml", folder=empty)
         self.call(weft, "collective", "open_mpi", "--ranks", 8, "--size", "1MiB", folder=empty)

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 1200 s
-"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names what was built to be the
-bottleneck, nothing is fetched, short operations are seen, keys work."""
+"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names what was built to be
+the bottleneck, nothing is fetched, short operations are seen, keys work."""
 
 import pathlib
 import shutil
@@ -13,7 +13,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_browser import Browser
-from weft_testing import EXIT_INPUT, FAT_TREE, NETWORK, SOURCE, STAR, ProgramTest, table, weft
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, table, weft
 
 import unittest
 
@@ -39,7 +39,8 @@ TRAINING = SOURCE / "workloads" / "quickstart.yaml"
 # Two jobs whose ring and exchange have one link between two switches in common.
 SHARED = {
     "topology": {"kind": "graph", "hosts": 4, "switches": 2, "links": [
-        *({"from": f"host{host}", "to": f"switch{host // 2}", "rate": "100 Gb/s", "delay": "500 ns"} for host in range(4)),
+        *({"from": f"host{host}", "to": f"switch{host // 2}", "rate": "100 Gb/s", "delay": "500 ns"}
+          for host in range(4)),
         {"from": "switch0", "to": "switch1", "rate": "25 Gb/s", "delay": "500 ns"}]},
     "network": NETWORK,
     "workload": {"kind": "jobs", "jobs": [
@@ -249,7 +250,8 @@ class Verdicts(PageTest):
         self.assertEqual(self.verdict()["verdict"], "compute")
 
     def test_an_incomplete_run_is_marked(self):
-        done = weft("run", self.write({**INCAST, "simulation": {"until": "100 us"}}), "-o", "out.h5", folder=self.folder)
+        path = self.write({**INCAST, "simulation": {"until": "100 us"}})
+        done = weft("run", path, "-o", "out.h5", folder=self.folder)
         with h5py.File(self.folder / "out.h5") as results:
             self.assertEqual(results.attrs["complete"], 0, done)
         self.show(self.folder / "out.h5")
@@ -291,8 +293,8 @@ class Charts(PageTest):
     def test_keys(self):
         _, file = self.simulate(TRAINING)
         self.show(file)
-        unnamed = "[...document.querySelectorAll('canvas:not([aria-hidden]), button, select, [role=application]')].filter((e) => " \
-            "!(e.getAttribute('aria-label') || e.textContent || e.labels?.length)).length"
+        unnamed = "[...document.querySelectorAll('canvas:not([aria-hidden]), button, select, [role=application]')]" \
+            ".filter((e) => !(e.getAttribute('aria-label') || e.textContent || e.labels?.length)).length"
         self.assertEqual(self.browser.value(unnamed), 0)
         self.reach("canvas[data-chart=timeline]")
         self.assertNotEqual(self.browser.value("getComputedStyle(document.activeElement).outlineStyle"), "none")
@@ -346,7 +348,8 @@ class Charts(PageTest):
 
     def test_bars_and_collectives_open(self):
         """More ranks than bars: they are put together, and a bar opens into its ranks."""
-        _, file = self.simulate({**IDLE, "topology": {**STAR, "hosts": 80}, "workload": {**IDLE["workload"], "ranks": 80}})
+        _, file = self.simulate({**IDLE, "topology": {**STAR, "hosts": 80},
+                                 "workload": {**IDLE["workload"], "ranks": 80}})
         self.show(file)
         bars = "[data-chart=attribution-ranks] button"
         self.assertEqual(len(self.data(bars, "x")), 40)
@@ -397,10 +400,10 @@ class SeveralFiles(PageTest):
             self.assertIn(word, overview)
         self.browser.value("document.querySelector('[role=tab]').focus()")
         self.browser.press("ArrowRight")
-        self.assertEqual(self.browser.value("document.querySelector('article:not([hidden])').dataset.file"), "second.h5")
+        self.assertEqual(self.data("article:not([hidden])", "file"), ["second.h5"])
         self.assertEqual(self.verdict()["link"], "switch0 → host0")
         self.browser.value("document.querySelector('[data-name=overview] a').click()")
-        self.assertEqual(self.browser.value("document.querySelector('article:not([hidden])').dataset.file"), "first.h5")
+        self.assertEqual(self.data("article:not([hidden])", "file"), ["first.h5"])
         self.assertEqual(self.browser.complaints, [])
 
     def sweep(self):
@@ -458,8 +461,8 @@ class Files(ProgramTest):
         self.run_weft("report", file, "-o", "page.html")
         page = (self.folder / "page.html").read_text()
         self.assertIn("Content-Security-Policy\" content=\"default-src 'none'", page)
-        for word in ("src=", "<link rel=\"stylesheet", "@import", "url("):
-            self.assertNotIn(word, page.split("<script")[0].replace(page[page.index("<style"):page.index("</style")], ""))
+        for word in (" src=", "<link rel=\"stylesheet", "@import", "url("):
+            self.assertNotIn(word, page)
 
     def test_what_cannot_be_read(self):
         _, file = self.simulate(INCAST)
@@ -475,8 +478,8 @@ class Files(ProgramTest):
         with h5py.File(self.folder / "newer.h5", "a") as results:
             results.attrs["format_version"] = 99
         for name, word in (("foreign.h5", "neither a result file"), ("text.h5", "not an HDF5 file"),
-                           ("short.h5", "short.h5"), ("uneven.h5", "differ in length"), ("newer.h5", "format_version 99"),
-                           ("absent.h5", "no such file")):
+                           ("short.h5", "short.h5"), ("uneven.h5", "differ in length"),
+                           ("newer.h5", "format_version 99"), ("absent.h5", "no such file")):
             done = weft("report", name, "-o", "page.html", folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertIn(word, done.err)
