@@ -102,7 +102,8 @@ function slowdownCurves(box, run) {
     });
   });
   const lines = curves.map((curve, i) => series(`${curve.name} (${curve.count.toLocaleString("en")})`, i, "1",
-    curve.name === "all" ? {width: 2.6, stroke: () => theme.ink} : {width: 1.5, dash: [6, 2 + i]}));
+    {...(curve.name === "all" ? {width: 2.6, stroke: () => theme.ink} : {width: 1.5, dash: [6, 2 + i]}),
+      paths: uPlot.paths.stepped({align: 1})}));
   drawCurves(box, "slowdown", "Share of messages with at most a slowdown, by size. Plus and minus zoom.", {
     scales: {x: {time: false, distr: 3, range: (plot, low, high) => [low, high * 1.02]}, y: {range: [0, 1.02]}},
     axes: [axis({values: (plot, ticks) => ticks.map((tick) => (tick === null ? "" : digits(tick, 3))), space: 60}),
