@@ -47,7 +47,9 @@ struct BufferedState;
 struct FrameCounters;
 class FrameTable;
 class SharedBuffer;
+class WaitsByJob;
 struct Connection;
+struct JobsOfHosts;
 
 /// The model. Order of things at one node and time: packet arrivals by their tie key, then timers in the order in which
 /// they were set, then one decision of the NIC what to send. Nothing depends on the partition.
@@ -75,6 +77,8 @@ class Fabric final : public HostNetwork {
   void sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
   /// Keep how long each queue is how deep, for queue_depths(). Requires buffered(). Before the run.
   void keep_queue_depths();
+  /// Count for which job's packets those of each job wait. Before the run.
+  void count_waits_by_job(JobsOfHosts jobs);
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
   /// owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
@@ -169,6 +173,8 @@ class Fabric final : public HostNetwork {
   std::vector<LinkClassCounters> class_counters(Time end) const;
   /// Of queues in which something has waited, over the time until `end`; nothing without keep_queue_depths().
   std::vector<QueueDepth> queue_depths(Time end) const;
+  /// Rows of /link_waits; nothing without count_waits_by_job().
+  std::vector<LinkJobWait> link_waits() const;
   /// The same of one class at a local port.
   QueueDepth queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;
@@ -262,6 +268,7 @@ class Fabric final : public HostNetwork {
   bool look_at(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
   std::int64_t paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const;
+  std::int64_t oldest_wait(std::uint32_t port_index, std::int64_t now) const;
   void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
@@ -422,9 +429,11 @@ class Fabric final : public HostNetwork {
   const RoutingAlgorithm& routing_;
   std::uint64_t seed_;
   Drive drive_;
-  std::unique_ptr<BufferedState> buffered_;  ///< null where every packet's departure is known on its arrival
-  std::unique_ptr<FrameTable> frames_;       ///< null where hosts send no frames
-  bool routes_one_by_one_ = false;           ///< where a packet goes depends on the moment
+  std::unique_ptr<BufferedState> buffered_;   ///< null where every packet's departure is known on its arrival
+  std::unique_ptr<FrameTable> frames_;        ///< null where hosts send no frames
+  std::unique_ptr<WaitsByJob> waits_by_job_;  ///< null where they are not counted
+  bool several_jobs_ = false;                 ///< and what ports send is kept for that
+  bool routes_one_by_one_ = false;            ///< where a packet goes depends on the moment
   bool marks_at_arrival_ = false;
   bool marks_at_departure_ = false;
   bool watches_departures_ = false;  ///< faults or telemetry: each packet that leaves is looked at

@@ -7,6 +7,7 @@
 #include "fabric/fabric.hpp"
 #include "fabric/fabric_hot.hpp"
 #include "fabric/frame_table.hpp"
+#include "fabric/waits_by_job.hpp"
 #include "support/contract.hpp"
 #include "support/interrupt.hpp"
 
@@ -371,6 +372,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
     Message& message = messages_[sent.packet.message];
     message.add_wait(port.directed_link, wait);
+    if (waits_by_job_) waits_by_job_->waited(port_index, sent.packet.source, sent.packet.time, now);
     const std::int64_t paused = paused_time(port_index, lane, now) - message.pause_mark;
     message.paused += paused;
     if (!ps.of_host) message.paused_in_network += paused;
@@ -441,6 +443,8 @@ inline void Fabric::count_departure(OutputPort& port, std::uint32_t port_index, 
   ++queue.packets;
   queue.frame_bytes += size.wire - wire_overhead_;
   port.free_at = now + size.busy;
+  if (several_jobs_) [[unlikely]]
+    waits_by_job_->sent(port_index, packet.source, now, port.free_at, oldest_wait(port_index, now));
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
   buffered_->ports[port_index].wire_bytes += size.wire;
@@ -451,6 +455,16 @@ inline std::int64_t Fabric::arrival_of(const OutputPort& port, std::uint32_t por
                                        WireTime size) const {
   const std::int64_t header_time = buffered_->ports[port_index].header_time;
   return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
+}
+
+// When the packet came that has waited longest at a port, of those at the heads of its queues.
+std::int64_t Fabric::oldest_wait(std::uint32_t port_index, std::int64_t now) const {
+  std::int64_t oldest = now;
+  for (std::uint32_t lanes = buffered_->ports[port_index].occupied; lanes != 0; lanes &= lanes - 1)
+    oldest = std::min(
+        oldest,
+        buffered_->queue_of(port_index, static_cast<std::uint32_t>(std::countr_zero(lanes))).queue.front().packet.time);
+  return oldest;
 }
 
 void Fabric::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now) {

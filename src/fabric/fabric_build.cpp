@@ -222,6 +222,7 @@ std::uint64_t Fabric::memory_bytes() const {
                         outputs_.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(std::int64_t));
   bytes += blocks_.memory();
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
+  if (waits_by_job_) bytes += waits_by_job_->memory_bytes();
   if (!buffered_) return bytes;
   bytes += buffered_->ports.capacity() * sizeof(PortState) + buffered_->classes.capacity() * sizeof(ClassQueue);
   bytes += buffered_->blocks.memory() + buffered_->depths.capacity() * sizeof(DepthHistogram);

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/waits_by_job.hpp"
+
 namespace weft {
 
 /// Counters of one traffic class at one direction of a link. Times in ps.
@@ -75,6 +77,12 @@ struct CongestionTotals {
   std::uint64_t timeouts = 0;
   std::uint64_t cnps = 0;
   std::uint64_t out_of_order = 0;
+};
+
+/// What the last packets of a job's messages have waited for at a link.
+struct LinkJobWait {
+  std::uint32_t directed_link = 0;
+  JobWait wait;
 };
 
 /// Where packets have waited. Plain data: it travels between processes.

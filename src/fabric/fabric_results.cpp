@@ -96,6 +96,19 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
   return links;
 }
 
+void Fabric::count_waits_by_job(JobsOfHosts jobs) {
+  waits_by_job_ = std::make_unique<WaitsByJob>(std::move(jobs), outputs_.size());
+  several_jobs_ = waits_by_job_->several();
+}
+
+std::vector<LinkJobWait> Fabric::link_waits() const {
+  std::vector<LinkJobWait> rows;
+  if (!waits_by_job_) return rows;
+  for (std::uint32_t p = 0; p < outputs_.size(); ++p)
+    for (const JobWait& wait : waits_by_job_->of_port(p)) rows.push_back({outputs_[p].directed_link, wait});
+  return rows;
+}
+
 CongestionTotals Fabric::congestion() const {
   CongestionTotals totals;
   if (!buffered_) return totals;

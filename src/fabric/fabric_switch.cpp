@@ -7,6 +7,7 @@
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/fabric_hot.hpp"
+#include "fabric/waits_by_job.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 
@@ -140,10 +141,15 @@ void Fabric::transmit(std::uint32_t port_index, std::int64_t now, const Packet& 
     serialization = packet.payload == mtu_ ? port.full_packet : odd_time(port, packet, wire);
     ++port.data_packets;
     port.payload_bytes += packet.payload;
-    if ((packet.flags & packet_last) != 0) messages_[packet.message].add_wait(port.directed_link, port.free_at - now);
+    if ((packet.flags & packet_last) != 0) {
+      messages_[packet.message].add_wait(port.directed_link, port.free_at - now);
+      if (waits_by_job_) waits_by_job_->waited(port_index, packet.source, now, port.free_at);
+    }
   }
   const std::int64_t start = std::max(now, port.free_at);
   port.free_at = start + serialization;
+  if (several_jobs_) [[unlikely]]
+    waits_by_job_->sent(port_index, packet.source, start, port.free_at, now);
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);

@@ -126,6 +126,17 @@ struct LinkClassRecord {
   std::uint64_t pauses_sent = 0;
 };
 
+/// What messages of one job have waited for at one direction of a link while packets of another job were sent.
+struct LinkWaitRecord {
+  std::uint32_t link = 0;   ///< LinkRecord::id
+  std::int64_t job = -1;    ///< JobRecord::job of the messages; -1: their host has several
+  std::int64_t ahead = -1;  ///< of the packets in front; -1: none, or of a host that has several
+  std::uint64_t waits = 0;  ///< last packets of messages that waited for them
+  std::int64_t time = 0;    ///< ps, of all these
+  std::int64_t first = 0;   ///< ps, the first of them began to wait
+  std::int64_t last = 0;    ///< ps, the last of them had waited
+};
+
 /// How deep the queue of one traffic class at one direction of a link was, over the simulated time.
 struct QueueDepthRecord {
   std::uint32_t link = 0;      ///< LinkRecord::id

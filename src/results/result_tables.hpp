@@ -218,6 +218,30 @@ struct ResultTable<LinkClassRecord> {
 };
 
 template <>
+struct ResultTable<LinkWaitRecord> {
+  using Row = LinkWaitRecord;
+  static constexpr std::string_view name = "link_waits";
+  static constexpr std::string_view description =
+      "One row per direction of a link and pair of jobs of which one has waited for the other there, in ascending "
+      "order of (link, job, ahead)";
+  static constexpr std::uint64_t salt = 0;
+  static constexpr RowKey key(const Row& row) {
+    return {row.link, static_cast<std::uint64_t>(row.job + 1) << 32 | static_cast<std::uint64_t>(row.ahead + 1)};
+  }
+  static constexpr auto columns() {
+    return std::tuple(
+        column("link", "id", "`/links/id`", &Row::link),
+        column("job", "id", "`/jobs/job` of the messages, -1 if their host has several", &Row::job),
+        column("ahead", "id", "`/jobs/job` of the packets in front, -1 if there was none or their host has several",
+               &Row::ahead),
+        column("waits", "1", "last packets of messages that waited for them", &Row::waits),
+        column("time", "ps", "that they waited, summed up", &Row::time),
+        column("first", "ps", "the first of them began to wait", &Row::first),
+        column("last", "ps", "the last of them had waited", &Row::last));
+  }
+};
+
+template <>
 struct ResultTable<QueueDepthRecord> {
   using Row = QueueDepthRecord;
   static constexpr std::string_view name = "queue_depths";
@@ -480,8 +504,8 @@ struct ResultTable<ProcessRecord> {
 
 /// All tables, in the order of the documentation.
 using AllTables = std::tuple<ProcessRecord, MessageRecord, CollectiveResult, LinkRecord, LinkClassRecord,
-                             QueueDepthRecord, QueuePairRecord, QueuePairRate, ReceiverRecord, LinkSample, RankRecord,
-                             JobRecord, TransferRecord, TransferSample, OperationRecord>;
+                             LinkWaitRecord, QueueDepthRecord, QueuePairRecord, QueuePairRate, ReceiverRecord,
+                             LinkSample, RankRecord, JobRecord, TransferRecord, TransferSample, OperationRecord>;
 
 /// The declarations of AllTables.
 std::vector<TableInfo> declared_tables();

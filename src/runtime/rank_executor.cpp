@@ -493,11 +493,12 @@ RankRecord RankExecutor::record(Time end) const {
   if (communicating_ > 0) result.communication += open;
   if (communicating_ > 0 && computing_ == 0) result.exposed += open;
   result.idle = end.ps() - result.compute - result.exposed;
+  result.under_way = computing_ > 0 || communicating_ > 0;
+  if (!explains_) return result;
   result.parts[TimePart::compute] = result.compute;
   result.parts[TimePart::idle] = result.idle;
   // Of what is under way nobody knows yet what it waits for.
   result.parts[TimePart::peers] += end.ps() - result.parts.total();
-  result.under_way = computing_ > 0 || communicating_ > 0;
   return result;
 }
 

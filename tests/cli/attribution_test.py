@@ -124,6 +124,31 @@ class Attribution(ProgramTest):
         messages, _ = self.parts(program(5, *incast), star(5), network)
         self.assertGreater(sum(message.get("pacing", 0) for message in messages), 0)
 
+    def two_jobs(self, network=None):
+        """Job a sends ten packets over the only link between two switches; job b, at the same time, one."""
+        line = {"kind": "graph", "hosts": 4, "switches": 2, "links": [
+            {"from": ends[0], "to": ends[1], "rate": "100 Gb/s", "delay": "500 ns"}
+            for ends in (("host0", "switch0"), ("host1", "switch0"), ("switch0", "switch1"), ("switch1", "host2"),
+                         ("switch1", "host3"))]}
+        jobs = [{"name": "a", "placement": {"hosts": [0, 2]}, "workload": program(2, *send(0, 1, f"{10 * MTU} B"))},
+                {"name": "b", "placement": {"hosts": [1, 3]}, "workload": program(2, *send(0, 1, f"{MTU} B"))}]
+        path = self.parts({"kind": "jobs", "jobs": jobs}, line, network)[1]
+        waits = table(path, "link_waits")
+        names = table(path, "links")
+        return [(str(names["from_name"][link]), int(job), int(ahead), int(time))
+                for link, job, ahead, time in zip(waits["link"], waits["job"], waits["ahead"], waits["time"])]
+
+    def test_two_jobs_at_one_link(self):
+        """The first packets of both come together: one of the two jobs waits for one packet of the other. Job a's last
+        packet, which speaks for it, waits for a packet of b, or for as long behind its own that waited for it."""
+        for network in ({}, {"queues": "output"}):
+            rows = self.two_jobs(network)
+            self.assertEqual({name for name, *_ in rows}, {"switch0"}, rows)
+            of_b = [row for row in rows if row[1] == 1]
+            of_a = [row for row in rows if row[1] == 0]
+            self.assertEqual(sum(row[3] for row in of_a), FULL, rows)
+            self.assertIn(of_b, ([], [("switch0", 1, 0, FULL)]), rows)
+
     def test_levels(self):
         workload = program(2, {"collective": "all_reduce", "size": "64 KiB", "id": "grads"})
         for level, there in (("none", []), ("summary", ["collectives", "jobs", "ranks"]),

@@ -174,6 +174,16 @@ def parts_add_up_to_the_time(results):
 
 
 @law
+def link_waits_are_those_of_messages(results):
+    """Of messages that were not sent again, all of which are there."""
+    if not ("link_waits" in results and results.all_messages and results.complete and results.untouched):
+        return
+    waits, queueing = int(results["link_waits"]["time"].sum()), int(results["messages"]["queueing"].sum())
+    if waits != queueing:
+        yield f"messages waited {queueing} ps in queues, and /link_waits has {waits} ps"
+
+
+@law
 def ranks_and_messages_agree(results):
     """What ranks sent and received is what messages say."""
     if "ranks" not in results:

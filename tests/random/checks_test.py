@@ -86,6 +86,7 @@ CORRUPTIONS = [
     ("parts_add_up_to_the_time", "collective", column("collectives/part_transfer", 0, one_more)),
     ("parts_add_up_to_the_time", "collective", column("ranks/part_idle", 0, one_more)),
     ("parts_add_up_to_the_time", "collective", column("jobs/part_peers", 0, one_more)),
+    ("link_waits_are_those_of_messages", "plain", column("link_waits/time", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/messages_sent", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("ranks/bytes_received", 0, one_more)),
     ("ranks_and_messages_agree", "plain", column("messages/destination", 0, lambda value: (value + 1) % 9)),

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -40,7 +41,7 @@ void settle_idle_part(JobRecord& row) {
 }  // namespace
 
 std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
-                                   ProcessGroup& group) {
+                                   ProcessGroup& group, bool explained) {
   std::vector<JobRecord> rows;
   for (const JobInfo& info : jobs) {
     JobRecord row;
@@ -73,9 +74,26 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
     for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.bytes}) add(*value);
     row.messages = group.sum(row.messages);
     for (std::int64_t& part : row.parts) add(part);
-    settle_idle_part(row);
+    if (explained) settle_idle_part(row);
   }
   return rows;
+}
+
+std::string time_line(const JobRecord& row) {
+  const auto whole = static_cast<double>(row.parts.total());
+  if (whole <= 0) return "";
+  std::vector<std::size_t> order(time_part_count);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto ps = [&row](std::size_t part) { return row.parts[static_cast<TimePart>(part)]; };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ps(a) > ps(b); });
+  std::string text;
+  for (const std::size_t part : order) {
+    const double share = static_cast<double>(ps(part)) / whole;
+    if (share < 0.005) break;
+    const std::string_view name = time_part_texts[part].column.substr(std::string_view("part_").size());
+    text += fmt::format("{}{:.1f} % {}", text.empty() ? "" : ", ", 100 * share, name);
+  }
+  return text;
 }
 
 std::string job_lines(const std::vector<JobRecord>& rows) {

@@ -17,9 +17,14 @@ std::uint32_t job_of_rank(const std::vector<JobInfo>& jobs, std::uint32_t rank);
 std::uint32_t job_of_call(const std::vector<JobInfo>& jobs, std::uint32_t call);
 
 /// Collective: one row per job, the same on all processes. `ranks`: rows of this process's ranks, with their jobs, of a
-/// run that ended at `end`, as then do jobs with operations under way.
+/// run that ended at `end`, as then do jobs with operations under way. `explained`: the ranks' rows have parts of
+/// times.
 std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::vector<RankRecord>& ranks, Time end,
-                                   ProcessGroup& group);
+                                   ProcessGroup& group, bool explained);
+
+/// "61.1 % compute, 34.1 % transfer, ...": on what the ranks of a job have spent their time; empty if that is not
+/// known.
+std::string time_line(const JobRecord& row);
 
 /// A table for people, or nothing for a single job.
 std::string job_lines(const std::vector<JobRecord>& rows);

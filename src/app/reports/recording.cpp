@@ -52,6 +52,16 @@ std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end
   return rows;
 }
 
+std::vector<LinkWaitRecord> link_wait_records(const Fabric& fabric) {
+  const auto job = [](std::uint16_t number) {
+    return number == JobsOfHosts::no_job ? std::int64_t{-1} : std::int64_t{number};
+  };
+  std::vector<LinkWaitRecord> rows;
+  for (const auto& [link, wait] : fabric.link_waits())
+    rows.push_back({link, job(wait.waiter), job(wait.ahead), wait.waits, wait.time, wait.first, wait.last});
+  return rows;
+}
+
 std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
   std::vector<QueueDepthRecord> rows;
   for (const QueueDepth& d : fabric.queue_depths(end))
@@ -209,6 +219,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload),
                               explained ? &records.collective_times : nullptr);
   recorder_.write(link_records(experiment_, simulation_.network(), end));
+  if (simulation_.has_fabric() && explained) recorder_.write(link_wait_records(simulation_.fabric()));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
     recorder_.write(link_class_records(simulation_, end));
     if (output.queue_depths) recorder_.write(queue_depth_records(simulation_.fabric(), end));
@@ -223,7 +234,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
     recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
   auto ranks = simulation_.runtime().rank_records(end);
   for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
-  job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group());
+  job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group(), explained);
   recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>(), 0, explained);
   recorder_.write(std::move(ranks), 0, explained);
   write_transfers();

@@ -84,6 +84,14 @@ std::string collective_lines(const Summary& summary) {
   return text;
 }
 
+// Of all ranks, in ps; empty if times were not split.
+nlohmann::ordered_json parts_json(const JobRecord& row) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::object();
+  for (std::size_t part = 0; part < time_part_count && row.parts.total() > 0; ++part)
+    parts[std::string(time_part_texts[part].column)] = row.parts[static_cast<TimePart>(part)];
+  return parts;
+}
+
 nlohmann::ordered_json job_json(const JobRecord& row) {
   return {{"name", row.name},
           {"first_rank", row.first_rank},
@@ -99,7 +107,8 @@ nlohmann::ordered_json job_json(const JobRecord& row) {
           {"exposed_ps", row.mean(row.exposed)},
           {"idle_ps", row.idle()},
           {"messages", row.messages},
-          {"bytes", row.bytes}};
+          {"bytes", row.bytes},
+          {"parts_ps", parts_json(row)}};
 }
 
 nlohmann::ordered_json transfer_json(const TransferRecord& row) {
@@ -233,6 +242,9 @@ std::string summary_table(const Summary& summary) {
                                summary.facts.congestion.dropped + summary.facts.congestion.lost));
   if (const std::string congestion = congestion_text(summary.facts.congestion); !congestion.empty())
     line("congestion", congestion);
+  for (const JobRecord& job : summary.jobs)
+    if (const std::string times = time_line(job); !times.empty())
+      line("time went into", (summary.jobs.size() > 1 ? job.name + ": " : "") + times);
   for (const std::string& warning : summary.warnings) line("WARNING", warning);
   for (std::size_t i = 0; i < summary.hot_links.size(); ++i) {
     const HotLinkLine& link = summary.hot_links[i];

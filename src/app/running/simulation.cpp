@@ -47,6 +47,22 @@ void poll(Poll* state) {
   ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
 }
 
+JobsOfHosts jobs_of_hosts(const Experiment& experiment) {
+  const std::vector<JobInfo> all = experiment.workload->jobs();
+  JobsOfHosts jobs;
+  jobs.count = static_cast<std::uint32_t>(all.size());
+  jobs.job.resize(experiment.topology->graph.host_count(), JobsOfHosts::no_job);
+  std::vector<bool> several(jobs.job.size());
+  for (std::uint32_t number = 0; number < std::min<std::size_t>(all.size(), JobsOfHosts::no_job); ++number) {
+    for (std::uint32_t rank = all[number].first_rank; rank < all[number].first_rank + all[number].ranks; ++rank) {
+      const std::uint32_t host = experiment.placement.host(rank);
+      several[host] = several[host] || (jobs.job[host] != JobsOfHosts::no_job && jobs.job[host] != number);
+      jobs.job[host] = several[host] ? JobsOfHosts::no_job : static_cast<std::uint16_t>(number);
+    }
+  }
+  return jobs;
+}
+
 }  // namespace
 
 Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineChoice engine)
@@ -95,6 +111,7 @@ void Simulation::build_network(const Experiment& experiment) {
   if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
     fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
   if (experiment.output.queue_depths) fabric->keep_queue_depths();
+  if (experiment.output.attribution != Attribution::none) fabric->count_waits_by_job(jobs_of_hosts(experiment));
   fabric_ = fabric.get();
   network_ = std::move(fabric);
 }

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// For which job's packets those of a job have waited, link by link.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft {
+
+/// Jobs of hosts, as results number them.
+struct JobsOfHosts {
+  static constexpr std::uint16_t no_job = 0xffff;  ///< none, or several
+  std::vector<std::uint16_t> job;                  ///< [hosts]
+  std::uint32_t count = 0;                         ///< jobs of the run
+};
+
+/// What packets of `waiter` have waited for at a link while packets of `ahead` were sent.
+struct JobWait {
+  std::uint16_t waiter = JobsOfHosts::no_job;
+  std::uint16_t ahead = JobsOfHosts::no_job;  ///< also: nothing was sent, for flow control had stopped the link
+  std::uint64_t waits = 0;                    ///< packets that waited for them
+  std::int64_t time = 0;                      ///< ps
+  std::int64_t first = 0;                     ///< ps, when the first of them began to wait
+  std::int64_t last = 0;                      ///< ps, when the last of them had waited
+};
+
+/// Counts the waits of the last packets of messages: they decide when messages end. With a single job in the run nobody
+/// else stands in front, and what ports send need not be kept.
+class WaitsByJob {
+ public:
+  WaitsByJob(JobsOfHosts jobs, std::size_t ports);
+
+  bool several() const { return jobs_.count > 1; }
+  /// What a port sends, in order of `start`; with several jobs only. Nobody will ask for times before `needed`.
+  void sent(std::uint32_t port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed);
+  /// A packet has waited from `from` until `until`, and leaves then. Before sent() of it.
+  void waited(std::uint32_t port, std::uint32_t source, std::int64_t from, std::int64_t until);
+
+  std::span<const JobWait> of_port(std::uint32_t port) const { return waits_[port]; }
+  std::uint64_t memory_bytes() const;
+
+ private:
+  /// Packets of a job, one right behind the other.
+  struct Run {
+    std::int64_t start;
+    std::int64_t end;
+    std::uint16_t job;
+  };
+  struct Runs {
+    std::vector<Run> runs;
+    std::size_t first = 0;
+  };
+  static void forget_before(Runs& sent, std::int64_t needed);
+  void add(std::uint32_t port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
+           std::int64_t until);
+
+  JobsOfHosts jobs_;
+  std::vector<Runs> sent_;                   // [local ports], empty for a single job
+  std::vector<std::vector<JobWait>> waits_;  // [local ports]; few each
+  std::vector<JobWait> found_;               // scratch: of one packet
+};
+
+}  // namespace weft
