@@ -25,6 +25,8 @@ install(CODE "
   set(modules \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/python3/dist-packages\")
   file(MAKE_DIRECTORY \"\${modules}\")
   file(CREATE_LINK ../../../${data}/scripts/weft_results \"\${modules}/weft_results\" SYMBOLIC)")
+install(DIRECTORY scripts/report_page DESTINATION ${data}/scripts
+        FILES_MATCHING PATTERN "*.py" PATTERN "*.js" PATTERN "*.css" PATTERN "*.LICENSE")
 foreach(script plot same_results)
   string(REPLACE "_" "-" name ${script})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/install/weft-${name} @ONLY

@@ -40,6 +40,8 @@ import weft_results; print(*weft_results.open("out.h5").tables)"""
         self.assertIn("messages", self.call(sys.executable, "-B", "-c", code, folder=empty))
         self.call(weft, "export", "out.h5", "--trace", "out.json.gz", "--csv", "tables", folder=empty)
         self.assertIn("as fast as", self.call(weft, "compare", "out.h5", "out.h5", folder=empty))
+        self.call(weft, "report", "out.h5", folder=empty)
+        self.assertIn("uPlot", (empty / "out.html").read_text())
         # A ready-made machine with a ready-made server, a selection, a model and a device.
         self.call(weft, "topology", share / "topologies/specs/h100_rail_optimised.yaml", folder=empty)
         self.call(weft, "collective", "open_mpi", "--ranks", 8, "--size", "1MiB", folder=empty)

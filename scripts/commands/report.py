@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft report FILE.h5... [-o FILE.html]  one page about runs or a sweep: what bounds them, where, what may help
+import os
+import pathlib
+import signal
+import sys
+
+for number in (signal.SIGINT, signal.SIGTERM):  # nothing has been written while modules are loaded
+    signal.signal(number, lambda *_: os._exit(130))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+try:
+    from report_page.command import main
+except ImportError as missing:
+    print(f"report: {missing}; install python3-h5py, python3-numpy and python3-matplotlib", file=sys.stderr)
+    sys.exit(3)
+sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Where the time went: columns `part_*` of jobs, ranks and collectives, or what a file without them says."""
+
+import re
+
+import numpy as np
+
+from report_page.values import bytes_text, packed
+
+PREFIX = "part_"
+MOST_ROWS = 16_384
+# What a part is called, and what it tells about the run: the first pattern that its name holds.
+CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
+              ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
+              ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),
+              ("credit|buffer", "credits"),
+              ("queue", "queueing"), ("pac|congestion|rate", "pacing"), ("transfer|ideal|wire|seriali", "transfer"),
+              ("idle|bubble", "idle"), ("wait", "peers"))
+# What a network that others use, too, adds to the time of messages.
+CONGESTION = ("queueing", "pause", "retransmission", "pacing")
+# In the order of bars: work, the network, what follows from it, others, nothing.
+TITLES = {
+    "compute": "compute", "exposed": "exposed communication", "local": "launch and local handling",
+    "transfer": "transfer as on an idle network", "queueing": "queueing", "pause": "pause",
+    "retransmission": "retransmission", "pacing": "pacing by congestion control",
+    "sending": "sending messages of its own", "window": "waiting for acknowledgements",
+    "own": "waiting behind other messages of the sender",
+    "credits": "waiting for free slots at receivers", "peers": "waiting for peers", "other": "other",
+    "idle": "idle time",
+}
+
+
+def category(part):
+    return next((name for pattern, name in CATEGORIES if re.search(pattern, part)), "other")
+
+
+def part_columns(run, table):
+    return [name for name in run.names(table) if name.startswith(PREFIX)]
+
+
+def parts_of(run, table, fallback=()):
+    """(names of parts, rows x parts). Without part columns those of `fallback`."""
+    names = part_columns(run, table) or [name for name in fallback if run.has(table, name)]
+    if not names or run.rows(table) == 0:
+        return [], np.zeros((0, 0))
+    order = list(TITLES)
+    names = sorted(names, key=lambda name: (order.index(category(name.removeprefix(PREFIX))), name))
+    values = np.column_stack([run.column(table, name).astype(np.float64) for name in names])
+    return [name.removeprefix(PREFIX) for name in names], np.maximum(values, 0)  # -1: the sum was too large
+
+
+def bars(kind, names, values, labels, owners=None, whole=None):
+    """Stacked bars; `owners` says which group each row belongs to, if rows are put together; `whole`: how many times of
+    ranks a row adds up, which the page divides by."""
+    data = {"kind": kind, "whole": whole or [1] * len(values),
+            "parts": [{"name": name, "category": category(name)} for name in names],
+            "rows": len(values), "labels": labels, "values": packed(values, "float64")}
+    return data | ({"owner": packed(owners, "uint32")} if owners is not None else {})
+
+
+def of_collectives(run, collectives):
+    names, values = parts_of(run, "collectives")
+    if not names or not collectives.there:
+        return None
+    titles = [collectives.title(group) for group in range(len(collectives.keys))]
+    several = len(collectives.jobs.names) > 1
+    groups = [f"{title['job'] + ': ' if several else ''}{title['kind']}, {title['ranks']} ranks, "
+              f"{bytes_text(title['bytes'])}" for title in titles]
+    # Those that took longest, if there are more than the page holds.
+    rows = np.sort(np.argsort(-collectives.time, kind="stable")[:MOST_ROWS])
+    labels = [f"#{number} {label}" for number, label in zip(collectives.id[rows], collectives.label[rows])]
+    return bars("collectives", names, values[rows], labels, collectives.group[rows]) | {"groups": groups,
+                                                                                       "total": len(values)}
+
+
+def ranks_of_jobs(run):
+    """Parts of a job are sums over its ranks; without them there are means of its ranks."""
+    return run.column("jobs", "ranks").tolist() if part_columns(run, "jobs") and run.has("jobs", "ranks") else None
+
+
+def attribution(run, jobs, collectives):
+    found = []
+    simple = ("compute", "exposed", "idle")
+    names, values = parts_of(run, "jobs", simple)
+    if names:
+        found.append(bars("jobs", names, values, jobs.names, whole=ranks_of_jobs(run)) | {"total": len(values)})
+    names, values = parts_of(run, "ranks", simple)
+    if names and run.has("ranks", "rank"):
+        labels = [f"rank {rank}" for rank in run.column("ranks", "rank")[:MOST_ROWS].tolist()]
+        found.append(bars("ranks", names, values[:MOST_ROWS], labels) | {"total": len(values)})
+    return [*found, *filter(None, [of_collectives(run, collectives)])]
+
+
+class JobParts:
+    """What one job spent its time on, by category, as shares; from the jobs, else the ranks."""
+
+    def __init__(self, run, jobs, job):
+        self.exact = True
+        names, values = parts_of(run, "jobs")
+        rows = np.arange(len(values)) == job
+        if not names:
+            self.exact = bool(part_columns(run, "ranks"))
+            names, values = parts_of(run, "ranks", ("compute", "exposed", "idle"))
+            rows = jobs.of_rank(run.column("ranks", "rank").astype(np.int64)) == job if names else rows
+        sums = values[rows].sum(axis=0) if names else np.zeros(0)
+        self.sums = {}
+        for name, value in zip(names, sums):
+            self.sums[category(name)] = self.sums.get(category(name), 0.0) + float(value)
+        self.total = sum(self.sums.values())
+
+    def share(self, *categories):
+        return sum(self.sums.get(name, 0.0) for name in categories) / self.total if self.total else 0.0

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The command line of `weft report`."""
+
+import argparse
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+from report_page.page import page
+from report_page.reading import ReportError, RunFile, open_report_file
+from report_page.run_report import run_report
+from report_page.sweep import sweep_report
+
+DESCRIPTION = """Write one HTML page about runs of weft, or about a sweep. It needs no network and no other file.
+
+It says what bounds the run, where, and what may help; it shows a timeline, the machine with its links, queues,
+slowdowns, collectives, and where the time went. With several files there is a table of all, and a tab for each."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print(f"report: {message} (weft report --help says more)", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse(words):
+    parser = Parser(prog="weft report", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", metavar="FILE.h5", nargs="+", help="a result file of `weft run`, or of a sweep")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="the page (beside the first file, with .html)")
+    parser.add_argument("--png", metavar="DIR", help="also the main charts as PNG, into this folder")
+    parser.add_argument("--exact", action="store_true", help="read every message, also if there are many millions")
+    return parser.parse_args(words)
+
+
+def read(path, exact):
+    file = open_report_file(path)
+    return run_report(file, exact) if isinstance(file, RunFile) else sweep_report(file)
+
+
+def write_whole(path, data):
+    """The file is there as a whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            mask = os.umask(0)
+            os.umask(mask)
+            os.chmod(name, 0o666 & ~mask)
+            os.replace(name, path)
+        except BaseException:
+            pathlib.Path(name).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise ReportError(f"cannot write '{path}': {error.strerror}", code=3) from None
+
+
+def run(options):
+    items = [read(path, options.exact) for path in options.files]
+    target = pathlib.Path(options.output) if options.output else pathlib.Path(options.files[0]).with_suffix(".html")
+    if target.is_dir():
+        raise ReportError(f"'{target}' is a folder; -o takes the name of a file")
+    write_whole(target, page(items).encode("utf-8"))
+    print(target)
+    if options.png:
+        from report_page.pictures import write_pictures  # matplotlib takes a second to load
+
+        for path in write_pictures(items, pathlib.Path(options.png), write_whole):
+            print(path)
+
+
+def interrupted(number, frame):
+    """As after Ctrl-C, so that nothing half-written is left behind."""
+    raise KeyboardInterrupt
+
+
+def main(words):
+    signal.signal(signal.SIGINT, interrupted)
+    signal.signal(signal.SIGTERM, interrupted)
+    try:
+        run(parse(words))
+    except ReportError as error:
+        print(f"report: {error}", file=sys.stderr)
+        return error.code
+    except MemoryError:
+        print("report: out of memory", file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("report: interrupted", file=sys.stderr)
+        return 130
+    return 0

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Links ranked by the delay that they caused, with who shared them; the critical path."""
+
+import numpy as np
+
+from report_page.series import when
+from report_page.values import plain, ratio
+
+MOST = 20
+MOST_STEPS = 2000
+
+
+def column_like(names, *patterns):
+    """The first column whose name holds one of the patterns, in the order of the patterns."""
+    return next((name for pattern in patterns for name in names if pattern in name), None)
+
+
+class LinkWaits:
+    """The table /link_waits: at which link packets of which job waited behind those of which other job. Which of its
+    columns is which follows from names and units. Jobs that it does not know, -1, stand behind all others."""
+
+    def __init__(self, run, links, jobs):
+        self.jobs = jobs
+        names = run.names("link_waits")
+        ids = [name for name in names if run.unit("link_waits", name) == "id"]
+        times = [name for name in names if run.unit("link_waits", name) == "ps"]
+        link = column_like(ids, "link")
+        front = column_like(ids, "ahead", "front", "behind", "block", "other", "caus")
+        waiting = column_like([name for name in ids if name not in (link, front)], "wait", "job")
+        time = column_like(times, "wait", "time", "delay")
+        self.there = None not in (link, front, waiting, time)
+        if not self.there:
+            return
+        self.waiting, self.front = (np.zeros((links.count, len(jobs.names) + 1)) for _ in range(2))
+        self.first, self.last = np.full(links.count, run.end), np.zeros(links.count, dtype=np.int64)
+        span = ["first", "last"] if "first" in times and "last" in times else []
+        for block in run.blocks("link_waits", [link, front, waiting, time, *span]):
+            self.add(links.rows_of(block[link]), block, (waiting, front), time, span)
+        self.there = bool(self.waiting.any())
+
+    def add(self, rows, block, names, time, span):
+        there = rows >= 0
+        for table, name in zip((self.waiting, self.front), names):
+            np.add.at(table, (rows[there], self.places(block[name][there])), block[time][there])
+        if span:
+            np.minimum.at(self.first, rows[there], block["first"][there])
+            np.maximum.at(self.last, rows[there], block["last"][there])
+
+    def places(self, numbers):
+        known = np.isin(numbers, self.jobs.numbers)
+        return np.where(known, self.jobs.place(numbers), len(self.jobs.names))
+
+
+class Delays:
+    """Delay caused by each link, from /link_waits, else from the links that messages name as slow."""
+
+    def __init__(self, run, links, jobs, messages):
+        waits = LinkWaits(run, links, jobs)
+        self.links, self.jobs, self.messages, self.end = links, jobs, messages, run.end
+        self.source = "link_waits" if waits.there else "messages"
+        self.waits = waits if waits.there else None
+        self.waiting = waits.waiting if waits.there else messages.waits * messages.scale
+        self.of_link = self.waiting.sum(axis=1)
+        self.total = float(self.of_link.sum())
+        self.order = [int(row) for row in np.argsort(-self.of_link, kind="stable") if self.of_link[row] > 0]
+
+    def shares(self, values):
+        total = values.sum()
+        names = [*self.jobs.names, "no job or several"]
+        return [[names[i], ratio(values[i], total)] for i in np.argsort(-values, kind="stable")
+                if values[i] > 0]
+
+    def span(self, row):
+        """(begin, end) of most of the waiting, or of all of it."""
+        over_time = self.messages.waits_over_time[row]
+        if not over_time.any() and self.waits is not None and self.waits.last[row]:
+            return int(self.waits.first[row]), int(self.waits.last[row])
+        return tuple(share * self.end for share in when(over_time))
+
+    def row(self, row):
+        begin, end = self.span(row)
+        peak, used = self.links.values["peak_queue"][row], self.links.values["utilization"][row]
+        return {
+            "id": int(self.links.id[row]), "name": self.links.name(row), "class": str(self.links.link_class[row]),
+            "delay": float(self.of_link[row]), "share": ratio(self.of_link[row], self.total),
+            "waiting": self.shares(self.waiting[row]),
+            "front": self.shares(self.waits.front[row]) if self.waits is not None else [],
+            "from": begin, "to": end, "peak_queue": float(peak), "utilization": float(used),
+        }
+
+    def table(self):
+        return {"source": self.source, "total": self.total, "links": len(self.order),
+                "rows": [self.row(row) for row in self.order[:MOST]]}
+
+
+def critical_path(run):
+    """The table /critical_path as it is, and its time by kind."""
+    names = run.names("critical_path")
+    rows = run.rows("critical_path") if names else 0
+    if rows == 0:
+        return None
+    shown = slice(0, MOST_STEPS)
+    units = [run.unit("critical_path", name) for name in names]
+    columns = {name: run.column("critical_path", name, shown) for name in names}
+    cells = [[plain(columns[name][i]) for name in names] for i in range(min(rows, MOST_STEPS))]
+    return {"rows": rows, "columns": names, "units": units, "cells": cells, "sums": sums_by_kind(run, names)}
+
+
+def sums_by_kind(run, names):
+    """[[kind, picoseconds]] with most first, if the table has kinds and durations."""
+    kind = column_like(names, "kind", "what", "category", "type")
+    if kind is None:
+        return []
+    sums = {}
+    duration = column_like([name for name in names if run.unit("critical_path", name) == "ps"], "time", "duration",
+                           "length")
+    needed = [kind, duration] if duration else [kind, "start", "end"]
+    if not run.has("critical_path", *needed):
+        return []
+    for block in run.blocks("critical_path", needed):
+        times = block[duration] if duration else block["end"] - block["start"]
+        for name, value in zip(block[kind].tolist(), times.tolist()):
+            sums[str(plain(name))] = sums.get(str(plain(name)), 0) + value
+    return sorted(([name, float(value)] for name, value in sums.items()), key=lambda pair: (-pair[1], pair[0]))

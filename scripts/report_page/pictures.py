@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The main charts as PNG, for papers."""
+
+import base64
+import io
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt  # noqa: E402
+import numpy as np  # noqa: E402
+from matplotlib.collections import LineCollection, PolyCollection  # noqa: E402
+
+from report_page.attribution import category  # noqa: E402
+from report_page.sweep import pareto  # noqa: E402
+from report_page.values import CODES, TIMES  # noqa: E402
+
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d1f", "#6b7480", "#4b3fa0", "#b04a6a",
+           "#b9c1cb", "#9acd6b", "#1b9aaa")
+CATEGORY_COLOURS = {"compute": 0, "transfer": 5, "queueing": 1, "pause": 3, "retransmission": 6, "pacing": 4,
+                    "credits": 8, "own": 9, "peers": 2, "local": 7, "window": 11, "sending": 12, "exposed": 1, "idle": 10,
+                    "other": 10}
+TYPES = {code: np.dtype(name) for name, code in CODES.items()}
+MOST_LANES, MOST_BARS, MOST_LINKS = 96, 64, 20_000
+
+
+def unpacked(array):
+    return np.frombuffer(base64.b64decode(array["data"]), dtype=TYPES[array["type"]].newbyteorder("<"))
+
+
+def time_axis(end):
+    return next((factor, unit) for factor, unit in TIMES if end >= 2 * factor or factor == 1)
+
+
+def some(count, most):
+    return np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).round().astype(int))
+
+
+def draw_timeline(run):
+    data = run["timeline"]
+    if data is None or data["count"] == 0:
+        return None
+    first, start, length = (unpacked(data[name]) for name in ("first", "start", "length"))
+    phase, lanes = unpacked(data["phase"]), some(len(data["lanes"]), MOST_LANES)
+    scale, unit = time_axis(run["end"])
+    figure, axes = plt.subplots(figsize=(10, min(0.16 * len(lanes), 9) + 1.6), layout="constrained")
+    for number, name in enumerate(data["phases"]):
+        chosen = [np.flatnonzero(phase[first[lane]:first[lane + 1]] == number) + first[lane] for lane in lanes]
+        rows, i = np.repeat(np.arange(len(lanes)), [len(found) for found in chosen]), np.concatenate(chosen)
+        left, right, top, bottom = start[i] / scale, (start[i] + length[i]) / scale, rows - 0.43, rows + 0.43
+        corners = np.stack((left, bottom, left, top, right, top, right, bottom), axis=1).reshape(-1, 4, 2)
+        color = PALETTE[number % len(PALETTE)]
+        axes.add_collection(PolyCollection(corners, facecolors=color, edgecolors=color, linewidths=0.3))
+        axes.plot([], [], color=color, linewidth=6, label=name)
+    step = -(-len(lanes) // 40)
+    axes.set_yticks(range(0, len(lanes), step), [" ".join(data["lanes"][lane]) for lane in lanes[::step]], fontsize=6)
+    axes.set(xlabel=f"simulated time ({unit})", xlim=(0, run["end"] / scale), ylim=(len(lanes) - 0.5, -0.5))
+    axes.legend(fontsize=8, ncols=5, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
+    return figure
+
+
+def draw_topology(run):
+    data = run["topology"]
+    if data is None:
+        return None
+    x, y, origin, target = (unpacked(data[name]) for name in ("x", "y", "from", "to"))
+    value, title, scale = unpacked(data["utilization"]) * 100, "utilization (%)", 1
+    if run["verdict"]["congested"] and unpacked(data["caused"]).any():
+        value = unpacked(data["caused"])
+        scale, unit = time_axis(value.max())
+        title = f"delay caused ({unit})"
+    order = np.argsort(value, kind="stable")[-MOST_LINKS:]
+    a, b = np.column_stack((x, -y))[origin[order]], np.column_stack((x, -y))[target[order]]
+    figure, axes = plt.subplots(figsize=(10, 5), layout="constrained")
+    share = value[order] / max(value.max(), 1e-12)
+    lines = LineCollection(np.stack((a, (a + b) / 2), axis=1), array=value[order] / scale, cmap="magma_r",
+                           linewidths=3 * share, clim=(0, max(value.max() / scale, 1e-12)))
+    axes.add_collection(LineCollection(np.stack((a, (a + b) / 2), axis=1), colors="#bbbbbb", linewidths=0.3))
+    axes.add_collection(lines)
+    axes.plot(x, -y, "s", color="#333333", markersize=2)
+    axes.axis("off")
+    figure.colorbar(lines, ax=axes, label=title, fraction=0.03)
+    return figure
+
+
+def draw_heat(run):
+    if not run["heat"]:
+        return None
+    measure = run["heat"][0]
+    values = unpacked(measure["values"]).reshape(-1, measure["bins"])
+    if len(values) == 0:
+        return None
+    scale, unit = time_axis(run["end"])
+    figure, axes = plt.subplots(figsize=(10, 0.17 * len(values) + 1.4), layout="constrained")
+    image = axes.imshow(values, aspect="auto", cmap="magma_r", interpolation="nearest",
+                        extent=(0, measure["bins"] * measure["width"] / scale, len(values) - 0.5, -0.5))
+    axes.set_yticks(range(len(values)), measure["links"], fontsize=6)
+    axes.set(xlabel=f"simulated time ({unit})", xlim=(0, run["end"] / scale))
+    figure.colorbar(image, ax=axes, label=f"{measure['name']} ({measure['unit']})", fraction=0.03)
+    return figure
+
+
+def draw_queues(run):
+    if not run["queues"] or not run["queues"]["queues"]:
+        return None
+    scale, unit = time_axis(run["end"])
+    times = unpacked(run["queues"]["times"]) / scale
+    figure, axes = plt.subplots(figsize=(9, 4), layout="constrained")
+    for number, curve in enumerate(run["queues"]["queues"]):
+        axes.plot(times, unpacked(curve["values"]) / 1024, color=PALETTE[number], linewidth=1.2, label=curve["name"])
+    axes.set(xlabel=f"simulated time ({unit})", ylabel="bytes not yet transmitted (KiB)", xlim=(0, run["end"] / scale),
+             ylim=(0, None))
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+def draw_slowdown(run):
+    if run["slowdown"] is None:
+        return None
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    for number, curve in enumerate(run["slowdown"]["curves"]):
+        everything = curve["name"] == "all"
+        axes.step(unpacked(curve["x"]), 100 * unpacked(curve["y"]), where="post", linewidth=2 if everything else 1.2,
+                  color="black" if everything else PALETTE[number], label=f"{curve['name']}: {curve['count']}")
+    axes.set(xlabel="slowdown against an idle network (1)", ylabel="messages with at most this slowdown (%)",
+             xscale="log", ylim=(0, 101))
+    axes.grid(alpha=0.3, which="both")
+    axes.legend(fontsize=8)
+    return figure
+
+
+def draw_attribution(run):
+    """Ranks, or jobs if the file has no ranks."""
+    data = next((data for kind in ("ranks", "jobs") for data in run["attribution"] if data["kind"] == kind), None)
+    if data is None:
+        return None
+    values = unpacked(data["values"]).reshape(data["rows"], -1)
+    groups = np.array_split(np.arange(len(values)), min(MOST_BARS, len(values)))
+    means = np.array([values[group].mean(axis=0) for group in groups])
+    scale, unit = time_axis(means.sum(axis=1).max())
+    figure, axes = plt.subplots(figsize=(9, 0.15 * len(groups) + 1.6), layout="constrained")
+    left = np.zeros(len(groups))
+    for part, column in zip(data["parts"], means.T):
+        axes.barh(range(len(groups)), column / scale, left=left / scale, label=part["name"].replace("_", " "),
+                  color=PALETTE[CATEGORY_COLOURS[category(part["name"])]])
+        left += column
+    names = [data["labels"][group[0]] for group in groups]
+    axes.set_yticks(range(len(groups)), names, fontsize=6)
+    axes.set(xlabel=f"time ({unit})", ylim=(len(groups) - 0.5, -0.5))
+    axes.legend(fontsize=8, ncols=4, loc="lower right", bbox_to_anchor=(1, 1), frameon=False)
+    return figure
+
+
+def draw_delays(run):
+    rows = run["delays"]["rows"]
+    if not rows:
+        return None
+    scale, unit = time_axis(rows[0]["delay"])
+    figure, axes = plt.subplots(figsize=(8, 0.22 * len(rows) + 1), layout="constrained")
+    axes.barh(range(len(rows)), [row["delay"] / scale for row in rows], color=PALETTE[1])
+    axes.set_yticks(range(len(rows)), [row["name"] for row in rows], fontsize=7)
+    axes.set(xlabel=f"delay caused ({unit})", ylim=(len(rows) - 0.5, -0.5))
+    return figure
+
+
+def draw_sweep(sweep):
+    """The first two outputs, or the first input and output, against each other."""
+    numbers = [column for column in sweep["columns"] if column["numeric"]]
+    outputs = [column for column in numbers if column["role"] == "output"]
+    inputs = [column for column in numbers if column["role"] == "input"]
+    if not outputs or len(numbers) < 2:
+        return None
+    second, first = outputs[0], (outputs[1:] or inputs or numbers[1:])[0]
+    known = [i for i, pair in enumerate(zip(first["values"], second["values"])) if None not in pair]
+    x, y = (np.array([column["values"][i] for i in known], dtype=float) for column in (first, second))
+    figure, axes = plt.subplots(figsize=(6.5, 4.5), layout="constrained")
+    axes.plot(x, y, "o", color=PALETTE[0], markersize=4)
+    front = pareto(x, y)
+    axes.plot(x[front], y[front], "o--", color=PALETTE[1], markersize=6, linewidth=1, label="none is better in both")
+    axes.set(xlabel=f"{first['title']} ({first['unit'] or 1})", ylabel=f"{second['title']} ({second['unit'] or 1})")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
+
+
+CHARTS = {"timeline": draw_timeline, "topology": draw_topology, "heat": draw_heat, "queues": draw_queues,
+          "slowdown": draw_slowdown, "attribution": draw_attribution, "delays": draw_delays}
+
+
+def write_pictures(items, folder, write):
+    """Draws what there is of each file; `write(path, bytes)`. Gives the paths."""
+    paths = []
+    for number, item in enumerate(items):
+        stem = item["name"].removesuffix(".h5") + (f".{number}" if len(items) > 1 else "")
+        for name, draw in ({"sweep": draw_sweep} if item.get("sweep") else CHARTS).items():
+            figure = draw(item)
+            if figure is None:
+                continue
+            buffer = io.BytesIO()
+            figure.savefig(buffer, dpi=150, format="png", metadata={"Software": None})
+            plt.close(figure)
+            paths.append(folder / f"{stem}.{name}.png")
+            write(paths[-1], buffer.getvalue())
+    return paths

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Files of sweeps: cases with inputs and outputs."""
+
+import re
+
+import numpy as np
+
+from report_page.reading import ReportError
+from report_page.values import plain
+
+MOST_CASES = 20_000
+INPUT, OUTPUTS = "in_", ("out_", "derived_", "machine_")
+
+
+def case_columns(file):
+    """{name: (unit, values)} of /cases: a group of columns, or one table with fields."""
+    cases = file.file["cases"]
+    if getattr(cases, "dtype", None) is not None and cases.dtype.names:
+        values = file.guarded(lambda: cases[:])
+        return {name: ("", [plain(value) for value in values[name].tolist()]) for name in cases.dtype.names}
+    file.rows("cases")
+    return {name: (file.unit("cases", name), [plain(value) for value in file.column("cases", name).tolist()])
+            for name in file.names("cases")}
+
+
+def is_number(values):
+    return all(isinstance(value, (int, float, type(None))) and not isinstance(value, bool) for value in values)
+
+
+def role(name):
+    if name.startswith(INPUT):
+        return "input"
+    return "output" if name.startswith(OUTPUTS) else "note"
+
+
+def place(name):
+    """The number of the case first, then inputs, outputs, what follows from them, and notes."""
+    order = ("case", INPUT, *OUTPUTS)
+    return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
+
+
+def sweep_report(file):
+    columns = case_columns(file)
+    rows = len(next(iter(columns.values()))[1]) if columns else 0
+    if rows == 0:
+        raise ReportError(f"'{file.path}' has no cases: /cases is empty")
+    described = []
+    for name, (unit, values) in columns.items():
+        title = re.sub("^(in|out|derived|machine)_", "", name)
+        described.append({"name": name, "title": title, "unit": unit, "role": role(name),
+                          "numeric": is_number(values), "values": values[:MOST_CASES]})
+    described.sort(key=lambda column: place(column["name"]))
+    attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
+    complete = bool(file.attributes.get("complete", True))
+    return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
+            "columns": described, "attributes": attributes}
+
+
+def pareto(first, second):
+    """Rows that no other row beats in both, the smaller the better."""
+    order = np.lexsort((second, first))
+    best, front = np.inf, []
+    for row in order.tolist():
+        if second[row] < best:
+            front.append(row)
+            best = second[row]
+    return front

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What bounds the run, where, and what may help: three sentences at most, each from numbers of the file."""
+
+import numpy as np
+
+from report_page.attribution import CONGESTION, TITLES, JobParts
+from report_page.values import bytes_text, percent, ratio, time_text
+
+# Below that share of the time of messages, or of a job, queues and pauses are no congestion: ACKs and the packets of
+# the message itself make short waits on an idle network, too.
+NOTEWORTHY = 0.02
+# A link is a bottleneck, whatever messages say of their last packets, if it was busy for half of the run and so many
+# packets waited on average while it was.
+BUSY, WAITING_PACKETS = 0.5, 4
+STRAGGLER = 0.05
+# Smaller shares are not worth a word.
+SHOWN = 0.005
+# Waits at the sender that congestion makes longer: acknowledgements and slots come late, and messages behind others.
+FOLLOWS = ("window", "own", "credits", "sending")
+
+ADVICE = {
+    "queueing": "more or faster links there, another placement of ranks, better load balancing "
+                "(`network.load_balancing`), or fewer senders at a time may help",
+    "pause": "larger buffers (`network.buffer`), or marking by ECN that slows senders before they are paused, may help",
+    "retransmission": "larger buffers, lossless classes (`network.flow_control`), or quicker recovery may help",
+    "pacing": "other thresholds or increases of congestion control (`network.congestion_control`) may help",
+}
+
+
+class Verdict:
+    """`kind` is what bounds the run in one word, `sentences` what is said about it."""
+
+    def __init__(self, facts):
+        self.facts = facts
+        self.job = self.longest_job()
+        self.parts = JobParts(facts.run, facts.jobs, self.job)
+        self.shares = self.congestion_by_kind()
+        self.congested = self.is_congested()
+        self.kind = self.what_bounds()
+        self.sentences = [text for text in (self.bound(), self.place(), self.advice()) if text]
+
+    def longest_job(self):
+        run = self.facts.run
+        if not run.has("jobs", "time"):
+            return 0
+        time = run.column("jobs", "time").astype(np.float64)
+        if run.has("jobs", "background"):
+            time = np.where(run.column("jobs", "background") != 0, -1, time)
+        return int(time.argmax()) if len(time) else 0
+
+    def congestion_by_kind(self):
+        """{kind: share}: of the job's time if the file says so exactly, else of the time of messages."""
+        if self.parts.exact and self.parts.total:
+            return {name: self.parts.share(name) for name in CONGESTION}
+        return self.of_messages()
+
+    def of_messages(self):
+        sums = self.facts.messages.sums
+        return {name: ratio(sums[column], sums["duration"]) for name, column in
+                (("queueing", "queueing"), ("pause", "paused"), ("retransmission", "retransmission"))}
+
+    def is_congested(self):
+        return sum(self.shares.values()) >= NOTEWORTHY or self.bottleneck() is not None
+
+    def bottleneck(self):
+        """The row of the link that was busy with packets waiting; ports of hosts, which queue their own, aside."""
+        links, messages = self.facts.links, self.facts.messages
+        if links.count == 0 or ratio(messages.sums["excess"], messages.sums["duration"]) < NOTEWORTHY:
+            return None
+        used, packets = links.values["utilization"], np.maximum(links.values["packets"], 1)
+        waiting = links.values["mean_queue"] / np.maximum(used, 1e-9) / np.maximum(links.values["bytes"] / packets, 1)
+        found = (used >= BUSY) & (waiting >= WAITING_PACKETS) & ~links.leaves_host()
+        return int(np.where(found, links.values["mean_queue"], -1).argmax()) if found.any() else None
+
+    def worst_congestion(self):
+        """The largest kind of it; where a job's parts are waits that it has caused, what messages say."""
+        shares = self.shares if any(self.shares.values()) else self.of_messages()
+        return max(shares, key=lambda name: shares[name])
+
+    def what_bounds(self):
+        if not self.parts.total:
+            return self.worst_congestion() if self.congested else "nothing"
+        # Under congestion, what is idle is what has ended before the slowest.
+        delays = CONGESTION + (*FOLLOWS, "idle") * self.congested
+        shares = {name: self.parts.share(name) for name in self.parts.sums if name not in delays}
+        largest = max(shares, key=lambda name: shares[name]) if shares else None
+        if self.parts.exact and self.congested and self.parts.share(*CONGESTION, *FOLLOWS) >= shares.get(largest, 0):
+            return self.worst_congestion()
+        if largest == "exposed" and self.congested:
+            return self.worst_congestion()
+        return "straggler" if largest in ("peers", "exposed", "idle") and self.straggler() else largest
+
+    def straggler(self):
+        """(rank, how much longer than the median of its job it computed), if that is much of the run."""
+        run = self.facts.run
+        if not run.has("ranks", "rank", "compute"):
+            return None
+        rank, compute = run.columns("ranks", "rank", "compute")
+        mine = self.facts.jobs.of_rank(rank.astype(np.int64)) == self.job
+        if mine.sum() < 2:
+            return None
+        rank, compute = rank[mine], compute[mine].astype(np.float64)
+        late = compute.max() - np.median(compute)
+        # Stages of a pipeline differ in groups; a straggler is alone.
+        alone = (compute > np.median(compute) + late / 2).sum() <= max(len(compute) // 8, 1)
+        return (int(rank[compute.argmax()]), late) if alone and late > STRAGGLER * run.end else None
+
+    def job_name(self):
+        return f"job {self.facts.jobs.names[self.job]}" if len(self.facts.jobs.names) > 1 else "the run"
+
+    def job_time(self):
+        run = self.facts.run
+        return float(run.column("jobs", "time")[self.job]) if run.has("jobs", "time") and run.rows("jobs") else run.end
+
+    def portion(self, name):
+        return f"{time_text(self.parts.share(name) * self.job_time())}, {percent(self.parts.share(name))}"
+
+    def bound(self):
+        whole = f"{self.job_name()}, which takes {time_text(self.job_time())}"
+        if self.kind in (None, "nothing"):
+            return f"The file does not say what bounds {whole}."
+        if self.parts.exact and self.kind in CONGESTION:
+            return self.delayed(whole)
+        if self.kind == "straggler":
+            rank, late = self.straggler()
+            return f"A straggler bounds {whole}: rank {rank} computes {time_text(late)} longer than the median."
+        if self.parts.exact or not self.parts.total:
+            share = self.parts.share(self.kind) if self.parts.total else self.shares.get(self.kind, 0)
+            rest = sorted((name for name in self.parts.sums if name != self.kind and self.parts.share(name) >= SHOWN),
+                          key=lambda name: -self.parts.share(name))
+            others = ", ".join(f"{TITLES[name]} {percent(self.parts.share(name))}" for name in rest[:2])
+            return f"{self.title(self.kind)} bounds {whole}: {percent(share)} of it{f' ({others})' if others else ''}."
+        text = f"compute {self.portion('compute')}; exposed communication {self.portion('exposed')}"
+        if self.kind in CONGESTION:
+            return (f"Exposed communication slowed by congestion, mostly {TITLES[self.kind]}, bounds {whole} ({text}; "
+                    f"{TITLES[self.kind]} is {percent(self.shares[self.kind])} of the time of messages).")
+        return f"{self.title(self.kind)} bounds {whole} ({text})."
+
+    def delayed(self, whole):
+        """Delays in the network, and waits that follow from them."""
+        share = self.parts.share
+        delays = sorted((name for name in CONGESTION + FOLLOWS if share(name) >= SHOWN), key=lambda name: -share(name))
+        listed = ", ".join(f"{TITLES[name]} {percent(share(name))}" for name in delays[:3])
+        compute = f", {percent(share('compute'))} compute" if share("compute") >= SHOWN else ""
+        return (f"Congestion, mostly {TITLES[self.kind]}, bounds {whole}: {percent(share(*delays))} of it are delays "
+                f"({listed}){compute}.")
+
+    @staticmethod
+    def title(kind):
+        text = TITLES[kind]
+        return text[0].upper() + text[1:]
+
+    def place(self):
+        if not self.congested:
+            return f"No congestion was found: {self.calm()}."
+        link = self.link()
+        if link is None:
+            return "Congestion was found, but the file does not say at which links."
+        jobs = " and ".join(f"{name} ({percent(share)})" for name, share in (link["front"] or link["waiting"])[:2])
+        several = len(self.facts.jobs.names) > 1
+        who = f", {'behind' if link['front'] else 'to'} packets of {jobs}" if several and jobs else ""
+        span = f", mostly between {time_text(link['from'])} and {time_text(link['to'])}"
+        cause = f"caused {percent(link['share'])} of the delay at links{who}{span}; " if link["delay"] else ""
+        group = self.facts.collectives.most_delayed(self.facts.messages.excess_of_collective)
+        lost = (f"; {group['kind']} of {group['ranks']} ranks and {bytes_text(group['bytes'])}"
+                f"{' of job ' + group['job'] if several else ''} lost most") if group else ""
+        return (f"Congestion was found: {link['name']} ({link['class']}){self.others(link)} {cause}it was busy for "
+                f"{percent(link['utilization'])} of the run and its queue reached {bytes_text(link['peak_queue'])}"
+                f"{lost}.")
+
+    def others(self, link):
+        """How many links are about as bad."""
+        of_link = self.facts.delays.of_link
+        count = int((of_link >= link["delay"] / 2).sum()) - 1 if link["delay"] else 0
+        return f", worst of {count + 1} that are about as bad," if count else ""
+
+    def calm(self):
+        together = percent(sum(self.shares.values()))
+        of_what = "the job's time" if self.parts.exact and self.parts.total else "the time of messages"
+        if str(self.facts.run.attribute("manifest/model", "fidelity", "")) == "ideal":
+            return "the network was simulated as an ideal one, in which nothing waits"
+        if not self.parts.exact and self.facts.messages.seen == 0:
+            return "no queue stood for long, as far as a file without messages says"
+        return f"queueing, pauses and retransmissions are {together} of {of_what}"
+
+    def link(self):
+        """The link that caused most delay; if messages name none, the one with the longest mean queue."""
+        delays = self.facts.delays
+        if delays.order:
+            return delays.row(delays.order[0])
+        row = self.bottleneck()
+        return delays.row(row) if row is not None else None
+
+    def advice(self):
+        if self.kind in ADVICE or (self.congested and self.kind not in ("compute", "peers", "straggler", "idle")):
+            kind = self.kind if self.kind in ADVICE else self.worst_congestion()
+            return f"{self.where_advice(kind)}{ADVICE[kind]}."
+        exposed = (1 - self.parts.share("compute", "idle")) * self.job_time()
+        texts = {
+            "compute": "Faster devices, lower precision or less recomputation may help; a better network would save "
+                       f"at most {time_text(exposed)}.",
+            "exposed": "Faster links, another algorithm or protocol of the collectives, or more overlap with compute "
+                       f"may help; what is exposed, {time_text(exposed)}, is the most that can be saved.",
+            "transfer": "Faster links, less data, or more overlap with compute may help.",
+            "straggler": "A faster rank there, or less work for it, would help all that wait for it.",
+            "peers": "A more even distribution of work, or another schedule of the pipeline, may help.",
+            "idle": "More micro-batches or another schedule may fill the idle time.",
+            "credits": "More or larger slots of the protocol (`workload.channels`, `chunk_size`) may help.",
+            "window": "A larger window (`network.window`) may help.",
+            "sending": "Faster links, less data, or more overlap with compute may help.",
+            "own": "More channels or NICs, or fewer messages at a time, may help.",
+            "local": "Larger messages or fewer launches may help.",
+        }
+        return texts.get(self.kind)
+
+    def where_advice(self, kind):
+        link = self.link()
+        if kind != "queueing" or link is None:
+            return "What to try first: "
+        row = int(np.flatnonzero(self.facts.links.id == link["id"])[0])
+        if self.facts.links.reaches_host()[row]:
+            return f"Many send to {self.facts.links.target_name[row]} at once: "
+        if len(link["waiting"]) > 1:
+            return "Jobs share that link, so that placing them apart helps first; "
+        return "What to try first: "
+
+    def data(self):
+        link = self.link() if self.congested else None
+        return {"kind": self.kind or "nothing", "congested": self.congested, "sentences": self.sentences,
+                "link": link["name"] if link else "", "job": self.facts.jobs.names[self.job]}
