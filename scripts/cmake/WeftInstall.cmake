@@ -10,9 +10,9 @@ set(data share/weft)
 install(DIRECTORY workloads topologies DESTINATION ${data} FILES_MATCHING PATTERN "*.yaml" PATTERN "*.json")
 install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}/collectives)
 
-# Plots and the comparison of results: in Python, beside the modules that they share.
+# Plots, studies and the comparison of results: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results DESTINATION ${data}/scripts)
-install(DIRECTORY scripts/plotting scripts/commands DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
+install(DIRECTORY scripts/plotting scripts/commands scripts/studies DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
 foreach(script plot same_results)
   string(REPLACE "_" "-" name ${script})
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/install/weft-${name} @ONLY
@@ -37,5 +37,5 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON) # of the libraries that the program is linked with
 set(CPACK_DEBIAN_PACKAGE_DEPENDS openmpi-bin)
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-h5py, python3-matplotlib, python3-numpy")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "python3-h5py, python3-matplotlib, python3-numpy, python3-yaml")
 include(CPack)
