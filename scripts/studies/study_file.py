@@ -24,7 +24,7 @@ class Case:
 
 
 class Study:
-    """What a study file says. `cases` in their order; columns are named by the keys of `inputs`, `outputs`, `derived`."""
+    """What a study file says. `cases` in their order; columns: the keys of `inputs`, `outputs` and `derived`."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
