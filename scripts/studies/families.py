@@ -34,8 +34,8 @@ def is_prime_power(number):
 
 
 class Family:
-    """`proposals(hosts, ports)` yields (badness, parameters) of machines with exactly so many hosts, whose switches have
-    at most so many ports."""
+    """`proposals(hosts, ports)` yields (badness, parameters) of machines of so many hosts, of switches with at most so
+    many ports."""
 
     def __init__(self, name, what, proposals):
         self.name, self.what, self.proposals = name, what, proposals

@@ -2,11 +2,15 @@
 """What makes two runs the same: the resolved experiment, whatever its keys' order and its quantities' units, the files
 that it names, and the program."""
 
+import atexit
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 from . import nodes
 from .errors import EnvironmentFailure, StudyError
@@ -40,15 +44,23 @@ KEPT = ("OMPI_MCA_orte_execute_quiet",)
 def environment(scratch=None, alone=True):
     """For a child. Open MPI of one process needs no daemon, which takes most of the time of a short run; of programs
     that run side by side each needs a folder of its own, which the one that ends would remove from below others."""
+    scratch = scratch or own_scratch()
     values = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)}
     if alone:
         values["OMPI_MCA_ess_singleton_isolated"] = "1"
         values.setdefault("OMPI_MCA_btl", "self")
     elif values.get("OMPI_MCA_btl") == "self":  # enough for one process only
         del values["OMPI_MCA_btl"]
-    if scratch:
-        values["OMPI_MCA_orte_tmpdir_base"] = str(scratch)
+    values["OMPI_MCA_orte_tmpdir_base"] = str(scratch)
     return values
+
+
+@functools.cache
+def own_scratch():
+    """For children that run one after another."""
+    folder = tempfile.mkdtemp(prefix="weft-study-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def digest_of_file(path):

@@ -13,6 +13,14 @@ from .errors import EnvironmentFailure
 from .outputs import reductions_of
 
 
+def remove(path):
+    """If it is there; a folder that is none has nothing to remove."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass
+
+
 def write_whole(path, text):
     """A file that is there as a whole or not at all."""
     partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
@@ -20,8 +28,9 @@ def write_whole(path, text):
         partial.write_text(text, encoding="utf-8")
         os.replace(partial, path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise EnvironmentFailure(f"cannot write '{path}': {error.strerror}") from None
+    finally:
+        remove(partial)
 
 
 class Lock:
@@ -103,11 +112,10 @@ class Records:
     def forget(self, identity):
         (self.folder / f"{identity}.json").unlink(missing_ok=True)
 
-    def keep(self, identity, ended, processes):
+    def keep(self, identity, summary, seconds, processes):
         """Of a run that has just ended well."""
-        summary = json.loads(ended.out)
         results = self.results(identity)
-        timing = {"wall_seconds": ended.seconds, "simulation_seconds": summary["wall_seconds"],
+        timing = {"wall_seconds": seconds, "simulation_seconds": summary["wall_seconds"],
                   "build_seconds": summary["build_seconds"], "peak_memory": peak_memory(results),
                   "processes": max(1, processes)}
         record = {"summary": summary, "reductions": reductions_of(results, self.outputs), "timing": timing}

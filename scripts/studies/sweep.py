@@ -9,7 +9,7 @@ import time
 
 from . import nodes, pareto
 from .errors import EnvironmentFailure, StudyError
-from .identity import Identity, Program
+from .identity import Identity, Program, digest_of
 from .machines import check_equal, figures_of
 from .processes import Processes
 from .records import Records, write_whole
@@ -25,6 +25,16 @@ def name_of(case):
 def first_line(text):
     lines = [line for line in text.splitlines() if line.startswith("weft: ")] or text.splitlines()
     return lines[0].removeprefix("weft: ") if lines else ""
+
+
+def summary_of(ended):
+    """What a run printed as its summary; None if it has failed. mpirun may print lines of its own before."""
+    if ended.code != 0:
+        return None
+    try:
+        return json.loads(ended.out[max(0, ended.out.find("{")):])
+    except ValueError:
+        return None
 
 
 class Progress:
@@ -79,8 +89,8 @@ class Sweep:
         if not self.study.inline:
             return str(self.study.base_path)
         text = nodes.flow(absolute(self.study.base, self.study.folder.resolve())) + "\n"
-        path = self.records.folder / "experiment.yaml"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path = self.records.folder / f"experiment-{digest_of(text)[:20]}.yaml"
+        if not path.exists():
             write_whole(path, text)
         return str(path)
 
@@ -196,8 +206,9 @@ class Sweep:
 
     def end(self, number, lock, ended, progress):
         identity = self.identities[number]
-        if ended.code == 0:
-            self.records.keep(identity, ended, self.study.processes)
+        summary = summary_of(ended)
+        if summary:
+            self.records.keep(identity, summary, ended.seconds, self.study.processes)
         else:
             how = f"exit code {ended.code}" if ended.code >= 0 else f"signal {-ended.code}"
             self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()

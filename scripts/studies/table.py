@@ -8,6 +8,7 @@ import numpy
 
 from .errors import EnvironmentFailure
 from .machines import FIGURES
+from .records import remove
 
 FORMAT_VERSION = 1
 TIMING = {
@@ -113,8 +114,9 @@ def write_table(sweep, rows):
             write_timing(file, rows)
         os.replace(partial, path)
     except OSError as error:
-        partial.unlink(missing_ok=True)
         raise EnvironmentFailure(f"cannot write '{path}': {error.strerror or error}") from None
+    finally:
+        remove(partial)
 
 
 def write_runs(file, sweep, rows):

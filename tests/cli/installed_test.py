@@ -39,6 +39,7 @@ class Installed(ProgramTest):
         study = share / "workloads/studies/networks_of_256_gpus.yaml"
         self.assertIn("halving_doubling", self.call(weft, "sweep", study, "--list", folder=empty))
         self.assertIn("torus_2d", self.call(weft, "propose", "16", folder=empty))
+        self.assertIn("1024", self.call(weft, "plan", share / "workloads/incast.yaml", folder=empty))
         # Files are looked for here, and not where the program was built.
         selections = share / "collectives/selections"
         (selections / "ours.yaml").write_bytes((selections / "mpich.yaml").read_bytes())

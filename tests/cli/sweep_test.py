@@ -211,6 +211,10 @@ class Tables(SweepTest):
             slowdown = sorted(run["messages/slowdown"][:])
             self.assertTrue(slowdown[len(slowdown) * 8 // 10] <= table["out_tail"][4] <= slowdown[-1])
             self.assertEqual(study["cases/in_workload_size"].attrs["unit"], "B")
+            self.assertEqual(study["cases/out_tail"].attrs["unit"], "1")
+            for column in [*study["cases"].values(), *study["timing"].values()]:
+                self.assertTrue(column.attrs["unit"] and column.attrs["description"], column.name)
+                self.assertEqual(len(column), 6)
             self.assertTrue((study["timing/wall_seconds"][:] > 0).all())
             self.assertEqual(study.attrs["complete"], 1)
         best = [min((0, 3), key=lambda i: table["out_job_time"][i + size]) + size for size in range(3)]
