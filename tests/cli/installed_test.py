@@ -45,6 +45,10 @@ import weft_results; print(*weft_results.open("out.h5").tables)"""
         # A ready-made machine with a ready-made server, a selection, a model and a device.
         self.call(weft, "topology", share / "topologies/specs/h100_rail_optimised.yaml", folder=empty)
         self.call(weft, "collective", "open_mpi", "--ranks", 8, "--size", "1MiB", folder=empty)
+        study = share / "workloads/studies/networks_of_256_gpus.yaml"
+        self.assertIn("halving_doubling", self.call(weft, "sweep", study, "--list", folder=empty))
+        self.assertIn("torus_2d", self.call(weft, "propose", "16", folder=empty))
+        self.assertIn("1024", self.call(weft, "plan", share / "workloads/incast.yaml", folder=empty))
         # Files are looked for here, and not where the program was built.
         selections = share / "collectives/selections"
         (selections / "ours.yaml").write_bytes((selections / "mpich.yaml").read_bytes())

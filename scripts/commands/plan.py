@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft plan EXPERIMENT.yaml            wall time and memory of a run on 1 to 1,024 processes (docs/studies.md)
+"""Says what a run will take, from what `weft describe` counts and from the first seconds of the run itself on this
+machine. After the run, --check RUN.h5 tells how good that was."""
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from studies.console import Parser, guarded, natural  # noqa: E402
+
+USUAL = [1 << i for i in range(11)]
+
+
+def numbers(text):
+    return sorted({natural(part) for part in text.split(",")})
+
+
+def positive(text):
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value <= 3600:
+        raise argparse.ArgumentTypeError(f"found '{text}'; a number above 0, of 3600 at most, is due")
+    return value
+
+
+def parse():
+    parser = Parser(prog="weft plan", description=__doc__)
+    parser.add_argument("experiment", metavar="EXPERIMENT.yaml")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY.PATH=VALUE", help="as for run")
+    parser.add_argument("--processes", type=numbers, default=USUAL, metavar="1,2,4,...",
+                        help="numbers of MPI processes (1 to 1024)")
+    parser.add_argument("--seconds", type=positive, default=8.0, help="of the calibration (8)")
+    parser.add_argument("--cores", type=natural, default=os.cpu_count() or 1,
+                        help="of a node; more processes take several nodes (those of this machine)")
+    parser.add_argument("--check", metavar="RUN.h5", help="compare with a run that has ended")
+    parser.add_argument("--plan", metavar="PLAN.json", help="with --check: the plan that was made before; none is made")
+    parser.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan, for a later --check")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="do not say what is being done")
+    options = parser.parse_args()
+    if options.plan and not options.check:
+        parser.error("--plan is for --check")
+    return options
+
+
+def tell(options):
+    return lambda text: None if options.quiet else print(f"weft plan: {text}", file=sys.stderr, flush=True)
+
+
+def make(options, run):
+    from studies import plan, records
+
+    if options.plan:
+        return plan.load_plan(options.plan)
+    processes = options.processes if run is None else sorted({*options.processes, run["processes"]})
+    made = plan.Plan(options.experiment, options.set, processes, options.seconds, options.cores, tell(options))
+    data = made.as_data()
+    if options.output:
+        records.write_whole(pathlib.Path(options.output), json.dumps(data, indent=2) + "\n")
+    return data
+
+
+def plan_command():
+    options = parse()
+    from studies import plan
+
+    run = plan.read_run(options.check) if options.check else None
+    data = make(options, run)
+    pairs = plan.check(data, run) if run else []
+    if options.json:
+        checked = {name: {"planned": predicted, "run": actual, "factor": ratio}
+                   for name, predicted, actual, ratio in pairs}
+        print(json.dumps({**data, **({"check": checked} if run else {})}, indent=2))
+    else:
+        print(plan.check_text(pairs, run) if run else plan.plan_text(options.experiment, data))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(plan_command))

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft propose HOSTS [--rate 400Gb/s]  machines of that many hosts, one of each family, for a study (docs/studies.md)
+"""Prints machines with that many hosts, one of each family, as maps for a study, and which families have none."""
+
+import argparse
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from studies.console import Parser, guarded, natural  # noqa: E402
+from studies.quantities import canonical, parse_quantity  # noqa: E402
+
+MOST_HOSTS = 1 << 20
+
+
+def quantity(unit, example):
+    def read(text):
+        if not parse_quantity(text) or parse_quantity(text)[1] != unit or parse_quantity(text)[0] <= 0:
+            raise argparse.ArgumentTypeError(f"found '{text}'; a quantity such as '{example}' is due")
+        return text
+
+    return read
+
+
+def hosts(text):
+    if not 2 <= natural(text) <= MOST_HOSTS:
+        raise argparse.ArgumentTypeError(f"found '{text}'; 2 to {MOST_HOSTS:,} are due")
+    return natural(text)
+
+
+def parse():
+    parser = Parser(prog="weft propose", description=__doc__)
+    parser.add_argument("hosts", metavar="HOSTS", type=hosts)
+    parser.add_argument("--rate", type=quantity("bit/s", "400 Gb/s"), default="400 Gb/s",
+                        help="of each link, and of each host into the network (400 Gb/s)")
+    parser.add_argument("--delay", type=quantity("ps", "500 ns"), default="500 ns", help="of each link (500 ns)")
+    parser.add_argument("--ports", type=natural, default=64, help="most ports of a switch (64)")
+    parser.add_argument("-j", "--jobs", type=natural, metavar="N", default=os.cpu_count() or 1,
+                        help="machines counted at a time (the number of cores)")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    return parser.parse_args()
+
+
+def propose_command():
+    options = parse()
+    from studies.propose import Proposals
+
+    rate = options.rate if " " in options.rate else tidy(options.rate)
+    proposals = Proposals(options.hosts, options.ports, rate, options.delay, options.jobs)
+    print(proposals.as_json() if options.json else proposals.as_yaml())
+    return 0
+
+
+def tidy(text):
+    """`400Gb/s` as `400 Gb/s`."""
+    digits = len(text) - len(text.lstrip("0123456789.eE+"))
+    spaced = f"{text[:digits]} {text[digits:]}"
+    return spaced if canonical(spaced) == canonical(text) else text
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(propose_command))

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What ends a command early: a wrong input (exit code 2), an environment that fails (3), a signal (130)."""
+
+import difflib
+
+
+class StudyError(Exception):
+    """The input is wrong. The message says where, what was found and what would be right."""
+
+
+class EnvironmentFailure(Exception):
+    """A disk, a program or a process that fails."""
+
+
+class Interrupted(Exception):
+    """SIGINT or SIGTERM came."""
+
+
+def did_you_mean(word, known):
+    near = difflib.get_close_matches(str(word), [str(one) for one in known], 1)
+    return f" (did you mean '{near[0]}'?)" if near else ""

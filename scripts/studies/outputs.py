@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a study keeps of each run: figures of the summary, and reductions of columns of the results file."""
+
+import re
+
+import h5py
+import numpy
+
+from .errors import EnvironmentFailure, did_you_mean
+
+DEFAULT = ["job_time", "step_time", "exposed", "packet_hops"]
+
+
+def last_job(summary):
+    """The job that takes longest, of those that the run lasts for."""
+    return max((job for job in summary["jobs"] if not job["background"]), key=lambda job: job["time_ps"])
+
+
+def mean_of_collectives(key):
+    def mean(summary):
+        values = [row[key] for row in summary["collectives"] if row["time_ps"] >= 0]
+        return sum(values) / len(values) if values else float("nan")
+
+    return mean
+
+
+def of_job(key):
+    return lambda summary: float(last_job(summary)[key])
+
+
+def of_congestion(key):
+    return lambda summary: int(summary["congestion"][key])
+
+
+# Name: unit, description, and how it is found in the summary that `weft run --summary json` prints.
+KNOWN = {
+    "job_time": ("ps", "from start to end of the job that takes longest", lambda s: int(last_job(s)["time_ps"])),
+    "step_time": ("ps", "mean of a step of that job", of_job("step_time_ps")),
+    "compute": ("ps", "mean of its ranks: computing", of_job("compute_ps")),
+    "communication": ("ps", "mean of its ranks: communicating", of_job("communication_ps")),
+    "exposed": ("ps", "mean of its ranks: communicating and not computing", of_job("exposed_ps")),
+    "idle": ("ps", "mean of its ranks: neither", of_job("idle_ps")),
+    "simulated_time": ("ps", "end of the run", lambda s: int(s["simulated_time_ps"])),
+    "packet_hops": ("1", "packets sent by all nodes", lambda s: int(s["packet_hops"])),
+    "messages": ("1", "messages delivered", lambda s: int(s["messages"])),
+    "bytes_delivered": ("B", "payload delivered", lambda s: int(s["bytes_delivered"])),
+    "collective_time": ("ps", "mean of the first collectives", mean_of_collectives("time_ps")),
+    "algbw": ("GB/s", "mean of the first collectives", mean_of_collectives("algbw_GBps")),
+    "busbw": ("GB/s", "mean of the first collectives", mean_of_collectives("busbw_GBps")),
+    "packets_dropped": ("1", "found no room", lambda s: int(s["packets_dropped"])),
+    "packets_lost": ("1", "lost on links", of_congestion("packets_lost")),
+    "packets_trimmed": ("1", "lost their payload", of_congestion("packets_trimmed")),
+    "packets_marked": ("1", "marked by ECN", of_congestion("packets_marked")),
+    "packets_repeated": ("1", "sent again", of_congestion("packets_repeated")),
+    "packets_out_of_order": ("1", "came behind a gap", of_congestion("packets_out_of_order")),
+    "pause_frames": ("1", "pause frames", of_congestion("pause_frames")),
+    "timeouts": ("1", "timeouts", of_congestion("timeouts")),
+    "complete": ("1", "1 if the run reached its end", lambda s: int(s["complete"])),
+    "fingerprint": ("text", "of all rows of the results file", lambda s: s["fingerprint"]),
+}
+
+REDUCTIONS = {
+    "sum": numpy.sum,
+    "mean": numpy.mean,
+    "min": numpy.min,
+    "max": numpy.max,
+    "median": numpy.median,
+    "std": numpy.std,
+    "first": lambda column: column[0],
+    "last": lambda column: column[-1],
+}
+REDUCTION = re.compile(r"(\w+) +/?([\w/]+/\w+)")
+
+
+class Output:
+    """A column of outcomes. `reduction` is (name, path of a column) if the results file is needed for it."""
+
+    def __init__(self, name, unit="1", description="", of_summary=None, reduction=None):
+        self.name, self.unit, self.description = name, unit, description
+        self.of_summary, self.reduction = of_summary, reduction
+
+    @property
+    def text(self):
+        return " ".join(self.reduction) if self.reduction else self.name
+
+    def value(self, record):
+        if self.reduction:
+            return record["reductions"][self.text]["value"]
+        return self.of_summary(record["summary"])
+
+
+def reduce_with(name):
+    if name in REDUCTIONS:
+        return REDUCTIONS[name]
+    return lambda column: numpy.percentile(column, float(name[1:]))
+
+
+def read_reduction(item):
+    text = item.text("a reduction of a column, such as 'p99 messages/slowdown',")
+    match = REDUCTION.fullmatch(text.strip())
+    if not match:
+        raise item.error(f"found '{text}'; a reduction of a column of the results file is due here, such as "
+                         "'p99 messages/slowdown' or 'max links/peak_queue'")
+    how, path = match.groups()
+    percentile = re.fullmatch(r"p([0-9]{1,2})", how)
+    if how not in REDUCTIONS and not percentile:
+        raise item.error(f"unknown reduction '{how}'{did_you_mean(how, REDUCTIONS)}; known here: "
+                         f"{', '.join(REDUCTIONS)}, p0 to p99")
+    return how, path
+
+
+def read_outputs(item):
+    """{name: Output} of a study."""
+    outputs = {}
+    for entry in item.items("a list of outputs") if item else []:
+        if entry.is_map():
+            for key, value in entry.entries():
+                name = key.node.value
+                if not name.isidentifier() or name in KNOWN or name in outputs:
+                    raise key.error(f"found '{name}'; a new name of letters, digits and _ is due here")
+                outputs[name] = Output(name, reduction=read_reduction(value))
+            continue
+        name = entry.text("the name of an output, or {NAME: REDUCTION table/column},")
+        if name not in KNOWN:
+            raise entry.error(f"unknown output '{name}'{did_you_mean(name, KNOWN)}; known here: {', '.join(KNOWN)}, "
+                              "and reductions such as {tail: p99 messages/slowdown}")
+        outputs[name] = Output(name, *KNOWN[name])
+    return outputs or {name: Output(name, *KNOWN[name]) for name in DEFAULT}
+
+
+def reductions_of(path, outputs):
+    """{text: {value, unit}} of the outputs that need the results file."""
+    wanted = {output.text: output.reduction for output in outputs.values() if output.reduction}
+    if not wanted:
+        return {}
+    found = {}
+    try:
+        with h5py.File(path, "r") as file:
+            for text, (how, column) in wanted.items():
+                found[text] = reduced(file, how, column)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read '{path}': {error}") from None
+    return found
+
+
+def reduced(file, how, column):
+    """Not a number, and no unit, where the file has no such column of numbers or no rows."""
+    data = file.get(column)
+    if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "iuf" or not len(data):
+        return {"value": None, "unit": "1"}
+    unit = data.attrs.get("unit", "1")
+    return {"value": float(reduce_with(how)(data[:])), "unit": unit.decode() if isinstance(unit, bytes) else str(unit)}

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft plan`: what a run will take on so many processes, from what is counted and what is measured."""
+
+import json
+import math
+import os
+import subprocess
+
+import h5py
+
+from . import nodes
+from .calibration import Calibration, Counted
+from .errors import StudyError
+from .identity import Program, environment
+from .quantities import readable
+from .summary import aligned
+
+# Processes meet once per window: in the memory of a node, each on a core of its own (docs/performance.md), and then
+# nodes in pairs. Assumed, not measured.
+MEETING_IN_NODE = 0.3e-6  # s
+MEETING_OF_NODES = 2e-6  # s for each doubling of the number of nodes
+PARTITION_SECONDS = 30  # that `weft topology` may take
+
+
+class Plan:
+    """Figures of a run; `rows` has one entry per number of processes."""
+
+    def __init__(self, experiment, settings, processes, seconds, cores, tell):
+        program = Program()
+        words = [experiment] + [word for setting in settings for word in ("--set", setting)]
+        counted = Counted(program, words)
+        measured = Calibration(program, words, seconds, tell)
+        self.unit = "messages" if counted.ideal else "packet-hops"
+        done = measured.messages if counted.ideal else measured.packet_hops
+        self.counted_work = counted.work
+        self.work = done if measured.complete else max(counted.work, done)
+        self.complete, self.calibrated, self.calibration_seconds = measured.complete, done, measured.wall_seconds
+        self.seconds_per_work = measured.seconds_per(done)
+        self.simulated_ps = measured.simulated_ps * (1 if measured.complete else self.work / done)
+        self.parallelism, self.build_seconds = measured.parallelism, measured.build_seconds
+        self.libraries, self.cores = measured.libraries, cores
+        # On every process: libraries, and the machine's graph. Shared out: nodes, ranks, queues, and rows, as long as
+        # there is room for them.
+        self.row_bytes = measured.row
+        self.message_rows, self.rows_in_memory = counted.rows(output_of(experiment, settings))
+        self.memory_each = measured.libraries + counted.each
+        share = measured.messages / max(1, counted.messages)
+        rows = min(self.message_rows * share, self.rows_in_memory)
+        self.memory_shared = max(counted.shared, measured.memory - self.memory_each - self.row_bytes * rows)
+        tell("partitioning")
+        self.partitions = partitions(program, words, processes)
+        self.rows = [self.row(number) for number in processes]
+
+    def row(self, processes):
+        """Work that is shared out takes at least as long as its longest chain, and at most that and its even share
+        (Brent 1974, doi:10.1145/321812.321815); processes meet once per window."""
+        part = self.partitions.get(processes, {})
+        lookahead = part.get("lookahead_ps", 0) if part.get("cut_links", 0) else 0
+        windows = self.simulated_ps / lookahead if lookahead else 0
+        work = self.work * self.seconds_per_work
+        if processes > 1:
+            chain = work / max(1.0, self.parallelism) if self.parallelism else 0
+            work = (work - chain) / processes * part.get("balance", 1.0) + chain
+        nodes = math.ceil(processes / self.cores)
+        meeting = 0 if processes == 1 else MEETING_IN_NODE + MEETING_OF_NODES * math.ceil(math.log2(nodes))
+        seconds = self.build_seconds + work + windows * meeting
+        rows = min(self.message_rows / processes, self.rows_in_memory)
+        memory = self.memory_each + self.memory_shared / processes + self.row_bytes * rows
+        return {"processes": processes, "wall_seconds": seconds, "memory": memory, "memory_of_all": memory * processes,
+                "lookahead_ps": lookahead, "windows": windows, "known_partition": bool(part),
+                "work_per_window": self.work / windows / processes if windows else 0,
+                "basis": "measured" if processes == 1 and self.complete else "extrapolated"}
+
+    def as_data(self):
+        return {name: value for name, value in vars(self).items() if name != "partitions"}
+
+
+def output_of(experiment, settings):
+    """The map `output` of an experiment after its settings."""
+    data = nodes.load(experiment)[1].data()
+    for setting in settings:
+        path, _, value = setting.partition("=")
+        data = nodes.with_value(data, path, nodes.parse(value, "--set").data() if value else None)
+    output = data.get("output")
+    return output if isinstance(output, dict) else {}
+
+
+def partitions(program, words, processes):
+    """{number: what `weft topology` says of the machine on so many processes}, nothing if that takes too long."""
+    many = [str(number) for number in processes if number > 1]
+    if not many:
+        return {}
+    try:
+        done = subprocess.run([program.path, "topology", *words, "--json", "--processes", *many], capture_output=True,
+                              text=True, timeout=PARTITION_SECONDS, stdin=subprocess.DEVNULL, env=environment(),
+                              check=True)
+    except (subprocess.TimeoutExpired, subprocess.CalledProcessError):
+        return {}
+    return {part["processes"]: part for part in json.loads(done.stdout)["partitions"]}
+
+
+def load_plan(path):
+    """What `weft plan -o` has written."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            data = json.load(file)
+        return data if isinstance(data, dict) and "rows" in data else refuse_plan(path)
+    except OSError as error:
+        raise StudyError(f"cannot read '{path}': {error.strerror}") from None
+    except ValueError:
+        refuse_plan(path)
+
+
+def refuse_plan(path):
+    raise StudyError(f"'{path}' is no plan; a file that `weft plan -o FILE.json` has written is due")
+
+
+def read_run(path):
+    """What a results file says of its run."""
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != "weft-results":
+                raise StudyError(f"'{path}' is not a results file of weft")
+            if not file.attrs["complete"]:
+                raise StudyError(f"'{path}' is of a run that was interrupted or cut short; a complete one is due")
+            table = file["manifest/parallel"]
+            return {"processes": len(table["process"]), "packet-hops": int(table["packet_hops"][:].sum()),
+                    "messages": int(sum(file["ranks/messages"][:])) if "ranks/messages" in file else 0,
+                    "memory": int(table["peak_memory"][:].max()),
+                    "wall_seconds": float(table.attrs["wall_seconds"] + table.attrs["build_seconds"])}
+    except OSError as error:
+        reason = error.strerror if not os.path.exists(path) else "it is not a readable HDF5 file"
+        raise StudyError(f"cannot read '{path}': {reason or 'no such file'}") from None
+
+
+def check(plan, run):
+    """[(figure, predicted, actual, ratio of the larger to the smaller)]."""
+    row = next((row for row in plan["rows"] if row["processes"] == run["processes"]), None)
+    if row is None:
+        raise StudyError(f"the run had {run['processes']} processes, the plan has "
+                         f"{', '.join(str(row['processes']) for row in plan['rows'])}; --processes with that is due")
+    pairs = [("wall time", row["wall_seconds"], run["wall_seconds"]), ("memory", row["memory"], run["memory"])]
+    if plan["unit"] == "packet-hops":
+        pairs.insert(0, ("packet-hops", plan["counted_work"], run["packet-hops"]))
+    return [(name, predicted, actual, max(predicted, actual) / max(1e-9, min(predicted, actual)))
+            for name, predicted, actual in pairs]
+
+
+def seconds_text(seconds):
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def value_text(name, value):
+    if name == "wall time":
+        return seconds_text(value)
+    if name == "memory":
+        return f"{value / 2**20:.1f} MiB" if value < 2**30 else f"{value / 2**30:.2f} GiB"
+    return f"{value:,}"
+
+
+def busy_text(plan):
+    """Times are those of a processor of its own; whoever plans on a busy machine is told."""
+    share = plan["seconds_per_work"] * plan["calibrated"] / max(1e-9, plan["calibration_seconds"])
+    return "measured: processor time" + (f"; the run had {100 * share:.0f} % of a processor" if share < 0.8 else "")
+
+
+def plan_text(experiment, plan):
+    how = "to its end" if plan["complete"] else "its beginning"
+    facts = [
+        [plan["unit"], f"{plan['counted_work']:,}", "counted by weft describe"],
+        ["calibration", f"{plan['calibrated']:,} {plan['unit']} in {plan['calibration_seconds']:.2f} s",
+         f"measured: {how}, one process"],
+        ["time of each", f"{plan['seconds_per_work'] * 1e9:.1f} ns", busy_text(plan)],
+        ["simulated time", readable(round(plan["simulated_ps"]), "ps"),
+         "measured" if plan["complete"] else "extrapolated from the calibration"],
+        ["parallelism", f"{plan['parallelism']:.3g}" if plan["parallelism"] else "not known",
+         "measured: more processes than that gain nothing"],
+        ["memory of libraries", value_text("memory", plan["libraries"]), "measured"],
+        ["memory of a row", f"{plan['row_bytes']:.0f} B",
+         f"measured; {plan['message_rows']:,.0f} of messages, {plan['rows_in_memory']:,} at a time in a process"],
+    ]
+    lines = [["processes", "wall time", "memory of each", "of all", "lookahead", f"{plan['unit']} per window", ""]]
+    for row in plan["rows"]:
+        window = f"{row['work_per_window']:.3g} of each" if row["windows"] else ""
+        beyond = 0 < plan["parallelism"] < row["processes"]
+        notes = [row["basis"]] + ["beyond the parallelism"] * beyond + [
+            "partition not looked at"] * (row["processes"] > 1 and not row["known_partition"])
+        lines.append([str(row["processes"]), seconds_text(row["wall_seconds"]), value_text("memory", row["memory"]),
+                      value_text("memory", row["memory_of_all"]),
+                      readable(row["lookahead_ps"], "ps") if row["lookahead_ps"] else "", window, ", ".join(notes)])
+    return f"\n  {experiment}\n\n{aligned(facts)}\n\n{aligned(lines)}\n"
+
+
+def check_text(pairs, run):
+    lines = [["figure", "planned", "run", "off by"]]
+    for name, predicted, actual, ratio in pairs:
+        lines.append([name, value_text(name, predicted), value_text(name, actual), f"a factor of {ratio:.3f}"])
+    return f"\n  {run['processes']} processes\n\n{aligned(lines)}\n"

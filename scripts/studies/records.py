@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The folder of a study's runs: a results file and a record for each run that has ended well, and locks, so that of
+programs that want the same run one does it and the others wait for it."""
+
+import fcntl
+import json
+import os
+import pathlib
+
+import h5py
+
+from .errors import EnvironmentFailure
+from .outputs import reductions_of
+
+
+def remove(path):
+    """If it is there; a folder that is none has nothing to remove."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass
+
+
+def write_whole(path, text):
+    """A file that is there as a whole or not at all."""
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot write '{path}': {error.strerror}") from None
+    finally:
+        remove(partial)
+
+
+class Lock:
+    """Of a file that is there as long as somebody holds it. A child that inherits `descriptor` holds it, too."""
+
+    def __init__(self, path):
+        self.path, self.descriptor = path, None
+
+    def take(self):
+        """Whether it could be had at once."""
+        while True:
+            descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                return False
+            try:
+                here = os.stat(self.path)
+            except FileNotFoundError:
+                here = None
+            # Who held it before may have removed the file that was opened here.
+            if here and (here.st_dev, here.st_ino) == (os.fstat(descriptor).st_dev, os.fstat(descriptor).st_ino):
+                self.descriptor = descriptor
+                return True
+            os.close(descriptor)
+
+    def give_back(self):
+        if self.descriptor is not None:
+            self.path.unlink(missing_ok=True)
+            os.close(self.descriptor)
+            self.descriptor = None
+
+
+def peak_memory(results):
+    """Of the process that needed most."""
+    try:
+        with h5py.File(results, "r") as file:
+            return int(file["manifest/parallel/peak_memory"][:].max())
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot read '{results}': {error}") from None
+
+
+class Records:
+    """The folder."""
+
+    def __init__(self, folder, outputs, keep_runs):
+        self.folder, self.outputs, self.keep_runs = pathlib.Path(folder), outputs, keep_runs
+
+    def make_folder(self):
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise EnvironmentFailure(f"cannot make the folder '{self.folder}': {error.strerror}") from None
+
+    def results(self, identity):
+        return self.folder / f"{identity}.h5"
+
+    def lock(self, identity):
+        return Lock(self.folder / f"{identity}.lock")
+
+    def find(self, identity):
+        """The record of a run that has ended well and has all that is asked for, or None."""
+        results = self.results(identity)
+        try:
+            record = json.loads((self.folder / f"{identity}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        if self.keep_runs and not results.exists():
+            return None
+        wanted = {output.text for output in self.outputs.values() if output.reduction}
+        if not wanted <= set(record["reductions"]):
+            if not results.exists():
+                return None
+            record["reductions"].update(reductions_of(results, self.outputs))
+            self.write(identity, record)
+        return record
+
+    def forget(self, identity):
+        (self.folder / f"{identity}.json").unlink(missing_ok=True)
+
+    def keep(self, identity, summary, seconds, processes):
+        """Of a run that has just ended well."""
+        results = self.results(identity)
+        timing = {"wall_seconds": seconds, "simulation_seconds": summary["wall_seconds"],
+                  "build_seconds": summary["build_seconds"], "peak_memory": peak_memory(results),
+                  "processes": max(1, processes)}
+        record = {"summary": summary, "reductions": reductions_of(results, self.outputs), "timing": timing}
+        self.write(identity, record)
+        self.forget_error(identity)
+        if not self.keep_runs:
+            results.unlink(missing_ok=True)
+        return record
+
+    def write(self, identity, record):
+        write_whole(self.folder / f"{identity}.json", json.dumps(record))
+
+    def keep_error(self, identity, error):
+        """For those who collect; the next one that wants this run tries again."""
+        write_whole(self.folder / f"{identity}.error", error + "\n")
+
+    def forget_error(self, identity):
+        (self.folder / f"{identity}.error").unlink(missing_ok=True)
+
+    def error(self, identity):
+        """Why the last attempt has failed, or nothing."""
+        try:
+            return (self.folder / f"{identity}.error").read_text(encoding="utf-8").rstrip("\n")
+        except OSError:
+            return ""
+
+    def find_machine(self, identity):
+        try:
+            return json.loads((self.folder / f"machine-{identity}.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def keep_machine(self, identity, text):
+        write_whole(self.folder / f"machine-{identity}.json", text)

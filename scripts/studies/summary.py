@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What `weft sweep` prints."""
+
+import json
+import math
+
+from .quantities import readable
+
+MOST_LINES = 40
+
+
+def aligned(lines):
+    """Columns of texts, padded."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    padded = (["", *(text.ljust(width) for text, width in zip(line, widths))] for line in lines)
+    return "\n".join("  ".join(line).rstrip() for line in padded)
+
+
+def value_text(value, unit):
+    if isinstance(value, str):
+        return value
+    return "" if value is None or value != value else readable(value, unit)
+
+
+def labels(sweep, case):
+    return [case.choices[key].label if key in case.choices else "" for key in sweep.study.axes.keys]
+
+
+def listing(sweep):
+    lines = [["case", *sweep.study.axes.keys, "status"]]
+    for case in sweep.study.cases:
+        if case.number in sweep.broken:
+            status = f"excluded: {sweep.broken[case.number]}"
+        elif case.same_as != case.number:
+            status = f"as case {case.same_as}"
+        else:
+            status = "done" if sweep.records.find(sweep.identities[case.number]) else "to run"
+        lines.append([str(case.number), *labels(sweep, case), status])
+    return aligned(lines)
+
+
+def counts(sweep, rows):
+    def of(status):
+        return sum(row["status"] == status for row in rows)
+
+    return {"cases": len(rows), "done": of("done"), "failed": of("failed"), "missing": of("missing"),
+            "excluded": of("excluded"), "runs": len(sweep.to_run()), "reused": sweep.reused,
+            "infeasible": sum(row["status"] == "done" and not row["feasible"] for row in rows)}
+
+
+def as_table(sweep, rows):
+    study = sweep.study
+    number = counts(sweep, rows)
+    text = (f"\n  {number['cases']} cases, {number['runs']} runs: {number['done']} done, {number['failed']} failed, "
+            f"{number['missing']} missing, {number['excluded']} excluded, {number['infeasible']} break a constraint\n")
+    front = sweep.front(rows)
+    shown = [i for i, row in enumerate(rows) if (front[i] if study.objective else row["status"] == "done")]
+    shown = [i for i in shown if study.cases[i].same_as == i]
+    if study.objective:
+        first, least = study.objective[0]
+
+        def order(i):
+            values = rows[i]["values"]
+            return [*(values[name] for name in study.within), values[first] if least else -values[first], i]
+
+        shown.sort(key=order)
+        text += "  the best (Pareto front) by " + ", ".join(name for name, _ in study.objective)
+        text += f", for each of {', '.join(study.within)}\n" if study.within else "\n"
+    if shown:
+        names = [*study.outputs, *study.derived]
+        lines = [["case", *study.axes.keys, *names]]
+        units = {name: output.unit for name, output in study.outputs.items()}
+        for i in shown[:MOST_LINES]:
+            values = rows[i]["values"]
+            lines.append([str(i), *labels(sweep, study.cases[i]),
+                          *(value_text(values.get(name), units.get(name, "1")) for name in names)])
+        text += "\n" + aligned(lines) + "\n"
+        if len(shown) > MOST_LINES:
+            text += f"  (the first {MOST_LINES} of {len(shown)})\n"
+    for i, row in enumerate(rows):
+        if row["status"] == "failed":
+            text += f"  case {i} failed: {row['error']}\n"
+    return text + f"  results  {sweep.output}"
+
+
+def as_json(sweep, rows):
+    def tidy(values):
+        return {name: None if isinstance(value, float) and not math.isfinite(value) else value
+                for name, value in values.items()}
+
+    front = sweep.front(rows)
+    cases = [{"case": i, "status": row["status"], "feasible": row["feasible"], "same_as": sweep.study.cases[i].same_as,
+              **{name: row[name] for name in ("error", "broken") if row[name]}, "values": tidy(row["values"])}
+             for i, row in enumerate(rows)]
+    return json.dumps({"study": str(sweep.study.path), "output": str(sweep.output), **counts(sweep, rows),
+                       "pareto": [i for i, best in enumerate(front) if best], "case_list": cases}, indent=2)
