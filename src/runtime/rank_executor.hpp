@@ -19,6 +19,7 @@
 #include "runtime/connection.hpp"
 #include "runtime/message_log.hpp"
 #include "runtime/slowed_compute.hpp"
+#include "runtime/transfer_book.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
 #include "schedule/workload.hpp"
@@ -98,6 +99,8 @@ class RankExecutor {
   void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
+  /// What of its communication was transferred, until `end`.
+  RankTransfers transfers(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }
   std::uint32_t rank() const { return rank_.value(); }
   /// A queue pair of the host that collectives of this rank use.
@@ -125,6 +128,7 @@ class RankExecutor {
     std::uint32_t parts = 0;       // send: messages that have not been sent in full
     bool started = false;
     Time start;
+    Time sent;  // recv: when its message was
     std::vector<std::uint64_t> dependents;
     std::unique_ptr<CollectiveRun> collective;
   };
@@ -159,6 +163,7 @@ class RankExecutor {
   void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel);
   void serve(std::uint32_t communicator);
   void account(Time now);
+  void count_communication(const Live& live, bool starts);
   std::string describe(const Live& live) const;
 
   Rank rank_;
@@ -212,6 +217,7 @@ class RankExecutor {
   std::uint32_t communicating_ = 0;
   std::uint64_t operations_done_ = 0;
   RankRecord record_;
+  TransferBook transfers_;
 };
 
 }  // namespace weft
