@@ -11,8 +11,8 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import (ALONE_SETTINGS, EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, WEFT, ProgramTest, attributes, environment,
-                          start, stop, weft)
+from weft_testing import (ALONE_SETTINGS, EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, WEFT, ProgramTest, attributes,
+                          environment, start, stop, weft)
 
 GOOD = """\
 topology:
@@ -236,15 +236,19 @@ class Yaml(ErrorTest):
         self.wrong(("  seed: 1", "  seed: 1\n---\na: 1"), "second YAML document", at="---")
 
     def test_indentation(self):
-        self.wrong(("  hosts: 4", "   hosts: 4"), "not valid YAML.*indented by 3 spaces, the one before it by 2", at="hosts: 4")
-        self.wrong(("  hosts: 4", " hosts: 4"), "not valid YAML.*indented by 1 space, the one before it by 2", at="hosts: 4")
+        self.wrong(("  hosts: 4", "   hosts: 4"), "not valid YAML.*indented by 3 spaces, the one before it by 2",
+                   at="hosts: 4")
+        self.wrong(("  hosts: 4", " hosts: 4"), "not valid YAML.*indented by 1 space, the one before it by 2",
+                   at="hosts: 4")
         # The first key says how far the others are due: the second one is found.
         self.wrong(("  mtu:", " mtu:"), "not valid YAML.*indented by 2 spaces, the one before it by 1", at="header")
-        self.wrong(("network:", "  network:"), "'network' in 'topology' .it is a key of the whole file.*indented too far",
-                   at="network:")
-        self.wrong(("  size: 10 kB", "size: 10 kB"), "unknown key 'size' .is this line not indented far enough", at="size:")
+        self.wrong(("network:", "  network:"),
+                   "'network' in 'topology' .it is a key of the whole file.*indented too far", at="network:")
+        self.wrong(("  size: 10 kB", "size: 10 kB"), "unknown key 'size' .is this line not indented far enough",
+                   at="size:")
         # It is taken for a word that goes on in the next line, or, at the end of the file, for a key.
-        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*in the line before it a space is due", at="simulation:")
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*in the line before it a space is due",
+                   at="simulation:")
         self.wrong(("  size: 10 kB", "  size:10 kB"), "missing key 'size', found 'size:10 kB'; a space is due",
                    GOOD[: GOOD.index("simulation:")], at="size:")
 
@@ -480,7 +484,8 @@ class Workloads(ErrorTest):
                           .replace("  size:", where.replace("packed", "by_rail")))
         self.run_weft("describe", path)
         for found in ["[0, 1]", "[packed]", "[[0, 1]]"]:
-            self.wrong(("  size:", where.replace("packed", found)), "a list is of pieces.*placement: {hosts: .0, 1, ...]}")
+            self.wrong(("  size:", where.replace("packed", found)),
+                       "a list is of pieces.*placement: {hosts: .0, 1, ...]}")
         self.wrong(("  size:", where.replace("packed", "pakced")), "'pakced'.*did you mean 'packed'")
 
     def test_program(self):
@@ -571,24 +576,27 @@ class Training(ErrorTest):
 
     def test_names_of_others(self):
         """Words of other programs and of papers: what they are called here."""
-        self.wrong(("{data: 4}", "{tp: 2}"), "unknown key 'tp' in 'workload.parallelism' .did you mean 'tensor'", self.text)
-        self.wrong(("{data: 4}", "{tensor_parallel: 2}"), "did you mean 'tensor'", self.text)
-        self.wrong(("parallelism: {data: 4}", "tp: 2"), "unknown key 'tp' in 'workload' .did you mean 'parallelism: {tensor: ...}'",
+        self.wrong(("{data: 4}", "{tp: 2}"), "unknown key 'tp' in 'workload.parallelism' .did you mean 'tensor'",
                    self.text)
+        self.wrong(("{data: 4}", "{tensor_parallel: 2}"), "did you mean 'tensor'", self.text)
+        self.wrong(("parallelism: {data: 4}", "tp: 2"),
+                   "unknown key 'tp' in 'workload' .did you mean 'parallelism: {tensor: ...}'", self.text)
         self.wrong(("parallelism: {data: 4}", "pipeline: 2"), "did you mean 'parallelism: {pipeline: ...}'", self.text)
-        for found, meant in [("llama3-8b", "llama-3.1-8b"), ("Llama-3-70B", "llama-3.1-70b"), ("llama2_7b", "llama-2-7b"),
-                             ("mixtral", "mixtral-8x7b")]:
-            self.wrong(("model: model.json", f"model: {found}"), f"no '{found}.json' in .*did you mean '{meant}'", self.text)
+        for found, meant in [("llama3-8b", "llama-3.1-8b"), ("Llama-3-70B", "llama-3.1-70b"),
+                             ("llama2_7b", "llama-2-7b"), ("mixtral", "mixtral-8x7b")]:
+            self.wrong(("model: model.json", f"model: {found}"), f"no '{found}.json' in .*did you mean '{meant}'",
+                       self.text)
         self.wrong(("device: device.yaml", "device: h100"), "did you mean 'h100-sxm'", self.text)
 
     def test_megatron(self):
-        megatron = self.text.replace("  model: model.json\n", "").replace("  micro_batch: 1\n  sequence_length: 64\n", "")
+        megatron = self.text.replace("  model: model.json\n", "")
+        megatron = megatron.replace("  micro_batch: 1\n  sequence_length: 64\n", "")
         megatron = megatron.replace("parallelism: {data: 4}", "megatron: run.sh")
         path = self.write(megatron.replace("run.sh", "nope.sh"))
         self.run_wrong(["run", path], EXIT_INPUT, "there is no file '.*/nope.sh', and no 'nope.sh' in", f"{path}:16")
         words = ["--num-layers 1", "--hidden-size 16", "--num-attention-heads 4", "--seq-length 64", "--vocab-size 100",
-                 "--max-position-embeddings 64", "--micro-batch-size 1", "--bf16 --global-batch-size 4", "--vocab-file x.json",
-                 "--tensor-model-parallel-size 2"]
+                 "--max-position-embeddings 64", "--micro-batch-size 1", "--bf16 --global-batch-size 4",
+                 "--vocab-file x.json", "--tensor-model-parallel-size 2"]
         good = "python pretrain_gpt.py " + " \\\n  ".join(words) + "\n"
         script = self.write(good, "run.sh")
         experiment = self.write(megatron)
@@ -596,8 +604,9 @@ class Training(ErrorTest):
         for old, new, line in [("tensor-model-parallel-size", "tensor-model-parallel-siz", 10),
                                ("num-layers", "num_layer", 1), ("global-batch-size", "globl-batch-size", 8)]:
             script.write_text(good.replace(f"--{old}", f"--{new}"))
+            name = new.replace("_", "-")
             self.run_wrong(["run", experiment], EXIT_INPUT,
-                           f"--{new.replace('_', '-')}: there is no such option .did you mean '--{old}'", f"{script}:{line}")
+                           f"--{name}: there is no such option .did you mean '--{old}'", f"{script}:{line}")
 
     def test_names_in_the_standard_folders(self):
         models = self.folder / "models"

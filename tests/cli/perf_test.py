@@ -29,14 +29,18 @@ def seven_wide(value):
 
 def text_log(rows, program="all_reduce_perf", ranks=8, time=seven_wide):
     """rows: (bytes, out of place us, in place us)."""
-    lines = ["# nccl-tests version 2.17.1 nccl-headers=22703 nccl-library=22703", f"# Collective test starting: {program}",
+    lines = ["# nccl-tests version 2.17.1 nccl-headers=22703 nccl-library=22703",
+             f"# Collective test starting: {program}",
              "# nThread 1 nGpus 8 minBytes 8 maxBytes 134217728 step: 2(factor) warmup iters: 1 iters: 20 agg iters: 1 "
              "validation: 1 graph: 0 unalign: 0", "#", "# Using devices"]
-    lines += [f"#  Rank {rank:2} Group  0 Pid   1234 on      gpu01 device {rank:2} [0000:1b:00] NVIDIA H100" for rank in range(ranks)]
+    lines += [f"#  Rank {rank:2} Group  0 Pid   1234 on      gpu01 device {rank:2} [0000:1b:00] NVIDIA H100"
+              for rank in range(ranks)]
     fixed = "# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}"
     body = "  {:>7}  {:>6}  {:>6}  {:>6}"
-    lines += ["#", fixed.format("", "", "", "", "") + "           out-of-place                       in-place          ",
-              fixed.format("size", "count", "type", "redop", "root") + 2 * body.format("time", "algbw", "busbw", "#wrong"),
+    places = "           out-of-place                       in-place          "
+    names = 2 * body.format("time", "algbw", "busbw", "#wrong")
+    lines += ["#", fixed.format("", "", "", "", "") + places,
+              fixed.format("size", "count", "type", "redop", "root") + names,
               fixed.format("(B)", "(elements)", "", "", "") + 2 * body.format("(us)", "(GB/s)", "(GB/s)", "")]
     for size, *times in rows:
         line = f"{size:12}  {size // 4:12}  {'float':>8}  {'sum':>6}  {-1:6}"
@@ -84,7 +88,8 @@ class SeveralAlgorithms(PerfTest):
             self.assertEqual(self.times(together, name), self.times(alone, name))
         for size in {row["size_bytes"] for row in together["rows"]}:
             rows = [row for row in together["rows"] if row["size_bytes"] == size]
-            self.assertEqual([row["best"] for row in rows], [row["time_us"] == min(r["time_us"] for r in rows) for row in rows])
+            least = min(row["time_us"] for row in rows)
+            self.assertEqual([row["best"] for row in rows], [row["time_us"] == least for row in rows])
 
     def test_text_and_files_say_the_same(self):
         report = self.report(*SIZES, *SEVERAL)
@@ -121,7 +126,8 @@ class SeveralAlgorithms(PerfTest):
         for first, second in [(ring, doubling)]:
             self.assertAlmostEqual(first[low] + share * (first[high] - first[low]),
                                    second[low] + share * (second[high] - second[low]), delta=1e-6)
-        self.assertIn(f"ring from about {one['bytes']:.0f} B on (between {low} B and {high} B)", self.perf(*SIZES, *SEVERAL))
+        self.assertIn(f"ring from about {one['bytes']:.0f} B on (between {low} B and {high} B)",
+                      self.perf(*SIZES, *SEVERAL))
 
     def test_alpha_beta_line(self):
         """Least squares of relative errors: no line near it has a smaller sum of squares, and the residual is its."""
@@ -146,7 +152,8 @@ class SeveralAlgorithms(PerfTest):
     def test_wrong_words(self):
         for words, pattern in [(["--algorithm", "ring,rign"], "unknown algorithm 'rign'.*did you mean 'ring'"),
                                (["--algorithm", "ring,ring"], "--algorithm found 'ring' twice"),
-                               (["--algorithm", "ring", "--compare", "rign=x"], "found 'rign' before '='.*did you mean 'ring'"),
+                               (["--algorithm", "ring", "--compare", "rign=x"],
+                                "found 'rign' before '='.*did you mean 'ring'"),
                                (["--in-place"], "--compare FILE")]:
             with self.subTest(words):
                 done = weft("perf", "all_reduce", self.path, *words, folder=self.folder)
@@ -177,7 +184,7 @@ class Compare(PerfTest):
             self.assertEqual(one["order_of_sizes"], {"pairs": 21, "same": 21})
 
     def test_a_quarter_slower(self):
-        """Measured 1.25 times what is simulated: 20 % too fast, each row. Times have the digits that nccl-tests prints."""
+        """Measured 1.25 times what is simulated: 20 % too fast, each row. Times have the digits of nccl-tests."""
         self.write(text_log(self.rows(1.25)), "a.log")
         self.write(json_log(self.rows(1.25)), "a.json")
         for name in ["a.log", "a.json"]:
@@ -186,7 +193,8 @@ class Compare(PerfTest):
                 printed = float(seven_wide(1.25 * self.exact[row["size_bytes"]]))
                 if name == "a.log":
                     self.assertEqual(row["measured_us"], printed)
-                self.assertAlmostEqual(row["error_percent"], 100 * (row["simulated_us"] / row["measured_us"] - 1), delta=1e-9)
+                error = row["simulated_us"] / row["measured_us"] - 1
+                self.assertAlmostEqual(row["error_percent"], 100 * error, delta=1e-9)
                 self.assertAlmostEqual(row["error_percent"], -20, delta=80 * 0.0051 / row["measured_us"])
             self.assertAlmostEqual(one["mean_absolute_error_percent"], 20, delta=0.05)
             self.assertAlmostEqual(one["mean_error_percent"], -20, delta=0.05)
@@ -242,13 +250,14 @@ class Compare(PerfTest):
     def test_sizes_and_lines_of_others(self):
         """Sizes that were asked for; lines of NCCL_DEBUG and tags of mpirun between the rows; an older head."""
         text = text_log(self.rows())
-        mixed = "".join(f"[1,0]<stdout>:{line}\n10-0-0-1:77:99 [0] NCCL INFO Connected all rings\n" for line in text.splitlines())
+        other = "10-0-0-1:77:99 [0] NCCL INFO Connected all rings"
+        mixed = "".join(f"[1,0]<stdout>:{line}\n{other}\n" for line in text.splitlines())
         self.write(mixed, "a.log")
         one = self.report("--compare", "a.log", "-b", "4K", "-e", "64K")["comparisons"][0]
         self.assertEqual([row["size_bytes"] for row in one["rows"]], [4096, 16384, 65536])
         self.assertEqual(mixed.splitlines()[one["rows"][0]["line"] - 1].split()[0], "[1,0]<stdout>:")
-        older = ("#       size         count    type   redop     time   algbw   busbw  error     time   algbw   busbw  error\n"
-                 "        1024           256   float     sum    20.00    0.05    0.09  5e-07    10.00    0.10    0.18  5e-07\n")
+        older = ("#  size  count   type  redop   time  algbw  busbw  error   time  algbw  busbw  error\n"
+                 "   1024    256  float    sum  20.00   0.05   0.09  5e-07  10.00   0.10   0.18  5e-07\n")
         self.write(older, "b.log")
         self.assertEqual(self.report("--compare", "b.log")["comparisons"][0]["rows"][0]["measured_us"], 20)
 

@@ -65,8 +65,8 @@ TWO_AT_A_TIME = [
     {"collective": "all_reduce", "size": "8 kB", "communicator": "ac", "after": "wait", "stream": "tensor"},
 ]
 
-NAMES = {"compute": "busy_seconds", "hidden": "hidden_communication_seconds", "exposed": "exposed_communication_seconds",
-         "waiting": "waiting_seconds", "idle": "idle_seconds"}
+NAMES = {"compute": "busy_seconds", "hidden": "hidden_communication_seconds",
+         "exposed": "exposed_communication_seconds", "waiting": "waiting_seconds", "idle": "idle_seconds"}
 
 
 class Times(ProgramTest):
@@ -90,7 +90,8 @@ class Times(ProgramTest):
             job = summary["jobs"][0]
             self.assertEqual(job["time_ps"], step)
             for word in expected[0]:
-                self.assertAlmostEqual(job[f"{word}_ps"], sum(one[word] for one in expected) / len(expected), delta=4, msg=word)
+                mean = sum(one[word] for one in expected) / len(expected)
+                self.assertAlmostEqual(job[f"{word}_ps"], mean, delta=4, msg=word)  # means are whole ps
             self.assertEqual(job["step_time_ps"], step)
         return summary
 
@@ -128,8 +129,8 @@ class Times(ProgramTest):
         end = END / 100
         mean = {word: sum(one[word] for one in SHARES_OF_LATE) / 2 / end for word in NAMES}
         text = self.run_weft("run", path, "-o", "out.h5").out
-        self.assertIn(f"compute {mean['compute']:.1f} % ({mean['hidden']:.1f} % with communication hidden in it), exposed "
-                      f"communication {mean['exposed']:.1f} %, waiting for peers {mean['waiting']:.1f} %, "
+        self.assertIn(f"compute {mean['compute']:.1f} % ({mean['hidden']:.1f} % with communication hidden in it), "
+                      f"exposed communication {mean['exposed']:.1f} %, waiting for peers {mean['waiting']:.1f} %, "
                       f"idle {mean['idle']:.1f} %", text)
         text = self.run_weft("workload", path).out
         for name, value in [("exposed communication", mean["exposed"]), ("waiting for peers", mean["waiting"]),
@@ -140,7 +141,8 @@ class Times(ProgramTest):
         """A pipeline with data parallelism, on the network of `weft workload`: both reports are the same."""
         experiment = {"topology": {**STAR, "hosts": 4}, "network": {**NETWORK, "fidelity": "ideal"},
                       "workload": {"kind": "training", "model": "gpt2", "device": "a100-sxm", "micro_batch": 1,
-                                   "micro_batches": 4, "sequence_length": 64, "parallelism": {"pipeline": 2, "data": 2}}}
+                                   "micro_batches": 4, "sequence_length": 64,
+                                   "parallelism": {"pipeline": 2, "data": 2}}}
         shares, report = self.ideal(experiment)
         summary, _ = self.simulate(experiment)
         job = summary["jobs"][0]
@@ -180,7 +182,8 @@ class Times(ProgramTest):
     def test_all_calls_are_summed_up(self):
         """More than the first thousand, which are listed one by one; on two processes as on one."""
         experiment = {"topology": {**STAR, "hosts": 2}, "network": {**NETWORK, "ack": "none"},
-                      "workload": {"kind": "collective", "collective": "all_reduce", "size": "8 kB", "iterations": 1500}}
+                      "workload": {"kind": "collective", "collective": "all_reduce", "size": "8 kB",
+                                   "iterations": 1500}}
         groups = []
         for processes in [None, 2]:
             summary, results = self.simulate(experiment, ranks=processes)
