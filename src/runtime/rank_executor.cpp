@@ -141,7 +141,7 @@ void RankExecutor::start_operation(Time now, Live& live) {
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
-  ++communicating_;
+  count_communication(live, true);
   if (slows_compute(operation)) slowed_.begin_communication(now);
   if (operation.kind == Operation::Kind::send) return start_send(now, live);
   if (operation.kind == Operation::Kind::recv) return start_recv(now, live);
@@ -267,7 +267,7 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   if (operation.kind == Operation::Kind::compute)
     --computing_;
   else
-    --communicating_;
+    count_communication(live, false);
   if (slows_compute(operation)) slowed_.end_communication(now);
   ++operations_done_;
   record_.finished = now.ps();
@@ -401,6 +401,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
   }
   const std::uint64_t id = posted->second;
   matching.posted.erase(posted);
+  live_.at(id).sent = Time::from_ps(message.issued);
   const Operation& operation = live_.at(id).operation;
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, message.source_rank, message.tag, operation.bytes.count());
@@ -488,10 +489,10 @@ void RankExecutor::account(Time now) {
   last_change_ = now;
   if (computing_ > 0) record_.compute += span;
   if (communicating_ > 0) record_.communication += span;
-  if (communicating_ > 0 && computing_ == 0) {
-    record_.exposed += span;
-    unexplained_ += span;
-  }
+  if (communicating_ == 0 || computing_ > 0) return;
+  record_.exposed += span;
+  unexplained_ += span;
+  transfers_.add((now - Time::from_ps(span)).ps(), now.ps());
 }
 
 // What has happened now is what the rank has waited for, as far as it communicates and does not compute.
@@ -500,6 +501,31 @@ void RankExecutor::explain(Time now, const Why& why) {
   if (!explains_) return;
   account(now);
   why.add_to(record_.parts, std::exchange(unexplained_, 0));
+}
+
+void RankExecutor::count_communication(const Live& live, bool starts) {
+  if (starts)
+    ++communicating_;
+  else
+    --communicating_;
+  switch (live.operation.kind) {
+    case Operation::Kind::send:
+      return starts ? transfers_.start_send() : transfers_.end_send();
+    case Operation::Kind::recv:
+      return starts ? transfers_.start_recv(live.start.ps()) : transfers_.end_recv(live.start.ps(), live.sent.ps());
+    default:
+      return starts ? transfers_.start_collective() : transfers_.end_collective();
+  }
+}
+
+RankTransfers RankExecutor::transfers(Time end) const {
+  TransferBook book = transfers_;
+  if (communicating_ > 0 && computing_ == 0) book.add(last_change_.ps(), end.ps());
+  RankTransfers result{rank_.value(), book.transferring(), book.undecided(), {}};
+  for (const auto& [id, live] : live_)
+    if (live.started && live.operation.kind == Operation::Kind::collective)
+      result.under_way.emplace_back(live.operation.call->id, live.start.ps());
+  return result;
 }
 
 RankRecord RankExecutor::record(Time end) const {

@@ -20,6 +20,7 @@
 #include "runtime/explanation.hpp"
 #include "runtime/message_log.hpp"
 #include "runtime/slowed_compute.hpp"
+#include "runtime/transfer_book.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
 #include "schedule/workload.hpp"
@@ -106,6 +107,8 @@ class RankExecutor {
   void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
+  /// What of its communication was transferred, until `end`.
+  RankTransfers transfers(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }
   std::uint32_t rank() const { return rank_.value(); }
   /// A queue pair of the host that collectives of this rank use.
@@ -136,6 +139,7 @@ class RankExecutor {
     SendTimes times;                     // of that, at the start
     bool started = false;
     Time start;
+    Time sent;  // recv: when its message was
     std::vector<std::uint64_t> dependents;
     std::unique_ptr<CollectiveRun> collective;
   };
@@ -176,6 +180,7 @@ class RankExecutor {
   template <class Why>
   void explain(Time now, const Why& why);
   BecauseOfSending since_last_answer(Time now, std::uint32_t queue_pair);
+  void count_communication(const Live& live, bool starts);
   std::string describe(const Live& live) const;
 
   Rank rank_;
@@ -241,6 +246,7 @@ class RankExecutor {
   std::uint64_t posted_ = no_message;  // the last one
   std::int64_t unexplained_ = 0;       // ps of record_.exposed that no part has yet
   RankRecord record_;
+  TransferBook transfers_;
 };
 
 }  // namespace weft

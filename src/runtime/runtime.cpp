@@ -94,6 +94,13 @@ std::vector<RankRecord> Runtime::rank_records(Time end) const {
   return rows;
 }
 
+std::vector<RankTransfers> Runtime::rank_transfers(Time end) const {
+  std::vector<RankTransfers> rows;
+  for (const auto& executor : executors_)
+    if (!executor->is_aggregator()) rows.push_back(executor->transfers(end));
+  return rows;
+}
+
 std::uint64_t Runtime::unfinished() const {
   std::uint64_t count = 0;
   for (std::size_t i = 0; i < executors_.size(); ++i) count += background_[i] || executors_[i]->finished() ? 0 : 1;

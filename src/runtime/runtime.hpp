@@ -32,6 +32,7 @@ class Runtime final : public HostClient {
 
   RunRecords& records() { return records_; }
   std::vector<RankRecord> rank_records(Time end) const;
+  std::vector<RankTransfers> rank_transfers(Time end) const;  ///< in the same order
   /// Ranks of this process whose program is not done, without those of background jobs.
   std::uint64_t unfinished() const;
   /// What they wait for, at most `most` lines, in rank order.

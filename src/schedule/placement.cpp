@@ -61,8 +61,8 @@ Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
   const ServerGrid& grid = request.servers;
   if (grid.gpus == 0)
     throw spec.error(
-        "'by_rail' needs a machine of servers (docs/topologies.md: 'server', 'rails', or any with "
-        "'servers'), and this one has none; use 'packed', 'random', a stride or a list of hosts");
+        "'by_rail' needs a machine of servers, and this one has none; give its topology the key 'server', such as "
+        "server: {design: hgx_h100} (docs/topologies.md), or use 'packed', 'random', a stride or a list of hosts");
   std::uint32_t first = 0;
   std::uint32_t servers = grid.servers;
   if (spec.is_map()) {
@@ -165,6 +165,11 @@ Placement read_pieces(const Spec& spec, const PlacementRequest& request) {
   const auto pieces = spec.items();
   if (pieces.empty()) throw spec.error("no placement; at least one is due here");
   for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i].is_map())
+      throw pieces[i].error(fmt::format(
+          "a list is of pieces, such as {{ranks: 2, first: 8}}, and found '{}'; hosts one by one are due as "
+          "placement: {{hosts: [0, 1, ...]}}, a kind alone as placement: packed",
+          pieces[i].is_scalar() ? pieces[i].text() : "a list"));
     PlacementRequest part = request;
     const std::uint32_t left = request.ranks - placement.ranks();
     const auto ranks = pieces[i].find("ranks");

@@ -191,7 +191,12 @@ Spec Spec::at(const std::string& key) const {
     throw InputError(child->key_where(), fmt::format("{}missing key '{}', found '{}'{}", place, key, child->key, hint));
   }
   std::vector<std::string> present;
-  for (const Value* child : value_->children->in_order) present.push_back(child->key);
+  for (const Value* child : value_->children->in_order) {
+    if (child->key.starts_with(key + ":"))
+      throw InputError(child->key_where(),
+                       fmt::format("missing key '{}', found '{}'; a space is due behind the colon", key, child->key));
+    present.push_back(child->key);
+  }
   throw error(fmt::format("missing key '{}'; found here: {}", key, joined(present)));
 }
 
@@ -205,7 +210,28 @@ std::vector<std::pair<std::string, Spec>> Spec::entries() const {
   return result;
 }
 
-void Spec::finish() const {
+namespace {
+
+/// What may be meant by a key that nobody looked for.
+std::string hint_for_key(const Spec::Value& map, const Spec::Value& child, const std::vector<std::string>& known,
+                         const std::map<std::string, std::string>& meant) {
+  if (const auto other = meant.find(child.key); other != meant.end())
+    return fmt::format(" (did you mean '{}'?)", other->second);
+  if (const std::string hint = did_you_mean(child.key, known); !hint.empty()) return hint;
+  for (const Spec::Value* outer = map.parent; outer != nullptr; outer = outer->parent)
+    if (outer->kind == Kind::map && outer->children->asked.contains(child.key))
+      return fmt::format(" (it is a key of {}: is this line indented too far?)",
+                         outer->parent == nullptr ? "the whole file" : fmt::format("'{}'", outer->key));
+  const auto& order = map.children->in_order;
+  const auto before = std::find(order.begin(), order.end(), &child);
+  const bool after_block = before != order.begin() && before[-1]->kind == Kind::map && !before[-1]->flow;
+  return map.parent == nullptr && after_block && child.kind != Kind::map ? " (is this line not indented far enough?)"
+                                                                         : "";
+}
+
+}  // namespace
+
+void Spec::finish(const std::map<std::string, std::string>& meant) const {
   if (!is_map()) throw error(fmt::format("expected a map, found {}", found(*value_)));
   const auto& asked = value_->children->asked;
   for (const Value* child : value_->children->in_order) {
@@ -213,7 +239,7 @@ void Spec::finish() const {
     const std::vector<std::string> known(asked.begin(), asked.end());
     const std::string place = path().empty() ? "" : fmt::format(" in '{}'", path());
     throw InputError(child->key_where(), fmt::format("unknown key '{}'{}{}; known here: {}", child->key, place,
-                                                     did_you_mean(child->key, known), joined(known)));
+                                                     hint_for_key(*value_, *child, known, meant), joined(known)));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,8 +56,9 @@ class Spec {
   /// All keys in file order (counts as asking for each of them).
   std::vector<std::pair<std::string, Spec>> entries() const;
   /// Throws InputError for the first key of this map that nobody asked for: "unknown key 'link_rat' in 'topology' (did
-  /// you mean 'link_rate'?); known here: ...". Not recursive: who reads a map finishes it.
-  void finish() const;
+  /// you mean 'link_rate'?); known here: ...". Not recursive: who reads a map finishes it. `meant`: what people write
+  /// elsewhere, and what is right here.
+  void finish(const std::map<std::string, std::string>& meant = {}) const;
 
   // Sequences --------------------------------------------------------------------------------------------------------
   std::size_t size() const;  ///< of a map or sequence
@@ -87,7 +89,10 @@ class Spec {
   std::shared_ptr<Value> value_;
 };
 
-/// " (did you mean 'x'?)" for the nearest of `known` within a small edit distance, else "".
+/// " (did you mean 'x'?)" for the nearest of `known` within a small edit distance, or those that have the word as a
+/// part of their name, else "".
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
+/// At most so many edits lead from the one to the other.
+bool nearly_the_same(const std::string& word, const std::string& known, std::size_t edits);
 
 }  // namespace weft

@@ -200,13 +200,31 @@ class TreeBuilder : public YAML::EventHandler {
   std::size_t copies_ = 0;
 };
 
-/// A hint if this line (0-based) is indented by a tab, of which the parser's message says nothing.
-std::string tab_hint(const std::string& text, int line) {
+/// A hint on what the parser's message says nothing of, if this line (0-based) is indented by a tab or otherwise than
+/// the lines before it, or if the one before it has no space behind its colon.
+std::string layout_hint(const std::string& text, int line) {
   std::istringstream stream(text);
-  std::string content;
-  for (int i = 0; i <= line; ++i) std::getline(stream, content);
-  const std::string indent = content.substr(0, content.find_first_not_of(" \t"));
-  return indent.find('\t') == std::string::npos ? "" : " (YAML indents by spaces, and this line by a tab)";
+  std::string content, last;
+  std::vector<std::size_t> levels;  // indentations of maps that are open
+  for (int i = 0; i <= line && std::getline(stream, content); ++i) {
+    const std::size_t indent = content.find_first_not_of(" \t");
+    if (indent == std::string::npos || content[indent] == '#') continue;
+    if (content.substr(0, indent).find('\t') != std::string::npos && i == line)
+      return " (YAML indents by spaces, and this line by a tab)";
+    const std::size_t before = levels.empty() ? indent : levels.back();
+    while (!levels.empty() && levels.back() > indent) levels.pop_back();
+    const bool known_level = !levels.empty() && levels.back() == indent;
+    if (i == line && !known_level && before != indent)
+      return fmt::format(
+          " (this line is indented by {} space{}, the one before it by {}: keys of one map are due below "
+          "each other)",
+          indent, indent == 1 ? "" : "s", before);
+    if (!known_level) levels.push_back(indent);
+    if (i < line) last = content;
+  }
+  const std::size_t colon = last.find(':');
+  const bool tight = colon != std::string::npos && last.find(": ") == std::string::npos && !last.ends_with(':');
+  return tight ? " (in the line before it a space is due behind the colon)" : "";
 }
 
 }  // namespace
@@ -221,7 +239,7 @@ Spec::Value* read_yaml(Spec::Document& document, const std::string& text, const 
   } catch (const YAML::Exception& problem) {
     if (problem.mark.is_null()) throw InputError({*file, 0}, "not valid YAML: " + problem.msg);
     const int line = with_lines ? problem.mark.line + 1 : 0;
-    throw InputError({*file, line}, "not valid YAML: " + problem.msg + tab_hint(text, problem.mark.line));
+    throw InputError({*file, line}, "not valid YAML: " + problem.msg + layout_hint(text, problem.mark.line));
   }
   return builder.root();
 }

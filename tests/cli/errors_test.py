@@ -6,11 +6,13 @@
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, ProgramTest, attributes, start, stop, weft
+from weft_testing import (ALONE_SETTINGS, EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, WEFT, ProgramTest, attributes,
+                          environment, start, stop, weft)
 
 GOOD = """\
 topology:
@@ -148,6 +150,8 @@ class CommandLine(ErrorTest):
         cases = [
             ([], "no command"),
             (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, workload, topology, collective, perf, goodput, list, bench"),
+            ([good], "is a file and no command; say `weft run .*experiment.yaml`"),
+            (["config.json"], "is a file and no command; say `weft workload config.json`"),
             (["run"], "needs an experiment"),
             (["describe"], "needs an experiment"),
             (["run", good, good], "unexpected word"),
@@ -174,6 +178,19 @@ class CommandLine(ErrorTest):
         for words, pattern in cases:
             with self.subTest(" ".join(words)):
                 self.run_wrong(words, EXIT_INPUT, pattern)
+
+    def test_more_processes_than_slots(self):
+        """mpirun refuses before there is any weft: docs/cluster.md says what helps, and that helps."""
+        page = " ".join((SOURCE / "docs" / "cluster.md").read_text().split())
+        for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
+            self.assertIn(words, page)
+        free = {name: value for name, value in environment(ALONE_SETTINGS).items()
+                if "oversubscribe" not in name and name not in ALONE_SETTINGS and name != "OMPI_MCA_orte_execute_quiet"}
+        for options, starts in [([], False), (["--oversubscribe"], True)]:
+            words = ["mpirun", "--host", "localhost:1", *options, "-n", "2", str(WEFT), "--version"]
+            done = subprocess.run(words, env=free, cwd=self.folder, text=True, capture_output=True, timeout=120)
+            self.assertEqual(done.returncode == 0, starts, done)
+            self.assertEqual("There are not enough slots available" in done.stderr, not starts, done)
 
     def test_set(self):
         good = self.write(GOOD)
@@ -217,6 +234,23 @@ class Yaml(ErrorTest):
         self.wrong(("simulation:", "network: {}\nsimulation:"), "'network' is here twice.*line 6", at="network: {}")
         self.wrong(("  hosts: 4", "  hosts: *four"), "not valid YAML|alias")
         self.wrong(("  seed: 1", "  seed: 1\n---\na: 1"), "second YAML document", at="---")
+
+    def test_indentation(self):
+        self.wrong(("  hosts: 4", "   hosts: 4"), "not valid YAML.*indented by 3 spaces, the one before it by 2",
+                   at="hosts: 4")
+        self.wrong(("  hosts: 4", " hosts: 4"), "not valid YAML.*indented by 1 space, the one before it by 2",
+                   at="hosts: 4")
+        # The first key says how far the others are due: the second one is found.
+        self.wrong(("  mtu:", " mtu:"), "not valid YAML.*indented by 2 spaces, the one before it by 1", at="header")
+        self.wrong(("network:", "  network:"),
+                   "'network' in 'topology' .it is a key of the whole file.*indented too far", at="network:")
+        self.wrong(("  size: 10 kB", "size: 10 kB"), "unknown key 'size' .is this line not indented far enough",
+                   at="size:")
+        # It is taken for a word that goes on in the next line, or, at the end of the file, for a key.
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*in the line before it a space is due",
+                   at="simulation:")
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "missing key 'size', found 'size:10 kB'; a space is due",
+                   GOOD[: GOOD.index("simulation:")], at="size:")
 
     def test_unknown_keys(self):
         self.wrong(("topology:", "topologie:"), "unknown key 'topologie'.*did you mean 'topology'.*known here")
@@ -284,6 +318,8 @@ class Yaml(ErrorTest):
         self.wrong(("  seed: 1", "  partition: meits"), "'meits'.*did you mean 'metis'.*auto, groups, pods, metis, random")
         collective = with_part(TRAFFIC, COLLECTIVE)
         self.wrong(("algorithm: ring", "algorithm: rings"), "unknown algorithm 'rings'.*did you mean 'ring'", collective)
+        self.wrong(("algorithm: ring", "algorithm: tree"),
+                   "unknown algorithm 'tree' .did you mean 'double_binary_tree' or 'nvls_tree'", collective)
         self.wrong(("collective: all_reduce", "collective: allreduce"), "'allreduce'.*did you mean 'all_reduce'", collective)
         self.wrong(("collective: all_reduce", "collective: all_to_all"), "'ring' cannot do 'all_to_all'", collective)
 
@@ -439,6 +475,19 @@ class Workloads(ErrorTest):
         broadcast = collective.replace("all_reduce", "broadcast")
         self.wrong(("  size:", "  root: 4\n  size:"), "root 4 is out of range", broadcast)
 
+    def test_placement(self):
+        where = "  placement: packed\n  size:"
+        by_rail = "'by_rail' needs a machine of servers.*the key 'server', such as server: {design: hgx_h100}"
+        self.wrong(("  size:", where.replace("packed", "by_rail")), by_rail)
+        # What it advises is right.
+        path = self.write(GOOD.replace("hosts: 4\n", "hosts: 8\n  server: {design: hgx_h100}\n")
+                          .replace("  size:", where.replace("packed", "by_rail")))
+        self.run_weft("describe", path)
+        for found in ["[0, 1]", "[packed]", "[[0, 1]]"]:
+            self.wrong(("  size:", where.replace("packed", found)),
+                       "a list is of pieces.*placement: {hosts: .0, 1, ...]}")
+        self.wrong(("  size:", where.replace("packed", "pakced")), "'pakced'.*did you mean 'packed'")
+
     def test_program(self):
         program = with_part(TRAFFIC, PROGRAM)
         self.wrong(("\n    - {rank: 1, id: first, recv: 1 kB, from: 0}", "\n    - {rank: 1, id: first, compute: 1 us}"),
@@ -524,6 +573,40 @@ class Training(ErrorTest):
         self.wrong(("micro_batch: 1", "micro_batch: 1\n  precision: fp8"), "'small' has no peak for 'fp8'", self.text,
                    at="precision")
         self.wrong(("micro_batch: 1", "micro_batch: 1\n  bucket_size: 0 B"), "0 B", self.text, at="bucket_size")
+
+    def test_names_of_others(self):
+        """Words of other programs and of papers: what they are called here."""
+        self.wrong(("{data: 4}", "{tp: 2}"), "unknown key 'tp' in 'workload.parallelism' .did you mean 'tensor'",
+                   self.text)
+        self.wrong(("{data: 4}", "{tensor_parallel: 2}"), "did you mean 'tensor'", self.text)
+        self.wrong(("parallelism: {data: 4}", "tp: 2"),
+                   "unknown key 'tp' in 'workload' .did you mean 'parallelism: {tensor: ...}'", self.text)
+        self.wrong(("parallelism: {data: 4}", "pipeline: 2"), "did you mean 'parallelism: {pipeline: ...}'", self.text)
+        for found, meant in [("llama3-8b", "llama-3.1-8b"), ("Llama-3-70B", "llama-3.1-70b"),
+                             ("llama2_7b", "llama-2-7b"), ("mixtral", "mixtral-8x7b")]:
+            self.wrong(("model: model.json", f"model: {found}"), f"no '{found}.json' in .*did you mean '{meant}'",
+                       self.text)
+        self.wrong(("device: device.yaml", "device: h100"), "did you mean 'h100-sxm'", self.text)
+
+    def test_megatron(self):
+        megatron = self.text.replace("  model: model.json\n", "")
+        megatron = megatron.replace("  micro_batch: 1\n  sequence_length: 64\n", "")
+        megatron = megatron.replace("parallelism: {data: 4}", "megatron: run.sh")
+        path = self.write(megatron.replace("run.sh", "nope.sh"))
+        self.run_wrong(["run", path], EXIT_INPUT, "there is no file '.*/nope.sh', and no 'nope.sh' in", f"{path}:16")
+        words = ["--num-layers 1", "--hidden-size 16", "--num-attention-heads 4", "--seq-length 64", "--vocab-size 100",
+                 "--max-position-embeddings 64", "--micro-batch-size 1", "--bf16 --global-batch-size 4",
+                 "--vocab-file x.json", "--tensor-model-parallel-size 2"]
+        good = "python pretrain_gpt.py " + " \\\n  ".join(words) + "\n"
+        script = self.write(good, "run.sh")
+        experiment = self.write(megatron)
+        self.run_weft("describe", experiment)  # the vocabulary's file is an option of Megatron-LM, and near to its size
+        for old, new, line in [("tensor-model-parallel-size", "tensor-model-parallel-siz", 10),
+                               ("num-layers", "num_layer", 1), ("global-batch-size", "globl-batch-size", 8)]:
+            script.write_text(good.replace(f"--{old}", f"--{new}"))
+            name = new.replace("_", "-")
+            self.run_wrong(["run", experiment], EXIT_INPUT,
+                           f"--{name}: there is no such option .did you mean '--{old}'", f"{script}:{line}")
 
     def test_names_in_the_standard_folders(self):
         models = self.folder / "models"

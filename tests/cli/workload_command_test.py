@@ -59,7 +59,8 @@ class Counts(WorkloadTest):
             mine = (operations["rank"] == one["rank"]) & (operations["kind"] == 0)
             span = (operations["end"] - operations["start"])[mine].sum()
             self.assertAlmostEqual(one["compute_seconds"] * steps * 1e12, span, delta=steps)
-            parts = one["busy_seconds"] + one["exposed_communication_seconds"] + one["idle_seconds"]
+            parts = (one["busy_seconds"] + one["exposed_communication_seconds"] + one["waiting_seconds"] +
+                     one["idle_seconds"])
             self.assertAlmostEqual(parts, report["ideal_step_seconds"], delta=1e-12)
         path = report["critical_path"]
         self.assertAlmostEqual(
@@ -95,7 +96,7 @@ class Counts(WorkloadTest):
         # Rank 1 waits 10 us for rank 0's computation, and then for the message.
         second = self.report(experiment, "--ranks", "1")["of_ranks"]
         self.assertEqual([one["rank"] for one in second], [1])
-        self.assertAlmostEqual(second[0]["idle_seconds"], 10e-6, delta=1e-15)
+        self.assertAlmostEqual(second[0]["waiting_seconds"], 10e-6, delta=1e-15)
         self.assertAlmostEqual(second[0]["exposed_communication_seconds"],
                                path["communication_seconds"]["other"], delta=1e-15)
 

@@ -61,7 +61,8 @@ class JobsIdentity(ProgramTest):
             self.assertEqual(ranks["bytes_sent"][own].sum(), job["bytes"])
             self.assertEqual(job["time_ps"], job["end_ps"] - job["start_ps"])
             self.assertAlmostEqual(job["step_time_ps"] * job["steps"], job["time_ps"], delta=1)
-            self.assertAlmostEqual(job["compute_ps"] + job["exposed_ps"] + job["idle_ps"], job["time_ps"], delta=1)
+            parts = job["compute_ps"] + job["exposed_ps"] + job["waiting_ps"] + job["idle_ps"]
+            self.assertAlmostEqual(parts, job["time_ps"], delta=1)
         # By hand: 2 (n - 1) / n of the buffer per rank, twice; (n - 1) / n; each 6 flows.
         self.assertEqual(jobs[0]["bytes"], 2 * 2 * 5 * 600_000)
         self.assertEqual(jobs[1]["bytes"], 15 * 1_000_000)

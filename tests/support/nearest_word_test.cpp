@@ -28,6 +28,24 @@ TEST(DidYouMean, TheNearestThenTheFirst) {
   EXPECT_EQ(did_you_mean("abcdef", {"abcdey", "abcdex"}), " (did you mean 'abcdey'?)");
 }
 
+TEST(DidYouMean, WhatJoinsPartsCountsHalf) {
+  EXPECT_EQ(did_you_mean("llama3-8b", {"llama-2-7b", "llama-3.1-8b"}), " (did you mean 'llama-3.1-8b'?)");
+  EXPECT_EQ(did_you_mean("FAT-TREE", kinds), " (did you mean 'fat_tree'?)");
+}
+
+TEST(DidYouMean, ElseNamesThatShareAPart) {
+  const std::vector<std::string> trees{"double_binary_tree", "nvls_tree", "ring", "subtrees"};
+  EXPECT_EQ(did_you_mean("tree", trees), " (did you mean 'double_binary_tree' or 'nvls_tree'?)");
+  EXPECT_EQ(did_you_mean("ring_all_reduce", trees), " (did you mean 'ring'?)");
+  EXPECT_EQ(did_you_mean("sub", trees), "");
+}
+
+TEST(NearlyTheSame, SoManyEdits) {
+  EXPECT_TRUE(nearly_the_same("tensor-size", "tensor-siez", 1));
+  EXPECT_TRUE(nearly_the_same("tensor-size", "tensorsiz", 2));
+  EXPECT_FALSE(nearly_the_same("tensor-size", "tensor", 2));
+}
+
 TEST(DidYouMean, NothingToCompare) {
   EXPECT_EQ(did_you_mean("", kinds), "");
   EXPECT_EQ(did_you_mean("ring", {}), "");

@@ -35,6 +35,7 @@ class MegatronApplication {
     read_gradients();
     read_recomputation();
     read_experts();
+    o_.refuse_misspelt();
     for (const auto& name : o_.unasked()) ignore(name);
     for (const auto& part : source_.passed_over) ignore(part);
   }

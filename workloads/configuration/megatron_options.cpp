@@ -129,4 +129,17 @@ std::vector<std::string> MegatronOptions::unasked() const {
   return names;
 }
 
+void MegatronOptions::refuse_misspelt() const {
+  // Megatron-LM has these, too (megatron/training/arguments.py).
+  static const std::set<std::string> others = {"vocab-file", "decoder-seq-length", "fp4-param-gather"};
+  constexpr std::size_t least = 8;  // shorter names are near to many others
+  constexpr std::size_t edits = 2;
+  for (const auto& [name, option] : options_) {
+    if (asked_.contains(name) || name.size() < least || others.contains(name)) continue;
+    for (const std::string& known : asked_)
+      if (nearly_the_same(name, known, edits))
+        throw error(name, fmt::format("there is no such option (did you mean '--{}'?)", known));
+  }
+}
+
 }  // namespace weft

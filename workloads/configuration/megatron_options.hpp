@@ -42,6 +42,9 @@ class MegatronOptions {
   /// The line of an option; the file as a whole if it is absent.
   SourceLine where(const std::string& name) const;
   InputError error(const std::string& name, const std::string& message) const;
+  /// Throws InputError for an option that nobody asked for and that is nearly the name of one that was asked for:
+  /// Megatron-LM would refuse it, too.
+  void refuse_misspelt() const;
   /// Options that nobody asked for, as "--name", in alphabetical order.
   std::vector<std::string> unasked() const;
 

@@ -180,16 +180,17 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
   if (const fs::path path = base / name; fs::is_regular_file(path, ignored)) return path.string();
   if (folder.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
   const std::vector<fs::path> folders{base / folder, data_directory("workloads") / folder};
+  const std::string file = name.ends_with(extension) ? name : name + extension;
   std::vector<std::string> known;
   for (const auto& candidate : folders) {
-    if (const fs::path path = candidate / (name + extension); fs::is_regular_file(path, ignored)) return path.string();
+    if (const fs::path path = candidate / file; fs::is_regular_file(path, ignored)) return path.string();
     for (const auto& found : names_in(candidate, extension)) known.push_back(found);
   }
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
-  throw value.error(fmt::format("there is no file '{}', and no '{}{}' in '{}'{}; known here: {}",
-                                (base / name).string(), name, extension, folders.front().string(),
-                                did_you_mean(name, known), known.empty() ? "none" : listed(known)));
+  throw value.error(fmt::format("there is no file '{}', and no '{}' in '{}'{}; known here: {}", (base / name).string(),
+                                file, folders.front().string(), did_you_mean(name, known),
+                                known.empty() ? "none" : listed(known)));
 }
 
 WorkloadEstimate estimate_call(const CollectiveCall& whole) {

@@ -2,6 +2,7 @@
 #include "workloads/training/training_reading.hpp"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -52,6 +53,18 @@ class Fields {
   TrainingDescription& description_;
 };
 
+/// As frameworks abbreviate them, and as they are called here.
+const std::map<std::string, std::string> abbreviated_parallelism = {
+    {"tp", "tensor"},   {"pp", "pipeline"},       {"dp", "data"},           {"cp", "context"},        {"ep", "expert"},
+    {"sp", "sequence"}, {"etp", "expert_tensor"}, {"vp", "virtual_stages"}, {"vpp", "virtual_stages"}};
+
+/// The same where they stand beside `parallelism` instead of in it.
+std::map<std::string, std::string> misplaced_parallelism() {
+  std::map<std::string, std::string> meant;
+  for (const auto& [name, key] : abbreviated_parallelism) meant[name] = meant[key] = "parallelism: {" + key + ": ...}";
+  return meant;
+}
+
 void read_parallelism(const Spec& map, TrainingDescription& d) {
   ParallelPlan& plan = d.parallel;
   Fields fields(map, d);
@@ -85,7 +98,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("shard_group", plan.shard_group);
   fields.flag("reshard_after_forward", plan.reshard_after_forward);
   fields.count("prefetch", plan.prefetch, 0, 1024);
-  map.finish();
+  map.finish(abbreviated_parallelism);
 }
 
 std::string read_precision(const Spec& value, const Device& device) {
@@ -310,7 +323,7 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   job.events = read_training_events(spec, context);
   const auto noise = spec.find("compute_noise");
   const auto symmetry = spec.find("symmetry");
-  spec.finish();
+  spec.finish(misplaced_parallelism());
   WorkloadContext without_targets = context;
   if (context.storage.empty()) without_targets.hosts -= job.events.targets();
   settle_ranks(job, symmetry, without_targets, parallelism ? parallelism->where() : spec.where());

@@ -119,55 +119,12 @@ class Partners {
   std::map<Lane, std::vector<Position>> sends_;
 };
 
-using Spans = std::vector<std::pair<Time, Time>>;
-
-/// Length of the union. Sorts.
-Time covered(Spans& spans) {
-  std::sort(spans.begin(), spans.end());
-  Time sum, end;
-  for (const auto& [from, to] : spans) {
-    const Time begin = std::max(from, end);
-    if (to > begin) sum += to - begin;
-    end = std::max(end, to);
-  }
-  return sum;
-}
-
-RankShares shares_of(const ScheduledRank& rank, Time run) {
-  Spans compute, busy;
-  for (const ScheduledOperation& one : rank.operations) {
-    if (one.kind == Operation::Kind::send) continue;
-    const Time from = std::max(one.start, one.ready);
-    if (from >= one.end) continue;
-    if (one.kind == Operation::Kind::compute) compute.emplace_back(from, one.end);
-    busy.emplace_back(from, one.end);
-  }
-  RankShares shares;
-  shares.compute = covered(compute);
-  const Time both = covered(busy);
-  shares.exposed = both - shares.compute;
-  shares.idle = run - both;
-  return shares;
-}
-
 }  // namespace
 
-double IdealSchedule::idle_fraction() const {
-  double sum = 0, weights = 0;
-  for (std::size_t r = 0; r < ranks.size() && ranks[r].rank < computing; ++r) {
-    sum += ranks[r].weight * shares[r].idle.seconds();
-    weights += ranks[r].weight;
-  }
-  return facts.simulated == Time() ? 0 : sum / weights / facts.simulated.seconds();
-}
-
-double IdealSchedule::exposed_fraction() const {
-  double sum = 0, weights = 0;
-  for (std::size_t r = 0; r < ranks.size() && ranks[r].rank < computing; ++r) {
-    sum += ranks[r].weight * shares[r].exposed.seconds();
-    weights += ranks[r].weight;
-  }
-  return facts.simulated == Time() ? 0 : sum / weights / facts.simulated.seconds();
+double IdealSchedule::fraction(const std::function<std::int64_t(const RankShares&)>& part) const {
+  double sum = 0;
+  for (std::uint32_t rank = 0; rank < computing; ++rank) sum += static_cast<double>(part(shares[rank]));
+  return facts.simulated == Time() ? 0 : sum / computing / static_cast<double>(facts.simulated.ps());
 }
 
 const ScheduledRank* IdealSchedule::find(std::uint32_t rank) const {
@@ -193,6 +150,9 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
                          ? "simulation.until ends the run before the workload ends; a later time is due here"
                          : "the workload comes to a halt with unfinished operations; `weft run` says which");
   schedule.records = simulation.runtime().rank_records(schedule.facts.simulated);
+  const RunShares shares = shares_of_run(workload, simulation, schedule.facts.simulated, !schedule.facts.outlived);
+  schedule.shares.resize(schedule.records.size());
+  for (std::size_t i = 0; i < schedule.records.size(); ++i) schedule.shares[schedule.records[i].rank] = shares.ranks[i];
   std::sort(schedule.records.begin(), schedule.records.end(),
             [](const RankRecord& a, const RankRecord& b) { return a.rank < b.rank; });
   std::vector<OperationRecord> rows = std::move(simulation.runtime().records().operations);
@@ -209,7 +169,6 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
     schedule.ranks.back().weight = schedule.all_ranks ? 1 : first ? workload.ranks_of_kind(kind) : 0;
   }
   Partners(workload, schedule).find();
-  for (const ScheduledRank& rank : schedule.ranks) schedule.shares.push_back(shares_of(rank, schedule.facts.simulated));
   schedule.path = critical_path(schedule);
   return schedule;
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 
@@ -36,15 +38,6 @@ struct ScheduledRank {
   std::vector<std::uint32_t> after;            ///< positions in `operations`
 };
 
-/// How a rank spends the time of the run. The three sum up to it.
-struct RankShares {
-  Time compute;  ///< a compute operation runs
-  /// No compute operation runs, but a collective that all its members have started, or a message that it waits for and
-  /// that has been sent.
-  Time exposed;
-  Time idle;  ///< the rest: it waits for other ranks' computation
-};
-
 /// The chain of operations that determines when the run ends: each starts when the one before it ends.
 struct CriticalPath {
   std::uint64_t operations = 0;
@@ -58,13 +51,12 @@ struct IdealSchedule {
   std::uint32_t computing = UINT32_MAX;  ///< ranks from this one on are storage, and no part of the means
   bool all_ranks = false;                ///< else the first rank of each kind stands for all of it
   std::vector<ScheduledRank> ranks;
-  std::vector<RankShares> shares;   ///< of `ranks`
+  std::vector<RankShares> shares;   ///< of all ranks
   std::vector<RankRecord> records;  ///< of all ranks
   CriticalPath path;
 
-  /// Means over all ranks that compute, as fractions of the run.
-  double idle_fraction() const;
-  double exposed_fraction() const;
+  /// Mean over all ranks that compute, as a fraction of the run.
+  double fraction(const std::function<std::int64_t(const RankShares&)>& part) const;
   const ScheduledRank* find(std::uint32_t rank) const;
 };
 

@@ -50,25 +50,28 @@ Json rank_json(const WorkloadSummary& summary, std::uint32_t rank) {
     json["memory_bytes"] = memory_json(summary.report->memory[kind]);
   if (summary.schedule == nullptr) return json;
   json["bytes_sent"] = whole(static_cast<double>(summary.schedule->records[rank].bytes_sent) / steps);
-  for (std::size_t r = 0; r < summary.schedule->ranks.size(); ++r) {
-    if (summary.schedule->ranks[r].rank != rank) continue;
-    const RankShares& shares = summary.schedule->shares[r];
-    json["busy_seconds"] = shares.compute.seconds() / steps;
-    json["exposed_communication_seconds"] = shares.exposed.seconds() / steps;
-    json["idle_seconds"] = shares.idle.seconds() / steps;
-  }
+  const RankShares& shares = summary.schedule->shares[rank];
+  const auto seconds = [&](std::int64_t part) { return Time::from_ps(part).seconds() / steps; };
+  json["busy_seconds"] = seconds(shares.compute);
+  json["hidden_communication_seconds"] = seconds(shares.hidden);
+  json["exposed_communication_seconds"] = seconds(shares.exposed);
+  json["waiting_seconds"] = seconds(shares.waiting);
+  json["idle_seconds"] = seconds(shares.idle);
   return json;
 }
 
 void add_schedule(const WorkloadSummary& summary, Json& json) {
-  for (const char* key : {"ideal_step_seconds", "bubble_fraction", "exposed_communication_fraction"})
+  for (const char* key :
+       {"ideal_step_seconds", "bubble_fraction", "exposed_communication_fraction", "waiting_fraction", "idle_fraction"})
     json[key] = nullptr;
   if (summary.schedule == nullptr) return;
   const IdealSchedule& schedule = *summary.schedule;
   const double steps = summary.steps();
   json["ideal_step_seconds"] = schedule.facts.simulated.seconds() / steps;
-  json["bubble_fraction"] = schedule.idle_fraction();
-  json["exposed_communication_fraction"] = schedule.exposed_fraction();
+  json["bubble_fraction"] = schedule.fraction([](const RankShares& one) { return one.bubble(); });
+  json["exposed_communication_fraction"] = schedule.fraction([](const RankShares& one) { return one.exposed; });
+  json["waiting_fraction"] = schedule.fraction([](const RankShares& one) { return one.waiting; });
+  json["idle_fraction"] = schedule.fraction([](const RankShares& one) { return one.idle; });
   Json& path = json["critical_path"];
   path["seconds"] = schedule.facts.simulated.seconds() / steps;
   path["compute_seconds"] = schedule.path.compute.seconds() / steps;

@@ -73,12 +73,17 @@ class Text {
     const double step = schedule.facts.simulated.seconds() / steps_;
     text_ += "without congestion (fidelity ideal)\n";
     text_ += report_line("step", fmt::format("{:.3f} ms", step * 1e3));
-    text_ += report_line("idle, mean of ranks",
-                         fmt::format("{:.2f} % of the step: the bubble", 100 * schedule.idle_fraction()));
+    const auto mean = [&](std::int64_t (*part)(const RankShares&)) {
+      return fmt::format("{:.2f} %", 100 * schedule.fraction(part));
+    };
+    text_ += report_line("exposed communication",
+                         mean([](const RankShares& one) { return one.exposed; }) + " of the step, mean of ranks");
+    text_ += report_line("waiting for peers", mean([](const RankShares& one) { return one.waiting; }));
+    text_ += report_line("idle", mean([](const RankShares& one) { return one.idle; }));
+    text_ += report_line("bubble", mean([](const RankShares& one) { return one.bubble(); }) + ": waiting and idle");
     if (summary_.report && summary_.report->bubble)
       text_ += report_line("bubble by closed form", fmt::format("{:.2f} %: {}", 100 * *summary_.report->bubble,
                                                                 summary_.report->bubble_formula));
-    text_ += report_line("exposed communication", fmt::format("{:.2f} %", 100 * schedule.exposed_fraction()));
     if (summary_.report) {
       const double each = step * workload_.ranks();
       text_ +=
@@ -98,7 +103,7 @@ class Text {
   void ranks() {
     const bool ran = summary_.schedule != nullptr;
     text_ += fmt::format("{:<9} {:>12} {:>14}", "rank", "operations", "compute");
-    if (ran) text_ += fmt::format(" {:>14} {:>14} {:>12}", "exposed", "idle", "sent");
+    if (ran) text_ += fmt::format(" {:>14} {:>14} {:>14} {:>12}", "exposed", "waiting", "idle", "sent");
     if (summary_.report)
       for (const auto& [name, bytes] : summary_.report->memory.front().parts) text_ += fmt::format(" {:>12}", name);
     text_ += "\n";
@@ -111,12 +116,9 @@ class Text {
                          counted(static_cast<double>(summary_.counts.operations[kind]) / steps_),
                          summary_.counts.compute[kind].seconds() / steps_ * 1e3);
     if (summary_.schedule != nullptr) {
-      for (std::size_t r = 0; r < summary_.schedule->ranks.size(); ++r)
-        if (summary_.schedule->ranks[r].rank == rank) {
-          const RankShares& shares = summary_.schedule->shares[r];
-          text_ += fmt::format(" {:>11.3f} ms {:>11.3f} ms", shares.exposed.seconds() / steps_ * 1e3,
-                               shares.idle.seconds() / steps_ * 1e3);
-        }
+      const RankShares& shares = summary_.schedule->shares[rank];
+      for (const std::int64_t part : {shares.exposed, shares.waiting, shares.idle})
+        text_ += fmt::format(" {:>11.3f} ms", Time::from_ps(part).seconds() / steps_ * 1e3);
       const RankRecord& record = summary_.schedule->records[rank];
       text_ += fmt::format(" {:>12}", scaled(static_cast<double>(record.bytes_sent) / steps_, "B"));
     }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
+#include <map>
 #include <sstream>
 
 #include <boost/program_options.hpp>
@@ -62,6 +63,11 @@ po::options_description perf_description() {
   add("root,r", text(), "(default 0)");
   add("iters,n", text(), "calls one after another, of which the mean time is printed (default 1)");
   add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
+  add("algorithm", text(), "A,B,...: algorithms or selections, side by side (default: that of the experiment)");
+  add("compare", po::value<std::vector<std::string>>()->composing(),
+      "[A=]FILE: what nccl-tests printed, or its JSON, of algorithm A: measured beside simulated");
+  add("in-place", po::bool_switch(), "compare with what was measured in place");
+  add("json", po::bool_switch(), "print one JSON object");
   add("csv", text(), "FILE: the table as CSV");
   add("plot", text(), "FILE.svg: bus bandwidth over size");
   return options;
@@ -122,6 +128,39 @@ CollectiveKind kind_of(const std::string& text) {
                      fmt::join(known, ", ")));
 }
 
+void refuse_unknown_algorithm(const std::string& name) {
+  if (find_collective(name) || find_selector(name)) return;
+  const auto known = algorithm_names();
+  refuse(
+      fmt::format("unknown algorithm '{}'{}; known here: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
+}
+
+/// Of `weft perf --algorithm A,B,C`. Names of files are the experiment's to find.
+std::vector<std::string> algorithms_of(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string name = text.substr(at, end - at);
+    if (name.find_first_of("./") == std::string::npos) refuse_unknown_algorithm(name);
+    if (std::find(names.begin(), names.end(), name) != names.end())
+      refuse(fmt::format("--algorithm found '{}' twice", name));
+    names.push_back(name);
+    at = end + 1;
+  }
+  return names;
+}
+
+/// "FILE", or "ALGORITHM=FILE" with one of `algorithms`.
+PerfLog log_of(const std::string& word, const std::vector<std::string>& algorithms) {
+  const auto equals = word.find('=');
+  if (equals == std::string::npos) return {"", word};
+  PerfLog log{word.substr(0, equals), word.substr(equals + 1)};
+  if (std::find(algorithms.begin(), algorithms.end(), log.algorithm) == algorithms.end())
+    refuse(fmt::format("--compare found '{}' before '='; a name of --algorithm is due here{}", log.algorithm,
+                       did_you_mean(log.algorithm, algorithms)));
+  return log;
+}
+
 /// Kind by default: the first that the algorithm can do.
 CollectiveKind kind_of_algorithm(const std::string& name) {
   const auto algorithm = find_collective(name);
@@ -141,9 +180,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   if (positional.size() != 1)
     refuse("`weft collective` needs one algorithm; known here: " + fmt::format("{}", fmt::join(known, ", ")));
   options.algorithm = positional[0];
-  if (!find_collective(options.algorithm) && !find_selector(options.algorithm))
-    refuse(fmt::format("unknown algorithm '{}'{}; known here: {}", options.algorithm,
-                       did_you_mean(options.algorithm, known), fmt::join(known, ", ")));
+  refuse_unknown_algorithm(options.algorithm);
   options.kind = values.has("kind") ? kind_of(values.text("kind")) : kind_of_algorithm(options.algorithm);
   const auto algorithm = find_collective(options.algorithm);
   const std::uint32_t fixed = algorithm ? algorithm->fixed_ranks() : 0;
@@ -212,15 +249,19 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
     options.step = bytes_of(values, "stepbytes");
     if (options.step.count() == 0) refuse("--stepbytes found 0; at least 1 B is due");
   }
-  const std::vector<std::pair<std::string, std::int64_t>> types = {
-      {"int8", 1},   {"uint8", 1}, {"half", 2},   {"bfloat16", 2}, {"int32", 4},
-      {"uint32", 4}, {"float", 4}, {"double", 8}, {"int64", 8},    {"uint64", 8}};
-  options.type = values.has("datatype") ? values.text("datatype") : "float";
-  const auto type =
-      std::find_if(types.begin(), types.end(), [&](const auto& known) { return known.first == options.type; });
-  if (type == types.end())
+  options.sizes_given = values.has("minbytes");
+  options.end_given = values.has("maxbytes");
+  options.type_given = values.has("datatype");
+  options.type = options.type_given ? values.text("datatype") : "float";
+  if (!bytes_of_type(options.type))
     refuse(fmt::format("--datatype found '{}'; such as half, bfloat16, float is due", options.type));
-  options.type_bytes = type->second;
+  if (values.has("algorithm")) options.algorithms = algorithms_of(values.text("algorithm"));
+  if (values.has("compare"))
+    for (const std::string& word : map["compare"].as<std::vector<std::string>>())
+      options.logs.push_back(log_of(word, options.algorithms));
+  options.in_place = map["in-place"].as<bool>();
+  if (options.in_place && options.logs.empty()) refuse("--in-place is about what was measured: --compare FILE");
+  options.json = map["json"].as<bool>();
   options.root = values.count("root", 0, 0);
   options.iterations = values.count("iters", 1);
   if (values.has("csv")) options.csv = values.text("csv");
@@ -236,6 +277,15 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
     }
   }
   return options;
+}
+
+// As nccl-tests names them (src/common.cu, test_typenames).
+std::optional<std::int64_t> bytes_of_type(const std::string& name) {
+  static const std::map<std::string, std::int64_t> types = {{"int8", 1},   {"uint8", 1},  {"half", 2},  {"bfloat16", 2},
+                                                            {"f8e4m3", 1}, {"f8e5m2", 1}, {"int32", 4}, {"uint32", 4},
+                                                            {"float", 4},  {"double", 8}, {"int64", 8}, {"uint64", 8}};
+  const auto found = types.find(name);
+  return found == types.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string collective_options_text() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,12 @@ struct CollectiveOptions {
   Bandwidth rate;  ///< the same
 };
 
+/// A file of measurements, which are of one algorithm if the user says so.
+struct PerfLog {
+  std::string algorithm;  ///< empty: it is compared with each that is simulated
+  std::string file;
+};
+
 struct PerfOptions {
   CollectiveKind kind = CollectiveKind::all_reduce;
   std::string experiment;
@@ -42,10 +49,19 @@ struct PerfOptions {
   std::uint32_t root = 0;
   std::uint32_t iterations = 1;
   std::string type;  ///< float, half, ...
-  std::int64_t type_bytes = 4;
+  bool sizes_given = false;
+  bool end_given = false;
+  bool type_given = false;
+  std::vector<std::string> algorithms;  ///< empty: that of the experiment
+  std::vector<PerfLog> logs;
+  bool in_place = false;  ///< of what was measured
+  bool json = false;
   std::string csv;
   std::string plot;
 };
+
+/// Bytes of an element of one of nccl-tests' types; nothing if there is no such type.
+std::optional<std::int64_t> bytes_of_type(const std::string& name);
 
 /// Throws InputError that says what would be right.
 CollectiveOptions parse_collective_options(const std::vector<std::string>& words);

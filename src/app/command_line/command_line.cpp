@@ -113,6 +113,13 @@ std::string one_of(const std::string& option, const std::string& word, const std
   refuse(option + " found '" + word + "'" + did_you_mean(word, known) + "; known here: " + all);
 }
 
+void refuse_file_as_command(const std::string& word) {
+  for (const auto& [ending, command] :
+       {std::pair(".yaml", "run"), {".yml", "run"}, {".json", "workload"}, {".sh", "workload"}})
+    if (word.ends_with(ending))
+      refuse(fmt::format("'{0}' is a file and no command; say `weft {1} {0}`", word, command));
+}
+
 void read_experiment_name(const std::vector<std::string>& positional, CommandLine& line) {
   if (positional.empty()) refuse("`weft " + line.command + "` needs an experiment file");
   if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "' after the experiment file");
@@ -181,6 +188,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.command = "version";
     return line;
   }
+  refuse_file_as_command(line.command);
   std::vector<std::string> known = commands;
   for (const std::string& name : script_commands()) known.push_back(name);
   one_of("the command line", line.command, known);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft perf`: nccl-tests' table of a simulated machine.
-#include <fstream>
+#include <algorithm>
 #include <iostream>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "app/command_line/collective_options.hpp"
 #include "app/commands/commands.hpp"
+#include "app/commands/perf_report.hpp"
 #include "app/pictures/picture.hpp"
 #include "app/reports/recording.hpp"
 #include "app/running/prepare.hpp"
@@ -17,45 +20,47 @@
 namespace weft {
 namespace {
 
-struct Row {
-  std::int64_t bytes = 0;
-  std::int64_t count = 0;  ///< elements, as nccl-tests prints them: per rank's block where there are blocks
-  double us = 0;
-  double algorithm_bandwidth = 0;  ///< GB/s
-  double bus_bandwidth = 0;
-  std::string algorithm;  ///< that has run: a selection may choose another one for each size
-  std::string protocol;
-  std::uint32_t channels = 0;
-};
-
 bool has_blocks(CollectiveKind kind) {
   return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter ||
          kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather || kind == CollectiveKind::scatter;
 }
 
+struct PerfSize {
+  Bytes bytes{0};
+  std::string type;
+  bool operator<(const PerfSize& other) const { return std::pair(bytes, type) < std::pair(other.bytes, other.type); }
+};
+
 /// Elements for about so many bytes: nccl-tests rounds blocks down to 16 bytes (src/{all_gather,reduce_scatter,...}.cu,
 /// *GetCollByteCount).
-std::int64_t count_of(const PerfOptions& options, std::int64_t bytes, std::uint32_t ranks) {
-  const std::int64_t elements = bytes / options.type_bytes;
-  if (!has_blocks(options.kind)) return elements;
-  const std::int64_t together = 16 / options.type_bytes;
+std::int64_t count_of(CollectiveKind kind, const PerfSize& size, std::uint32_t ranks) {
+  const std::int64_t each = bytes_of_type(size.type).value();
+  const std::int64_t elements = size.bytes.count() / each;
+  if (!has_blocks(kind)) return elements;
+  const std::int64_t together = 16 / each;
   return elements / ranks / together * together;
 }
 
-/// One line of the sweep; collective over the group.
-Row measure(const PerfOptions& options, const Spec& original, Bytes size, ProcessGroup& group) {
-  Row row;
+Experiment experiment_of(const PerfOptions& options, Spec spec, std::int64_t bytes) {
+  const auto slash = options.experiment.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : options.experiment.substr(0, slash);
+  spec.set("workload.size", fmt::format("{} B", bytes));
+  return read_experiment(spec, options.experiment, directory);
+}
+
+/// One row of the sweep; collective over the group.
+PerfRow simulate_size(const PerfOptions& options, const Spec& spec, const std::string& asked_for, const PerfSize& size,
+                      ProcessGroup& group) {
+  PerfRow row;
   Experiment experiment;
   prepare(group, [&] {
-    const auto slash = options.experiment.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : options.experiment.substr(0, slash);
-    Spec spec = original;
-    spec.set("workload.size", "0 B");
-    const std::uint32_t ranks = read_experiment(spec, options.experiment, directory).workload->ranks();
-    row.count = count_of(options, size.count(), ranks);
-    row.bytes = row.count * options.type_bytes * (has_blocks(options.kind) ? ranks : 1);
-    spec.set("workload.size", fmt::format("{} B", row.bytes));
-    experiment = read_experiment(spec, options.experiment, directory);
+    row.asked_for = asked_for;
+    row.wanted = size.bytes.count();
+    row.type = size.type;
+    const std::uint32_t ranks = experiment_of(options, spec, 0).workload->ranks();
+    row.count = count_of(options.kind, size, ranks);
+    row.bytes = row.count * bytes_of_type(size.type).value() * (has_blocks(options.kind) ? ranks : 1);
+    experiment = experiment_of(options, spec, row.bytes);
     const CollectiveCall call = experiment.workload->call(0);
     row.algorithm = call.algorithm;
     row.protocol = to_text(call.tuning.protocol);
@@ -82,41 +87,7 @@ Row measure(const PerfOptions& options, const Spec& original, Bytes size, Proces
   return row;
 }
 
-// Columns and widths of nccl-tests' src/common.cu.
-void print_head(const PerfOptions& options, const std::string& algorithm, const std::string& fidelity) {
-  std::cout << fmt::format("# weft perf {} on {}, algorithm {}, {} call{} per size, simulated, fidelity {}\n",
-                           to_text(options.kind), options.experiment, algorithm, options.iterations,
-                           options.iterations == 1 ? "" : "s", fidelity)
-            << fmt::format("#\n# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}  {}\n", "size", "count", "type",
-                           "redop", "root", "time", "algbw", "busbw", "algorithm, protocol, channels")
-            << fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "(B)", "(elements)", "", "",
-                           "", "(us)", "(GB/s)", "(GB/s)");
-}
-
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce || kind == CollectiveKind::reduce_scatter;
-}
-
-void print(const PerfOptions& options, const Row& row) {
-  std::cout << fmt::format("{:>12}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8.2f} {:>8.2f}  {} {} {}\n", row.bytes,
-                           row.count, options.type, reduces(options.kind) ? "sum" : "none",
-                           has_root(options.kind) ? static_cast<int>(options.root) : -1,
-                           row.us < 1e4 ? fmt::format("{:.2f}", row.us) : fmt::format("{:.0f}", row.us),
-                           row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm, row.protocol, row.channels)
-            << std::flush;
-}
-
-void write_csv(const PerfOptions& options, const std::vector<Row>& rows) {
-  std::ofstream file(options.csv);
-  file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,channels\n";
-  for (const Row& row : rows)
-    file << fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{},{},{}\n", row.bytes, row.count, options.type, row.us,
-                        row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm, row.protocol, row.channels);
-  file.close();
-  if (!file) throw EnvironmentError(fmt::format("cannot write '{}'", options.csv));
-}
-
-Spec read_spec(const PerfOptions& options) {
+Spec perf_spec(const PerfOptions& options, const std::string& algorithm) {
   Spec spec = Spec::load(options.experiment);
   for (const auto& [key, value] : options.settings) spec.set(key, value);
   const auto workload = spec.find("workload");
@@ -127,44 +98,118 @@ Spec read_spec(const PerfOptions& options) {
   spec.set("workload.collective", std::string(to_text(options.kind)));
   spec.set("workload.iterations", std::to_string(options.iterations));
   if (has_root(options.kind)) spec.set("workload.root", std::to_string(options.root));
+  if (!algorithm.empty()) spec.set("workload.algorithm", algorithm);
   return spec;
+}
+
+// As nccl-tests names its programs.
+std::string program_of(CollectiveKind kind) {
+  if (kind == CollectiveKind::all_to_all) return "alltoall_perf";
+  if (kind == CollectiveKind::send_recv) return "sendrecv_perf";
+  return fmt::format("{}_perf", to_text(kind));
+}
+
+// Checks that the log is of this collective and number of ranks, and keeps the rows that were asked for.
+Measurements read_log(const PerfOptions& options, const std::string& file, std::uint32_t ranks) {
+  Measurements log = read_measurements(file);
+  if (!log.program.empty() && log.program != program_of(options.kind))
+    throw InputError(log.program_place, fmt::format("this is the output of {}; that of {} is due here", log.program,
+                                                    program_of(options.kind)));
+  if (log.ranks > 0 && log.ranks != ranks)
+    throw InputError(log.ranks_place, fmt::format("{} ranks were measured; {} has {} ranks (--set workload.ranks={})",
+                                                  log.ranks, options.experiment, ranks, log.ranks));
+  const std::size_t found = log.rows.size();
+  std::erase_if(log.rows, [&](const MeasuredRow& row) {
+    return (options.sizes_given && row.bytes < options.begin.count()) ||
+           (options.end_given && row.bytes > options.end.count()) || (options.type_given && row.type != options.type);
+  });
+  if (log.rows.empty())
+    throw InputError({file, 0}, fmt::format("none of the {} rows has a size and type that was asked for", found));
+  for (MeasuredRow& row : log.rows) {
+    if (row.type.empty()) row.type = options.type;
+    if (!bytes_of_type(row.type))
+      throw InputError(row.place, fmt::format("the type found is '{}'; one of nccl-tests' is due here", row.type));
+    const std::optional<double>& time = options.in_place ? row.in_place : row.out_of_place;
+    if (!time)
+      throw InputError(row.place, fmt::format("there is no time {}", options.in_place ? "in place"
+                                                                                      : "out of place; "
+                                                                                        "give --in-place"));
+    row.us = *time;
+  }
+  return log;
+}
+
+std::vector<PerfSize> sizes_of(const PerfOptions& options, const std::vector<Measurements>& logs) {
+  std::set<PerfSize> measured;
+  for (const Measurements& log : logs)
+    for (const MeasuredRow& row : log.rows) measured.insert({Bytes(row.bytes), row.type});
+  std::vector<PerfSize> sizes(measured.begin(), measured.end());
+  for (Bytes size = options.begin; logs.empty() && size <= options.end;) {
+    sizes.push_back({size, options.type});
+    size = options.step.count() > 0 ? size + options.step : size * options.factor;
+    if (size.count() == 0) break;
+  }
+  return sizes;
+}
+
+std::vector<Comparison> compare_all(const PerfOptions& options, const std::vector<Measurements>& logs,
+                                    const PerfSweep& sweep) {
+  std::vector<Comparison> comparisons;
+  for (std::size_t i = 0; i < logs.size(); ++i)
+    for (std::size_t a = 0; a < sweep.algorithms.size(); ++a)
+      if (options.logs[i].algorithm.empty() || options.logs[i].algorithm == sweep.algorithms[a])
+        comparisons.push_back(compare(logs[i], sweep, a));
+  return comparisons;
+}
+
+void plot_sweep(const PerfOptions& options, const PerfSweep& sweep) {
+  std::vector<SizeLine> lines;
+  for (std::size_t a = 0; a < sweep.algorithms.size(); ++a) {
+    lines.push_back({sweep.algorithms[a], {}});
+    for (const std::vector<PerfRow>& rows : sweep.sizes)
+      lines.back().points.emplace_back(static_cast<double>(rows[a].bytes), rows[a].bus_bandwidth);
+  }
+  write_size_plot(
+      options.plot,
+      fmt::format("{} by {}, {}", to_text(options.kind), fmt::join(sweep.algorithms, ", "), options.experiment),
+      "bus bandwidth, GB/s", lines);
 }
 
 }  // namespace
 
 int perf_command(const CommandLine& line, ProcessGroup& group) {
   PerfOptions options;
-  std::optional<Spec> spec;
-  std::string algorithm = "ring";
-  std::string fidelity = "packet";
+  PerfReport report;
+  std::vector<Spec> specs;
+  std::vector<Measurements> logs;
   prepare(group, [&] {
     options = parse_perf_options(line.words);
-    spec = read_spec(options);
-    if (const auto name = spec->at("workload").find("algorithm")) algorithm = name->text();
-    if (const auto network = spec->find("network"))
-      if (const auto value = network->find("fidelity")) fidelity = value->text();
+    report.options = &options;
+    const std::vector<std::string> asked =
+        options.algorithms.empty() ? std::vector<std::string>{""} : options.algorithms;
+    for (const std::string& name : asked) specs.push_back(perf_spec(options, name));
+    const auto given = specs[0].at("workload").find("algorithm");
+    report.sweep.algorithms = options.algorithms.empty() ? std::vector{given ? given->text() : "ring"} : asked;
+    const auto network = specs[0].find("network");
+    const auto fidelity = network ? network->find("fidelity") : std::nullopt;
+    report.fidelity = fidelity ? fidelity->text() : "packet";
+    for (const PerfLog& log : options.logs)
+      logs.push_back(read_log(options, log.file, experiment_of(options, specs[0], 0).workload->ranks()));
   });
-  std::vector<Row> rows;
-  if (group.rank() == 0) print_head(options, algorithm, fidelity);
-  for (Bytes size = options.begin; size <= options.end;) {
-    rows.push_back(measure(options, *spec, size, group));
-    if (group.rank() == 0) print(options, rows.back());
-    size = options.step.count() > 0 ? size + options.step : size * options.factor;
-    if (size.count() == 0) break;
+  const bool prints = group.rank() == 0 && !options.json;
+  if (prints) std::cout << perf_head(report);
+  for (const PerfSize& size : sizes_of(options, logs)) {
+    std::vector<PerfRow>& rows = report.sweep.sizes.emplace_back();
+    for (std::size_t a = 0; a < specs.size(); ++a)
+      rows.push_back(simulate_size(options, specs[a], report.sweep.algorithms[a], size, group));
+    if (prints) std::cout << perf_line(report, rows) << std::flush;
   }
   prepare(group, [&] {
     if (group.rank() != 0) return;
-    double sum = 0;
-    std::vector<std::pair<double, double>> points;
-    for (const Row& row : rows) {
-      sum += row.bus_bandwidth;
-      points.emplace_back(static_cast<double>(row.bytes), row.bus_bandwidth);
-    }
-    std::cout << fmt::format("# Avg bus bandwidth    : {:.4f}\n", sum / static_cast<double>(rows.size()));
-    if (!options.csv.empty()) write_csv(options, rows);
-    if (!options.plot.empty())
-      write_size_plot(options.plot, fmt::format("{} by {}, {}", to_text(options.kind), algorithm, options.experiment),
-                      "bus bandwidth, GB/s", points);
+    report.comparisons = compare_all(options, logs, report.sweep);
+    std::cout << (options.json ? perf_json(report) : perf_foot(report));
+    if (!options.csv.empty()) write_perf_csv(report);
+    if (!options.plot.empty()) plot_sweep(options, report.sweep);
   });
   return exit_done;
 }

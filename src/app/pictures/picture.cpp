@@ -71,16 +71,17 @@ void Picture::write(const std::string& path, const std::string& title) const {
 }
 
 void write_size_plot(const std::string& path, const std::string& title, const std::string& unit,
-                     const std::vector<std::pair<double, double>>& points) {
+                     const std::vector<SizeLine>& lines) {
   constexpr double height = 400;
   double low_x = INFINITY, high_x = 0, low_y = INFINITY, high_y = 0;
-  for (const auto& [size, value] : points) {
-    if (size <= 0 || value <= 0) continue;
-    low_x = std::min(low_x, std::floor(std::log2(size)));
-    high_x = std::max(high_x, std::ceil(std::log2(size)));
-    low_y = std::min(low_y, std::floor(std::log10(value)));
-    high_y = std::max(high_y, std::ceil(std::log10(value)));
-  }
+  for (const SizeLine& line : lines)
+    for (const auto& [size, value] : line.points) {
+      if (size <= 0 || value <= 0) continue;
+      low_x = std::min(low_x, std::floor(std::log2(size)));
+      high_x = std::max(high_x, std::ceil(std::log2(size)));
+      low_y = std::min(low_y, std::floor(std::log10(value)));
+      high_y = std::max(high_y, std::ceil(std::log10(value)));
+    }
   if (!(low_x <= high_x)) throw EnvironmentError(fmt::format("'{}' would show nothing: all sizes are 0", path));
   if (high_x == low_x) ++high_x;
   if (high_y == low_y) ++high_y;
@@ -97,10 +98,18 @@ void write_size_plot(const std::string& path, const std::string& title, const st
                         left + width);
     body += text_at(left - 8, y(log) + 4, "end", fmt::format("{:g}", std::pow(10, log)));
   }
-  body += text_at(left, top - 8, "start", unit) + "<polyline fill=\"none\" stroke=\"#1f77b4\" points=\"";
-  for (const auto& [size, value] : points)
-    if (size > 0 && value > 0) body += fmt::format("{:.1f},{:.1f} ", x(std::log2(size)), y(std::log10(value)));
-  body += "\"/>\n";
+  body += text_at(left, top - 8, "start", unit);
+  for (std::uint32_t i = 0; i < lines.size(); ++i) {
+    body += fmt::format("<polyline fill=\"none\" stroke=\"{}\" points=\"", colour(i));
+    for (const auto& [size, value] : lines[i].points)
+      if (size > 0 && value > 0) body += fmt::format("{:.1f},{:.1f} ", x(std::log2(size)), y(std::log10(value)));
+    body += "\"/>\n";
+    if (lines.size() < 2) continue;
+    const double at = top + 16.0 * (i + 1);
+    body += fmt::format("<line x1=\"{0}\" y1=\"{2:.1f}\" x2=\"{1}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n", left + 10,
+                        left + 30, at - 4, colour(i));
+    body += text_at(left + 36, at, "start", lines[i].name);
+  }
   write_file(path, top + height + 40, title, body);
 }
 

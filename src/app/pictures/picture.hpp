@@ -26,8 +26,13 @@ class Picture {
   std::vector<ModelMessage> messages_;
 };
 
-/// One line over message sizes, both axes logarithmic.
+struct SizeLine {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  ///< bytes, value
+};
+
+/// Lines over message sizes, both axes logarithmic; of several each with its name.
 void write_size_plot(const std::string& path, const std::string& title, const std::string& unit,
-                     const std::vector<std::pair<double, double>>& points);
+                     const std::vector<SizeLine>& lines);
 
 }  // namespace weft

@@ -96,16 +96,36 @@ std::string time_line(const JobRecord& row) {
   return text;
 }
 
-std::string job_lines(const std::vector<JobRecord>& rows) {
-  if (rows.size() < 2) return "";
+namespace {
+
+std::string line_of_single_job(const JobRecord& row, const RankShares& shares) {
+  if (row.time() == 0 || shares.idle == row.time()) return "";
+  const auto percent = [&](std::int64_t part) {
+    return fmt::format("{:.1f} %", 100 * static_cast<double>(part) / static_cast<double>(row.time()));
+  };
+  return fmt::format(
+      "\n  {:<18} compute {} ({} with communication hidden in it), exposed communication {}, waiting for peers "
+      "{}, idle {}\n",
+      "time of a rank", percent(shares.compute), percent(shares.hidden), percent(shares.exposed),
+      percent(shares.waiting), percent(shares.idle));
+}
+
+}  // namespace
+
+std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares, bool complete) {
+  if (rows.empty()) return "";
+  if (rows.size() == 1) return line_of_single_job(rows[0], shares[0]);
   const auto time = [](double ps) { return readable(Time::from_ps(static_cast<std::int64_t>(ps))); };
-  std::string text = fmt::format("\n  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "job", "ranks",
-                                 "start", "end", "step time", "compute", "exposed", "idle", "sent");
-  for (const JobRecord& row : rows)
-    text += fmt::format("  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", row.name, row.ranks,
-                        readable(Time::from_ps(row.start)), readable(Time::from_ps(row.end)), time(row.step_time()),
-                        time(row.mean(row.compute)), time(row.mean(row.exposed)), time(row.idle()),
-                        in_unit(static_cast<double>(row.bytes), "B"));
+  std::string text = fmt::format("\n  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "job",
+                                 "ranks", "start", "end", "step time", "compute", "exposed", "waiting", "idle", "sent");
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const JobRecord& row = rows[i];
+    text += fmt::format("  {:<16} {:>6} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", row.name, row.ranks,
+                        readable(Time::from_ps(row.start)), readable(Time::from_ps(row.end)),
+                        complete ? time(row.step_time()) : "-", readable(Time::from_ps(shares[i].compute)),
+                        readable(Time::from_ps(shares[i].exposed)), readable(Time::from_ps(shares[i].waiting)),
+                        readable(Time::from_ps(shares[i].idle)), in_unit(static_cast<double>(row.bytes), "B"));
+  }
   return text;
 }
 

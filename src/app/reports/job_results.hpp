@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/reports/time_shares.hpp"
 #include "engine/process_group.hpp"
 #include "results/records.hpp"
 #include "schedule/workload.hpp"
@@ -26,7 +27,8 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
 /// known.
 std::string time_line(const JobRecord& row);
 
-/// A table for people, or nothing for a single job.
-std::string job_lines(const std::vector<JobRecord>& rows);
+/// A table for people, or a line for a single job that has done anything. `complete`: steps have been done to their
+/// end.
+std::string job_lines(const std::vector<JobRecord>& rows, const std::vector<RankShares>& shares, bool complete);
 
 }  // namespace weft

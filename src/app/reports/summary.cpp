@@ -46,41 +46,30 @@ std::string congestion_text(const CongestionTotals& totals) {
   return text;
 }
 
-// One line per (kind, algorithm, bytes), so that a training step with hundreds of buckets stays readable.
+// A line for calls that are alike, so that a training step with hundreds of buckets stays readable; those first that
+// have taken most time.
 std::string collective_lines(const Summary& summary) {
-  struct Group {
-    std::uint64_t count = 0;
-    std::uint32_t ranks = 0;
-    std::int64_t least = INT64_MAX;
-    std::int64_t most = 0;
-    double total = 0;
-    double busbw = 0;
-  };
-  std::map<std::tuple<std::string, std::string, std::int64_t>, Group> groups;
-  for (const CollectiveResult& result : summary.collectives) {
-    if (!result.finished()) continue;
-    Group& group = groups[{result.info.kind, result.info.algorithm, result.info.bytes}];
-    ++group.count;
-    group.ranks = result.info.ranks;
-    group.least = std::min(group.least, result.time());
-    group.most = std::max(group.most, result.time());
-    group.total += static_cast<double>(result.time());
-    group.busbw += result.bus_bandwidth();
+  constexpr std::size_t most = 32;
+  if (summary.call_groups.empty()) return "";
+  std::vector<std::pair<CallGroupKey, CallGroup>> rows(summary.call_groups.begin(), summary.call_groups.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second.total > b.second.total; });
+  std::string text = fmt::format("\n  {:<16} {:<18} {:>6} {:>6} {:>14} {:>6} {:>12} {:>12} {:>12} {:>12} {:>10}\n",
+                                 "collective", "algorithm", "ranks", "count", "size", "stride", "min time", "mean time",
+                                 "max time", "own, mean", "busbw");
+  const auto time = [](double ps) { return readable(Time::from_ps(static_cast<std::int64_t>(ps))); };
+  for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
+    const auto& [key, group] = rows[i];
+    text +=
+        fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>6} {:>12} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", key.kind,
+                    key.algorithm, key.ranks, group.calls, key.bytes < 0 ? "other sizes" : to_text(Bytes(key.bytes)),
+                    key.stride == 0 ? "-" : std::to_string(key.stride), readable(Time::from_ps(group.least)),
+                    time(group.mean(group.total)), readable(Time::from_ps(group.most)), time(group.mean(group.own)),
+                    group.mean(group.bus_bandwidth));
   }
-  if (groups.empty()) return "";
-  std::string text = fmt::format("\n  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>10}\n", "collective",
-                                 "algorithm", "ranks", "count", "size", "min time", "mean time", "max time", "busbw");
-  for (const auto& [key, group] : groups) {
-    const auto& [kind, algorithm, bytes] = key;
-    const auto count = static_cast<double>(group.count);
-    text += fmt::format("  {:<16} {:<18} {:>6} {:>6} {:>14} {:>12} {:>12} {:>12} {:>5.2f} GB/s\n", kind, algorithm,
-                        group.ranks, group.count, to_text(Bytes(bytes)), readable(Time::from_ps(group.least)),
-                        readable(Time::from_ps(static_cast<std::int64_t>(group.total / count))),
-                        readable(Time::from_ps(group.most)), group.busbw / count);
-  }
-  if (summary.collective_count > summary.collectives.size())
-    text += fmt::format("  (the first {} of {} collectives; all are in the file)\n", summary.collectives.size(),
-                        summary.collective_count);
+  if (rows.size() > most)
+    text +=
+        fmt::format("  (the {} of {} kinds of calls that took most time; --summary json has all)\n", most, rows.size());
   return text;
 }
 
@@ -92,7 +81,24 @@ nlohmann::ordered_json parts_json(const JobRecord& row) {
   return parts;
 }
 
-nlohmann::ordered_json job_json(const JobRecord& row) {
+nlohmann::ordered_json call_groups_json(const std::map<CallGroupKey, CallGroup>& groups) {
+  auto json = nlohmann::ordered_json::array();
+  for (const auto& [key, group] : groups)
+    json.push_back({{"kind", key.kind},
+                    {"algorithm", key.algorithm},
+                    {"ranks", key.ranks},
+                    {"stride", key.stride == 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(key.stride)},
+                    {"bytes", key.bytes < 0 ? nlohmann::ordered_json() : nlohmann::ordered_json(key.bytes)},
+                    {"count", group.calls},
+                    {"min_time_ps", group.least},
+                    {"mean_time_ps", group.mean(group.total)},
+                    {"max_time_ps", group.most},
+                    {"mean_own_ps", group.mean(group.own)},
+                    {"mean_busbw_GBps", group.mean(group.bus_bandwidth)}});
+  return json;
+}
+
+nlohmann::ordered_json job_json(const JobRecord& row, const RankShares& shares, bool complete) {
   return {{"name", row.name},
           {"first_rank", row.first_rank},
           {"ranks", row.ranks},
@@ -101,11 +107,13 @@ nlohmann::ordered_json job_json(const JobRecord& row) {
           {"end_ps", row.end},
           {"time_ps", row.time()},
           {"steps", row.steps},
-          {"step_time_ps", row.step_time()},
+          {"step_time_ps", complete ? nlohmann::ordered_json(row.step_time()) : nlohmann::ordered_json()},
           {"compute_ps", row.mean(row.compute)},
           {"communication_ps", row.mean(row.communication)},
-          {"exposed_ps", row.mean(row.exposed)},
-          {"idle_ps", row.idle()},
+          {"hidden_ps", shares.hidden},
+          {"exposed_ps", shares.exposed},
+          {"waiting_ps", shares.waiting},
+          {"idle_ps", shares.idle},
           {"messages", row.messages},
           {"bytes", row.bytes},
           {"parts_ps", parts_json(row)}};
@@ -212,12 +220,18 @@ std::string summary_json(const Summary& summary) {
   }
   json["fabric_memory_bytes"] = summary.memory_bytes;
   json["jobs"] = nlohmann::ordered_json::array();
-  for (const JobRecord& row : summary.jobs) json["jobs"].push_back(job_json(row));
+  for (std::size_t i = 0; i < summary.jobs.size(); ++i)
+    json["jobs"].push_back(job_json(summary.jobs[i], summary.job_shares[i], summary.complete));
   json["transfers"] = nlohmann::ordered_json::array();
   for (const TransferRecord& row : summary.transfers) json["transfers"].push_back(transfer_json(row));
   json["collective_count"] = summary.collective_count;
   json["collectives"] = nlohmann::ordered_json::array();
-  for (const CollectiveResult& result : summary.collectives) json["collectives"].push_back(collective_json(result));
+  for (std::size_t i = 0; i < summary.collectives.size(); ++i) {
+    json["collectives"].push_back(collective_json(summary.collectives[i]));
+    const bool ended = summary.collectives[i].finished();
+    json["collectives"].back()["own_ps"] = ended ? summary.call_times[i].end - summary.call_times[i].last : -1;
+  }
+  json["collective_groups"] = call_groups_json(summary.call_groups);
   return json.dump(2);
 }
 
@@ -268,7 +282,8 @@ std::string summary_table(const Summary& summary) {
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);
-  return text + job_lines(summary.jobs) + transfer_lines(summary.transfers) + collective_lines(summary);
+  return text + job_lines(summary.jobs, summary.job_shares, summary.complete) + transfer_lines(summary.transfers) +
+         collective_lines(summary);
 }
 
 }  // namespace weft

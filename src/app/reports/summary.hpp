@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 #include "results/collective_results.hpp"
@@ -38,10 +39,13 @@ struct Summary {
   std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
   std::vector<HotLinkLine> hot_links;  ///< the hottest first
   std::vector<JobRecord> jobs;
+  std::vector<RankShares> job_shares;  ///< of each of them
   std::vector<TransferRecord> transfers;
   std::vector<CollectiveResult> collectives;
-  std::uint64_t collective_count = 0;  ///< may exceed collectives.size()
-  std::vector<std::string> warnings;   ///< see advice()
+  std::vector<CallTimes> call_times;              ///< of these
+  std::map<CallGroupKey, CallGroup> call_groups;  ///< of all
+  std::uint64_t collective_count = 0;             ///< may exceed collectives.size()
+  std::vector<std::string> warnings;              ///< see advice()
 };
 
 /// "1.234 ms", "12.5 kB".

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// When the ranks of each collective came and went, from what each process has seen.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "engine/process_group.hpp"
+#include "results/records.hpp"
+#include "runtime/transfer_book.hpp"
+
+namespace weft {
+
+struct CallTimes {
+  std::int64_t first = std::numeric_limits<std::int64_t>::max();  ///< the first rank came
+  std::int64_t last = -1;                                         ///< the last rank came
+  std::int64_t end = -1;                                          ///< the last rank left
+  std::uint64_t entered = 0;                                      ///< ranks that have come
+  std::uint64_t finished = 0;                                     ///< ranks that have left
+};
+
+/// Collective: `look` gets the times of all calls, in blocks of neighbouring ids: the first id, and the times of it and
+/// of those that follow. `parts`: of this process, in order of their calls; `ranks`: for collectives that have not
+/// ended. Memory does not grow with the number of calls.
+void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const std::vector<const CollectivePart*>& parts,
+                   const std::vector<RankTransfers>& ranks,
+                   const std::function<void(std::uint64_t first, std::span<const CallTimes> times)>& look);
+
+}  // namespace weft

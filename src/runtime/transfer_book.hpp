@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Times in which a rank computes nothing and communicates: is something being transferred, or does it wait for others?
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace weft {
+
+/// From one time to another, in ps.
+struct TimeSpan {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+/// What is known of one rank at the end of a run without asking others.
+struct RankTransfers {
+  std::uint32_t rank = 0;
+  std::int64_t transferring = 0;    ///< it computed nothing, and a send, or a message for a recv, was on its way
+  std::vector<TimeSpan> undecided;  ///< else, and a collective was in flight: whether all had come, others know
+  std::vector<std::pair<std::uint32_t, std::int64_t>> under_way;  ///< collectives that have not ended: call, start
+};
+
+/// Told of everything in the order of time. Memory: one span per collective, and what happens while a recv waits.
+class TransferBook {
+ public:
+  void start_send() { ++sends_; }
+  void end_send() { --sends_; }
+  void start_collective() { ++collectives_; }
+  void end_collective() { --collectives_; }
+  void start_recv(std::int64_t now) { recvs_.insert(now); }
+  /// `sent`: when its message was handed to the sender's NIC.
+  void end_recv(std::int64_t start, std::int64_t sent);
+  /// The rank has computed nothing from `begin` to `end`, and communicated.
+  void add(std::int64_t begin, std::int64_t end);
+
+  std::int64_t transferring() const { return transferring_; }
+  std::vector<TimeSpan> undecided() const;
+
+ private:
+  struct Span : TimeSpan {
+    bool collective = false;  ///< one was in flight
+  };
+  void settle();
+
+  std::uint32_t sends_ = 0;
+  std::uint32_t collectives_ = 0;
+  std::multiset<std::int64_t> recvs_;  // starts of those in flight
+  std::int64_t transferring_ = 0;
+  std::deque<Span> open_;       // a recv may still turn out to have been a transfer
+  std::vector<TimeSpan> kept_;  // before these; a collective was in flight
+};
+
+}  // namespace weft
