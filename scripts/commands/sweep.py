@@ -51,6 +51,8 @@ def sweep_command():
     rows = study.rows()
     if options.case is not None:
         return 3 if rows[options.case]["status"] in ("failed", "missing") else 0
+    for text in study.empty_outputs(rows):
+        print(f"weft: warning: no run has numbers for the output '{text}'", file=sys.stderr)
     table.write_table(study, rows)
     if options.summary == "json":
         print(summary.as_json(study, rows))

@@ -241,6 +241,12 @@ class Sweep:
         row["feasible"] = bool(record) and not row["broken"]
         return row
 
+    def empty_outputs(self, rows):
+        """Reductions that no run has numbers for: a misspelt column, or one that these runs do not have."""
+        records = [row["record"] for row in rows if row["record"]]
+        return [output.text for output in self.study.outputs.values() if output.reduction and records and
+                all(output.value(record) is None for record in records)]
+
     def front(self, rows):
         """Which rows are on the Pareto front of the objective, among those that are compared with each other."""
         groups = {}

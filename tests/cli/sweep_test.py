@@ -241,6 +241,11 @@ class Tables(SweepTest):
         self.sweep(text, "--collect", code=EXIT_ENVIRONMENT)
         self.assert_same_table("first.h5", "study.h5")
 
+    def test_an_output_that_no_run_has_is_told(self):
+        done = self.sweep(STUDY.replace("p90 messages/slowdown", "p90 messages/slowness"))
+        self.assertIn("'p90 messages/slowness'", done.err)
+        self.assertTrue(all(map(math.isnan, self.table()["out_tail"])))
+
     def test_results_may_be_thrown_away(self):
         self.sweep(STUDY + "keep_runs: false\n")
         self.assertEqual(list((self.folder / "study.runs").glob("*.h5")), [])
