@@ -3,11 +3,14 @@
 
 import numpy as np
 
+import weft_results
 from report_page.series import when
-from report_page.values import plain, ratio
+from report_page.values import ratio
+from weft_results import critical_path as follow
 
 MOST = 20
-MOST_STEPS = 2000
+MOST_STEPS = 500
+MOST_MESSAGES = 2_000_000  # of a run whose critical path is followed: seconds
 
 
 def column_like(names, *patterns):
@@ -94,31 +97,24 @@ class Delays:
 
 
 def critical_path(run):
-    """The table /critical_path as it is, and its time by kind."""
-    names = run.names("critical_path")
-    rows = run.rows("critical_path") if names else 0
-    if rows == 0:
+    """The longest stretches of the critical path, in order of time, and its time by kind; None if the file does not
+    have what it needs, or too many messages for a page that is to be there in seconds."""
+    if run.rows("messages") > MOST_MESSAGES:
         return None
-    shown = slice(0, MOST_STEPS)
-    units = [run.unit("critical_path", name) for name in names]
-    columns = {name: run.column("critical_path", name, shown) for name in names}
-    cells = [[plain(columns[name][i]) for name in names] for i in range(min(rows, MOST_STEPS))]
-    return {"rows": rows, "columns": names, "units": units, "cells": cells, "sums": sums_by_kind(run, names)}
+    with weft_results.open(run.path) as results:
+        if follow.missing(results) is not None:
+            return None
+        steps = follow.critical_path(results)
+    stretches = follow.stretches(follow.by_operation(steps))
+    longest = sorted(range(len(stretches)), key=lambda i: (stretches[i]["start"] - stretches[i]["end"], i))[:MOST_STEPS]
+    return {"rows": len(stretches), "columns": ["start", "time", "what", "ranks", "messages", "mostly"],
+            "units": ["ps", "ps", "text", "text", "1", "text"],
+            "cells": [cells_of(stretches[i]) for i in sorted(longest)],
+            "sums": [[kind, float(time)] for kind, time in follow.sums(steps).items()]}
 
 
-def sums_by_kind(run, names):
-    """[[kind, picoseconds]] with most first, if the table has kinds and durations."""
-    kind = column_like(names, "kind", "what", "category", "type")
-    if kind is None:
-        return []
-    sums = {}
-    duration = column_like([name for name in names if run.unit("critical_path", name) == "ps"], "time", "duration",
-                           "length")
-    needed = [kind, duration] if duration else [kind, "start", "end"]
-    if not run.has("critical_path", *needed):
-        return []
-    for block in run.blocks("critical_path", needed):
-        times = block[duration] if duration else block["end"] - block["start"]
-        for name, value in zip(block[kind].tolist(), times.tolist()):
-            sums[str(plain(name))] = sums.get(str(plain(name)), 0) + value
-    return sorted(([name, float(value)] for name, value in sums.items()), key=lambda pair: (-pair[1], pair[0]))
+def cells_of(stretch):
+    time = stretch["end"] - stretch["start"]
+    ranks = ", ".join(str(rank) for rank in stretch["ranks"][:4]) + (", ..." if len(stretch["ranks"]) > 4 else "")
+    mostly = ", ".join(f"{name} {part / time:.0%}" for name, part in list(stretch["sums"].items())[:3])
+    return [stretch["start"], time, follow.name_of(stretch), ranks, stretch["messages"], mostly]

@@ -203,8 +203,8 @@ def critical(run):
     sums = [[text(name), time_text(value), percent(value / whole)] for name, value in data["sums"] if whole]
     rows = [[time_text(cell) if unit == "ps" and cell is not None else text(cell)
              for unit, cell in zip(data["units"], row)] for row in data["cells"]]
-    more = f"The first {len(rows):,} of {data['rows']:,} steps." if len(rows) < data["rows"] else \
-        f"{data['rows']:,} steps."
+    more = f"The {len(rows):,} longest of {data['rows']:,} stretches." if len(rows) < data["rows"] else \
+        f"{data['rows']:,} stretches, one after the other."
     return section("Critical path", "critical", table(["kind", "time", "share"], sums, (1, 2)) if sums else "",
                    note(more), tag("div", table([text(name) for name in data["columns"]], rows), class_="scroll"),
                    data_steps=data["rows"])

@@ -12,7 +12,7 @@ import json
 import sys
 
 import weft_results
-from weft_commands.explain_links import delaying_links
+from weft_commands.explain_links import delaying_links, named_job
 from weft_commands.program import Parser
 from weft_commands.quantities import time_text
 from weft_results import critical_path
@@ -60,20 +60,7 @@ def path(run):
     steps = critical_path.critical_path(run)
     return {"time": sum(step.time for step in steps), "messages": sum(step.kind == "message" for step in steps),
             "ranks": sorted({step.rank for step in steps}), "sums": critical_path.sums(steps),
-            "operations": stretches(critical_path.by_operation(steps))}
-
-
-def stretches(groups):
-    """Neighbouring compute operations of a rank as one."""
-    merged = []
-    for group in groups:
-        last = merged[-1] if merged else None
-        if last and last["kind"] == group["kind"] == "compute" and last["ranks"] == group["ranks"]:
-            last["end"], last["operations"] = group["end"], last["operations"] + 1
-            last["sums"] = {"compute": last["sums"]["compute"] + group["sums"]["compute"]}
-        else:
-            merged.append({**group, "operations": 1})
-    return merged
+            "operations": critical_path.stretches(critical_path.by_operation(steps))}
 
 
 def explain(run):
@@ -89,23 +76,18 @@ def shares_text(sums, most=6):
 
 def job_lines(result):
     for job in result["jobs"]:
-        name = f"job {job['name']}" if job["name"] else "the job"
+        name = named_job(job["name"])
         spent = shares_text(job["parts"]) or "on what is not in the file: output.attribution is none"
         yield f"{name}: {time_text(job['time'])} on {job['ranks']} ranks: {spent}"
 
 
 def stretch_line(group):
-    if group["kind"] == "compute":
-        name = group["label"] if group["operations"] == 1 else f"{group['operations']} compute operations"
-    elif group["kind"] == "idle":
-        name = "idle"
-    else:
-        number = f" (/collectives/id {group['collective']})" if group["collective"] >= 0 else ""
-        name = f"{group['label'] or 'communication'}{number}, {group['messages']} messages"
+    communicates = group["kind"] == "communication"
+    messages = f", {group['messages']} messages" if communicates else ""
     ranks = ", ".join(str(rank) for rank in group["ranks"][:4]) + (", ..." if len(group["ranks"]) > 4 else "")
-    why = "" if group["kind"] != "communication" else f": {shares_text(group['sums'], 4)}"
-    return (f"  {time_text(group['start']):>10}  {time_text(group['end'] - group['start']):>10}  {name}, "
-            f"rank{'s' if len(group['ranks']) > 1 else ''} {ranks}{why}")
+    why = f": {shares_text(group['sums'], 4)}" if communicates else ""
+    return (f"  {time_text(group['start']):>10}  {time_text(group['end'] - group['start']):>10}  "
+            f"{critical_path.name_of(group)}{messages}, rank{'s' if len(group['ranks']) > 1 else ''} {ranks}{why}")
 
 
 def path_lines(result, top):

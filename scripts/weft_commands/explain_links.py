@@ -6,9 +6,14 @@ import numpy as np
 MOST_COLLECTIVES = 3
 
 
+def named_job(name):
+    """A single job without a name of its own is called "job" in results."""
+    return "the job" if name in ("", "job") else f"job {name}"
+
+
 def job_names(run):
     names = {int(job): str(name) for job, name in zip(*run.table("jobs", ["job", "name"]).values())}
-    return lambda job: "nobody or several jobs" if job < 0 else f"job {names[job]}" if names.get(job) else "the job"
+    return lambda job: "nobody or several jobs" if job < 0 else named_job(names.get(job, ""))
 
 
 def shares(names, jobs, times):

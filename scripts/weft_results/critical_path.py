@@ -211,3 +211,26 @@ def by_operation(steps):
              "start": group[0].start, "end": group[-1].end, "ranks": sorted({step.rank for step in group}),
              "messages": sum(step.kind == "message" for step in group), "sums": sums(group)}
             for name, group in groups]
+
+
+def stretches(groups):
+    """What by_operation() gives, with neighbouring compute operations of a rank as one: `operations` of them."""
+    merged = []
+    for group in groups:
+        last = merged[-1] if merged else None
+        if last and last["kind"] == group["kind"] == "compute" and last["ranks"] == group["ranks"]:
+            last["end"], last["operations"] = group["end"], last["operations"] + 1
+            last["sums"] = {"compute": last["sums"]["compute"] + group["sums"]["compute"]}
+        else:
+            merged.append({**group, "operations": 1})
+    return merged
+
+
+def name_of(stretch):
+    """Of what stretches() gives, for people."""
+    if stretch["kind"] == "idle":
+        return "idle"
+    if stretch["kind"] == "compute":
+        return stretch["label"] if stretch["operations"] == 1 else f"{stretch['operations']} compute operations"
+    number = f" (/collectives/id {stretch['collective']})" if stretch["collective"] >= 0 else ""
+    return f"{stretch['label'] or 'communication'}{number}"

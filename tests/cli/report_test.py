@@ -200,7 +200,7 @@ class Verdicts(PageTest):
         self.assertRegex(line, r"\bb \d+ %")
 
     def test_who_stood_in_front(self):
-        """A table /link_waits and a critical path, synthetic: the columns' names and units say what they are."""
+        """A table /link_waits, synthetic: the columns' names and units say what they are."""
         _, file = self.simulate(SHARED)
         with h5py.File(file, "a") as results:
             links = results["links"]
@@ -216,15 +216,21 @@ class Verdicts(PageTest):
             write_numbers(waits, "time", [60_000_000, 30_000_000, 10_000_000], "ps")
             write_numbers(waits, "first", [1_000_000, 2_000_000, 3_000_000], "ps")
             write_numbers(waits, "last", [4_000_000, 5_000_000, 6_000_000], "ps")
-            path = results.create_group("critical_path")
-            write_text(path, "kind", ["compute", "message", "compute"])
-            write_numbers(path, "time", [10, 60, 30], "ps")
         self.show(file)
         self.assertEqual(self.number("[data-delay-link]"), 100_000_000)
         line = self.text("[data-name=delays] tbody tr")
         self.assertRegex(line, r"a 70 %\s+b 30 %\s+b 60 %\s+a 30 %\s+no job or several 10 %")
-        self.assertEqual(self.number("[data-name=critical]", "steps"), 3)
-        self.assertRegex(self.text("[data-name=critical] tbody"), r"message\s+60 ps\s+60 %\s+compute\s+40 ps\s+40 %")
+
+    def test_the_critical_path(self):
+        """A rank computes 1 ms before an all-reduce that the others begin at once: nearly all of the path is compute."""
+        workload = {"kind": "program", "ranks": 4, "operations": [
+            {"rank": 2, "id": "slow", "compute": "1 ms"},
+            {"collective": "all_reduce", "size": "4 KiB", "id": "grads", "stream": "compute"}]}
+        _, file = self.simulate({"topology": STAR, "workload": workload,
+                                 "output": {"attribution": "full", "operations": True}})
+        self.show(file)
+        self.assertEqual(self.number("[data-name=critical]", "steps"), 2)
+        self.assertRegex(self.text("[data-name=critical] tbody"), r"^compute\s+1(\.0+)? ms\s+9\d(\.\d)? %")
 
     def test_a_straggler_is_named(self):
         """Synthetic: one rank computes for half of the run, and the others wait for it."""

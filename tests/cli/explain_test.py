@@ -1,0 +1,134 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 600 s
+"""`weft explain`: the critical path is a chain without a gap that adds up to the time of the run, and known answers:
+a straggler, a bottleneck, a link that two jobs share."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, table, weft  # noqa: E402
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+import weft_results  # noqa: E402
+from weft_results import critical_path  # noqa: E402
+
+OUTPUT = {"attribution": "full", "operations": True}
+STAR = {"kind": "star", "hosts": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+FAT_TREE = {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+
+
+def collective(**more):
+    return {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 16, "size": "1 MiB",
+            "iterations": 2, "gap": "10 us", **more}
+
+
+def program(*operations, ranks=4):
+    return {"kind": "program", "ranks": ranks, "operations": list(operations)}
+
+
+class Explain(ProgramTest):
+    def run_it(self, workload, topology=None, network=None, output=None, name="out.h5", ranks=None):
+        experiment = {"topology": topology or STAR, "network": {**NETWORK, **(network or {})}, "workload": workload,
+                      "output": {**OUTPUT, **(output or {})}}
+        return self.simulate(experiment, output=name, ranks=ranks)[1]
+
+    def steps(self, path):
+        with weft_results.open(path) as run:
+            return critical_path.critical_path(run)
+
+    def explained(self, path):
+        return json.loads(self.run_weft("explain", path, "--json").out)
+
+    def assert_chain(self, path):
+        """From 0 to the end of the last operation, each step where the one before ended; messages by their parts."""
+        steps = self.steps(path)
+        self.assertEqual(steps[0].start, 0)
+        self.assertEqual(steps[-1].end, int(table(path, "operations")["end"].max()))
+        for before, after in zip(steps, steps[1:]):
+            self.assertEqual(before.end, after.start)
+        self.assertEqual(sum(critical_path.sums(steps).values()), steps[-1].end)
+        for step in steps:
+            self.assertGreater(step.time, 0)
+        return steps
+
+    def test_the_path_is_a_chain(self):
+        workloads = [collective(), collective(collective="all_to_all", algorithm="pairwise"),
+                     collective(algorithm="double_binary_tree", step_latency="1 us", launch_latency="3 us"),
+                     collective(algorithm="recursive_doubling", size="4 KiB")]
+        networks = [{}, {"queues": "output", "loss": [{"link": "all", "probability": 0.001}]}, {"fidelity": "ideal"}]
+        for workload in workloads:
+            for network in networks:
+                with self.subTest(workload=workload, network=network):
+                    self.assert_chain(self.run_it(workload, FAT_TREE, network))
+
+    def test_of_a_training_step(self):
+        path = self.folder / "step.h5"
+        self.run_weft("run", SOURCE / "workloads" / "quickstart.yaml", "-o", path, "--quiet", "--set",
+                      "output.attribution=full", "--set", "output.operations=true")
+        steps = self.assert_chain(path)
+        compute = int(table(path, "ranks")["compute"].max())
+        self.assertLessEqual(sum(step.time for step in steps if step.kind == "compute"), compute)
+
+    def test_it_is_the_same_for_any_number_of_processes(self):
+        for network in ({}, {"fidelity": "ideal"}):
+            alone = self.steps(self.run_it(collective(), FAT_TREE, network))
+            for ranks in (2, 4):
+                self.assertEqual(alone, self.steps(self.run_it(collective(), FAT_TREE, network, ranks=ranks)))
+
+    def test_a_straggler(self):
+        """Rank 2 computes 1 ms before an all-reduce that all others begin at once: the path is its compute operation,
+        and then the all-reduce."""
+        path = self.run_it(program({"rank": 2, "id": "slow", "compute": "1 ms"},
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "stream": "compute"}))
+        steps = self.assert_chain(path)
+        self.assertEqual((steps[0].kind, steps[0].rank, steps[0].label, steps[0].time), ("compute", 2, "slow", 10**9))
+        self.assertEqual({step.kind for step in steps[1:]} - {"message", "handling", "credits", "launch"}, set())
+        result = self.explained(path)
+        self.assertEqual(result["critical_path"]["operations"][0]["label"], "slow")
+
+    def test_a_bottleneck_is_named_first(self):
+        """Three hosts behind one switch send to hosts behind another over a single link of a quarter of their rate."""
+        links = [{"from": f"host{i}", "to": f"switch{i // 3}", "rate": "400 Gb/s"} for i in range(6)]
+        links.append({"from": "switch0", "to": "switch1", "rate": "100 Gb/s"})
+        machine = {"kind": "graph", "hosts": 6, "switches": 2, "link_delay": "500 ns", "links": links}
+        operations = []
+        for source in range(3):
+            operations += [{"rank": source, "send": "1 MiB", "to": source + 3},
+                           {"rank": source + 3, "recv": "1 MiB", "from": source}]
+        path = self.run_it(program(*operations, ranks=6), machine, {"window": "4 MiB"})
+        first = self.explained(path)["links"][0]
+        self.assertEqual((first["from"], first["to"]), ("switch0", "switch1"))
+        text = self.run_weft("explain", path).out
+        self.assertIn("links that delayed messages most", text)
+
+    def test_jobs_at_a_shared_link(self):
+        path = self.folder / "jobs.h5"
+        self.run_weft("run", SOURCE / "workloads" / "two_jobs_sharing_a_spine.yaml", "-o", path, "--quiet")
+        waits, links = table(path, "link_waits"), self.explained(path)["links"]
+        self.assertEqual(sum(link["time"] for link in links), int(waits["time"].sum()))
+        for link in links:
+            rows = waits["link"] == link["link"]
+            self.assertEqual(sum(link["ahead"].values()), int(waits["time"][rows].sum()))
+        self.assertTrue(any({"job a", "job b"} <= set(link["ahead"]) for link in links))
+        text = self.run_weft("explain", path).out
+        self.assertIn("the critical path needs rows of all messages with causes", text)
+
+    def test_an_idle_network_delays_nobody(self):
+        path = self.run_it(program({"rank": 0, "send": "1 MiB", "to": 1}, {"rank": 1, "recv": "1 MiB", "from": 0}))
+        self.assertEqual(self.explained(path)["links"], [])
+        self.assertIn("no message waited for others", self.run_weft("explain", path).out)
+
+    def test_what_is_no_result_file_is_refused(self):
+        (self.folder / "text.h5").write_text("nothing")
+        done = weft("explain", "text.h5", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertNotIn("Traceback", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
