@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft explain FILE.h5                 why a run took so long: parts of its time, critical path, links and who shared them
+# weft explain FILE.h5                 why a run took so long: parts of its time, critical path, slow links
 import pathlib
 import sys
 

@@ -3,6 +3,7 @@
 #include "graph/metis_partition.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include <metis.h>
+#include <unistd.h>
 
 #include "support/contract.hpp"
 
@@ -96,6 +98,37 @@ MetisGraph compress(const ClusterGraph& graph, const std::vector<std::uint32_t>&
   return result;
 }
 
+/// METIS takes SIGTERM for its own message of an error (GKlib, error.c: SIGERR), and would report a failure to a
+/// process that is told to end; and it gives handlers back so that they work once only. While this lives the signal
+/// waits, and then all is as it was.
+class HeldTermination {
+ public:
+  HeldTermination() {
+    sigemptyset(&termination_);
+    sigaddset(&termination_, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &termination_, &before_);
+    sigaction(SIGTERM, nullptr, &on_termination_);
+    sigaction(SIGABRT, nullptr, &on_abort_);
+  }
+  ~HeldTermination() {
+    const timespec at_once{};
+    siginfo_t info{};
+    const bool came = sigtimedwait(&termination_, &info, &at_once) == SIGTERM && info.si_pid != getpid();
+    sigaction(SIGTERM, &on_termination_, nullptr);
+    sigaction(SIGABRT, &on_abort_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (came) raise(SIGTERM);
+  }
+  HeldTermination(const HeldTermination&) = delete;
+  HeldTermination& operator=(const HeldTermination&) = delete;
+
+ private:
+  sigset_t termination_{};
+  sigset_t before_{};
+  struct sigaction on_termination_ {};
+  struct sigaction on_abort_ {};
+};
+
 std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uint32_t parts) {
   // METIS's manual advises recursive bisection below 8 parts and the faster k-way partitioning from there on; but k-way
   // leaves parts empty when there are only a few vertices for each.
@@ -113,6 +146,7 @@ std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uin
   idx_t cut = 0;
   std::vector<idx_t> part(vertices, 0);
   const auto partition = bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
+  const HeldTermination held;
   const int status =
       partition(&count, &constraints, graph.begin.data(), graph.adjacent.data(), graph.vertex_weight.data(), nullptr,
                 graph.edge_weight.data(), &wanted, nullptr, nullptr, options, &cut, part.data());

@@ -43,7 +43,7 @@ constexpr std::array<TimePartText, time_part_count> time_part_texts = {{
     {"part_handling", "slices were copied, reduced or posted"},
     {"part_sending", "waited until a message of its own was acknowledged"},
     {"part_transfer", "bits were on their way, as on an idle network"},
-    {"part_queueing", "packets waited for those of others in queues of switches"},
+    {"part_queueing", "packets waited behind others in queues of switches"},
     {"part_nic", "the sender's NIC sent something else"},
     {"part_ahead", "the queue pair sent earlier messages"},
     {"part_window", "the queue pair waited for acknowledgements"},

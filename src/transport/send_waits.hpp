@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace weft {
@@ -33,50 +35,42 @@ class SendWaits {
   /// It learns that a packet was lost: what it has waited since the last change was for that.
   void learn_of_loss(std::int64_t now) {
     if (reason_ == Reason::none || reason_ == Reason::nic) return;
-    sums_.repeated += std::max<std::int64_t>(0, now - since_);
+    repeated_ += std::max<std::int64_t>(0, now - since_);
     since_ = std::max(since_, now);
   }
   /// A packet is on the wire from `now` to `end`.
   void put_on_wire(std::int64_t now, std::int64_t end, bool again) {
-    (again ? sums_.repeated : sums_.sent) += end - now;
+    (again ? repeated_ : sent_) += end - now;
     last_again_ = again;
     since_ = wire_free_ = end;
   }
   /// Until `now`, at or after all that it was told.
   SendTimes until(std::int64_t now) const {
-    SendTimes times = sums_;
-    of(times) += std::max<std::int64_t>(0, now - since_);
+    SendTimes times{
+        sent_, repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused)};
+    const std::int64_t open = std::max<std::int64_t>(0, now - since_);
+    if (reason_ == Reason::nic) times.nic += open;
+    if (reason_ == Reason::window) times.window += open;
+    if (reason_ == Reason::pacing) times.pacing += open;
+    if (reason_ == Reason::paused) times.paused += open;
     (last_again_ ? times.repeated : times.sent) -= std::max<std::int64_t>(0, wire_free_ - now);
     return times;
   }
 
  private:
+  std::int64_t waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason)]; }
   void settle(std::int64_t now) {
-    of(sums_) += std::max<std::int64_t>(0, now - since_);
+    waited_[static_cast<std::size_t>(reason_)] += std::max<std::int64_t>(0, now - since_);
     since_ = std::max(now, wire_free_);
   }
-  std::int64_t& of(SendTimes& times) const {
-    switch (reason_) {
-      case Reason::nic:
-        return times.nic;
-      case Reason::window:
-        return times.window;
-      case Reason::pacing:
-        return times.pacing;
-      case Reason::paused:
-        return times.paused;
-      case Reason::none:
-        break;
-    }
-    return not_waiting_;
-  }
 
-  SendTimes sums_;
   std::int64_t since_ = 0;      // it has waited for reason_, and not before wire_free_
   std::int64_t wire_free_ = 0;  // end of its last packet on the wire
   Reason reason_ = Reason::none;
   bool last_again_ = false;
-  mutable std::int64_t not_waiting_ = 0;  // of no interest
+  std::int64_t sent_ = 0;
+  std::int64_t repeated_ = 0;
+  std::array<std::int64_t, 5> waited_{};  // [reasons]
 };
 
 }  // namespace weft

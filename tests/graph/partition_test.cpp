@@ -3,10 +3,13 @@
 #include "graph/partition.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <numeric>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/topologies/machine.hpp"
 
@@ -165,6 +168,31 @@ TEST(Partition, MetisIsBalancedAndKeepsHostsWithTheirSwitch) {
       EXPECT_LT(metis.cut_links, split(topology, parts, "random").cut_links);
     }
   }
+}
+
+volatile std::sig_atomic_t terminations = 0;
+
+// METIS takes the signal for an error of its own, and would give up.
+TEST(Partition, MetisIsNotDisturbedByATerminationSignal) {
+  struct sigaction count {};
+  struct sigaction before {};
+  count.sa_handler = [](int) { terminations = terminations + 1; };
+  sigaction(SIGTERM, &count, &before);
+  const pid_t parent = getpid();
+  const pid_t sender = fork();
+  if (sender == 0) {
+    while (kill(parent, SIGTERM) == 0) usleep(100);
+    _exit(0);
+  }
+  while (terminations == 0) usleep(100);
+  const Topology topology = fat_tree(16);
+  for (std::uint32_t parts = 2; parts <= 64; parts *= 2) expect_true_facts(topology, split(topology, parts, "metis"));
+  // The handler is still there.
+  terminations = 0;
+  while (terminations < 2) usleep(100);
+  kill(sender, SIGKILL);
+  waitpid(sender, nullptr, 0);
+  sigaction(SIGTERM, &before, nullptr);
 }
 
 TEST(Partition, RandomFollowsItsSeed) {
