@@ -1,7 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-# MPI ranks: 2
 """Compute, hidden and exposed communication, waiting for peers, idle: each word means the same in `weft workload` and
 in `weft run`. The programs are small enough to be timed by hand: one packet per message on a star of two links."""
 

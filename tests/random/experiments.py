@@ -64,6 +64,8 @@ def output(d, facts):
         result["rows_in_memory"] = d.count(1, 1000)
     if d.chance(0.08):
         result["pcap"] = [f"host{d.random.randrange(max(1, facts.hosts))}:0"]
+    if d.chance(0.6):
+        result["attribution"] = d.word(names.words("output.attribution"))
     return result
 
 

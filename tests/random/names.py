@@ -56,6 +56,7 @@ WORDS = {
     "workload.compute_noise.distribution": {"workload": TRAINING},
     "simulation.partition": {},
     "output.messages": {},
+    "output.attribution": {},
     "background.0.congestion_control": {"background": [{"kind": "tcp", "from": 0, "to": 1}]},
     "background.0.kind": {"background": [{"from": 0, "to": 1}]},
 }
