@@ -245,6 +245,7 @@ struct JobRecord {
   std::int64_t compute = 0;  ///< of all its ranks
   std::int64_t communication = 0;
   std::int64_t exposed = 0;
+  std::int64_t waiting = 0;  ///< of `exposed`
   std::uint64_t collectives = 0;
   std::uint64_t messages = 0;  ///< sent
   std::int64_t bytes = 0;      ///< sent
@@ -270,8 +271,10 @@ struct RankRecord {
   std::uint64_t messages_received = 0;
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
-  std::uint32_t job = 0;   ///< JobRecord::job. Not part of the fingerprint.
-  TimeParts parts;         ///< of the simulated time of the run. Not part of the fingerprint.
+  std::uint32_t job = 0;  ///< JobRecord::job. Not part of the fingerprint.
+  TimeParts parts;        ///< of the simulated time of the run. Not part of the fingerprint.
+  /// Of `exposed`: it waited for ranks that had not come yet. Not part of the fingerprint.
+  std::int64_t waiting = 0;
   bool under_way = false;  ///< an operation, when the run ended. In no table.
 };
 

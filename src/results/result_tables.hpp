@@ -128,7 +128,8 @@ struct ResultTable<CollectiveResult> {
             column("bytes", "B", "size by nccl-tests' definition", [](const Row& row) { return row.info.bytes; }),
             column("start", "ps", "its first rank started, -1 if no rank finished", &Row::start),
             column("end", "ps", "its last rank ended, -1 if no rank finished", &Row::end),
-            column("last_start", "ps", "its last rank started: before, others may have waited for it; -1 likewise",
+            column("last_start", "ps",
+                   "its last rank started: before, others may have waited for it; -1 if no rank finished",
                    &Row::last_start),
             column("time", "ps", "`end` - `start`, -1 if not all ranks finished", &Row::time),
             column("algbw", "GB/s", "`bytes` / `time`, 0 if `time` is not above 0", &Row::algorithm_bandwidth),
@@ -371,18 +372,20 @@ struct ResultTable<RankRecord> {
   static constexpr RowKey key(const Row& row) { return {row.rank, 0}; }
   static constexpr auto columns() {
     return std::tuple_cat(
-        std::tuple(counted("rank", "id", "rank of the workload", &Row::rank),
-                   counted("node", "id", "host it runs on", &Row::node),
-                   column("job", "id", "`/jobs/job` it belongs to", &Row::job),
-                   counted("finished", "ps", "its last operation ended", &Row::finished),
-                   counted("compute", "ps", "a compute operation was running", &Row::compute),
-                   counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
-                   counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
-                   counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
-                   counted("messages_sent", "1", "messages sent", &Row::messages_sent),
-                   counted("messages_received", "1", "messages received", &Row::messages_received),
-                   counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
-                   counted("bytes_received", "B", "payload received", &Row::bytes_received)),
+        std::tuple(
+            counted("rank", "id", "rank of the workload", &Row::rank),
+            counted("node", "id", "host it runs on", &Row::node),
+            column("job", "id", "`/jobs/job` it belongs to", &Row::job),
+            counted("finished", "ps", "its last operation ended", &Row::finished),
+            counted("compute", "ps", "a compute operation was running", &Row::compute),
+            counted("communication", "ps", "a send, receive or collective was running", &Row::communication),
+            counted("exposed", "ps", "communication was running and compute was not", &Row::exposed),
+            column("waiting", "ps", "part of `exposed`: it waited for ranks that had not come yet", &Row::waiting),
+            counted("idle", "ps", "simulated time - `compute` - `exposed`", &Row::idle),
+            counted("messages_sent", "1", "messages sent", &Row::messages_sent),
+            counted("messages_received", "1", "messages received", &Row::messages_received),
+            counted("bytes_sent", "B", "payload sent", &Row::bytes_sent),
+            counted("bytes_received", "B", "payload received", &Row::bytes_received)),
         detail::rank_part_columns<Row>());
   }
 };
@@ -412,6 +415,9 @@ struct ResultTable<JobRecord> {
                           [](const Row& row) { return row.mean(row.communication); }),
                    column("exposed", "ps", "communication was running and compute was not, average of its ranks",
                           [](const Row& row) { return row.mean(row.exposed); }),
+                   column("waiting", "ps",
+                          "part of `exposed`: they waited for ranks that had not come yet, average of its ranks",
+                          [](const Row& row) { return row.mean(row.waiting); }),
                    column("idle", "ps", "`time` - `compute` - `exposed`", &Row::idle),
                    column("collectives", "1", "collective calls", &Row::collectives),
                    column("messages", "1", "messages sent", &Row::messages),

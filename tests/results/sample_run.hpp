@@ -72,8 +72,8 @@ constexpr std::int64_t interval_length(std::uint32_t number) {
 }
 
 inline RankRecord rank(std::uint32_t number) {
-  return {number,     number + 100, 900'000 - number, 5 + number,  6 + number, 7 + number, 8 + number,
-          9 + number, 10 + number,  11 + number,      12 + number, 0,          {},         false};
+  return {number,      number + 100, 900'000 - number, 5 + number, 6 + number, 7 + number, 8 + number, 9 + number,
+          10 + number, 11 + number,  12 + number,      0,          {},         0,          false};
 }
 
 inline JobRecord job(std::uint32_t number) {

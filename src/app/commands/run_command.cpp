@@ -173,13 +173,11 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.collective_count = experiment.workload->call_count();
   summary.collectives = reduce_collectives(group.communicator(), simulation.runtime().records().collectives,
                                            collective_directory(*experiment.workload));
-  RunShares shares = shares_of_run(*experiment.workload, simulation, facts.simulated, ended && !facts.outlived);
-  summary.call_groups = std::move(shares.groups);
-  summary.call_times = std::move(shares.first_calls);
-  const auto ranks = simulation.runtime().rank_records(facts.simulated);
   summary.fingerprint = recording.write_rest(facts);
+  summary.call_groups = recording.shares().groups;
+  summary.call_times = recording.shares().first_calls;
   summary.jobs = recording.job_rows();
-  summary.job_shares = shares_of_jobs(summary.jobs, ranks, shares.ranks, group);
+  summary.job_shares = recording.job_shares();
   summary.transfers = recording.transfer_rows();
   recorder.finish(ended);
   prepare(group, [&] {

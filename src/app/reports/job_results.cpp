@@ -62,6 +62,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
     row.compute += rank.compute;
     row.communication += rank.communication;
     row.exposed += rank.exposed;
+    row.waiting += rank.waiting;
     row.messages += rank.messages_sent;
     row.bytes += rank.bytes_sent;
     row.parts += rank.parts;
@@ -71,7 +72,7 @@ std::vector<JobRecord> sum_up_jobs(const std::vector<JobInfo>& jobs, const std::
   };
   for (JobRecord& row : rows) {
     row.end = group.maximum(row.end);
-    for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.bytes}) add(*value);
+    for (std::int64_t* value : {&row.compute, &row.communication, &row.exposed, &row.waiting, &row.bytes}) add(*value);
     row.messages = group.sum(row.messages);
     for (std::int64_t& part : row.parts) add(part);
     if (explained) settle_idle_part(row);

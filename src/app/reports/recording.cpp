@@ -212,6 +212,8 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   RunRecords& records = simulation_.runtime().records();
   const Time end = facts.simulated;
   const std::uint64_t fingerprint = run_fingerprint(experiment_, simulation_, facts);
+  shares_ =
+      shares_of_run(*experiment_.workload, simulation_, end, !facts.interrupted && !facts.cut_short && !facts.outlived);
   recorder_.write_outcome(end.ps(), fingerprint);
   if (output.messages.every > 0)
     recorder_.append(records.messages.take(), true, 0, output.attribution == Attribution::full);
@@ -233,8 +235,12 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (output.rates.interval > Time())
     recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
   auto ranks = simulation_.runtime().rank_records(end);
-  for (RankRecord& row : ranks) row.job = job_of_rank(jobs_, row.rank);
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    ranks[i].job = job_of_rank(jobs_, ranks[i].rank);
+    ranks[i].waiting = shares_.ranks[i].waiting;
+  }
   job_rows_ = sum_up_jobs(jobs_, ranks, end, simulation_.group(), explained);
+  job_shares_ = shares_of_jobs(job_rows_, ranks, shares_.ranks, simulation_.group());
   recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>(), 0, explained);
   recorder_.write(std::move(ranks), 0, explained);
   write_transfers();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
 #include "results/hdf5_recorder.hpp"
@@ -31,6 +32,8 @@ class Recording {
   /// After write_rest().
   const std::vector<JobRecord>& job_rows() const { return job_rows_; }
   const std::vector<TransferRecord>& transfer_rows() const { return transfer_rows_; }
+  const RunShares& shares() const { return shares_; }
+  const std::vector<RankShares>& job_shares() const { return job_shares_; }
 
  private:
   std::size_t rows_held() const;
@@ -44,6 +47,8 @@ class Recording {
   std::size_t kept_rows_ = 0;  // after the last portion
   std::vector<JobRecord> job_rows_;
   std::vector<TransferRecord> transfer_rows_;
+  RunShares shares_;
+  std::vector<RankShares> job_shares_;  // [jobs]
 };
 
 }  // namespace weft
