@@ -15,13 +15,7 @@ from weft_commands.compare_facts import Facts
 from weft_commands.compare_page import page_of
 from weft_commands.compare_text import text_of
 from weft_commands.comparison import Comparison, short_names
-from weft_commands.program import Parser, new_file
-
-
-def number_of_rows(text):
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows from 1")
-    return int(text)
+from weft_commands.program import Parser, new_file, number_of_rows
 
 
 def parse(words):

@@ -13,15 +13,9 @@ import sys
 
 import weft_results
 from weft_commands.explain_links import delaying_links, named_job
-from weft_commands.program import Parser
+from weft_commands.program import Parser, number_of_rows
 from weft_commands.quantities import time_text
 from weft_results import critical_path
-
-
-def number_of_rows(text):
-    if not (text.isascii() and text.isdigit() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows from 1")
-    return int(text)
 
 
 def parse(words):

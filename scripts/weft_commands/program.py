@@ -36,6 +36,13 @@ class Parser(argparse.ArgumentParser):
         sys.exit(EXIT_INPUT)
 
 
+def number_of_rows(text):
+    """Of an option such as --top."""
+    if not (text.isascii() and text.isdigit() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rows from 1")
+    return int(text)
+
+
 def call(name, work):
     """`work()` as the command `weft NAME`: its exit code, with errors as one line on standard error."""
     from weft_results import ResultsError  # noqa: PLC0415  (what it needs may be missing: see load)

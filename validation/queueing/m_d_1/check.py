@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import numpy
 
+from oracles.lindley import fifo
 from oracles.wire import Network, quantity, serialization
 
 SOURCE = "Pollaczek, Khinchine"
@@ -15,12 +16,6 @@ def lindley(issued, first, second, delay):
     out = fifo(issued, first)
     arrivals = numpy.sort((out + delay).reshape(-1))
     return fifo(arrivals[None, :], second)[0] - second - arrivals
-
-
-def fifo(arrivals, service):
-    """When each packet has been served: D(k) = max(A(k), D(k-1)) + service, row by row."""
-    work = numpy.arange(arrivals.shape[1]) * service
-    return numpy.maximum.accumulate(arrivals - work, axis=1) + work + service
 
 
 def batch_means(issued, waits):
