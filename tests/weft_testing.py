@@ -186,7 +186,12 @@ class ProgramTest(unittest.TestCase):
     def write(self, text, name="experiment.yaml"):
         """Writes a file (an experiment if `text` is a dictionary) into the folder and gives its path."""
         path = self.folder / name
-        path.write_text(experiment(**text) if isinstance(text, dict) else text)
+        # In one step: runs at the same time may have the same experiment, and one must not find the other's half.
+        handle, draft = tempfile.mkstemp(dir=self.folder)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(experiment(**text) if isinstance(text, dict) else text)
+        os.chmod(draft, 0o644)
+        os.replace(draft, path)
         return path
 
     def run_weft(self, *words, ranks=None, extra=None, seconds=120):

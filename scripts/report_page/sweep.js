@@ -3,6 +3,8 @@
 "use strict";
 
 const ROWS_SHOWN = 500, HIT = 8;
+// Of what is neither input nor output; the rest is for programs.
+const TOLD = ["case", "status", "error", "broken", "pareto"];
 
 class Sweep {
   constructor(box, data) {
@@ -12,12 +14,31 @@ class Sweep {
     const inputs = this.numbers.filter((column) => column.role === "input");
     [this.x, this.y] = [outputs[1] || inputs[0] || outputs[0], outputs[0] || inputs[0]];
     this.better = {x: 1, y: 1};
-    this.colourBy = data.columns.find((column) => column.role === "input");
+    this.followObjective();
+    this.colourBy = this.bestColour();
     this.chosen = -1;
     if (this.y) this.build(box);
     this.table = element("div", {class: "scroll"});
     box.append(element("h3", {}, `Cases (${data.rows})`), this.table);
     this.sortTable(this.y || data.columns[0], 1);
+  }
+
+  /** The axes are what the study asks for, and only cases that are to be compared share a front. */
+  followObjective() {
+    const {minimize, maximize, within} = this.data.objective || {minimize: [], maximize: [], within: []};
+    const find = (name) => this.numbers.find((column) => column.name === name);
+    const asked = [...minimize.map((name) => [find(name), 1]), ...maximize.map((name) => [find(name), -1])]
+      .filter(([column]) => column);
+    if (asked.length > 1) [[this.x, this.better.x], [this.y, this.better.y]] = asked;
+    this.within = within.map((name) => this.data.columns.find((column) => column.name === name)).filter(Boolean);
+    this.only = this.within.length ? String(this.within[0].values.at(-1)) : "";
+  }
+
+  /** The input of most different values that colours can tell apart. */
+  bestColour() {
+    const inputs = this.data.columns.filter((column) => column.role === "input" && !this.within.includes(column));
+    const kinds = (column) => new Set(column.values).size;
+    return inputs.filter((column) => kinds(column) <= 8).sort((a, b) => kinds(b) - kinds(a))[0] || inputs[0];
   }
 
   title(column) {
@@ -34,10 +55,13 @@ class Sweep {
     const set = (key) => (name) => this.change({[key]: find(name)});
     const direction = (key) => (value) => this.change({better: {...this.better, [key]: Number(value)}});
     const ways = [["1", "small is good"], ["-1", "large is good"], ["0", "neither"]];
+    const only = this.within.slice(0, 1).map((column) => choice(`Only ${column.title}`,
+      [["", "all"], ...[...new Set(column.values)].map((value) => [String(value), cellText(value, column.unit)])], this.only,
+      (value) => this.change({only: value})));
     box.append(element("div", {class: "tools"}, choice("Across", names, this.x.name, set("x")),
-      choice("", ways, "1", direction("x")), choice("Up", names, this.y.name, set("y")),
-      choice("", ways, "1", direction("y")),
-    choice("Colours by", all, (this.colourBy || this.y).name, set("colourBy"))),
+      choice("", ways, String(this.better.x), direction("x")), choice("Up", names, this.y.name, set("y")),
+      choice("", ways, String(this.better.y), direction("y")),
+      choice("Colours by", all, (this.colourBy || this.y).name, set("colourBy")), ...only),
     this.legend, element("div", {class: "frame"}, this.canvas));
     onKeys(this.canvas, {n: () => this.step(1), p: () => this.step(-1), ArrowRight: () => this.step(1),
       ArrowLeft: () => this.step(-1), Escape: hideTip});
@@ -52,7 +76,9 @@ class Sweep {
   }
 
   cases() {
-    return this.x.values.map((_, i) => i).filter((i) => this.x.values[i] !== null && this.y.values[i] !== null);
+    const shown = (i) => !this.only || String(this.within[0].values[i]) === this.only;
+    return this.x.values.map((_, i) => i)
+      .filter((i) => this.x.values[i] !== null && this.y.values[i] !== null && shown(i));
   }
 
   /** Cases that no other one beats in both; none if a direction is neither good nor bad. */
@@ -61,8 +87,13 @@ class Sweep {
     const cost = (key, i) => this.better[key] * this[key].values[i];
     const order = this.cases().filter((i) => this.feasible(i));
     order.sort((a, b) => cost("x", a) - cost("x", b) || cost("y", a) - cost("y", b));
-    let best = Infinity;
-    return order.filter((i) => cost("y", i) < best && ((best = cost("y", i)), true));
+    const best = new Map();
+    const compared = (i) => this.within.map((column) => String(column.values[i])).join("\n");
+    return order.filter((i) => {
+      const key = compared(i), ahead = cost("y", i) < (best.get(key) ?? Infinity);
+      if (ahead) best.set(key, cost("y", i));
+      return ahead;
+    });
   }
 
   /** Cases that break a constraint are drawn, but are no choice. */
@@ -138,7 +169,9 @@ class Sweep {
     context.lineWidth = 1.5;
     context.setLineDash([5, 4]);
     context.beginPath();
-    front.forEach((i, at) => context[at ? "lineTo" : "moveTo"](...this.place(i)));
+    // One line only if all are to be compared with each other.
+    if (!this.within.length || this.only)
+      front.forEach((i, at) => context[at ? "lineTo" : "moveTo"](...this.place(i)));
     context.stroke();
     context.setLineDash([]);
   }
@@ -185,14 +218,15 @@ class Sweep {
   }
 
   sortTable(column, way) {
-    const order = this.data.columns[0].values.map((_, i) => i);
+    const columns = this.data.columns.filter((other) => other.role !== "note" || TOLD.includes(other.name));
+    const order = columns[0].values.map((_, i) => i);
     const before = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a) < String(b) ? -1 : 1);
     const {values} = column;
     order.sort((a, b) => (values[a] === values[b] ? a - b : way * before(values[a], values[b])));
-    const heads = this.data.columns.map((other) => element("th", {
+    const heads = columns.map((other) => element("th", {
       "aria-sort": other === column ? (way > 0 ? "ascending" : "descending") : "none", class: other.role,
     }, button(this.title(other), `Sort by ${other.title}`, () => this.sortTable(other, other === column ? -way : 1))));
-    const cells = (i) => this.data.columns.map((other) => cellText(other.values[i], other.unit));
+    const cells = (i) => columns.map((other) => cellText(other.values[i], other.unit));
     const rows = order.slice(0, ROWS_SHOWN).map((i) => row(cells(i)));
     const more = order.length > ROWS_SHOWN ? [element("p", {}, `The first ${ROWS_SHOWN} of ${order.length}.`)] : [];
     this.table.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...heads)),

@@ -4,6 +4,7 @@
 import re
 
 import numpy as np
+import yaml
 
 from report_page.reading import ReportError
 from report_page.values import plain
@@ -39,6 +40,22 @@ def place(name):
     return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
 
 
+def objective_of(file, names):
+    """What the study asks for, as columns of /cases: {"minimize": [...], "maximize": [...], "within": [...]}."""
+    try:
+        study = yaml.safe_load(file.text("manifest/study_text") or "")
+    except yaml.YAMLError:
+        study = None
+    asked = study.get("objective") if isinstance(study, dict) else None
+    found = {"minimize": [], "maximize": [], "within": []}
+    for key, columns in found.items():
+        words = asked.get(key, []) if isinstance(asked, dict) else []
+        for word in words if isinstance(words, list) else [words]:
+            bare = str(word).replace(".", "_")
+            columns += [name for name in (f"{prefix}{bare}" for prefix in (INPUT, *OUTPUTS)) if name in names][:1]
+    return found
+
+
 def sweep_report(file):
     columns = case_columns(file)
     rows = len(next(iter(columns.values()))[1]) if columns else 0
@@ -53,7 +70,7 @@ def sweep_report(file):
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
-            "columns": described, "attributes": attributes}
+            "columns": described, "attributes": attributes, "objective": objective_of(file, columns)}
 
 
 def pareto(first, second):
