@@ -14,6 +14,23 @@
 #include <unistd.h>
 
 #include "support/contract.hpp"
+#include "support/error.hpp"
+
+namespace {
+
+struct sigaction on_termination {};
+
+}  // namespace
+
+/// The handler that METIS sets: its own one (GKlib, error.c), which this one stands for, would take SIGTERM for an
+/// error of METIS and jump to where that began, also if another thread has got the signal.
+extern "C" void gk_sigthrow(int number) {
+  // METIS is out of memory, or somebody wants an end and nobody handles it.
+  if (number != SIGTERM || on_termination.sa_handler == SIG_DFL || on_termination.sa_handler == SIG_IGN)
+    _exit(number == SIGTERM ? weft::exit_interrupted : weft::exit_environment);
+  sigaction(SIGTERM, &on_termination, nullptr);  // METIS sets handlers that work once
+  on_termination.sa_handler(number);
+}
 
 namespace weft {
 namespace {
@@ -98,34 +115,22 @@ MetisGraph compress(const ClusterGraph& graph, const std::vector<std::uint32_t>&
   return result;
 }
 
-/// METIS takes SIGTERM for its own message of an error (GKlib, error.c: SIGERR), and would report a failure to a
-/// process that is told to end; and it gives handlers back so that they work once only. While this lives the signal
-/// waits, and then all is as it was.
-class HeldTermination {
+/// While this lives, METIS may set handlers of signals. Afterwards they are as they were: METIS gives them back so that
+/// they work once only.
+class OwnHandlers {
  public:
-  HeldTermination() {
-    sigemptyset(&termination_);
-    sigaddset(&termination_, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &termination_, &before_);
-    sigaction(SIGTERM, nullptr, &on_termination_);
+  OwnHandlers() {
+    sigaction(SIGTERM, nullptr, &on_termination);
     sigaction(SIGABRT, nullptr, &on_abort_);
   }
-  ~HeldTermination() {
-    const timespec at_once{};
-    siginfo_t info{};
-    const bool came = sigtimedwait(&termination_, &info, &at_once) == SIGTERM && info.si_pid != getpid();
-    sigaction(SIGTERM, &on_termination_, nullptr);
+  ~OwnHandlers() {
+    sigaction(SIGTERM, &on_termination, nullptr);
     sigaction(SIGABRT, &on_abort_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-    if (came) raise(SIGTERM);
   }
-  HeldTermination(const HeldTermination&) = delete;
-  HeldTermination& operator=(const HeldTermination&) = delete;
+  OwnHandlers(const OwnHandlers&) = delete;
+  OwnHandlers& operator=(const OwnHandlers&) = delete;
 
  private:
-  sigset_t termination_{};
-  sigset_t before_{};
-  struct sigaction on_termination_ {};
   struct sigaction on_abort_ {};
 };
 
@@ -146,7 +151,7 @@ std::vector<idx_t> run_metis(MetisGraph& graph, std::uint32_t vertices, std::uin
   idx_t cut = 0;
   std::vector<idx_t> part(vertices, 0);
   const auto partition = bisect ? METIS_PartGraphRecursive : METIS_PartGraphKway;
-  const HeldTermination held;
+  const OwnHandlers own;
   const int status =
       partition(&count, &constraints, graph.begin.data(), graph.adjacent.data(), graph.vertex_weight.data(), nullptr,
                 graph.edge_weight.data(), &wanted, nullptr, nullptr, options, &cut, part.data());

@@ -24,9 +24,10 @@ struct SendConnection {
   std::uint32_t queue_pair = no_slot;  ///< the first of its queue pairs, which have neighbouring numbers
   std::uint32_t in_flight = 0;         ///< slices sent whose slot the receiver has not freed
   std::uint32_t communicator = 0;
-  std::uint32_t peer = 0;            ///< rank at the other end
-  std::uint32_t sent = 0;            ///< slices
-  std::vector<std::uint64_t> slots;  ///< messages whose slots are not free, oldest first, where slots are limited; few
+  std::uint32_t peer = 0;  ///< rank at the other end
+  std::uint32_t sent = 0;  ///< slices
+  /// Numbers at the host of the messages whose slots are not free, oldest first, where slots are limited; few.
+  std::vector<std::uint32_t> slots;
 };
 
 /// Receiving end. Slices that have arrived and wait for their step, oldest first.

@@ -34,10 +34,10 @@ void TransferBook::end_recv(std::int64_t start, std::int64_t sent) {
 
 // What lies before all recvs in flight is none of their messages' time.
 void TransferBook::settle() {
-  while (!open_.empty() && (recvs_.empty() || open_.front().end <= *recvs_.begin())) {
-    if (open_.front().collective) kept_.push_back(open_.front());
-    open_.pop_front();
-  }
+  auto span = open_.begin();
+  for (; span != open_.end() && (recvs_.empty() || span->end <= *recvs_.begin()); ++span)
+    if (span->collective) kept_.push_back(*span);
+  open_.erase(open_.begin(), span);
 }
 
 std::vector<TimeSpan> TransferBook::undecided() const {

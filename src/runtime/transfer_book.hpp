@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <set>
 #include <utility>
 #include <vector>
@@ -50,7 +49,7 @@ class TransferBook {
   std::uint32_t collectives_ = 0;
   std::multiset<std::int64_t> recvs_;  // starts of those in flight
   std::int64_t transferring_ = 0;
-  std::deque<Span> open_;       // a recv may still turn out to have been a transfer
+  std::vector<Span> open_;      // a recv may still turn out to have been a transfer; empty ones need no memory
   std::vector<TimeSpan> kept_;  // before these; a collective was in flight
 };
 
