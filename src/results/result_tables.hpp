@@ -485,7 +485,9 @@ struct ResultTable<OperationRecord> {
         column("collective", "id", "`/collectives/id`, -1 if none",
                [](const Row& row) { return collective_or_none(row.collective); }),
         column("label", "text", "name in the workload", &Row::label),
-        column("cause", "id", "`/messages/id` with which it ended, -1 if none",
+        column("cause", "id",
+               "`/messages/id` with which it ended, -1 if none; with `output.attribution: full` also where a slot was "
+               "missing",
                [](const Row& row) { return message_or_none(row.cause); }),
         column("stream", "text", "what it runs on: `compute`, `communication`, ..., or `none`", &Row::stream),
         column("phase", "text", "part of a step, such as `forward`, if the workload says", &Row::phase),

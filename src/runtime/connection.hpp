@@ -5,6 +5,7 @@
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "transport/message.hpp"
@@ -26,8 +27,9 @@ struct SendConnection {
   std::uint32_t communicator = 0;
   std::uint32_t peer = 0;  ///< rank at the other end
   std::uint32_t sent = 0;  ///< slices
-  /// Numbers at the host of the messages whose slots are not free, oldest first, where slots are limited; few.
-  std::vector<std::uint32_t> slots;
+  /// Numbers at the host of the messages whose slots are not free, oldest first, where slots are
+  /// limited and causes are kept; few.
+  std::unique_ptr<std::vector<std::uint32_t>> slots;
 };
 
 /// Receiving end. Slices that have arrived and wait for their step, oldest first.

@@ -425,8 +425,11 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
   SendConnection* const connection = own.connection;
   WEFT_EXPECT(connection->in_flight > 0, "rank {} gets a credit without a slice in flight", rank_.value());
   --connection->in_flight;
-  cause_ = std::uint64_t{host_} << 32 | connection->slots.front();
-  connection->slots.erase(connection->slots.begin());
+  cause_ = no_message;
+  if (connection->slots && !connection->slots->empty()) {
+    cause_ = std::uint64_t{host_} << 32 | connection->slots->front();
+    connection->slots->erase(connection->slots->begin());
+  }
   advance_collective(now, connection->communicator, own.channel, since_last_answer(now, queue_pair));
 }
 
@@ -477,7 +480,10 @@ void RankExecutor::send_slice(Time now, SendConnection& connection, const Collec
   record_.bytes_sent += message.bytes;
   if (connection.in_flight <= 1) since_last_answer(now, connection.queue_pair);  // nobody has waited for an answer
   post_spread(now, connection.queue_pair, connection.sent, message, 0);
-  if (credits_limited()) connection.slots.push_back(static_cast<std::uint32_t>(posted_));
+  if (records_.causes && credits_limited()) {
+    if (!connection.slots) connection.slots = std::make_unique<std::vector<std::uint32_t>>();
+    connection.slots->push_back(static_cast<std::uint32_t>(posted_));
+  }
 }
 
 void RankExecutor::return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair) {

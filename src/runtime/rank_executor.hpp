@@ -45,6 +45,7 @@ struct RunRecords {
   std::vector<OperationRecord> operations;
   OperationSelection keep_operations;
   bool explain = true;  ///< keep what times were spent on
+  bool causes = true;   ///< and which message had to come before which
   CollectiveTimesById collective_times;
 
   void add_collective(std::uint32_t id, const CollectiveTimes& times) {

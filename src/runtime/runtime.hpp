@@ -21,9 +21,9 @@ class Runtime final : public HostClient {
  public:
   /// Takes the programs of the ranks whose hosts `network` owns, and sets a timer that starts each. The workload, the
   /// placement and the network have to live as long.
-  /// `explain`: keep what times were spent on.
+  /// `explain`: keep what times were spent on; `causes`: and which message had to come before which.
   Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
-          OperationSelection operations, bool explain = true);
+          OperationSelection operations, bool explain = true, bool causes = true);
 
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
   void on_message(std::uint32_t host, Time now, const Message& message) override;

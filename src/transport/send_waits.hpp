@@ -58,9 +58,10 @@ class SendWaits {
   }
 
  private:
-  std::int64_t waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason)]; }
+  std::int64_t waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason) - 1]; }
   void settle(std::int64_t now) {
-    waited_[static_cast<std::size_t>(reason_)] += std::max<std::int64_t>(0, now - since_);
+    if (reason_ != Reason::none)
+      waited_[static_cast<std::size_t>(reason_) - 1] += std::max<std::int64_t>(0, now - since_);
     since_ = std::max(now, wire_free_);
   }
 
@@ -70,7 +71,7 @@ class SendWaits {
   bool last_again_ = false;
   std::int64_t sent_ = 0;
   std::int64_t repeated_ = 0;
-  std::array<std::int64_t, 5> waited_{};  // [reasons]
+  std::array<std::int64_t, 4> waited_{};  // [reasons but none]
 };
 
 }  // namespace weft

@@ -82,9 +82,9 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
     use_default_simulator();
   const auto build = [&] {
     build_network(experiment);
-    runtime_ =
-        std::make_unique<Runtime>(*experiment.workload, experiment.placement, *network_, experiment.output.messages,
-                                  experiment.output.operations, experiment.output.attribution != Attribution::none);
+    runtime_ = std::make_unique<Runtime>(
+        *experiment.workload, experiment.placement, *network_, experiment.output.messages, experiment.output.operations,
+        experiment.output.attribution != Attribution::none, experiment.output.attribution == Attribution::full);
     network_->set_client(runtime_.get());
   };
   // Each process builds its own nodes, and some may find that theirs cannot be had. One that is alone, as in --verify,
