@@ -52,7 +52,7 @@ def call(name, work):
         return code
 
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [*INTERRUPTS, signal.SIGCHLD])
         work()
         sys.stdout.flush()
         return 0
@@ -67,20 +67,35 @@ def call(name, work):
     except MemoryError:
         return complain("there is not enough memory", EXIT_ENVIRONMENT)
     except KeyboardInterrupt:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         return complain("interrupted", EXIT_INTERRUPTED)
 
 
+def raise_interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def interrupt(*_):
-    """Once: what is cleaned up after it is not interrupted again."""
+    """What is cleaned up after it is not interrupted again. What is raised while a library calls back is lost without a
+    trace: it is raised again each second until it has come through."""
     for number in INTERRUPTS:
         signal.signal(number, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, raise_interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 1, 1)
     raise KeyboardInterrupt
+
+
+def tell_lost(lost):
+    """Of exceptions that nobody can catch: an interrupt comes again."""
+    if lost.exc_type is not KeyboardInterrupt:
+        sys.__unraisablehook__(lost)
 
 
 def run_child(name, work):
     """In the child: never returns."""
     for number in INTERRUPTS:
         signal.signal(number, interrupt)
+    sys.unraisablehook = tell_lost
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     code = 1  # of a bug, after its traceback
     try:
@@ -113,18 +128,27 @@ def run_command(name, words):
     module = load(name)
     options = module.parse(words)
     sys.stdout.flush()
-    signal.pthread_sigmask(signal.SIG_BLOCK, INTERRUPTS)  # until both know what to do with them
+    # The child handles them when it is ready, and this process takes them one by one: none can come too early or late.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*INTERRUPTS, signal.SIGCHLD])
     child = os.fork()
     if child == 0:
         run_child(name, lambda: module.run(options))
-    for number in INTERRUPTS:
-        signal.signal(number, lambda received, _: os.kill(child, received))
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, INTERRUPTS)
-    _, status = os.waitpid(child, 0)
+    status = wait_for(child)
     if os.WIFEXITED(status):
         sys.exit(os.WEXITSTATUS(status))
     remove_drafts(module.folders(options), child)
     sys.exit(explain_crash(name, module.inputs(options), os.WTERMSIG(status)))
+
+
+def wait_for(child):
+    """How the child ended. Interrupts, which are blocked here, are handed on to it."""
+    while True:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return status
+        came = signal.sigtimedwait([*INTERRUPTS, signal.SIGCHLD], 1)
+        if came is not None and came.si_signo in INTERRUPTS:
+            os.kill(child, came.si_signo)
 
 
 def explain_crash(name, paths, number):
