@@ -162,18 +162,18 @@ class Sweep:
         if fresh:
             for number in waiting:
                 self.records.forget(self.identities[number])
-        todo = [number for number in waiting if self.records.find(self.identities[number]) is None]
-        self.reused = len(waiting) - len(todo)
-        progress = Progress(self.quiet, len(todo))
-        progress.tell(f"{len(self.study.cases)} cases: {len(todo)} to run, {self.reused} have been run before, "
+        to_run = [number for number in waiting if self.records.find(self.identities[number]) is None]
+        self.reused = len(waiting) - len(to_run)
+        progress = Progress(self.quiet, len(to_run))
+        progress.tell(f"{len(self.study.cases)} cases: {len(to_run)} to run, {self.reused} have been run before, "
                       f"{len(self.broken)} break a constraint")
         with Processes(jobs) as processes:
             elsewhere, looked = [], 0
-            while todo or elsewhere or processes.running:
-                if not todo and elsewhere and time.monotonic() - looked > LOOK:
-                    todo, elsewhere, looked = elsewhere, [], time.monotonic()
-                while todo and processes.has_room():
-                    number = todo.pop(0)
+            while to_run or elsewhere or processes.running:
+                if not to_run and elsewhere and time.monotonic() - looked > LOOK:
+                    to_run, elsewhere, looked = elsewhere, [], time.monotonic()
+                while to_run and processes.has_room():
+                    number = to_run.pop(0)
                     if not self.begin(number, processes, progress):
                         elsewhere.append(number)
                 if not (processes.running or elsewhere):
