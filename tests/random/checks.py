@@ -205,6 +205,26 @@ def link_waits_are_those_of_messages(results):
 
 
 @law
+def stops_have_causes(results):
+    """What a switch counts as stopped stands in /link_pauses for the other direction, each stop with a link that begins
+    at that switch."""
+    if "link_pauses" not in results:
+        return
+    pauses, classes, links = results["link_pauses"], results["link_classes"], results["links"]
+    stopped = {(int(link), int(lane)): int(time) for link, lane, time in
+               zip(classes["link"] ^ 1, classes["lane"], classes["stopped"]) if time > 0}
+    caused = {}
+    for link, lane, time in zip(pauses["link"].tolist(), pauses["lane"].tolist(), pauses["time"].tolist()):
+        caused[link, lane] = caused.get((link, lane), 0) + time
+    caused = {key: time for key, time in caused.items() if time > 0}
+    if caused != stopped:
+        key = min(set(caused.items()) ^ set(stopped.items()))[0]
+        yield f"link {key[0]} lane {key[1]}: stopped for {stopped.get(key, 0)} ps, {caused.get(key, 0)} ps have a cause"
+    yield from rows_where(links["to"][pauses["link"]] != links["from"][pauses["cause"]], pauses, "not its next link")
+    yield from rows_where(pauses["last"] > results.end, pauses, "stopped after the run")
+
+
+@law
 def ranks_and_messages_agree(results):
     """What ranks sent and received is what messages say."""
     if "ranks" not in results:

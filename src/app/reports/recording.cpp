@@ -62,6 +62,13 @@ std::vector<LinkWaitRecord> link_wait_records(const Fabric& fabric) {
   return rows;
 }
 
+std::vector<LinkPauseRecord> link_pause_records(const Fabric& fabric, Time end) {
+  std::vector<LinkPauseRecord> rows;
+  for (const auto& [link, lane, by, cause] : fabric.link_pauses(end))
+    rows.push_back({link, lane, by, cause.stops, cause.time, cause.first, cause.last});
+  return rows;
+}
+
 std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
   std::vector<QueueDepthRecord> rows;
   for (const QueueDepth& d : fabric.queue_depths(end))
@@ -224,6 +231,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (simulation_.has_fabric() && explained) recorder_.write(link_wait_records(simulation_.fabric()));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
     recorder_.write(link_class_records(simulation_, end));
+    if (explained) recorder_.write(link_pause_records(simulation_.fabric(), end));
     if (output.queue_depths) recorder_.write(queue_depth_records(simulation_.fabric(), end));
     if (output.queue_pairs) {
       recorder_.write(queue_pair_records(simulation_.fabric()));

@@ -111,7 +111,10 @@ void Simulation::build_network(const Experiment& experiment) {
   if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
     fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
   if (experiment.output.queue_depths) fabric->keep_queue_depths();
-  if (experiment.output.attribution != Attribution::none) fabric->count_waits_by_job(jobs_of_hosts(experiment));
+  if (experiment.output.attribution != Attribution::none) {
+    fabric->count_waits_by_job(jobs_of_hosts(experiment));
+    fabric->count_pause_causes();
+  }
   fabric_ = fabric.get();
   network_ = std::move(fabric);
 }
