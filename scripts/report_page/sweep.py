@@ -56,6 +56,14 @@ def objective_of(file, names):
     return found
 
 
+def search_of(file):
+    """What a search has found, as the study's file says; None without one."""
+    if file.attribute("manifest", "search_objective") is None:
+        return None
+    return {name: plain(file.attribute("manifest", f"search_{name}")) for name in ("objective", "best",
+                                                                                    "order_correlation")}
+
+
 def sweep_report(file):
     columns = case_columns(file)
     rows = len(next(iter(columns.values()))[1]) if columns else 0
@@ -70,7 +78,8 @@ def sweep_report(file):
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
-            "columns": described, "attributes": attributes, "objective": objective_of(file, columns)}
+            "columns": described, "attributes": attributes, "objective": objective_of(file, columns),
+            "search": search_of(file)}
 
 
 def pareto(first, second):
