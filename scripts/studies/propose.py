@@ -109,4 +109,5 @@ class Proposals:
 def told(figures):
     return (f"{figures['switches']} switches, {figures['network_ports']} ports of the network's, diameter "
             f"{figures['diameter']}, {readable(figures['injection_rate'], 'bit/s')} per host, bisection "
-            f"{readable(figures['bisection'], 'bit/s')}")
+            f"{readable(figures['bisection'], 'bit/s')}, network {readable(figures['network_cost'], '$')} and "
+            f"{readable(figures['network_power'], 'W')}")

@@ -29,7 +29,7 @@ class Sweep:
         self.records = Records(self.output.with_suffix(".runs"), self.study.outputs, self.study.keep_runs)
         self.identity = Identity(self.study, self.program)
         self.identities = [self.identity.of_case(case) for case in self.study.cases]
-        self.accounting = [settings_of(self.identity.accounting(case), self.study.path) for case in self.study.cases]
+        self.accounting = self.read_accounting()
         self.figures = {}  # {case number: {figure: value}}
         self.broken = {}  # {case number: the constraint that it breaks before it runs}
         self.runs = self.runs_of(self.study.cases, self.identities, "cases")
@@ -38,6 +38,17 @@ class Sweep:
         first = {}
         for case, name in zip(self.study.cases, self.identities):
             case.same_as = first.setdefault(name, case.number)
+
+    def read_accounting(self):
+        """The settings of each case; those of equal maps are read once."""
+        known, settings = {}, []
+        for case in self.study.cases:
+            data = self.identity.accounting(case)
+            text = json.dumps(data)
+            if text not in known:
+                known[text] = settings_of(data, self.study.path)
+            settings.append(known[text])
+        return settings
 
     def runs_of(self, cases, identities, what):
         return Runs(cases, identities, lambda case: self.words("run", case), self.records,
@@ -150,6 +161,10 @@ class Sweep:
                 continue
             rows.append({**self.row(case, None), "status": "ranked", "broken": ranked["broken"]})
         return rows
+
+    def row_of(self, number):
+        """Of a case that was run alone: of a search on the ideal network."""
+        return self.row(self.study.cases[number], self.ideal or self.runs)
 
     def ideal_rows(self):
         if self.ranked is None:

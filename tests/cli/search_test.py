@@ -98,6 +98,20 @@ class SearchTest(ProgramTest):
         found = self.sweep(GRID + "search: {objective: time}\nconstraints: [step_time < 0]\n")
         self.assertEqual((found["search"]["best"], found["done"], found["ranked"]), (None, 0, 8))
 
+    def test_a_job_array_ranks(self):
+        """Tasks run cases on the ideal network; then one command does the rest."""
+        path = self.write(GRID + "search: {objective: time, simulate: 2}\n", "array.yaml")
+        for number in range(8):
+            self.run_weft("sweep", path, "--case", number, "--quiet", seconds=SECONDS)
+        runs = self.folder / "array.runs"
+        self.assertEqual(len(list(runs.glob("*.h5"))), 8)
+        self.run_weft("sweep", path, "--quiet", seconds=SECONDS)
+        self.assertEqual(len(list(runs.glob("*.h5"))), 10)
+        self.sweep(GRID + "search: {objective: time, simulate: 2}\n", "-o", "whole.h5")
+        with h5py.File(self.folder / "array.h5") as one, h5py.File(self.folder / "whole.h5") as other:
+            self.assertEqual(list(same_results.differences(one, other, [
+                "/timing", "/runs", "/cases/run", "/manifest@study_file"])), [])
+
     def test_plans_of_parallelism(self):
         text = ("experiment: base.yaml\nplans: {ranks: 16, tensor: [1, 2, 8], pipeline: [1, 3, 4], expert: [1, 4]}\n")
         path = self.write(text, "plans.yaml")
