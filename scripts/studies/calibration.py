@@ -144,16 +144,19 @@ class Calibration:
         summary = json.loads(out)
         self.complete = summary["complete"]
         self.packet_hops, self.messages = summary["packet_hops"], summary["messages"]
-        self.wall_seconds, self.build_seconds = summary["wall_seconds"], summary["build_seconds"]
+        self.wall_seconds, build_seconds = summary["wall_seconds"], summary["build_seconds"]
         self.simulated_ps = summary["simulated_time_ps"]
         self.parallelism = summary["parallel"]["parallelism"]
-        self.cpu_seconds = max(0.0, processor_seconds() - before - self.start_seconds)
+        cpu_seconds = max(0.0, processor_seconds() - before - self.start_seconds)
+        # Of a processor: on a machine that is shared, building and running take longer than they would alone.
+        self.share = min(1.0, cpu_seconds / (self.wall_seconds + build_seconds)) or 1.0
+        self.build_seconds = build_seconds * self.share
         self.memory = peak_memory(results)
         return (self.packet_hops or self.messages) > 0
 
     def seconds_per(self, work):
-        """Processor time: on a machine that is shared, a run takes longer than it would alone."""
-        return min(self.wall_seconds, self.cpu_seconds or self.wall_seconds) / work
+        """Processor time."""
+        return self.wall_seconds * self.share / work
 
 
 def processor_seconds():

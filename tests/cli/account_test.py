@@ -116,7 +116,7 @@ class Bills(ProgramTest):
 class Emissions(unittest.TestCase):
     # LLMCarbon (Faiz et al., ICLR 2024, arXiv:2309.14393), table 4 as in data/database.csv of
     # github.com/SotaroKaneda/MLCarbon, commit b54d8fe: {model: parameters that a token uses, tokens (both 10^9),
-    # kg/kWh, PUE, W of a device with its share of the system, its peak in TFLOP/s, efficiency, devices, t of CO2 as told}
+    # kg/kWh, PUE, W of a device with its share of the system, peak TFLOP/s, efficiency, devices, t of CO2 as told}
     OPERATIONAL = {
         "T5": (11, 600, 0.545, 1.12, 310, 123, 0.37, 512, 46.7),
         "GPT3": (175, 300, 0.429, 1.1, 330, 125, 0.197, 10000, 552.1),
