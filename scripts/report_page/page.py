@@ -222,6 +222,8 @@ def sweep_body(sweep):
     outputs = [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"]]
     words = (f"{sweep['rows']:,} cases. Ringed: no other case is as good in one number and better in the other; "
              "hollow: a constraint is broken.")
+    if sweep["equal"]:
+        words += f" Held equal among the machines: {', '.join(map(text, sweep['equal']))}."
     warning = "" if sweep["complete"] else tag("div", "INCOMPLETE SWEEP: cases are missing.", class_="banner",
                                                role="alert", data_incomplete=1)
     return (warning + sweep_tables.search(sweep) + sweep_tables.front(sweep) + sweep_tables.sensitivity(sweep) +

@@ -49,7 +49,9 @@ def value_text(value, unit):
     """A value of a column as people read it."""
     if value is None or isinstance(value, str):
         return value or "–"
-    return TEXTS[unit](value) if unit in TEXTS else f"{value:.6g}"
+    if unit in TEXTS:
+        return TEXTS[unit](value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
 
 
 def percent(share):

@@ -50,8 +50,8 @@ class Study:
         for kind, names in (("input", self.inputs), ("figure of machines", FIGURES), ("output", self.outputs)):
             for name in names:
                 self.take(name, kind, parts.get("outputs", root) if kind == "output" else root)
-        self.search = Search(parts["search"], self) if "search" in parts else None
         self.derived = self.read_derived(parts.get("derived"))
+        self.search = Search(parts["search"], self) if "search" in parts else None
         self.constraints = self.read_constraints(parts.get("constraints"))
         self.objective = self.read_objective(parts.get("objective"))
         self.equal = self.read_equal(parts.get("equal"))

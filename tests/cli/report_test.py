@@ -434,7 +434,8 @@ class SeveralFiles(PageTest):
         study = ("experiment: base.yaml\n"
                  "grid: {workload.algorithm: [ring, direct], workload.size: [64 KiB, 128 KiB, 1 MiB]}\n"
                  "outputs: [job_time, energy_per_step, cost_per_step]\n"
-                 "objective: {minimize: [job_time, energy_per_step], within: workload.size}\n")
+                 "objective: {minimize: [job_time, energy_per_step], within: workload.size}\n"
+                 "equal: {hosts: exact, cost: 5 %}\n")
         self.write(study, "study.yaml")
         self.run_weft("sweep", "study.yaml", "--quiet")
         self.run_weft("report", "study.h5")
@@ -448,6 +449,8 @@ class SeveralFiles(PageTest):
         times -= times.mean(axis=0)
         share = 3 * (times.mean(axis=1) ** 2).sum() / (times ** 2).sum()
         self.assertAlmostEqual(float(self.data("[data-outcome=out_job_time]", "share")[0]), share, 9)
+        self.assertIn("Held equal among the machines: hosts, cost (5 %).",
+                      self.browser.value("document.querySelector('[data-name=sweep]').innerText"))
         text = self.browser.value("document.querySelector('[data-name=front]').innerText")
         for unit in ("µs", "mJ", "$"):
             self.assertIn(unit, text)

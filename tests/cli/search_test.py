@@ -95,6 +95,10 @@ class SearchTest(ProgramTest):
         found = self.sweep(GRID + "search: {objective: time, simulate: 8}\noutputs: [energy_per_step]\n"
                            f"constraints: [energy_per_step < {limit!r}, network_ports < 50]\n")
         self.assertEqual([case["case"] for case in found["case_list"] if case["feasible"]], [found["search"]["best"]])
+        found = self.sweep(GRID + "search: {objective: negative, simulate: 8}\nderived: {negative: 0 - step_time}\n"
+                           "outputs: [step_time]\n")
+        times = [case["values"]["step_time"] for case in found["case_list"]]
+        self.assertEqual(found["search"]["best"], times.index(max(times)))
         found = self.sweep(GRID + "search: {objective: time}\nconstraints: [step_time < 0]\n")
         self.assertEqual((found["search"]["best"], found["done"], found["ranked"]), (None, 0, 8))
 

@@ -58,29 +58,15 @@ EXPERIMENTS = {
 }
 
 
-def factor(planned, measured):
-    return max(planned / measured, measured / planned)
-
-
-def judged(told, ranks, share, seconds):
-    """{figure: factor} of what may be judged. On one process its processor time without that of a start is what it
-    would have taken alone."""
+def judged(told, ranks, share):
+    """{figure: factor} of what may be judged. The processor time of a run on one process, without the writing of its
+    results, is what it would have taken alone."""
     factors = {figure: told[figure]["factor"] for figure in MOST}
     if ranks == 1:
-        wall = told["wall time"]
-        factors["wall time"] = factor(wall["planned"], min(wall["run"], seconds))
+        factors["wall time"] = told["processor time"]["factor"]
     elif share < LEAST_SHARE:
         del factors["wall time"]
     return factors
-
-
-def seconds_of_start(folder):
-    """Processor time of a run with next to nothing in it."""
-    path = folder / "start.yaml"
-    path.write_text(json.dumps({"topology": machine(4), "workload": collective("all_reduce", "1 KiB")}))
-    before = processor_seconds()
-    run("run", path, "-o", "start.h5", "--quiet", folder=folder)
-    return processor_seconds() - before
 
 
 def processor_seconds():
@@ -96,7 +82,7 @@ def run(*words, ranks=None, folder=None):
     return done
 
 
-def measure(name, experiment, options, folder, start):
+def measure(name, experiment, options, folder):
     """Whether all figures are near enough; prints a line for each number of processes."""
     path = experiment
     if isinstance(experiment, dict):
@@ -108,10 +94,9 @@ def measure(name, experiment, options, folder, start):
     for ranks in options.processes:
         begin, before = time.monotonic(), processor_seconds()
         run("run", path, "-o", "run.h5", "--quiet", ranks=ranks if ranks > 1 else None, folder=folder)
-        seconds = processor_seconds() - before
-        share = seconds / (time.monotonic() - begin) / ranks
+        share = (processor_seconds() - before) / (time.monotonic() - begin) / ranks
         told = run("plan", path, "--check", "run.h5", "--plan", "plan.json", "--json", folder=folder).summary()["check"]
-        factors = judged(told, ranks, share, seconds - start)
+        factors = judged(told, ranks, share)
         wall = factors.get("wall time", told["wall time"]["factor"])
         good &= all(value <= MOST[figure] for figure, value in factors.items())
         print(f"{name:<32} {ranks:>3} {told['wall time']['planned']:>9.2f} s {told['wall time']['run']:>9.2f} s "
@@ -131,10 +116,9 @@ def main(words=None):
           f"{'run':>10} {'factor':>6} {'packet-hops':>13} {'factor':>6}")
     good = True
     with tempfile.TemporaryDirectory(prefix="weft-plan-") as folder:
-        start = seconds_of_start(pathlib.Path(folder))
         for name, experiment in EXPERIMENTS.items():
             if options.only in (None, name):
-                good &= measure(name, experiment, options, pathlib.Path(folder), start)
+                good &= measure(name, experiment, options, pathlib.Path(folder))
     return 0 if good else 1
 
 
