@@ -234,6 +234,7 @@ std::string help_text() {
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
           "  weft workload FILE                   a job: FLOPs, bytes, memory, bubble, step time without congestion\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
+          "  weft topology --hosts N --rate R     machines of N hosts, as `weft propose N`\n"
           "  weft list [topologies|collectives|workloads|congestion-controls|routing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"

@@ -283,6 +283,7 @@ void Recording::write_parallel(const RunFacts& facts) {
   const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
   recorder_.write_processes({row}, {{"wall_seconds", facts.wall_seconds, "s"},
                                     {"build_seconds", facts.build_seconds, "s"},
+                                    {"processor_seconds", facts.processor_seconds, "s"},
                                     {"windows", number(facts.windows), "1"},
                                     {"packet_hops_per_window", facts.hops_per_window(), "1"},
                                     {"cut_links", number(partition.cut_links), "1"},

@@ -179,6 +179,7 @@ std::string summary_json(const Summary& summary) {
   json["simulated_time_ps"] = summary.facts.simulated.ps();
   json["wall_seconds"] = summary.facts.wall_seconds;
   json["build_seconds"] = summary.facts.build_seconds;
+  json["processor_seconds"] = summary.facts.processor_seconds;
   json["packet_hops"] = summary.facts.packet_hops;
   json["packet_hops_per_second"] = hops_per_second(summary);
   json["events"] = summary.facts.events;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
 #include "graph/cluster_graph.hpp"
 #include "graph/rails_shape.hpp"
@@ -283,7 +284,9 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   const auto simulation = spec.find("simulation");
   const auto output = spec.find("output");
   const auto background = spec.find("background");
+  const auto accounting = spec.find("accounting");
   spec.finish();
+  if (accounting) check_accounting(*accounting);
   read_simulation(simulation, experiment);
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
   if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include <ns3/simulator.h>
 
@@ -22,6 +23,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Processor time of this process.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
 // has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
@@ -73,6 +77,7 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
       experiment_(experiment),
       transfers_(experiment.output.sampling) {
   const auto start = Clock::now();
+  const double before = processor_seconds();
   partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
                                 experiment.seed);
   // The engine comes first: ns-3 must know it before anything is scheduled.
@@ -94,6 +99,7 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
   else
     build();
   build_seconds_ = seconds_since(start);
+  processor_seconds_ = processor_seconds() - before;
 }
 
 void Simulation::build_network(const Experiment& experiment) {
@@ -143,6 +149,7 @@ bool Simulation::transfers_unfinished() const { return group_.sum(transfers_.unf
 RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;
   facts.build_seconds = build_seconds_;
+  const double before = processor_seconds();
   if (fabric_ != nullptr) {
     fabric_->settle_links(group_);
     fabric_->close_links();
@@ -160,6 +167,7 @@ RunFacts Simulation::run(const Looker& look) {
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
+  facts.processor_seconds = processor_seconds_ + processor_seconds() - before;
   if (engine != nullptr) engine->attach(nullptr);
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
   if (facts.interrupted) interruption_noticed();
