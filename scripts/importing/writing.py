@@ -93,7 +93,8 @@ def count(experiment, draft):
         raise EnvironmentFailure(f"cannot start '{weft_program()}': {error.strerror}") from None
     if done.returncode == 0:
         return json.loads(done.stdout)
-    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ") or f"weft ended with {done.returncode}"
+    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ")
+    text = text or f"weft ended with {done.returncode}"
     raise (StudyError if done.returncode == 2 else EnvironmentFailure)(text)
 
 

@@ -31,17 +31,19 @@ class CallBytes {
   double of(const CollectiveCall& call) {
     if (call.blocks) return bytes_of_call(call);
     const CollectiveTuning& t = call.tuning;
-    const auto [at, fresh] = known_.try_emplace(
-        {static_cast<int>(call.kind), call.size.count(), call.communicator->size(), call.root, call.algorithm,
-         t.channels, t.chunk.count(), t.slices, static_cast<int>(t.protocol), t.ranks_per_server, t.dimensions},
-        0.0);
+    const auto [at, fresh] =
+        known_.try_emplace({static_cast<int>(call.kind), call.size.count(), call.communicator->size(), call.root,
+                            call.algorithm, t.channels, t.chunk.count(), t.slices, static_cast<int>(t.protocol),
+                            t.ranks_per_server, t.dimensions, t.dimension_algorithms, t.splits, t.each_dimension_whole},
+                           0.0);
     if (fresh) at->second = bytes_of_call(call);
     return at->second;
   }
 
  private:
   using Key = std::tuple<int, std::int64_t, std::uint32_t, std::uint32_t, std::string, std::uint32_t, std::int64_t,
-                         std::uint32_t, int, std::uint32_t, std::vector<std::uint32_t>>;
+                         std::uint32_t, int, std::uint32_t, std::vector<std::uint32_t>, DimensionAlgorithms,
+                         std::uint32_t, bool>;
   std::map<Key, double> known_;
 };
 
