@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Workloads of AICB and SimAI: the layers that SimAI reads, which weft reads itself (workloads/importers), and the CSV that
-AICB replays on machines (github.com/aliyun/aicb, log_analyzer/log.py)."""
+"""Workloads of AICB and SimAI: the layers that SimAI reads, which weft reads itself (workloads/importers), and the
+CSV that AICB replays on machines (github.com/aliyun/aicb, log_analyzer/log.py)."""
 
 import csv
 import re
@@ -49,7 +49,8 @@ def read(options):
     else:
         read_layers(options, imported, physical)
     if physical and imported.ranks > len(physical.hosts):
-        raise InputError(options.network, 1, f"it has {len(physical.hosts)} GPUs, and the workload {imported.ranks} ranks")
+        raise InputError(options.network, 1, f"it has {len(physical.hosts)} GPUs, and the workload {imported.ranks} "
+                                             "ranks")
     return imported
 
 
@@ -146,7 +147,8 @@ class Table:
     def groups_of(self, rank):
         """{name: ranks} of the groups of a rank, those of all ranks left out."""
         tensor, expert = self.sizes.get("tp_group", 1), self.sizes.get("ep_group", 1)
-        strides = {"tp_group": 1, "ep_tp_group": 1, "dp_group": tensor, "ep_group": tensor, "ep_dp_group": tensor * expert}
+        strides = {"tp_group": 1, "ep_tp_group": 1, "dp_group": tensor, "ep_group": tensor,
+                   "ep_dp_group": tensor * expert}
         found = {}
         for group, size in self.sizes.items():
             if size in (1, self.ranks) or group == "all":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Execution traces of MLCommons Chakra, one file for each rank. weft reads them itself (workloads/chakra): here they get
-a machine, and ranks are counted."""
+"""Execution traces of MLCommons Chakra, one file for each rank. weft reads them itself (workloads/chakra): here they
+get a machine, and ranks are counted."""
 
 import gzip
 import pathlib
@@ -65,8 +65,8 @@ def locate(path):
         stems = stems_in(path)
         if len(stems) != 1:
             named = ", ".join(stems[:4]) or "no file NAME.0.et"
-            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); a folder with one, or its "
-                             "prefix, is due")
+            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); a folder with one, or "
+                             "its prefix, is due")
         path = path / stems[0]
     elif path.is_file() and (found := re.fullmatch(r"(.+)\.[0-9]+(\.et|\.json)(\.gz)?", path.name)):
         path = path.with_name(found.group(1))

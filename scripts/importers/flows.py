@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows one by one: a CSV of start, source, destination and bytes, HPCC's flow file, or a matrix of an all-to-all, whose
-rows send."""
+"""Flows one by one: a CSV of start, source, destination and bytes, HPCC's flow file, or a matrix of an all-to-all,
+whose rows send."""
 
 import re
 
@@ -9,7 +9,8 @@ from importing.imported import Imported, Map
 from importing.programs import Flow, flow_workload
 
 SUMMARY = "a CSV of flows (start, source, destination, bytes), or a matrix of an all-to-all"
-NAMES = {"start": "start", "time": "start", "start_time": "start", "source": "source", "src": "source", "from": "source",
+NAMES = {"start": "start", "time": "start", "start_time": "start",
+         "source": "source", "src": "source", "from": "source",
          "destination": "destination", "dst": "destination", "dest": "destination", "to": "destination",
          "bytes": "bytes", "size": "bytes"}
 USUAL = ["start", "source", "destination", "bytes"]
@@ -20,7 +21,8 @@ NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 
 def add_arguments(parser):
     parser.add_argument("input", metavar="FILE.csv")
-    parser.add_argument("--matrix", action="store_true", help="a matrix of bytes: row i is what rank i sends to each rank")
+    parser.add_argument("--matrix", action="store_true", help="a matrix of bytes: row i is what rank i sends to each "
+                                                              "rank")
     parser.add_argument("--time-unit", choices=UNITS, default="ns", help="of start times without a unit (ns)")
     parser.add_argument("--ranks", type=int, metavar="N", help="ranks (the largest one that is named, and 1)")
 
@@ -41,7 +43,8 @@ def rows(path):
 
 def is_hpcc(first, second):
     """HPCC's: a number of flows, then `src dst pg dport bytes start_s`."""
-    return len(first) == 1 and first[0].isdigit() and len(second) == 6 and all(re.fullmatch(NUMBER, one) for one in second)
+    numbers = all(re.fullmatch(NUMBER, one) for one in second)
+    return len(first) == 1 and first[0].isdigit() and len(second) == 6 and numbers
 
 
 def matches(path):
@@ -114,8 +117,8 @@ class Reader:
                                  "destination and bytes are due")
         missing = [name for name in USUAL[1:] if name not in named]
         if missing or len(set(named)) != len(named):
-            raise InputError(self.path, line, f"columns {', '.join(words)}: start (if not 0), source, destination and bytes "
-                             "are due, each once")
+            raise InputError(self.path, line, f"columns {', '.join(words)}: start (if not 0), source, destination "
+                             "and bytes are due, each once")
         return named
 
     def hpcc(self, line, first, lines):
@@ -130,11 +133,12 @@ class Reader:
         return found
 
     def matrix(self):
-        table = [(line, [whole_number(one, self.path, line, "bytes") for one in values]) for line, values in rows(self.path)]
+        table = [(line, [whole_number(one, self.path, line, "bytes") for one in values]) for line, values in
+        rows(self.path)]
         for line, values in table:
             if len(values) != len(table):
-                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {len(table)} rows; as many "
-                                 "columns as rows are due")
+                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {len(table)} rows; as "
+                                 "many columns as rows are due")
         if len(table) < 2:
             raise InputError(self.path, 1, "a matrix of two ranks or more is due")
         return [values for _, values in table]
@@ -160,7 +164,8 @@ def read(options):
 
 
 def read_matrix(options, table):
-    imported = Imported([options.input], len(table), [f"The all-to-all of {options.input}: row i is what rank i sends."])
+    imported = Imported([options.input], len(table), [f"The all-to-all of {options.input}: row i is what rank i "
+                                                      "sends."])
     total = sum(map(sum, table))
     if total == 0:
         raise InputError(options.input, 1, "all are 0; bytes are due")

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Connection matrices of htsim (sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim): flows with starts,
-triggers and failures."""
+"""Connection matrices of htsim (sim/datacenter/connection_matrix.cpp of github.com/Broadcom/csg-htsim): flows with
+starts, triggers and failures."""
 
 import re
 
 from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
-from importing.imported import Imported, Input, Map
+from importing.imported import Imported
 from importing.programs import Flow, flow_workload
 
 SUMMARY = "a connection matrix of htsim, with triggers (.cm)"
 HEADS = {"Nodes": "nodes", "Connections": "connections", "Triggers": "triggers", "Failures": "failures"}
 OF_FLOW = {"start", "trigger", "size", "send_done_trigger", "recv_done_trigger", "prio"}
 PAIR = re.compile(r"([0-9]+)->([0-9]+)")
-PIPES = re.compile(r"(TOR|AGG|CORE)", re.IGNORECASE)
 
 
 def add_arguments(parser):
@@ -63,7 +62,8 @@ class Matrix:
     def read_flow(self, line, pair, words):
         nodes = self.counts.get("nodes", 0)
         if pair[0] == pair[1] or max(pair) >= nodes:
-            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are due")
+            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are "
+                                              "due")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
         name = len(self.flows)
         while words:
@@ -75,7 +75,8 @@ class Matrix:
                 flow[key] = self.whole(line, words[0], key)
                 words = words[1:]
             else:
-                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}: one of id, {', '.join(sorted(OF_FLOW))}"
+                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}: one of id, "
+                                                  f"{', '.join(sorted(OF_FLOW))}"
                                  " and a number are due")
         if "size" not in flow:
             raise InputError(self.path, line, "size: bytes of the flow are due")
@@ -126,21 +127,22 @@ class Causes:
             raise InputError(path, line, "nothing sets this trigger off, but flows wait for it")
         if trigger["kind"] == "barrier":
             if targets and len(sources) != trigger["count"]:
-                raise InputError(path, line, f"count {trigger['count']}, but {len(sources)} flows set it off; as many are "
-                                 "due, for who comes first is not known before a run")
+                raise InputError(path, line, f"count {trigger['count']}, but {len(sources)} flows set it off; as "
+                                 "many are due, for who comes first is not known before a run")
             for target in targets:
                 self.waits[target] += sources
         elif trigger["kind"] == "oneshot":
             if targets and len(sources) != 1:
-                raise InputError(path, line, f"a oneshot trigger that {len(sources)} flows set off; one is due, for who comes "
-                                 "first is not known before a run")
+                raise InputError(path, line, f"a oneshot trigger that {len(sources)} flows set off; one is due, for "
+                                 "who comes first is not known before a run")
             for target in targets:
                 self.waits[target] += sources
         else:
             if len(sources) < len(targets):
                 raise InputError(path, line, f"{len(targets)} flows wait, and it is set off {len(sources)} times")
             if len(targets) > 1:
-                self.imported.refuse(f"{path}:{line}", "multishot: the flows that set it off count in the order of the file")
+                self.imported.refuse(f"{path}:{line}", "multishot: the flows that set it off count in the order of "
+                                                       "the file")
             for source, target in zip(sources, targets):
                 self.waits[target].append(source)
 
@@ -203,12 +205,10 @@ def read(options):
     matrix.join()
     flows = Causes(matrix, imported).flows()
     for line, text in matrix.failures:
-        imported.refuse(f"{options.input}:{line}", f"{text}: network.failures takes links down (docs/network.md), once it is "
-                                                   "known what that link is called here")
+        imported.refuse(f"{options.input}:{line}", f"{text}: network.failures takes links down (docs/network.md), "
+                                                   "once it is known what that link is called here")
     for flow in matrix.flows.values():
         if flow.get("prio"):
             imported.refuse(f"{options.input}:{flow['line']}", "prio: all flows are of one class")
     imported.workload = flow_workload(imported, imported.ranks, flows)
-    if options.topology and str(options.topology).endswith(".topo"):
-        imported.topology = Map(kind="file", path=Input(options.topology), format="htsim")
     return imported

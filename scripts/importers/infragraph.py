@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""InfraGraph (github.com/Keysight/infragraph): devices with components and links, instances of them, and connections, as
-a machine. Its experiment has an all-reduce, to begin with."""
+"""InfraGraph (github.com/Keysight/infragraph): devices with components and links, instances of them, and connections,
+as a machine. Its experiment has an all-reduce, to begin with."""
 
 import re
 
-from importing.errors import InputError, did_you_mean, read_bytes, read_text
+from importing.errors import InputError, did_you_mean, read_bytes, read_text, real_number
 from importing.imported import Imported, Map
 
 SUMMARY = "machines of InfraGraph: an infrastructure, and the files of its devices"
@@ -15,7 +15,8 @@ INSIDE_NS, OUTSIDE_NS = 100, 500
 
 
 def add_arguments(parser):
-    parser.add_argument("input", nargs="+", metavar="FILE.yaml", help="the infrastructure and its devices, in any order")
+    parser.add_argument("input", nargs="+", metavar="FILE.yaml", help="the infrastructure and its devices, in any "
+                                                                      "order")
 
 
 def matches(path):
@@ -23,6 +24,24 @@ def matches(path):
         return bool(re.match(rb"\s*(#[^\n]*\n\s*)*infrastructure\s*:", read_bytes(path, 1 << 14)))
     except InputError:
         return False
+
+
+def entries(path, found, key, *due):
+    """The maps of a list, each of which has these texts."""
+    values = found.get(key) or []
+    if not isinstance(values, list):
+        raise InputError(path, None, f"{key}: a list is due")
+    for one in values:
+        if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in due):
+            raise InputError(path, None, f"{key}: each entry is a map with {' and '.join(due)}, which are texts")
+    return values
+
+
+def texts(path, found):
+    values = found.get("connections") or []
+    if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
+        raise InputError(path, None, "connections: a list of texts is due")
+    return values
 
 
 class Infrastructure:
@@ -47,22 +66,26 @@ class Infrastructure:
             raise InputError(self.place, 1, "no 'instances' in it; a file with the infrastructure is due")
 
     def add(self, path, found):
-        for device in found.get("devices", []):
+        for device in entries(path, found, "devices", "name"):
+            entries(path, device, "components", "name", "type")
+            entries(path, device, "links", "name")
+            texts(path, device)
             self.devices[device["name"]] = (path, device)
-        for link in found.get("links", []):
+        for link in entries(path, found, "links", "name"):
             self.links[link["name"]] = link
         if "instances" in found:
             self.place = path
-        for instance in found.get("instances", []):
+        for instance in entries(path, found, "instances", "name", "device"):
             self.instances[instance["name"]] = instance["device"]
-        self.connections += [(path, text) for text in found.get("connections", [])]
+        self.connections += [(path, text) for text in texts(path, found)]
 
     def device(self, instance, place):
         name = self.instances.get(instance)
         if name is None:
             raise InputError(place, None, f"unknown instance '{instance}'{did_you_mean(instance, self.instances)}")
         if name not in self.devices:
-            raise InputError(place, None, f"instance '{instance}' is a '{name}', which no file defines; give its file, too")
+            raise InputError(place, None, f"instance '{instance}' is a '{name}', which no file defines; give its "
+                                          "file, too")
         return self.devices[name][1]
 
 
@@ -71,16 +94,24 @@ def rate_of(link, path):
     band = link.get("bandwidth")
     if not band:
         return None
-    choice = band.get("choice")
-    if choice not in RATES or not isinstance(band.get(choice), (int, float)):
-        raise InputError(path, None, f"link '{link['name']}': bandwidth '{choice}'; one of {', '.join(RATES)} is due")
-    return round(band[choice] * RATES[choice])
+    choice = band.get("choice") if isinstance(band, dict) else None
+    value = real_number(band.get(choice), path, None, f"bandwidth of '{link['name']}'") if choice in RATES else 0
+    if not 1 <= value * RATES.get(choice, 0) <= 1e18:
+        raise InputError(path, None, f"link '{link['name']}': bandwidth '{choice}'; one of {', '.join(RATES)} with a "
+                         "number is due")
+    return round(value * RATES[choice])
 
 
-def delay_of(link, usual):
+def delay_of(link, path, usual):
     """Nanoseconds."""
-    found = link.get("latency") or {}
-    return found[found["choice"]] * TIMES[found["choice"]] if found.get("choice") in TIMES else usual
+    found = link.get("latency")
+    choice = found.get("choice") if isinstance(found, dict) else None
+    if choice not in TIMES:
+        return usual
+    value = real_number(found.get(choice), path, None, f"latency of '{link['name']}'") * TIMES[choice]
+    if not 0.001 <= value <= 1e9:
+        raise InputError(path, None, f"link '{link['name']}': latency {value:g} ns; 0.001 ns to 1 s are due")
+    return value
 
 
 class Machine:
@@ -93,23 +124,27 @@ class Machine:
         for path, text in infrastructure.connections:
             self.connect(path, text)
         if len(self.hosts) < 2:
-            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu; two or more are due")
+            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu; two or more "
+                                                      "are due")
 
     def connect(self, path, text):
         found = END.fullmatch(text)
         if not found:
-            raise InputError(path, None, f"connection '{text}': INSTANCE.N.COMPONENT.N.LINK.INSTANCE.N.COMPONENT.N is due")
+            raise InputError(path, None, f"connection '{text}': INSTANCE.N.COMPONENT.N.LINK.INSTANCE.N.COMPONENT.N "
+                                         "is due")
         a, ai, ac, acn, link, b, bi, bc, bcn = found.groups()
         if link not in self.all.links:
-            raise InputError(path, None, f"connection '{text}': unknown link '{link}'{did_you_mean(link, self.all.links)}")
-        ends = [self.node(path, one, number, part, of) for one, number, part, of in ((a, ai, ac, acn), (b, bi, bc, bcn))]
+            raise InputError(path, None, f"connection '{text}': unknown link "
+                                         f"'{link}'{did_you_mean(link, self.all.links)}")
+        ends = [self.node(path, one, number, part, of) for one, number, part, of in ((a, ai, ac, acn), (b, bi, bc,
+        bcn))]
         self.edge(path, *ends, self.all.links[link], OUTSIDE_NS)
 
     def edge(self, path, a, b, link, usual):
         rate = rate_of(link, path)
         if rate is None:
             raise InputError(path, None, f"link '{link['name']}' has no bandwidth")
-        self.edges.append((a, b, rate, delay_of(link, usual)))
+        self.edges.append((a, b, rate, delay_of(link, path, usual)))
 
     def node(self, path, instance, number, part, of):
         device = self.all.device(instance, path)
@@ -117,9 +152,10 @@ class Machine:
         if name not in self.made:
             self.made.add(name)
             self.build(device, name)
-        types = {one["name"]: one["type"] for one in device.get("components", [])}
+        types = {one["name"]: one["type"] for one in device.get("components") or []}
         if part not in types:
-            raise InputError(path, None, f"device '{device['name']}' has no component '{part}'{did_you_mean(part, types)}")
+            raise InputError(path, None, f"device '{device['name']}' has no component "
+                                         f"'{part}'{did_you_mean(part, types)}")
         return self.switch(f"{name}.{part}.{of}" if "xpu" in types.values() else name)
 
     def switch(self, name):
@@ -128,14 +164,15 @@ class Machine:
     def build(self, device, name):
         """The inside of a device with accelerators."""
         path = self.all.devices[device["name"]][0]
-        types = {one["name"]: one["type"] for one in device.get("components", [])}
-        links = {one["name"]: one for one in device.get("links", [])}
+        types = {one["name"]: one["type"] for one in device.get("components") or []}
+        links = {one["name"]: one for one in device.get("links") or []}
         if "xpu" not in types.values():
             return
-        for text in device.get("connections", []):
+        for text in device.get("connections") or []:
             words = text.split(".")
             if len(words) != 5 or words[0] not in types or words[3] not in types or words[2] not in links:
-                raise InputError(path, None, f"connection '{text}' in '{device['name']}': COMPONENT.N.LINK.COMPONENT.N is due")
+                raise InputError(path, None, f"connection '{text}' in '{device['name']}': "
+                                             "COMPONENT.N.LINK.COMPONENT.N is due")
             ends = []
             for part, number in ((words[0], words[1]), (words[3], words[4])):
                 ends.append(self.switch(f"{name}.{part}.{number}"))
@@ -148,7 +185,8 @@ class Machine:
         for a, b, rate, _ in self.edges:
             for end in (a, b):
                 rates[end] = rates.get(end, 0) + rate
-        file.write("# From InfraGraph, link by link. Hosts are accelerators, each on a switch of its own.\nkind: graph\n"
+        file.write("# From InfraGraph, link by link. Hosts are accelerators, each on a switch of its own.\nkind: "
+                   "graph\n"
                    f"hosts: {len(self.hosts)}\nswitches: {len(self.switches)}\nlinks:\n".encode())
         for number, (name, switch) in enumerate(self.hosts.items()):
             file.write(f"  - {{from: host{number}, to: switch{switch}, rate: {rates[switch]} b/s, delay: 1 ns}}  "

@@ -33,7 +33,8 @@ def attribute(name, value):
 
 
 class TraceWriter:
-    """The trace of one rank, on a binary file. Each node gives its id, for `after` of later ones. A node with a `stream`
+    """The trace of one rank, on a binary file. Each node gives its id, for `after` of later ones. A node with a
+    `stream`
     (a number) runs behind those before it on that stream."""
 
     def __init__(self, file, groups=None):

@@ -17,7 +17,8 @@ class Flow:
             extra += f", after: [{', '.join(self.after)}]"
         yield (f"  - {{rank: {self.source}, id: s{self.name}, send: {self.size} B, to: {self.destination}, tag: {tag}"
                f"{extra}}}\n")
-        yield f"  - {{rank: {self.destination}, id: r{self.name}, recv: {self.size} B, from: {self.source}, tag: {tag}}}\n"
+        yield (f"  - {{rank: {self.destination}, id: r{self.name}, recv: {self.size} B, from: {self.source}, "
+               f"tag: {tag}}}\n")
 
 
 def write_flows(file, ranks, flows):

@@ -25,6 +25,12 @@ double bytes_of_member(const CollectiveCall& call, const CollectiveAlgorithm& al
   return static_cast<double>(sum);
 }
 
+/// What a member asks for: the size, or if that is the sum of all members' rows, a member's share of it.
+double bytes_of_each(const CollectiveCall& call) {
+  const bool of_all = call.blocks && call.blocks->of_pairs();
+  return static_cast<double>(call.size.count()) / (of_all ? call.communicator->size() : 1);
+}
+
 /// Remembers what calls of one kind, size, algorithm and tuning send.
 class CallBytes {
  public:
@@ -123,7 +129,7 @@ ProgramCounts count_programs(const Workload& workload) {
         if (operation.kind == Operation::Kind::send) one.bytes = one.size;
       } else if (operation.kind == Operation::Kind::collective) {
         one.bytes = bytes.of(*operation.call) * ranks / operation.call->communicator->size();
-        one.size = static_cast<double>(operation.call->size.count()) * ranks;
+        one.size = bytes_of_each(*operation.call) * ranks;
       }
       result
           .counts[{kind_name(operation), std::string(operation.phase), std::string(operation.group),

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Every format of `weft import`, by walking the registry: a sample is imported, counted as an independent count has it,
-runs to the end with all its operations, and what is damaged is refused without a trace."""
+runs to the end with all its operations, and what is damaged is refused without a trace.
+
+A format has tests/importers/NAME.py, with
+sample(folder)      writes an input by the format's own rules; gives the words after `weft import FORMAT`
+counts(folder)      {"ranks": .., "operations": {kind: number}, "bytes": {kind: bytes}} by a count of its own
+damaged(folder)     (what, words) of inputs that are to be refused"""
 
 # Time limit: 600 s
 

@@ -32,7 +32,8 @@ def counts(folder):
 
 def damaged(folder):
     for what, (old, new) in {"layers": ("\n2\n", "\n3\n"), "policy": ("HYBRID_TRANSFORMER_FWD_IN_BCKWD", "HYBRID"),
-                             "communication": ("ALLGATHER", "ALLGATER"), "number": ("131072\t750000\tR", "x\t750000\tR"),
+                             "communication": ("ALLGATHER", "ALLGATER"),
+                             "number": ("131072\t750000\tR", "x\t750000\tR"),
                              "pipeline": ("pp: 1", "pp: 2")}.items():
         (folder / f"{what}.txt").write_text(text().replace(old, new, 1))
         yield what, [f"{what}.txt"]

@@ -43,10 +43,10 @@ def counts(folder):
 
 def damaged(folder):
     sample(folder)
-    system = json.dumps(SYSTEM, indent=2)
+    system, splits = json.dumps(SYSTEM, indent=2), '"preferred-dataset-splits": '
     for what, text in {"cut": system[:-3], "algorithm": system.replace('"halvingDoubling"', '"halving"'),
                        "dimensions": system.replace('"ring", "halvingDoubling"', '"ring"'),
-                       "splits": system.replace('"preferred-dataset-splits": 4', '"preferred-dataset-splits": 0')}.items():
+                       "splits": system.replace(f"{splits}4", f"{splits}0")}.items():
         (folder / f"{what}.json").write_text(text)
         yield f"system: {what}", words(system=f"{what}.json")
     for what, text in {"kind": NETWORK.replace("Switch", "Star"), "npus": NETWORK.replace("[8, 4]", "[8]"),

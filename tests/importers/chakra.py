@@ -32,9 +32,9 @@ def counts(folder):
 
 
 def damaged(folder):
-    whole = et.protobuf(nodes(1))
+    whole, short = et.protobuf(nodes(1)), et.node(3, et.RECV, [2], comm_size=78, comm_src=0)
     for what, content in {"cut": whole[:-3], "other": b"num_ranks 2\n", "empty": b"",
-                          "size": et.protobuf([*nodes(1)[:2], et.node(3, et.RECV, [2], comm_size=78, comm_src=0)])}.items():
+                          "size": et.protobuf([*nodes(1)[:2], short])}.items():
         (folder / what).mkdir()
         et.write(folder / what, [nodes(0), nodes(1)], "step")
         (folder / what / "step.1.et").write_bytes(content)

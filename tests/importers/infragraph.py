@@ -51,8 +51,10 @@ def counts(_folder):
 
 def damaged(folder):
     sample(folder)
-    for what, (old, new) in {"link": ("nic.0.eth.leaf.0.port.0", "nic.0.ib.leaf.0.port.0"), "words": ("nic.0.eth", "nic.eth"),
-                             "instance": ("server.0.nic.0", "sever.0.nic.0"), "device": ("device: leaf", "device: spine"),
+    for what, (old, new) in {"link": ("nic.0.eth.leaf.0.port.0", "nic.0.ib.leaf.0.port.0"),
+                             "words": ("nic.0.eth", "nic.eth"),
+                             "instance": ("server.0.nic.0", "sever.0.nic.0"),
+                             "device": ("device: leaf", "device: spine"),
                              "rate": ("gigabits_per_second:", "bits:")}.items():
         (folder / f"{what}.yaml").write_text(INFRASTRUCTURE.replace(old, new, 1))
         yield what, [f"{what}.yaml", "devices.yaml"]

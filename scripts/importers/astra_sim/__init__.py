@@ -38,7 +38,8 @@ def is_text(path):
 
 
 def read(options):
-    imported = Imported([options.workload], None, [f"ASTRA-sim: {options.workload}, {options.system}, {options.network}."])
+    imported = Imported([options.workload], None, [f"ASTRA-sim: {options.workload}, {options.system}, "
+                                                   f"{options.network}."])
     imported.inputs += [path for path in (options.system, options.network, options.network_config, options.logical,
                                           options.memory, options.groups) if path]
     network = read_network(options, imported)
@@ -65,7 +66,8 @@ def read_network(options, imported):
             imported.network = Config(options.network_config, physical, imported).network()
         return physical
     if options.network_config:
-        raise InputError(options.network_config, None, "--network-config is for a physical topology of the ns-3 backend")
+        raise InputError(options.network_config, None, "--network-config is for a physical topology of the ns-3 "
+                                                       "backend")
     network = Network(options.network, imported)
     imported.topology = network.topology(imported)
     imported.network = analytical_frames()
@@ -75,8 +77,8 @@ def read_network(options, imported):
 def analytical_frames():
     """That network has neither packets nor headers."""
     frames = Map()
-    frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE v2 "
-                                "take a little longer (docs/importing.md).")
+    frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE "
+                                "v2 take a little longer (docs/importing.md).")
     frames.update(header="62 B", wire_overhead="20 B", ack="none")
     return frames
 
@@ -107,8 +109,8 @@ def text_workload(options, imported):
         if getattr(options, name):
             imported.ignore(getattr(options, name), f"--{name}: a text workload has none")
     workload = Map(kind="astra_sim_text", file=Input(options.workload), ranks=imported.ranks)
-    workload.put("time_unit", "1 us", "ASTRA-sim's converter takes the text's compute times for microseconds; 1 ns if they "
-                                      "are nanoseconds, as its documentation says")
+    workload.put("time_unit", "1 us", "ASTRA-sim's converter takes the text's compute times for microseconds; 1 ns "
+                                      "if they are nanoseconds, as its documentation says")
     return workload
 
 

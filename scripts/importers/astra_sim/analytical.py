@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ASTRA-sim's analytical network (github.com/astra-sim/astra-network-analytical) as a machine: dimensions of Ring, Switch
-or FullyConnected, each with links of its own at every NPU."""
+"""ASTRA-sim's analytical network (github.com/astra-sim/astra-network-analytical) as a machine: dimensions of Ring,
+Switch or FullyConnected, each with links of its own at every NPU."""
 
 import itertools
 
@@ -44,16 +44,16 @@ class Network:
         self.delays = self.list_of(document, "latency", lambda one: self.positive(one, "latency"))
         if not len(self.kinds) == len(self.sizes) == len(self.rates) == len(self.delays):
             raise InputError(path, self.line("topology"), "topology, npus_count, bandwidth and latency have "
-                             f"{len(self.kinds)}, {len(self.sizes)}, {len(self.rates)} and {len(self.delays)} entries; as "
-                             "many of each are due")
+                             f"{len(self.kinds)}, {len(self.sizes)}, {len(self.rates)} and {len(self.delays)} "
+                             "entries; as many of each are due")
         if self.ranks() > MOST_NPUS:
             raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; {MOST_NPUS} at most are due")
         for key in sorted(set(document) - set(KEYS)):
             imported.ignore(f"{path}:{self.line(key) or 1}", f"{key}: not known to ASTRA-sim")
 
     def line(self, key):
-        return next((number for number, line in enumerate(self.text.split("\n"), 1) if line.lstrip().startswith(f"{key}")),
-                    None)
+        lines = enumerate(self.text.split("\n"), 1)
+        return next((number for number, line in lines if line.lstrip().startswith(key)), None)
 
     def list_of(self, document, key, read):
         values = document.get(key)
@@ -63,8 +63,8 @@ class Network:
 
     def kind(self, name):
         if name not in KINDS:
-            raise InputError(self.path, self.line("topology"), f"topology: found '{name}'; one of {', '.join(KINDS)} is "
-                             "due")
+            raise InputError(self.path, self.line("topology"), f"topology: found '{name}'; one of {', '.join(KINDS)} "
+                             "is due")
         return name
 
     def positive(self, value, key):
@@ -92,8 +92,8 @@ class Network:
         else:
             machine = Map(kind="file", path=imported.beside("topology.yaml", self.write_graph), format="yaml")
         named = ", ".join(f"{kind} of {size}" for kind, size in zip(self.kinds, self.sizes))
-        machine.about = (f"{self.path}: {named}. Bandwidths there are in 2^30 B/s, for each link and direction. NPUs have a "
-                         "router of their own where they are linked to each other.")
+        machine.about = (f"{self.path}: {named}. Bandwidths there are in 2^30 B/s, for each link and direction. NPUs "
+                         "have a router of their own where they are linked to each other.")
         return machine
 
     def inner_delay(self, dimension):
@@ -133,14 +133,14 @@ class Network:
         for d, size in enumerate(self.sizes):
             if size == 1:
                 continue
-            rate = bits(self.rates[d])
+            rate, outer = bits(self.rates[d]), nanoseconds(max(self.delays[d] - HOST_DELAY_NS, self.delays[d] / 2))
             if self.kinds[d] == "Switch":
                 groups = sorted({position[:d] + (0,) + position[d + 1:] for position in positions})
                 for base in groups:
                     for x in range(size):
                         member = number(base[:d] + (x,) + base[d + 1:])
                         lines.append(f"  - {{from: switch{member}, to: switch{switches}, rate: {rate}, "
-                                     f"delay: {nanoseconds(max(self.delays[d] - HOST_DELAY_NS, self.delays[d] / 2))}}}\n")
+                                     f"delay: {outer}}}\n")
                     switches += 1
             else:
                 for position in positions:

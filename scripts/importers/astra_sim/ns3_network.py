@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The files of ASTRA-sim's ns-3 backend, and of SimAI and HPCC's simulator, from which it comes: physical topologies, and
-`KEY value` configurations (ReadConf, SetupNetwork in astra-sim/network_frontend/ns3/common.h; defaults from there)."""
+"""The files of ASTRA-sim's ns-3 backend, and of SimAI and HPCC's simulator, from which it comes: physical topologies,
+and `KEY value` configurations (ReadConf, SetupNetwork in astra-sim/network_frontend/ns3/common.h; defaults from
+there)."""
 
 import collections
 import re
@@ -21,8 +22,8 @@ FILES = {"TOPOLOGY_FILE", "FLOW_FILE", "TRACE_FILE", "TRACE_OUTPUT_FILE", "FCT_O
          "SIMULATOR_STOP_TIME", "DATA_RATE", "LINK_DELAY"}
 MAPS = {"KMAX_MAP", "KMIN_MAP", "PMAX_MAP"}
 OF_CONTROL = {  # keys that only one congestion control reads
-    "dcqcn": {"ALPHA_RESUME_INTERVAL", "RP_TIMER", "EWMA_GAIN", "FAST_RECOVERY_TIMES", "RATE_AI", "RATE_HAI", "MIN_RATE",
-              "RATE_DECREASE_INTERVAL", "CLAMP_TARGET_RATE", "VAR_WIN", "RATE_BOUND"},
+    "dcqcn": {"ALPHA_RESUME_INTERVAL", "RP_TIMER", "EWMA_GAIN", "FAST_RECOVERY_TIMES", "RATE_AI", "RATE_HAI",
+              "MIN_RATE", "RATE_DECREASE_INTERVAL", "CLAMP_TARGET_RATE", "VAR_WIN", "RATE_BOUND"},
     "hpcc": {"U_TARGET", "MI_THRESH", "MIN_RATE", "RATE_AI", "INT_MULTI", "MULTI_RATE", "SAMPLE_FEEDBACK", "FAST_REACT",
              "VAR_WIN", "RATE_BOUND"},
     "timely": {"RATE_AI", "RATE_HAI", "MIN_RATE"},
@@ -89,7 +90,8 @@ class Physical:
             number, words = next(lines, (number, None))
             if words is None:
                 raise InputError(path, number, f"the file ends; the numbers of {switches} switches are due")
-            self.switches |= {whole_number(word, path, number, "number of a switch", 0, self.nodes - 1) for word in words}
+            self.switches |= {whole_number(word, path, number, "number of a "
+                                                               "switch", 0, self.nodes - 1) for word in words}
         for _ in range(count):
             number, words = next(lines, (number, None))
             if words is None or len(words) != 5:
@@ -109,7 +111,8 @@ class Physical:
         return max((rate for _, rate, _ in self.links[self.hosts[0]]), default=0)
 
     def largest_window(self, payload):
-        """maxBdp of SetupNetwork: the largest of twice the delay and a packet's time on each link of a shortest path, at
+        """maxBdp of SetupNetwork: the largest of twice the delay and a packet's time on each link of a shortest path,
+        at
         the rate of the slowest."""
         largest = 0
         for start in self.hosts[:MOST_PAIRS_FROM]:
@@ -170,9 +173,10 @@ class Config:
         """The entry of KMAX_MAP and the like for a rate."""
         words = self.keys.get(key, [])
         if words and len(words) != 1 + 2 * whole_number(words[0], self.path, self.lines[key], key, 0, 1000):
-            raise InputError(self.path, self.lines[key], f"{key}: found {len(words)} words; a number of entries and for each "
-                             "a rate and a value are due")
-        values = {whole_number(words[i], self.path, self.lines[key], key): words[i + 1] for i in range(1, len(words), 2)}
+            raise InputError(self.path, self.lines[key], f"{key}: found {len(words)} words; a number of entries and "
+                             "for each a rate and a value are due")
+        values = {whole_number(words[i], self.path, self.lines[key], key): words[i + 1]
+                  for i in range(1, len(words), 2)}
         if rate not in values:
             raise InputError(self.path, self.lines.get(key), f"{key}: no value for links of {weft_rate(rate)}, as the "
                              "machine has; over there this ends the run, too")
@@ -203,16 +207,17 @@ class Config:
         network.put("window", f"{max(payload, self.physical.largest_window(payload))} B",
                     "HAS_WIN: the largest bandwidth-delay product of two hosts (maxBdp)")
         if self.keys.get("GLOBAL_T") and not self.whole("GLOBAL_T", 1):
-            self.imported.refuse(self.place("GLOBAL_T"), "GLOBAL_T 0: a window for each pair; here all have the largest")
+            self.imported.refuse(self.place("GLOBAL_T"), "GLOBAL_T 0: a window for each pair; here all have the "
+                                                         "largest")
 
     def add_flow_control(self, network):
-        network.put("flow_control", "pfc", "Always there; an ingress queue may have 1/8 of what is free, a port faster than "
-                                           "the hosts' more over there.")
+        network.put("flow_control", "pfc", "Always there; an ingress queue may have 1/8 of what is free, a port "
+                                           "faster than the hosts' more over there.")
         network["buffer"] = Map(size=f"{self.whole('BUFFER_SIZE', 16, 1)} MiB", alpha=0.125)
         if not self.whole("USE_DYNAMIC_PFC_THRESHOLD", 1):
             self.imported.refuse(self.place("USE_DYNAMIC_PFC_THRESHOLD"), "USE_DYNAMIC_PFC_THRESHOLD 0: thresholds are "
-                                                                          "dynamic here (buffer.threshold gives a static "
-                                                                          "one)")
+                                                                          "dynamic here (buffer.threshold gives a "
+                                                                          "static one)")
         quanta = round(self.number("PAUSE_TIME", 5) * 1e-6 * self.physical.host_rate() / 512)
         if 0 < quanta <= 65535:
             network["pfc"] = Map().put("quanta", quanta, "PAUSE_TIME, at the rate of the hosts")
@@ -238,8 +243,8 @@ class Config:
                 min_rate=self.rate("MIN_RATE", "100Mb/s"), increase_bytes="1 TiB", cnp_interval="1 us")
             network["dcqcn"].comments["increase_bytes"] = "There is no byte counter over there."
         if control == "hpcc":
-            network["hpcc"] = Map(target_utilisation=self.number("U_TARGET", 0.95), max_stage=self.whole("MI_THRESH", 5),
-                                  min_rate=self.rate("MIN_RATE", "100Mb/s"))
+            network["hpcc"] = Map(target_utilisation=self.number("U_TARGET", 0.95),
+                                  max_stage=self.whole("MI_THRESH", 5), min_rate=self.rate("MIN_RATE", "100Mb/s"))
         if control == "timely":
             network["timely"] = Map(additive_increase=self.rate("RATE_AI", "50Mb/s"),
                                     min_rate=self.rate("MIN_RATE", "100Mb/s"))
@@ -255,8 +260,8 @@ class Config:
         for other in self.physical.rates():
             found = tuple(self.of_rate(key, other)[0] for key in ("KMIN_MAP", "KMAX_MAP", "PMAX_MAP"))
             if found != (kmin, kmax, pmax):
-                self.imported.refuse(self.place("KMIN_MAP"), f"marking of links of {weft_rate(other)}; all mark as those of "
-                                                             f"{weft_rate(rate)} here")
+                self.imported.refuse(self.place("KMIN_MAP"), f"marking of links of {weft_rate(other)}; all mark as "
+                                                             f"those of {weft_rate(rate)} here")
         return Map(kmin=f"{kmin:g} kB", kmax=f"{kmax:g} kB", pmax=pmax)
 
     def add_recovery(self, network, payload):
@@ -269,7 +274,7 @@ class Config:
             network.put("loss", [{"link": "all", "probability": loss}], "ERROR_RATE_PER_LINK")
         down = self.keys.get("LINK_DOWN", ["0"])
         if down and self.whole("LINK_DOWN", 0):
-            self.imported.refuse(self.place("LINK_DOWN"), f"LINK_DOWN {' '.join(down)}: it is 2 s later over there, when all "
+            self.imported.refuse(self.place("LINK_DOWN"), f"LINK_DOWN {' '.join(down)}: it is 2 s later over there, when "
                                                           "collectives have ended; network.failures takes links down")
         if not self.whole("ACK_HIGH_PRIO", 0):
             place = self.place("ACK_HIGH_PRIO") if "ACK_HIGH_PRIO" in self.keys else self.path
@@ -281,7 +286,8 @@ class Config:
             if key in FILES:
                 self.imported.ignore(self.place(key), f"{key}: files and times of its reports")
             elif key in ALL_OF_CONTROL - OF_CONTROL[control]:
-                self.imported.ignore(self.place(key), f"{key}: not for {control if control != 'none' else 'this CC_MODE'}")
+                self.imported.ignore(self.place(key), f"{key}: not for "
+                                                      f"{control if control != 'none' else 'this CC_MODE'}")
             elif usual is not None and self.word(key, usual) != usual:
                 self.imported.refuse(self.place(key), f"{key} {self.word(key, usual)}: {what}")
             elif key == "HEADROOM_FACTOR" or key == "L2_CHUNK_SIZE":

@@ -59,7 +59,8 @@ class System:
     def one_of(self, key, allowed, usual):
         value = self.keys.get(key, usual)
         if value not in allowed:
-            raise self.error(key, f"{key}: found '{value}'{did_you_mean(value, allowed)}; one of {', '.join(allowed)} is "
+            raise self.error(key, f"{key}: found '{value}'{did_you_mean(value, allowed)}; one of "
+                                  f"{', '.join(allowed)} is "
                                   "due")
         return value
 
@@ -124,8 +125,8 @@ class System:
     def add_chunks(self, options):
         splits = self.whole("preferred-dataset-splits", 1, 1)
         active = self.whole("active-chunks-per-dimension", 1, 1)
-        options.put("splits", splits, "preferred-dataset-splits: chunks of a collective, each of which goes through the "
-                                      "dimensions by itself")
+        options.put("splits", splits, "preferred-dataset-splits: chunks of a collective, each of which goes through "
+                                      "the dimensions by itself")
         options.put("channels", max(1, min(active, splits)),
                     "active-chunks-per-dimension: so many are under way in each dimension")
         if self.one_of("collective-optimization", ["baseline", "localBWAware"], "baseline") == "baseline":
@@ -133,7 +134,8 @@ class System:
         self.one_of("scheduling-policy", ["LIFO", "FIFO", "EXPLICIT"], "FIFO")
         if "scheduling-policy" in self.keys:
             self.imported.ignore(self.place("scheduling-policy"),
-                                 "scheduling-policy: a rank has one collective at a time (Workload::issue_dep_free_nodes),"
+                                 "scheduling-policy: a rank has one collective at a time "
+                                 "(Workload::issue_dep_free_nodes),"
                                  " whose chunks are equal, so that there is no other order than theirs")
 
     def add_times(self, options):
@@ -163,9 +165,12 @@ class System:
             else:
                 self.imported.ignore(self.place(key), f"{key}: only with model-shared-bus")
         if self.keys.get("replay-only"):
-            self.imported.refuse(self.place("replay-only"), "replay-only: collectives take the time of the network here")
-        for key in sorted(key for key in self.keys if key.endswith("-custom") or key == "per-node-custom-implementation"):
-            self.imported.refuse(self.place(key), f"{key}: algorithms as Chakra traces; an MSCCL XML or MSCCL++ plan can be"
+            self.imported.refuse(self.place("replay-only"), "replay-only: collectives take the time of the network "
+                                                            "here")
+        custom = [key for key in self.keys if key.endswith("-custom") or key == "per-node-custom-implementation"]
+        for key in sorted(custom):
+            self.imported.refuse(self.place(key), f"{key}: algorithms as Chakra traces; an MSCCL XML or MSCCL++ plan "
+                                                  "can be"
                                                   " an `algorithm` here")
         if not self.keys.get("roofline-enabled"):
             for key in ("peak-perf",):
