@@ -110,17 +110,16 @@ class Table:
 
     def rows(self):
         """(line, row as a dictionary), one by one."""
-        with open(self.path, encoding="utf-8", newline="") as file:
-            for _ in range(self.first - 1):
-                next(file)
-            reader = csv.reader(file)
-            for row in reader:
-                number = self.first - 1 + reader.line_num
-                if not row:
-                    continue
-                if len(row) != len(self.columns):
-                    raise InputError(self.path, number, f"found {len(row)} columns; {len(self.columns)} are due")
-                yield number, dict(zip(self.columns, row))
+        for number, line in text_lines(self.path):
+            if number < self.first or not line.strip():
+                continue
+            try:
+                row = next(csv.reader([line]))
+            except csv.Error as error:
+                raise InputError(self.path, number, f"it is not CSV: {error}") from None
+            if len(row) != len(self.columns):
+                raise InputError(self.path, number, f"found {len(row)} columns; {len(self.columns)} are due")
+            yield number, dict(zip(self.columns, row))
 
     def look(self):
         """Sizes of groups, and what is left out."""
@@ -173,7 +172,7 @@ class Table:
         text = row["_elapsed_time"]
         try:
             return 0 if text in ("None", "") else max(0, round(float(text) * 10**9))
-        except ValueError:
+        except (ValueError, OverflowError):
             raise InputError(self.path, number, f"_elapsed_time: found '{text}'; milliseconds are due") from None
 
     def skip(self, number, what):

@@ -16,6 +16,7 @@ NAMES = {"start": "start", "time": "start", "start_time": "start",
 USUAL = ["start", "source", "destination", "bytes"]
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 MOST_RANKS = 1 << 22
+LONGEST = 2**63  # picoseconds, 106 days
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 
 
@@ -70,9 +71,11 @@ def time_of(text, path, line, unit):
     found = re.fullmatch(rf"({NUMBER})\s*(ps|ns|us|ms|s)?", text)
     if not found:
         raise InputError(path, line, f"start: found '{text}'; a time such as 10 us is due")
-    if found.group(1).isdigit():
-        return int(found.group(1)) * UNITS[found.group(2) or unit]
-    return round(float(found.group(1)) * UNITS[found.group(2) or unit])
+    size = UNITS[found.group(2) or unit]
+    time = int(found.group(1)) * size if found.group(1).isdigit() else float(found.group(1)) * size
+    if time >= LONGEST:
+        raise InputError(path, line, f"start: found '{text}'; less than 106 days is due")
+    return round(time)
 
 
 class Reader:

@@ -25,14 +25,15 @@ from importing.experiment_text import experiment_text  # noqa: E402
 from studies.errors import StudyError  # noqa: E402
 
 SECONDS, FORMATS = 2.0, None
-WORDS = [b"0", b"-1", b"99999999999999999999", b"1e400", b"nan", b"\n", b"", b" ", b"{", b"]", b"\xff", b"\"", b":", b"x"]
+WORDS = [b"0", b"-1", b"99999999999999999999", b"1e400", b"nan", b"\n", b"", b" ", b"{", b"]", b"\xff", b"\"", b":",
+         b"x"]
 
 
 def sample(name, folder):
     spec = importlib.util.spec_from_file_location("sample", SOURCE / "tests" / "importers" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.sample(folder)
+    return [module.sample(folder), *([module.further(folder)] if hasattr(module, "further") else [])]
 
 
 def mutated(content, numbers):
@@ -64,10 +65,10 @@ class Fuzz(unittest.TestCase):
         return True
 
     def fuzz(self, name, folder):
-        words = sample(name.replace("-", "_"), folder)
-        absolute = [str(folder / word) if (folder / word).exists() or list(folder.glob(f"{word}.*")) else word
-                    for word in words]
-        self.assertTrue(self.read(name, absolute))
+        inputs = [[str(folder / word) if (folder / word).exists() or list(folder.glob(f"{word}.*")) else word
+                   for word in words] for words in sample(name.replace("-", "_"), folder)]
+        for words in inputs:
+            self.assertTrue(self.read(name, words))
         files = [path for path in folder.rglob("*") if path.is_file()]
         numbers, ends, count = random.Random(f"{name} {SECONDS}"), time.monotonic() + SECONDS, 0
         while time.monotonic() < ends:
@@ -76,7 +77,8 @@ class Fuzz(unittest.TestCase):
             changed = mutated(whole, numbers)
             path.write_bytes(changed)
             try:
-                self.read(name, absolute)
+                for words in inputs:
+                    self.read(name, words)
             except Exception as error:
                 raise AssertionError(f"{name}: {path.name} of {changed!r}") from error
             path.write_bytes(whole)

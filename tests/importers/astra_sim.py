@@ -41,6 +41,22 @@ def counts(folder):
             "bytes": {"all_reduce": ranks * REDUCED, "all_to_all": ranks * SPREAD}}
 
 
+def further(folder):
+    """Files of the ns-3 backend."""
+    sample(folder)
+    links = "".join(f"{host} {RANKS} 400Gbps 0.0005ms 0\n" for host in range(RANKS))
+    (folder / "topology.txt").write_text(f"{RANKS + 1} 1 {RANKS}\n{RANKS}\n{links}")
+    (folder / "config.txt").write_text(
+        "CC_MODE 1\nPACKET_PAYLOAD_SIZE 1000\nRATE_AI 50Mb/s\nRATE_HAI 100Mb/s\nMIN_RATE 100Mb/s\nBUFFER_SIZE 32\n"
+        "KMAX_MAP 1 400000000000 3200\nKMIN_MAP 1 400000000000 800\nPMAX_MAP 1 400000000000 0.2\nEWMA_GAIN 0.004\n"
+        "PAUSE_TIME 5\nERROR_RATE_PER_LINK 0.0001\nLINK_DOWN 0 0 0\nHAS_WIN 1\nL2_ACK_INTERVAL 1\nRP_TIMER 900\n")
+    (folder / "logical.json").write_text('{"logical-dims": ["8", "4"]}')
+    (folder / "memory.json").write_text('{"memory-type": "MEMORY_POOL", "remote-mem-latency": 1, "remote-mem-bw": 50}')
+    (folder / "groups.json").write_text('{"1": [0, 1, 2, 3]}')
+    return words(network="topology.txt", network_config="config.txt", logical="logical.json", memory="memory.json",
+                 groups="groups.json")
+
+
 def damaged(folder):
     sample(folder)
     system, splits = json.dumps(SYSTEM, indent=2), '"preferred-dataset-splits": '

@@ -16,6 +16,12 @@ def counts(folder):
             "bytes": {"send": total, "recv": total}}
 
 
+def further(folder):
+    """HPCC's flow file."""
+    (folder / "flow.txt").write_text("2\n0 1 3 100 1000 2.000001\n1 0 3 100 3000 2.0\n")
+    return ["flow.txt"]
+
+
 def damaged(folder):
     for what, (old, new) in {"itself": ("0,0,4", "0,4,4"), "bytes": ("4096", "4096.5"), "time": ("2.5 us", "2.5 h"),
                              "columns": ("bytes", "octets"), "missing": (",10000", ""), "empty": (TABLE, ""),

@@ -85,13 +85,13 @@ class Physical:
         self.nodes, count = values[0], values[-1]
         switches = values[2] + values[3] if self.simai else values[1]
         self.gpus_per_server = values[1] if self.simai else 1
-        self.switches = set()
-        while len(self.switches) < switches:
+        listed = []
+        while len(listed) < switches:
             number, words = next(lines, (number, None))
             if words is None:
                 raise InputError(path, number, f"the file ends; the numbers of {switches} switches are due")
-            self.switches |= {whole_number(word, path, number, "number of a "
-                                                               "switch", 0, self.nodes - 1) for word in words}
+            listed += [whole_number(word, path, number, "a switch", 0, self.nodes - 1) for word in words]
+        self.switches, self.inside = set(listed), set(listed[:values[2]] if self.simai else [])
         for _ in range(count):
             number, words = next(lines, (number, None))
             if words is None or len(words) != 5:
@@ -105,15 +105,17 @@ class Physical:
             raise InputError(path, 1, "there is no host")
 
     def rates(self):
-        return sorted({rate for links in self.links.values() for _, rate, _ in links})
+        """Of the links of the network: those of NVSwitches are inside servers."""
+        return sorted({rate for node, links in self.links.items() for other, rate, _ in links
+                       if not {node, other} & self.inside})
 
     def host_rate(self):
-        return max((rate for _, rate, _ in self.links[self.hosts[0]]), default=0)
+        """Of a host's links to the network."""
+        return max((rate for other, rate, _ in self.links[self.hosts[0]] if other not in self.inside), default=0)
 
     def largest_window(self, payload):
         """maxBdp of SetupNetwork: the largest of twice the delay and a packet's time on each link of a shortest path,
-        at
-        the rate of the slowest."""
+        at the rate of the slowest."""
         largest = 0
         for start in self.hosts[:MOST_PAIRS_FROM]:
             known, queue = {start: (0.0, 0.0, float("inf"))}, collections.deque([start])
@@ -274,8 +276,8 @@ class Config:
             network.put("loss", [{"link": "all", "probability": loss}], "ERROR_RATE_PER_LINK")
         down = self.keys.get("LINK_DOWN", ["0"])
         if down and self.whole("LINK_DOWN", 0):
-            self.imported.refuse(self.place("LINK_DOWN"), f"LINK_DOWN {' '.join(down)}: it is 2 s later over there, when "
-                                                          "collectives have ended; network.failures takes links down")
+            what = f"LINK_DOWN {' '.join(down)}: it is 2 s later over there, when all collectives have ended"
+            self.imported.refuse(self.place("LINK_DOWN"), f"{what}; network.failures takes links down")
         if not self.whole("ACK_HIGH_PRIO", 0):
             place = self.place("ACK_HIGH_PRIO") if "ACK_HIGH_PRIO" in self.keys else self.path
             self.imported.refuse(place, "ACK_HIGH_PRIO 0: ACKs wait behind data over there; here they go first")
