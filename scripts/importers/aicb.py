@@ -3,6 +3,7 @@
 CSV that AICB replays on machines (github.com/aliyun/aicb, log_analyzer/log.py)."""
 
 import csv
+import json
 import re
 
 from importing.chakra_writer import TraceWriter
@@ -91,7 +92,7 @@ class Table:
 
     def __init__(self, path, imported, ranks):
         self.path, self.imported, self.ranks = path, imported, ranks
-        self.sizes, self.skipped, self.counts = {}, {}, {}
+        self.sizes, self.skipped, self.numbers = {}, {}, {}
         self.columns, self.first = self.head()
 
     def head(self):
@@ -143,23 +144,19 @@ class Table:
             raise InputError(self.path, number, f"comm_type: unknown '{name}'{did_you_mean(name, KINDS)}")
         return name
 
-    def groups_of(self, rank):
-        """{name: ranks} of the groups of a rank, those of all ranks left out."""
-        tensor, expert = self.sizes.get("tp_group", 1), self.sizes.get("ep_group", 1)
-        strides = {"tp_group": 1, "ep_tp_group": 1, "dp_group": tensor, "ep_group": tensor,
-                   "ep_dp_group": tensor * expert}
-        found = {}
-        for group, size in self.sizes.items():
-            if size in (1, self.ranks) or group == "all":
-                continue
-            stride = strides[group]
-            first = rank // (stride * size) * stride * size + rank % stride
-            members = [first + i * stride for i in range(size)]
-            found[f"{group} {first}"] = members
-        return found
+    def members(self, group, rank):
+        """The ranks of a rank's group; nothing for all ranks."""
+        size, tensor, expert = self.sizes.get(group, 1), self.sizes.get("tp_group", 1), self.sizes.get("ep_group", 1)
+        if group == "all" or size in (1, self.ranks):
+            return ()
+        stride = {"dp_group": tensor, "ep_group": tensor, "ep_dp_group": tensor * expert}.get(group, 1)
+        first = rank // (stride * size) * stride * size + rank % stride
+        return tuple(first + i * stride for i in range(size))
 
-    def name_of_group(self, group, rank):
-        return next((name for name in self.groups_of(rank) if name.startswith(f"{group} ")), "")
+    def number_groups(self):
+        """A number for each group, as ASTRA-sim's file of groups has them."""
+        found = sorted({self.members(group, rank) for group in self.sizes for rank in range(self.ranks)} - {()})
+        self.numbers = {members: str(number) for number, members in enumerate(found, 1)}
 
     def size_of(self, number, row, kind, group):
         """What a rank brings in."""
@@ -179,8 +176,8 @@ class Table:
         self.skipped.setdefault(what, [number, 0])[1] += 1
 
     def write(self, file, rank):
-        writer = TraceWriter(file, self.groups_of(rank))
-        names = {group: self.name_of_group(group, rank) for group in GROUPS}
+        writer = TraceWriter(file)
+        names = {group: self.numbers.get(self.members(group, rank), "") for group in GROUPS}
         for number, row in self.rows():
             kind, group = self.kind(number, row), row["comm_group"].removeprefix("CommGroup.")
             if kind == "computation" and (time := self.duration(number, row)):
@@ -204,9 +201,13 @@ class Table:
 def read_csv(options, imported):
     table = Table(options.input, imported, options.ranks)
     table.look()
+    table.number_groups()
     table.list_skipped()
     imported.ranks = table.ranks
     for rank in range(table.ranks):
         imported.beside(f"trace.{rank}.et", lambda file, rank=rank: table.write(file, rank))
     imported.workload = Map(kind="chakra", file=imported.prefix("trace"), ranks=table.ranks, issue="streams")
     imported.workload.comments["file"] = "The lines of each rank, as Chakra traces."
+    if table.numbers:
+        groups = json.dumps({number: members for members, number in table.numbers.items()}) + "\n"
+        imported.workload["groups"] = imported.beside("groups.json", lambda file: file.write(groups.encode()))

@@ -50,6 +50,8 @@ def is_trace(path):
         return False
     text = start.lstrip()
     if text[:1] in (b"{", b"["):
+        if re.search(rb'"(nodes|traceEvents)"', text):  # PyTorch's, which Chakra's converter takes
+            return False
         return bool(re.search(rb'"(workload_graph|version|schema)"', text) and
                     re.search(rb'"(workload_graph|ctrlDeps|ctrl_deps|dataDeps|data_deps|NodeType|type)"', text))
     # Field 1 (version) or 2 (attr) of the first message, which fills its length: et_def.proto.

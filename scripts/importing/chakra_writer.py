@@ -2,9 +2,7 @@
 """Chakra traces (schema/protobuf/et_def.proto of github.com/mlcommons/chakra) written node by node, for workloads that
 weft reads with `kind: chakra`, `issue: streams`."""
 
-import json
-
-COMPUTE, SEND, RECEIVE, COLLECTIVE, METADATA = 4, 5, 6, 7, 1
+COMPUTE, SEND, RECEIVE, COLLECTIVE = 4, 5, 6, 7
 KINDS = {"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
          "reduce_scatter": 7, "barrier": 9}
 INT64, BOOL, STRING = 9, 27, 29  # fields of AttributeProto's value
@@ -37,24 +35,18 @@ class TraceWriter:
     `stream`
     (a number) runs behind those before it on that stream."""
 
-    def __init__(self, file, groups=None):
-        """`groups`: {name: ranks} of communicators other than all ranks."""
+    def __init__(self, file):
         self.file, self.count = file, 0
         self.message(delimited(1, b"0.0.4"))
-        if groups:
-            named = json.dumps([{"pg_name": name, "ranks": list(ranks)} for name, ranks in groups.items()])
-            self.node("process groups", METADATA, (), None, {}, named)
 
     def message(self, content):
         self.file.write(varint(len(content)) + content)
 
-    def node(self, name, kind, after, stream, attributes, values=None):
+    def node(self, name, kind, after, stream, attributes):
         self.count += 1
         content = varint(1 << 3) + varint(self.count) + delimited(2, name.encode()) + varint(3 << 3) + varint(kind)
         if after:
             content += delimited(5, b"".join(map(varint, after)))
-        if values:
-            content += delimited(8, delimited(1, values.encode()))
         if stream is not None:
             attributes = {**attributes, "stream": stream}
         content += b"".join(attribute(key, value) for key, value in attributes.items())
@@ -65,7 +57,7 @@ class TraceWriter:
         return self.node(name, COMPUTE, after, stream, {"is_cpu_op": False, "duration_ps": picoseconds})
 
     def collective(self, kind, size, name=None, group="", after=(), stream=None, root=0):
-        """`size`: what a rank brings in, as the schema has it."""
+        """`size`: what a rank brings in, as the schema has it. `group`: a name in the workload's file of groups."""
         attributes = {"is_cpu_op": False, "comm_type": KINDS[kind], "comm_size": size}
         if group:
             attributes["pg_name"] = group

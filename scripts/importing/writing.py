@@ -3,6 +3,7 @@
 all of them or none."""
 
 import contextlib
+import copy
 import json
 import os
 import pathlib
@@ -98,6 +99,13 @@ def count(experiment, draft):
     raise (StudyError if done.returncode == 2 else EnvironmentFailure)(text)
 
 
+def without_faults(imported):
+    """`weft workload` looks at a network on which nothing is lost."""
+    whole = copy.copy(imported)
+    whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures")}
+    return whole
+
+
 def write(imported, output, check):
     """Writes the experiment. Gives what weft counts in it, nothing without `check`."""
     place = Place(output)
@@ -108,7 +116,7 @@ def write(imported, output, check):
                 with open(folder / place.file(suffix).name, "wb") as file:
                     produce(file)
             draft, experiment = Draft(place, folder), folder / place.output.name
-            experiment.write_text(experiment_text(imported, draft.name), encoding="utf-8")
+            experiment.write_text(experiment_text(without_faults(imported), draft.name), encoding="utf-8")
             counted = count(experiment, draft) if check else None
             experiment.write_text(experiment_text(imported, place.name), encoding="utf-8")
             for path in [*map(place.file, imported.files), place.output]:

@@ -21,7 +21,8 @@ def counts(folder):
     lines = (folder / "layers.txt").read_text().split("\n")
     ranks, operations, sizes = int(lines[0].split("all_gpus:")[1].split()[0]), {"compute": 0}, {}
     for layer in (line.split() for line in lines[2:] if line):
-        operations["compute"] += 3 * ranks + ranks * (int(layer[11]) > 0)
+        # An update comes behind the communication of weights (Layer::call of SimAI's astra-sim).
+        operations["compute"] += 3 * ranks + ranks * (int(layer[11]) > 0 and layer[9] != "NONE")
         for column in (3, 6, 9):
             if layer[column] != "NONE":
                 kind = KINDS[layer[column]]

@@ -61,7 +61,7 @@ def damaged(folder):
     sample(folder)
     system, splits = json.dumps(SYSTEM, indent=2), '"preferred-dataset-splits": '
     for what, text in {"cut": system[:-3], "algorithm": system.replace('"halvingDoubling"', '"halving"'),
-                       "dimensions": system.replace('"ring", "halvingDoubling"', '"ring"'),
+                       "dimensions": json.dumps({**SYSTEM, "all-reduce-implementation": ["ring"]}),
                        "splits": system.replace(f"{splits}4", f"{splits}0")}.items():
         (folder / f"{what}.json").write_text(text)
         yield f"system: {what}", words(system=f"{what}.json")
