@@ -64,6 +64,7 @@ std::string kind_name(const Operation& operation) {
 void OperationCount::add(const OperationCount& other) {
   operations += other.operations;
   bytes += other.bytes;
+  size += other.size;
   flops += other.flops;
   seconds += other.seconds;
 }
@@ -115,10 +116,12 @@ ProgramCounts count_programs(const Workload& workload) {
         compute += operation.duration;
         one.seconds = operation.duration.seconds() * ranks;
         one.flops = operation.flops * ranks;
-      } else if (operation.kind == Operation::Kind::send) {
-        one.bytes = static_cast<double>(operation.bytes.count()) * ranks;
+      } else if (operation.kind == Operation::Kind::send || operation.kind == Operation::Kind::recv) {
+        one.size = static_cast<double>(operation.bytes.count()) * ranks;
+        if (operation.kind == Operation::Kind::send) one.bytes = one.size;
       } else if (operation.kind == Operation::Kind::collective) {
         one.bytes = bytes.of(*operation.call) * ranks / operation.call->communicator->size();
+        one.size = static_cast<double>(operation.call->size.count()) * ranks;
       }
       result
           .counts[{kind_name(operation), std::string(operation.phase), std::string(operation.group),

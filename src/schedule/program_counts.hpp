@@ -16,6 +16,7 @@ namespace weft {
 struct OperationCount {
   std::uint64_t operations = 0;  ///< a collective once per member
   double bytes = 0;              ///< sent, with the flags of protocols
+  double size = 0;               ///< asked for: of messages, and of a collective its size, once per member
   double flops = 0;
   double seconds = 0;  ///< compute time
   void add(const OperationCount& other);

@@ -20,6 +20,7 @@ Json counts_json(const WorkloadSummary& summary, ProgramCounts::Part part) {
     Json& one = json[name];
     one["operations"] = whole(static_cast<double>(count.operations) / steps);
     one["bytes"] = whole(count.bytes / steps);
+    one["size_bytes"] = whole(count.size / steps);
     one["flops"] = count.flops / steps;
     one["compute_seconds"] = count.seconds / steps;
   }

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft import FORMAT INPUT...`: reads, writes the experiment, and says what was read."""
+
+import json
+import os
+import pathlib
+
+from studies.console import Parser
+
+from . import registry
+from .errors import StudyError, did_you_mean
+from .machines import default_network, default_topology, topology_of_file
+from .writing import Place, write
+
+AUTO = "auto"
+
+
+def overview():
+    width = max(map(len, registry.formats()))
+    return "\n".join(["formats (weft import FORMAT --help says more):",
+                      *(f"  {name:<{width}}  {registry.load(name).SUMMARY}" for name in registry.formats()),
+                      f"  {AUTO:<{width}}  whichever of these the input is, by its content"])
+
+
+def format_parser(name, module):
+    parser = Parser(prog=f"weft import {name}", description=module.SUMMARY)
+    module.add_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="EXPERIMENT.yaml",
+                        help="experiment to write (default: the input's name with .yaml, in this folder); further "
+                        "files go beside it")
+    parser.add_argument("--topology", metavar="SPEC.yaml", help="machine: a topology map, an experiment, or a machine "
+                        "of another program (docs/topologies.md), instead of that of the input")
+    parser.add_argument("--json", action="store_true", help="print what was read as one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="print nothing; weft does not count the experiment")
+    return parser
+
+
+def choose(words):
+    """(format, its words) of `FORMAT WORDS...` or `auto PATH WORDS...`."""
+    name, rest = words[0], words[1:]
+    if name == AUTO:
+        if not rest:
+            raise StudyError("`weft import auto` needs an input")
+        found = registry.recognise(rest[0])
+        if not found:
+            raise StudyError(f"{rest[0]}: no format takes it for its own; `weft import` lists them")
+        return found, rest
+    if name not in registry.formats():
+        raise StudyError(f"'{name}' is not a format{did_you_mean(name, registry.formats())}; `weft import` lists them")
+    return name, rest
+
+
+def default_output(imported):
+    """The name of the first input, without what says its format."""
+    name = pathlib.Path(imported.inputs[0].rstrip("/")).name
+    return f"{name.split('.')[0] or 'imported'}.yaml"
+
+
+def complete(imported, options):
+    """The machine that the input does not say, and packets that it says nothing of."""
+    if options.topology:
+        imported.topology = topology_of_file(options.topology)
+    elif imported.topology is None:
+        if imported.ranks is None:
+            raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; --topology is due")
+        imported.topology = default_topology(imported.ranks)
+    for key, value in default_network().items():
+        imported.network.setdefault(key, value)
+
+
+def facts_of_weft(counted):
+    """The same as `Imported.counts`, of what `weft workload --json` says."""
+    kinds = counted["operations_by_kind"]
+    return {"ranks": counted["ranks"],
+            "operations": {kind: one["operations"] for kind, one in kinds.items()},
+            "bytes": {kind: one["size_bytes"] for kind, one in kinds.items() if one["size_bytes"]},
+            "sent_bytes": {kind: one["bytes"] for kind, one in kinds.items() if one["bytes"]},
+            "compute_seconds": sum(one["compute_seconds"] for one in kinds.values())}
+
+
+def as_data(name, imported, place, counts):
+    notes = {key: [{"place": at, "what": what} for at, what in getattr(imported, key)] for key in ("ignored", "refused")}
+    return {"format": name, "inputs": imported.inputs, "experiment": str(place.output),
+            "files": [str(place.file(suffix)) for suffix in imported.files], **counts, **notes}
+
+
+def as_text(data):
+    def numbers(values, unit=""):
+        return ", ".join(f"{kind} {value:,}{unit}" for kind, value in values.items()) or "none"
+
+    lines = [f"{data['experiment']}: {data['format']} of {data['ranks']:,} ranks",
+             f"  operations  {numbers(data['operations'])}", f"  bytes       {numbers(data['bytes'], ' B')}"]
+    lines += [f"  compute     {data['compute_seconds']:.9g} s of all ranks"] if data.get("compute_seconds") else []
+    lines += [f"  beside it   {path}" for path in data["files"]]
+    lines += [f"  ignored     {one['place']}: {one['what']}" for one in data["ignored"]]
+    lines += [f"  refused     {one['place']}: {one['what']}" for one in data["refused"]]
+    return "\n".join(lines)
+
+
+def import_command(words):
+    """The exit code of `weft import WORDS...`."""
+    if not words or words[0] in ("-h", "--help"):
+        parser = Parser(prog="weft import", usage="weft import FORMAT INPUT... [-o EXPERIMENT.yaml] [--json]",
+                        description="Experiments from the files of other programs (docs/importing.md).")
+        print(f"{parser.format_usage()}\n{parser.description}\n\n{overview()}")
+        return 0 if words else 2
+    name, rest = choose(words)
+    module = registry.load(name)
+    options = format_parser(name, module).parse_args(rest)
+    imported = module.read(options)
+    complete(imported, options)
+    place = Place(options.output or os.path.join(".", default_output(imported)))
+    counted = write(imported, place.output, check=not options.quiet or options.json)
+    if options.json or not options.quiet:
+        data = as_data(name, imported, place, facts_of_weft(counted))
+        print(json.dumps(data, indent=2) if options.json else as_text(data))
+    return 0

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is wrong with an input, with its place."""
+
+from studies.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
+
+
+class InputError(StudyError):
+    """Ends the command with exit code 2. `place` is a number of a line, the id of a node, or nothing."""
+
+    def __init__(self, path, place, text):
+        super().__init__(f"{path}:{place}: {text}" if place else f"{path}: {text}")
+
+
+def read_bytes(path, most=None):
+    """The first bytes of a file, or all of them. Raises InputError if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return file.read() if most is None else file.read(most)
+    except OSError as error:
+        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+
+
+def read_text(path):
+    """A text file as a whole."""
+    try:
+        return read_bytes(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(path, None, f"byte {error.start} is not UTF-8; a text file is due") from None
+
+
+def text_lines(path):
+    """(number, line without its end) of a text file, one by one: the file does not stand in memory."""
+    try:
+        with open(path, encoding="utf-8", newline=None) as file:
+            for number, line in enumerate(file, 1):
+                yield number, line.rstrip("\n")
+    except OSError as error:
+        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(path, None, "it is not UTF-8; a text file is due") from None
+
+
+def whole_number(text, path, place, what, least=0, most=2**63 - 1):
+    """An integer written in decimal, within bounds; `what` names it in the complaint."""
+    try:
+        value = int(str(text), 10)
+    except ValueError:
+        raise InputError(path, place, f"{what}: found '{text}'; a whole number is due") from None
+    if not least <= value <= most:
+        raise InputError(path, place, f"{what}: found {value}; {least} to {most} are due")
+    return value
+
+
+def real_number(text, path, place, what, least=0.0):
+    """A finite number of at least `least`."""
+    try:
+        value = float(text)
+    except (TypeError, ValueError):
+        value = float("nan")
+    if not least <= value < float("inf"):
+        raise InputError(path, place, f"{what}: found '{text}'; a number of {least:g} or more is due")
+    return value

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a format's reader hands back: the maps of an experiment, and what became of the rest of the input."""
+
+import pathlib
+
+
+class Input:
+    """A file that is read where it is. In the experiment its path is relative to the experiment's folder."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+
+
+class Beside:
+    """A file that is written beside the experiment X.yaml, as X.SUFFIX."""
+
+    def __init__(self, suffix):
+        self.suffix = suffix
+
+
+class Map(dict):
+    """A map of the experiment that has comments: `put` a key, and what stands above it."""
+
+    def __init__(self, *pairs, **named):
+        super().__init__(*pairs, **named)
+        self.comments = {}
+
+    def put(self, key, value, comment=None):
+        self[key] = value
+        if comment:
+            self.comments[key] = comment
+        return self
+
+
+class Imported:
+    """An input that has been read.
+
+    topology, network, workload, simulation, output   maps of the experiment (`Map`, or any dictionary); a topology of
+                  None is replaced by that of --topology, or by a machine of `ranks` hosts
+    ranks         how many; None: weft's reader of the workload says it
+    files         {suffix: function of a binary file}: files beside the experiment, see `Beside`
+    ignored       (place, text): what is in the input and has no effect on a run, here or in its own program
+    refused       (place, text): what would change a run in its own program, and is not taken over
+    counts        {"operations": {kind: number}, "bytes": {kind: bytes}, "ranks": ...} where the reader has counted
+                  itself; None: weft counts
+    title         lines of a comment at the top
+    """
+
+    def __init__(self, inputs, ranks=None, title=()):
+        self.inputs = [str(path) for path in inputs]
+        self.ranks, self.title, self.counts = ranks, list(title), None
+        self.topology, self.network, self.workload = None, Map(), Map()
+        self.simulation, self.output = Map(), Map()
+        self.files, self.ignored, self.refused = {}, [], []
+
+    def ignore(self, place, text):
+        self.ignored.append((str(place), text))
+
+    def refuse(self, place, text):
+        self.refused.append((str(place), text))
+
+    def beside(self, suffix, produce):
+        """Has a file written beside the experiment; `produce(file)` writes bytes. Gives what stands for its name."""
+        self.files[suffix] = produce
+        return Beside(suffix)

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The machine of an input that comes without one."""
+
+from .errors import InputError, read_text
+from .imported import Input, Map
+
+RATE, DELAY = "400 Gb/s", "500 ns"
+
+
+def default_topology(ranks):
+    """A switch that blocks nobody, as `weft workload` takes it for configurations of models."""
+    topology = Map(kind="star", hosts=max(2, ranks), link_rate=RATE, link_delay=DELAY)
+    topology.about = (f"The input says nothing of a network: this is one switch that blocks nobody, {RATE} to each host. "
+                      "Put yours here, or import with --topology SPEC.yaml.")
+    return topology
+
+
+def default_network():
+    """Packets of RoCE v2 (docs/experiment.md): said here because the experiment is there to be changed."""
+    return Map(mtu="4096 B", header="62 B", wire_overhead="20 B", ack="66 B", window="256 KiB")
+
+
+def topology_of_file(path):
+    """--topology SPEC.yaml: a topology map, an experiment, or a machine of another program, read where it is."""
+    text = read_text(path)
+    if not text.strip():
+        raise InputError(path, None, "it is empty; a topology map or an experiment is due")
+    topology = Map(kind="file", path=Input(path))
+    topology.about = f"The machine of {path}."
+    return topology

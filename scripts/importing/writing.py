@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Experiments and the files beside them are written in a folder of their own, looked at by weft, and then put in place:
+all of them or none."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+from studies.identity import environment
+
+from .errors import EnvironmentFailure, StudyError
+from .experiment_text import experiment_text
+from .imported import Beside
+
+
+class Place:
+    """Where the experiment X.yaml and its files X.SUFFIX go."""
+
+    def __init__(self, output):
+        self.output = pathlib.Path(output)
+
+    def file(self, suffix):
+        return self.output.with_name(f"{self.output.stem}.{suffix}")
+
+    def name(self, value):
+        """What stands for a file in the experiment: relative to its folder, unless that is far away."""
+        if isinstance(value, Beside):
+            return self.file(value.suffix).name
+        path = value.path.resolve()
+        near = os.path.relpath(path, self.output.parent.resolve())
+        return near if near.count("..") <= 2 else str(path)
+
+
+class Draft:
+    """Names of files in the experiment while it is in another folder, and those that users know."""
+
+    def __init__(self, place, folder):
+        self.place, self.folder, self.known = place, folder, {}
+
+    def name(self, value):
+        if isinstance(value, Beside):
+            return self.place.file(value.suffix).name
+        self.known[str(value.path.resolve())] = str(value.path)
+        return str(value.path.resolve())
+
+    def in_words_of_the_user(self, text):
+        text = text.replace(f"{self.folder}{os.sep}", f"{self.place.output.parent}{os.sep}".removeprefix("./"))
+        for ours, theirs in self.known.items():
+            text = text.replace(ours, theirs)
+        return text
+
+
+def refuse_to_overwrite(place, imported):
+    """An input is never written over."""
+    for new in [place.output, *map(place.file, imported.files)]:
+        if new.is_dir():
+            raise StudyError(f"cannot write '{new}': it is a folder; -o takes the name of a file")
+        for old in imported.inputs:
+            if new.exists() and os.path.exists(old) and os.path.samefile(new, old):
+                raise StudyError(f"'{new}' is an input; -o FILE.yaml with another name is due")
+
+
+@contextlib.contextmanager
+def draft_folder(place):
+    """Beside the output, so that files can be renamed into their places."""
+    folder = place.output.parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        draft = pathlib.Path(tempfile.mkdtemp(prefix=".weft-import-", dir=folder))
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot write into '{folder}': {error.strerror}") from None
+    try:
+        yield draft
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+
+
+def weft_program():
+    """This command's own program; from the source tree, that of its build folder."""
+    return os.environ.get("WEFT_PROGRAM") or str(pathlib.Path(__file__).resolve().parents[2] / "build" / "weft")
+
+
+def count(experiment, draft):
+    """What `weft workload` counts in an experiment: the one reader of workloads. Its complaints are ours."""
+    try:
+        done = subprocess.run([weft_program(), "workload", str(experiment), "--json", "--no-run"], env=environment(),
+                              capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise EnvironmentFailure(f"cannot start '{weft_program()}': {error.strerror}") from None
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ") or f"weft ended with {done.returncode}"
+    raise (StudyError if done.returncode == 2 else EnvironmentFailure)(text)
+
+
+def write(imported, output, check):
+    """Writes the experiment. Gives what weft counts in it, nothing without `check`."""
+    place = Place(output)
+    refuse_to_overwrite(place, imported)
+    with draft_folder(place) as folder:
+        try:
+            for suffix, produce in imported.files.items():
+                with open(folder / place.file(suffix).name, "wb") as file:
+                    produce(file)
+            draft, experiment = Draft(place, folder), folder / place.output.name
+            experiment.write_text(experiment_text(imported, draft.name), encoding="utf-8")
+            counted = count(experiment, draft) if check else None
+            experiment.write_text(experiment_text(imported, place.name), encoding="utf-8")
+            for path in [*map(place.file, imported.files), place.output]:
+                os.replace(folder / path.name, path)
+        except OSError as error:
+            raise EnvironmentFailure(f"cannot write '{place.output}': {error.strerror}") from None
+    return counted
