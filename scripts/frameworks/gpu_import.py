@@ -49,7 +49,7 @@ def imported_job(options, timelines, notes, what):
                          f"Overlap of computation and communication: {overlap}."])
     for rank in range(world):
         imported.beside(f"{rank}.et", lambda file, rank=rank: job.write(rank, file))
-    imported.workload = Map(kind="chakra", file=Beside("{rank}.et"), issue="streams")
+    imported.workload = Map(kind="chakra", file=Beside("{rank}.et"), ranks=world, issue="streams")
     for place, text in notes.lines():
         imported.ignore(place, text)
     imported.counts = job.counts()

@@ -29,7 +29,7 @@ INDICES = """
 CREATE INDEX ops_start ON ops (start, corr, id);
 CREATE INDEX ops_stream ON ops (stream, corr);
 CREATE INDEX calls_external ON calls (external);
-CREATE INDEX calls_begin ON calls (begin);
+CREATE INDEX calls_open ON calls (used, thread, begin);
 CREATE INDEX waits_stream ON waits (stream, corr);
 CREATE INDEX syncs_end ON syncs (end);
 CREATE INDEX hosts_begin ON hosts (begin);
@@ -49,9 +49,11 @@ class Timeline:
         self.folder = tempfile.TemporaryDirectory(prefix="weft-import-")
         self.database = sqlite3.connect(str(pathlib.Path(self.folder.name) / "timeline"), isolation_level=None)
         self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
-                                    f"PRAGMA cache_size=-16384; BEGIN; {SCHEMA}")
+                                    f"PRAGMA cache_size=-16384; {SCHEMA}")
+        self.database.execute("BEGIN")
         self.names, self.rows = {}, collections.defaultdict(list)
         self.streams = {}  # (device, stream) of the profiler: number here
+        self.grouped = False  # calls of a thread since its last kernel of NCCL are those of the next one
         self.has_ops = self.has_waits = self.has_hosts = self.has_times = False
 
     def name(self, text):
@@ -84,7 +86,9 @@ class Timeline:
         """Everything has been added."""
         for table in list(self.rows):
             self.put(table)
-        self.database.executescript(f"COMMIT; {INDICES}")
+        self.database.execute("COMMIT")
+        self.database.executescript(INDICES)
+        self.database.execute("BEGIN")
         self.has_ops, self.has_waits, self.has_hosts = (
             self.one(f"SELECT EXISTS(SELECT 1 FROM {table})") == 1 for table in ("ops", "waits", "hosts"))
 
@@ -99,6 +103,7 @@ class Timeline:
         return InputError(self.path, place, what)
 
     def close(self):
+        self.database.execute("COMMIT")
         self.database.close()
         self.folder.cleanup()
 
@@ -116,6 +121,10 @@ class Notes:
     def lines(self):
         for what, (count, total, first) in self.found.items():
             yield first, f"{what} ({count} times{f', {total / US:.3f} us altogether' if total else ''})"
+
+
+def start_text(begin):
+    return "an unknown time" if begin is None else f"{begin // 1000} ns"
 
 
 class Moment:
@@ -313,6 +322,13 @@ class ProgramOfTimeline:
 
     def calls_of(self, name, external, call, begin, thread, place):
         """The calls that a kernel of NCCL carries out."""
+        if self.timeline.grouped:
+            found = self.calls_since(name, begin, thread)
+            if not found:
+                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no NVTX "
+                                          "range of NCCL that says what precedes its launch: profile with "
+                                          "--trace=cuda,nvtx and NCCL 2.22 or later")
+            return found
         found = self.recorded_calls(external, begin, thread)
         own = Communication.of_text(call) if call else None
         if not found and own:
@@ -328,6 +344,17 @@ class ProgramOfTimeline:
             place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective name' and "
             "no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, and so have execution "
             "traces beside these files")
+
+    def calls_since(self, name, begin, thread):
+        """Of NVTX ranges: several calls may be in a group, which is launched at its end."""
+        kind = kind_of_kernel(name)
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY begin, id",
+                                  (thread, begin)).fetchall() if begin is not None else []
+        found = [(number, Communication.of_text(call)) for number, call in rows]
+        wanted = ("send", "recv", "all_to_all", "gather", "scatter") if kind == "messages" else (kind,)
+        found = [(number, call) for number, call in found if call.kind in wanted]
+        self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
+        return [call for _, call in found]
 
     def recorded_calls(self, external, begin, thread):
         row = None

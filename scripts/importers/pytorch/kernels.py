@@ -9,7 +9,7 @@ from frameworks.devices import precision_of
 
 # They make tensors and move nothing.
 NOTHING = ("aten::empty", "aten::result_type", "aten::resize_", "aten::set_", "aten::_local_scalar_dense", "aten::detach",
-           "detach", "aten::is_nonzero")
+           "detach", "aten::is_nonzero", "nccl:", "c10d::", "gloo:", "ucc:", "mpi:")
 CONVOLUTIONS = ("aten::cudnn_convolution", "aten::miopen_convolution", "aten::_slow_conv2d_forward", "aten::_conv_depthwise2d",
                 "aten::convolution_overrideable", "aten::mkldnn_convolution", "aten::slow_conv3d_forward")
 TYPE = re.compile(r"Tensor\(([^)]*)\)")

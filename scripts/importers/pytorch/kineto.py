@@ -143,9 +143,10 @@ class Kineto:
         if name == PARAMETERS_NODE:
             found = self.call(arguments, line) if "Collective name" in arguments else None
             call = found.text() if found else None
-            self.timeline.add("calls", self.number(arguments, "External id", line),
-                              self.number(arguments, "Record function id", line), begin, end, thread,
-                              call or (None if "Collective name" in arguments else Communication("unknown").text()))
+            if found or "Collective name" not in arguments:
+                self.timeline.add("calls", self.number(arguments, "External id", line),
+                                  self.number(arguments, "Record function id", line), begin, end, thread,
+                                  call or Communication("unknown").text())
         self.timeline.add("hosts", begin, end, thread, self.timeline.name(name), call, line)
 
     def call(self, arguments, line, of_kernel=None):
