@@ -22,8 +22,9 @@ class Groups:
         return self.named.get(name) or (list(range(self.world)) if name in ("", "0") else None)
 
     def written(self):
-        """As a rank's file has them: those that it is in."""
-        return {name: ranks for name, ranks in self.named.items() if self.rank in ranks}
+        """Those that it is in, but the one of all, which every rank's file has."""
+        return {name: ranks for name, ranks in self.named.items()
+                if self.rank in ranks and (name not in ("", "0") or ranks != list(range(self.world)))}
 
     def of_rank(self, other, path):
         """The groups of a rank that was not traced: the same division of ranks into rows and columns."""

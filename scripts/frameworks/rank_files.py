@@ -31,11 +31,13 @@ class RankFile:
     alone."""
 
     def __init__(self, file, groups):
-        """`groups` {name: ranks, in order}; a name without ranks means all."""
+        """`groups` {name: ranks, in order}. '0' is all ranks, and need not be among them."""
         self.file, self.next, self.pending, self.size = file, 0, [], 0
         self.write(delimited(1, b"0.0.4"))
         listed = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in groups.items()]
-        self.node("process groups", METADATA, (), b"", delimited(8, delimited(1, json.dumps(listed).encode())))
+        if listed:
+            self.node("process groups", METADATA, (), b"",
+                      delimited(8, delimited(1, json.dumps(listed).encode())))
 
     def write(self, message):
         self.pending.append(varint(len(message)) + message)

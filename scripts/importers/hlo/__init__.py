@@ -244,13 +244,15 @@ class Plan:
     # One rank ---------------------------------------------------------------------------------------------------------
 
     def write(self, rank, file):
-        groups = {}
+        groups, named = {}, {}
         divisions = list(self.divisions)
         for number, division in enumerate(divisions):
             own = next((group for group in division if rank in group), None)
             if own is not None and len(own) > 1:
-                groups[f"g{number}"] = own
-        writer = RankWriter(self, rank, RankFile(file, groups), groups, divisions)
+                groups[number] = "0" if own == tuple(range(self.ranks)) else f"g{number}"
+                named[groups[number]] = own
+        named.pop("0", None)
+        writer = RankWriter(self, rank, RankFile(file, named), groups, divisions)
         writer.computation(self.module.entry)
         writer.out.flush()
 
@@ -281,8 +283,8 @@ class RankWriter:
         after = set(self.waited) | ({self.last} if self.last is not None else set())
         if kind == "permute":
             nodes = self.permute(label, after, size, self.divisions[division])
-        elif f"g{division}" in self.groups:
-            nodes = {self.out.collective(label, after, kind, size, f"g{division}", COMMUNICATION)}
+        elif division in self.groups:
+            nodes = {self.out.collective(label, after, kind, size, self.groups[division], COMMUNICATION)}
         else:
             nodes = set()
         self.started[name] = self.started.get(name, set()) | nodes
