@@ -327,7 +327,7 @@ class ProgramOfTimeline:
             if not found:
                 raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no NVTX "
                                           "range of NCCL that says what precedes its launch: profile with "
-                                          "--trace=cuda,nvtx and NCCL 2.22 or later")
+                                          "--trace=cuda,nvtx")
             return found
         found = self.recorded_calls(external, begin, thread)
         own = Communication.of_text(call) if call else None
