@@ -3,12 +3,12 @@
 
 import shutil
 
-from importing.imported import Beside, Imported, Map
+from importing.imported import Imported
 from studies.console import natural
 
 from .job import Calls, Groups, Job, which_ranks
-from .rank_files import RankFile
-from .timeline import ProgramOfTimeline
+from .rank_files import GroupNames, RankFile, chakra_workload
+from .timeline import Notes, ProgramOfTimeline
 
 
 class Sink:
@@ -47,9 +47,7 @@ def imported_job(options, timelines, notes, what):
     imported = Imported([options.input] if isinstance(options.input, str) else options.input, world,
                         [f"{what[0].upper()}{what[1:]} of {len(timelines)} of {world} ranks, imported by weft import.",
                          f"Overlap of computation and communication: {overlap}."])
-    for rank in range(world):
-        imported.beside(f"{rank}.et", lambda file, rank=rank: job.write(rank, file))
-    imported.workload = Map(kind="chakra", file=Beside("{rank}.et"), ranks=world, issue="streams")
+    chakra_workload(imported, world, job.names, job.write)
     for place, text in notes.lines():
         imported.ignore(place, text)
     imported.counts = job.counts()
@@ -63,7 +61,7 @@ class Writing:
         self.timelines, self.stand_ins, self.world, self.notes = timelines, stand_ins, world, notes
         self.traced, self.host = overlap == "traced", options.host == "late"
         self.calls, self.tags, self.overlap = Calls(), {}, overlap
-        self.symmetric = len(timelines) < world
+        self.symmetric, self.names = len(timelines) < world, GroupNames(world)
         self.nodes = {}
 
     def groups(self, rank):
@@ -73,7 +71,6 @@ class Writing:
 
     def survey(self):
         """Every trace once, for what does not fit together, before anything is written."""
-        from .timeline import Notes  # noqa: PLC0415
         kept, self.notes = self.notes, Notes()
         for timeline in self.timelines:
             count = self.calls.counter(timeline.rank, timeline.path)
@@ -89,11 +86,11 @@ class Writing:
         own = {}
         if self.symmetric:
             traced = Groups(timeline.rank, self.world, timeline.groups)
-            own = {name: ranks.index(timeline.rank) for name, ranks in traced.written().items()}
+            own = {name: ranks.index(timeline.rank) for name, ranks in traced.own().items()}
             own["0"] = own.get("0", timeline.rank)
         timeline.database.execute("UPDATE calls SET used = 0")
-        out = RankFile(file, groups.written())
-        job = Job(groups, self.tags, own, count)
+        out = RankFile(file)
+        job = Job(groups, self.tags, self.names, own, count)
         ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host).write()
         return out.next
 

@@ -21,15 +21,14 @@ class Groups:
         """None for a group that is not known."""
         return self.named.get(name) or (list(range(self.world)) if name in ("", "0") else None)
 
-    def written(self):
-        """Those that it is in, but the one of all, which every rank's file has."""
-        return {name: ranks for name, ranks in self.named.items()
-                if self.rank in ranks and (name not in ("", "0") or ranks != list(range(self.world)))}
+    def own(self):
+        """Those that it is in."""
+        return {name: ranks for name, ranks in self.named.items() if self.rank in ranks}
 
     def of_rank(self, other, path):
         """The groups of a rank that was not traced: the same division of ranks into rows and columns."""
         moved = {}
-        for name, ranks in self.written().items():
+        for name, ranks in self.own().items():
             shape = aligned_group(ranks, self.world)
             if shape is None:
                 raise InputError(path, None, f"--fill symmetric: process group '{name}' is {ranks} of {self.world} ranks, "
@@ -41,8 +40,8 @@ class Groups:
 class Job:
     """Writes the calls of one rank. `count` is called with each (kind, group's ranks, bytes, number of the call, place)."""
 
-    def __init__(self, groups, tags, symmetric=False, count=None):
-        self.groups, self.tags, self.symmetric = groups, tags, symmetric
+    def __init__(self, groups, tags, names, symmetric=False, count=None):
+        self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
         self.count = count or (lambda *_: None)
 
     def write_calls(self, out, timeline, name, after, calls, stream, place):
@@ -78,7 +77,7 @@ class Job:
         if call.root >= len(ranks):
             raise timeline.error(place, f"{call.kind} has the root {call.root} in a process group of {len(ranks)}")
         self.count(call.kind, ranks, call.size, call.root, place)
-        return out.collective(name, after, call.kind, call.size, call.group if call.group else "0", stream, call.root)
+        return out.collective(name, after, call.kind, call.size, self.names.of(call.group, ranks), stream, call.root)
 
     def tag(self, ranks, purpose):
         return 2 * self.tags.setdefault(tuple(ranks), len(self.tags)) + purpose

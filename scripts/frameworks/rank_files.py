@@ -5,10 +5,11 @@
 import json
 
 from importing.errors import StudyError
+from importing.imported import Beside, Map
 
 from .wire import VARINT, delimited, varint
 
-METADATA, COMPUTE, SEND, RECV, COLLECTIVE = 1, 4, 5, 6, 7
+COMPUTE, SEND, RECV, COLLECTIVE = 4, 5, 6, 7
 COLLECTIVES = {"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
                "reduce_scatter": 7, "barrier": 9}
 MOST = (1 << 63) - 1
@@ -30,14 +31,9 @@ class RankFile:
     `stream` of the accelerator, or one `thread` of the host, run one after another; without either they wait for `after`
     alone."""
 
-    def __init__(self, file, groups):
-        """`groups` {name: ranks, in order}. '0' is all ranks, and need not be among them."""
+    def __init__(self, file):
         self.file, self.next, self.pending, self.size = file, 0, [], 0
         self.write(delimited(1, b"0.0.4"))
-        listed = [{"pg_name": name, "ranks": list(ranks)} for name, ranks in groups.items()]
-        if listed:
-            self.node("process groups", METADATA, (), b"",
-                      delimited(8, delimited(1, json.dumps(listed).encode())))
 
     def write(self, message):
         self.pending.append(varint(len(message)) + message)
@@ -49,14 +45,14 @@ class RankFile:
         self.file.write(b"".join(self.pending))
         self.pending, self.size = [], 0
 
-    def node(self, name, kind, after, attributes, more=b""):
+    def node(self, name, kind, after, attributes):
         number = self.next
         self.next += 1
         message = varint(1 << 3) + varint(number) if number else b""
         message += delimited(2, name[:NAME_LENGTH].encode("utf-8", "replace")) + varint(3 << 3) + varint(kind)
         if after:
             message += delimited(5, b"".join(map(varint, sorted(set(after)))))
-        self.write(message + more + attributes)
+        self.write(message + attributes)
         return number
 
     @staticmethod
@@ -72,7 +68,7 @@ class RankFile:
         return self.node(name, COMPUTE, after, self.place(stream, thread) + more)
 
     def collective(self, name, after, kind, size, group, stream=None, root=0):
-        """`size` is what each rank brings in, in bytes; `root` is a position in the group."""
+        """`size` is what each rank brings in, in bytes; `group` a name of GroupNames; `root` a position in the group."""
         more = attribute("comm_type", INT64, COLLECTIVES[kind]) + attribute("pg_name", STRING, group)
         more += attribute("comm_size", INT64, bounded(size, name, "bytes"))
         if root:
@@ -83,6 +79,44 @@ class RankFile:
         more = attribute("comm_dst" if sends else "comm_src", INT64, peer) + attribute("comm_tag", INT64, tag)
         more += attribute("comm_size", INT64, bounded(size, name, "bytes"))
         return self.node(name, SEND if sends else RECV, after, self.place(stream, None) + more)
+
+
+class GroupNames:
+    """Process groups of all ranks, each with a name of its own, in the file that the workload's `groups` names. "0" is all
+    ranks."""
+
+    def __init__(self, world):
+        self.world, self.names, self.taken = world, {}, {"", "0"}
+
+    def of(self, name, ranks):
+        """The name of a group that its ranks call `name`."""
+        ranks = tuple(ranks)
+        if ranks == tuple(range(self.world)):
+            return "0"
+        if (found := self.names.get((name, ranks))) is None:
+            found = name if name not in self.taken else f"{name}.{ranks[0]}"
+            while found in self.taken:
+                found += "'"
+            self.taken.add(found)
+            self.names[name, ranks] = found
+        return found
+
+    def __bool__(self):
+        return bool(self.names)
+
+    def write(self, file):
+        lines = [f"{json.dumps(found)}: {json.dumps(ranks)}" for (_, ranks), found in self.names.items()]
+        file.write(("{\n" + ",\n".join(lines) + "\n}\n").encode())
+
+
+def chakra_workload(imported, ranks, names, write):
+    """Has `write(rank, file)` make the file of each rank beside the experiment, and their groups' file behind them. Names have
+    the number of ranks, so that files of an earlier import are not taken for those of more ranks."""
+    for rank in range(ranks):
+        imported.beside(f"{ranks}ranks.{rank}.et", lambda file, rank=rank: write(rank, file))
+    imported.workload = Map(kind="chakra", file=Beside(f"{ranks}ranks.{{rank}}.et"), ranks=ranks, issue="streams")
+    if names:
+        imported.workload["groups"] = imported.beside("groups.json", names.write)
 
 
 def bounded(value, name, unit):

@@ -49,7 +49,7 @@ class Timeline:
         self.folder = tempfile.TemporaryDirectory(prefix="weft-import-")
         self.database = sqlite3.connect(str(pathlib.Path(self.folder.name) / "timeline"), isolation_level=None)
         self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
-                                    f"PRAGMA cache_size=-16384; {SCHEMA}")
+                                    f"PRAGMA cache_size=-4096; {SCHEMA}")
         self.database.execute("BEGIN")
         self.names, self.rows = {}, collections.defaultdict(list)
         self.streams = {}  # (device, stream) of the profiler: number here
@@ -219,12 +219,16 @@ class ProgramOfTimeline:
         self.last[stream], self.last_corr[stream] = moment, corr
         self.running[stream].append(moment)
         self.pending.append((stream, corr, moment.node, moment.end, int(moment.communicates)))
+        if len(self.pending) > 5000:
+            self.put_done()
+
+    def put_done(self):
+        self.nodes.executemany("INSERT INTO temp.done VALUES (?, ?, ?, ?, ?)", self.pending)
+        self.pending = []
 
     def look_up(self, condition, *values):
         """The last operation in the order of launches of which something is true."""
-        if self.pending:
-            self.nodes.executemany("INSERT INTO temp.done VALUES (?, ?, ?, ?, ?)", self.pending)
-            self.pending = []
+        self.put_done()
         row = self.nodes.execute(f"SELECT node, end, communicates FROM temp.done WHERE {condition} "
                                  "ORDER BY corr DESC, rowid DESC LIMIT 1", values).fetchone()
         return Moment(*row) if row else None

@@ -27,7 +27,7 @@ class Onnx(ImportTest):
 
     def collectives(self):
         rows = weft_testing.table(self.folder / "out.h5", "collectives")
-        return sorted(map(int, rows["size"]))
+        return sorted(map(int, rows["bytes"]))
 
     def test_flops_and_parameters(self):
         """Of a layer and its way back; of convolutions, in groups, too; of attention, whose shapes the graph computes."""

@@ -61,7 +61,7 @@ class Graph:
 def exported():
     """A product, its view, a sum with a bias over all ranks, and a convolution beside it."""
     graph = Graph()
-    x, w = (graph.add("placeholder", name, Value(512, 1024)) for name in "xw")
+    x, w = graph.add("placeholder", "x", Value(512, 1024)), graph.add("placeholder", "w", Value(1024, 1024))
     y = graph.call("aten.mm.default", Value(512, 1024), x, w)
     view = graph.call("aten.view.default", Value(2, 256, 1024), y, [2, 256, 1024])
     reduced = graph.call("_c10d_functional.all_reduce.default", Value(2, 256, 1024), view, "sum", "0")

@@ -3,10 +3,10 @@
 
 from frameworks.devices import Device, precision_of
 from frameworks.json_stream import beginning
-from frameworks.rank_files import RankFile
+from frameworks.rank_files import GroupNames, RankFile, chakra_workload
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError, read_bytes
-from importing.imported import Beside, Imported, Map
+from importing.imported import Imported
 from studies.console import natural
 
 from . import hlo_text, stable_text
@@ -49,9 +49,7 @@ def read(options):
     imported = Imported([options.input], plan.ranks, [
         f"{options.input}: {plan.module.replicas} replicas of {plan.module.partitions} partitions, on {plan.device.name}.",
         f"Each device: {plan.flops / 1e12:.6g} TFLOP in matrix products."])
-    for rank in range(plan.ranks):
-        imported.beside(f"{rank}.et", lambda file, rank=rank: plan.write(rank, file))
-    imported.workload = Map(kind="chakra", file=Beside("{rank}.et"), ranks=plan.ranks, issue="streams")
+    chakra_workload(imported, plan.ranks, plan.names, plan.write)
     for place, text in plan.notes.lines():
         imported.ignore(place, text)
     return imported
@@ -65,7 +63,7 @@ class Plan:
 
     def __init__(self, module, options):
         self.module, self.options, self.device, self.notes = module, options, Device(options.device), Notes()
-        self.steps, self.divisions, self.open = {}, {}, []
+        self.steps, self.divisions, self.open, self.pairs = {}, {}, [], set()
         self.ranks = module.replicas * module.partitions
         if self.ranks == 1:
             self.ranks = options.ranks or self.most_named()
@@ -73,6 +71,13 @@ class Plan:
         elif options.ranks not in (None, self.ranks):
             raise StudyError(f"{module.path}: it is for {self.ranks} devices, and --ranks is {options.ranks}")
         self.flops = self.of_computation(module.entry)[1]
+        self.names = GroupNames(self.ranks)
+        self.groups = [{} for _ in range(self.ranks)]  # {division: name of the rank's group}
+        for division, number in self.divisions.items():
+            for group in division[1:] if number not in self.pairs else ():
+                name = self.names.of(f"g{number}", group) if len(group) > 1 else None
+                for rank in group if name is not None else ():
+                    self.groups[rank][number] = name
 
     def error(self, line, what):
         return InputError(self.module.path, line, what)
@@ -127,6 +132,8 @@ class Plan:
         return flops * times
 
     def loop(self, one, steps, body):
+        for name in [*one.calls, one.condition]:
+            self.of_computation(name, one.line)
         trips = trips_of(self.module, one, body)
         if trips is None:
             trips = self.options.trip_count
@@ -181,7 +188,10 @@ class Plan:
             named = one.groups or ([] if base == "collective-permute" else [list(range(replicas))])
             groups = [[number * partitions + part for number in group] for part in range(partitions) for group in named]
         self.check(one, groups, base)
-        return self.divisions.setdefault(tuple(map(tuple, groups)), len(self.divisions))
+        number = self.divisions.setdefault((base == "collective-permute", *map(tuple, groups)), len(self.divisions))
+        if base == "collective-permute":
+            self.pairs.add(number)
+        return number
 
     def check(self, one, groups, base):
         for group in groups:
@@ -244,15 +254,7 @@ class Plan:
     # One rank ---------------------------------------------------------------------------------------------------------
 
     def write(self, rank, file):
-        groups, named = {}, {}
-        divisions = list(self.divisions)
-        for number, division in enumerate(divisions):
-            own = next((group for group in division if rank in group), None)
-            if own is not None and len(own) > 1:
-                groups[number] = "0" if own == tuple(range(self.ranks)) else f"g{number}"
-                named[groups[number]] = own
-        named.pop("0", None)
-        writer = RankWriter(self, rank, RankFile(file, named), groups, divisions)
+        writer = RankWriter(self, rank, RankFile(file), self.groups[rank], list(self.divisions))
         writer.computation(self.module.entry)
         writer.out.flush()
 
@@ -282,7 +284,7 @@ class RankWriter:
     def start(self, name, label, kind, size, division):
         after = set(self.waited) | ({self.last} if self.last is not None else set())
         if kind == "permute":
-            nodes = self.permute(label, after, size, self.divisions[division])
+            nodes = self.permute(label, after, size, self.divisions[division][1:])
         elif division in self.groups:
             nodes = {self.out.collective(label, after, kind, size, self.groups[division], COMMUNICATION)}
         else:

@@ -6,9 +6,10 @@ import argparse
 import zipfile
 
 from frameworks.devices import Device
+from frameworks.rank_files import GroupNames, chakra_workload
 from frameworks.wire import Part, WireError
 from importing.errors import InputError, StudyError, read_bytes
-from importing.imported import Beside, Imported, Map
+from importing.imported import Imported
 from studies.console import natural
 
 from .model import looks_like, read_model
@@ -106,11 +107,16 @@ def read(options):
         f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of {batch // count} "
         f"sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, pipeline), {count} micro-batches, "
         f"on {device.name}."])
+    names = GroupNames(layout.ranks)
     for rank in range(layout.ranks):
+        for name, ranks in layout.groups(rank).items():
+            names.of(name, ranks)
+
+    def write(rank, file):
         own = [work for _, work in works[slice(*stages[layout.place(rank)[0]])]]
-        imported.beside(f"{rank}.et", lambda file, rank=rank, own=own: StepWriter(
-            file, rank, layout, own, cuts, count, device, not options.inference).write())
-    imported.workload = Map(kind="chakra", file=Beside("{rank}.et"), ranks=layout.ranks, issue="streams")
+        StepWriter(file, rank, layout, names, own, cuts, count, device, not options.inference).write()
+
+    chakra_workload(imported, layout.ranks, names, write)
     imported.counts = {"parameters": planner.parameters, "parameter_bytes": planner.parameter_bytes,
                        "forward_flops": planner.flops}
     return imported

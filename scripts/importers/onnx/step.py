@@ -36,9 +36,9 @@ class StepWriter:
     """`works` of the rank's stage, `into` and `out` bytes at its two cuts, `micro_batches` one after another as 1F1B has them
     (Narayanan et al., arXiv:2104.04473, section 2.2)."""
 
-    def __init__(self, file, rank, layout, works, cuts, micro_batches, device, trains):
+    def __init__(self, file, rank, layout, names, works, cuts, micro_batches, device, trains):
         self.rank, self.layout, self.works, self.device, self.trains = rank, layout, works, device, trains
-        self.out = RankFile(file, layout.groups(rank))
+        self.out, self.names = RankFile(file), {name: names.of(name, ranks) for name, ranks in layout.groups(rank).items()}
         self.stage, self.replica, self.part = layout.place(rank)
         self.into = cuts[self.stage - 1] if self.stage > 0 else 0
         self.outgoing = cuts[self.stage] if self.stage < layout.pipeline - 1 else 0
@@ -72,7 +72,7 @@ class StepWriter:
     def tensor_calls(self, calls, name):
         for kind, size in calls:
             after = self.pending | ({self.last} if self.last is not None else set())
-            self.pending = {self.out.collective(f"{kind} of {name}", after, kind, size, "tensor", TENSOR)}
+            self.pending = {self.out.collective(f"{kind} of {name}", after, kind, size, self.names["tensor"], TENSOR)}
 
 
     def receive(self, stage, size, tag, name):
@@ -106,7 +106,7 @@ class StepWriter:
     def reduce(self, size, rest=False):
         self.bucket += size
         if self.layout.data > 1 and (self.bucket >= BUCKET or rest) and self.bucket:
-            self.reductions.add(self.out.collective("gradients", {self.last}, "all_reduce", self.bucket, "data",
+            self.reductions.add(self.out.collective("gradients", {self.last}, "all_reduce", self.bucket, self.names["data"],
                                                     DATA))
             self.bucket = 0
 

@@ -12,7 +12,7 @@ from importing.errors import InputError, StudyError
 
 from . import execution, kineto
 
-SUMMARY = "traces of PyTorch's profiler (Kineto) and execution traces, one file for each rank in a folder"
+SUMMARY = "traces of PyTorch's profiler (Kineto) and execution traces, a file for each rank"
 NAMES = ("*.json", "*.json.gz", "*.json.xz", "*.pt.trace", "*.json.gzip")
 START = 1 << 16
 NUMBER = re.compile(r"(?:rank|host|worker|gpu|et|kineto|trace)[-_.]?(\d+)", re.IGNORECASE)
