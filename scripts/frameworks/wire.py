@@ -49,8 +49,8 @@ class Part:
     def text(self):
         return self.read().decode("utf-8", "replace")
 
-    def fields(self):
-        """(number, value): a whole number, or a Part."""
+    def fields(self, parts=(), numbers=()):
+        """(number, value): a whole number, or a Part. Fields among `parts` and `numbers` have to be such."""
         at = self.at
         while at < self.end:
             key, at = self.number_at(at)
@@ -69,6 +69,8 @@ class Part:
                 raise WireError(at, f"a field of wire type {wire}")
             if at > self.end:
                 raise WireError(at, "a field that is longer than its message")
+            if number in (numbers if isinstance(value, Part) else parts):
+                raise WireError(at, f"field {number} has another type than its message gives it")
             yield number, value
 
     def number_at(self, at):
@@ -82,7 +84,7 @@ class Part:
                 return value & ((1 << 64) - 1), at
         raise WireError(at, "a number without an end")
 
-    def numbers(self):
+    def packed(self):
         """Of a packed list of varints."""
         at, found = self.at, []
         while at < self.end:

@@ -12,7 +12,7 @@ from frameworks.gpu_import import add_gpu_arguments, imported_job
 from frameworks.timeline import Notes, Timeline
 from importing.errors import InputError, StudyError, read_bytes
 
-SUMMARY = "Nsight Systems reports as SQLite (nsys export --type sqlite), one file or one for each node"
+SUMMARY = "Nsight Systems reports as SQLite (nsys export --type sqlite), one or one for each node"
 MAGIC = b"SQLite format 3\x00"
 KERNELS, RUNTIME, NVTX = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS"
 SYNCS, EVENTS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
@@ -21,6 +21,7 @@ COPIES = {"CUPTI_ACTIVITY_KIND_MEMCPY": "memcpy", "CUPTI_ACTIVITY_KIND_MEMSET": 
 EVENT_SYNC, STREAM_WAIT = 1, 2
 THREAD_BITS = 24  # of a globalTid
 NS = 1000  # picoseconds
+DAMAGES = (sqlite3.Error, UnicodeError)  # SQLite's complaints may be no text themselves
 # A payload in binaryData: a header of 32 bytes whose third number is the schema.
 HEADER = struct.Struct("<IIIIQQ")
 # NVTX_PAYLOAD_ENTRY_TYPE_* of nvToolsExtPayload.h that NCCL uses, as formats of struct.
@@ -56,7 +57,7 @@ class Report:
                                             uri=True)
             self.database.text_factory = lambda content: content.decode("utf-8", "replace")
             self.tables = {name for name, in self.database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        except sqlite3.Error as wrong:
+        except DAMAGES as wrong:
             raise InputError(path, None, f"it is damaged: {wrong}") from None
 
     def __enter__(self):
@@ -69,12 +70,12 @@ class Report:
         return table in self.tables
 
     def columns(self, table):
-        return {row[1] for row in self.database.execute(f"PRAGMA table_info({table})")} if self.has(table) else set()
+        return {row[1] for row in self.rows(f"PRAGMA table_info({table})")} if self.has(table) else set()
 
     def rows(self, query, *values):
         try:
             yield from self.database.cursor().execute(query, values)
-        except sqlite3.Error as wrong:
+        except DAMAGES as wrong:
             raise InputError(self.path, None, f"{wrong}; a file as of `nsys export --type sqlite` is due") from None
 
 
@@ -94,7 +95,10 @@ def gpus_of(report):
         raise InputError(report.path, None, f"it has no table {KERNELS}: no kernels were recorded (nsys profile --trace=cuda,"
                          "nvtx)")
     process = "globalPid" if "globalPid" in report.columns(KERNELS) else "0"
-    return [Gpu(report, *row) for row in report.rows(f"SELECT DISTINCT {process}, deviceId FROM {KERNELS} ORDER BY 1, 2")]
+    found = list(report.rows(f"SELECT DISTINCT {process}, deviceId FROM {KERNELS} ORDER BY 1, 2"))
+    if not found or not all(isinstance(number, int) for row in found for number in row):
+        raise InputError(report.path, None, f"{KERNELS} has {'rows without a process or device' if found else 'no rows'}")
+    return [Gpu(report, *row) for row in found]
 
 
 def of_process(report, table, process):

@@ -43,7 +43,7 @@ class Hlo(ImportTest):
                                          "recv": 4 * 2 * MIB})
         self.assertAlmostEqual(read["compute_seconds"] * 1e6 / 24, product_us(1024, 4096, 1024), 3)
         found = self.run_imported()
-        (first, start), (second, _) = found[0, 'jit(step)/first \\"(x\\"'], found[0, "second"]
+        (first, start), (second, _) = found[0, 'jit(step)/first "(x"'], found[0, "second"]
         self.assertEqual(second, start)  # beside the all-reduce of the first product
         ends = sorted(self.collectives()["end"])
         self.assertAlmostEqual(first, ends[-3] / 1e6, 2)  # and the next round behind the all-reduce

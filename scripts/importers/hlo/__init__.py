@@ -17,6 +17,7 @@ SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
 COMPUTE, COMMUNICATION = 0, 1  # streams
 PERMUTE_TAG = 0
 DEEPEST = 200
+MOST_RANKS = 1 << 20
 
 
 def add_arguments(parser):
@@ -68,6 +69,8 @@ class Plan:
         if self.ranks == 1:
             self.ranks = options.ranks or self.most_named()
             self.module.replicas, self.module.partitions = 1, self.ranks
+        elif self.ranks > MOST_RANKS:
+            raise self.error(None, f"it is for {self.ranks} devices; at most {MOST_RANKS} are due")
         elif options.ranks not in (None, self.ranks):
             raise StudyError(f"{module.path}: it is for {self.ranks} devices, and --ranks is {options.ranks}")
         self.flops = self.of_computation(module.entry)[1]
@@ -83,8 +86,8 @@ class Plan:
         return InputError(self.module.path, line, what)
 
     def most_named(self):
-        return 1 + max((number for body in self.module.computations.values() for one in body for group in one.groups or ()
-                        for number in group), default=0)
+        return 1 + min(MOST_RANKS - 1, max((number for body in self.module.computations.values() for one in body for group in one.groups or ()
+                        for number in group), default=0))
 
     def of_computation(self, name, line=None):
         """(steps, FLOPs) of one computation."""

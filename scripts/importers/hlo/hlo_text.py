@@ -150,8 +150,8 @@ class HloReader:
         return self.shapes[one.operands[at]]
 
     def attributes(self, one, rest):
-        found = re.search(r'op_name="([^"]*)"', rest)
-        one.label = found.group(1) if found else ""
+        found = re.search(r'op_name="((?:[^"\\]|\\.)*)"', rest)
+        one.label = found.group(1).replace('\\"', '"') if found else ""
         if (number := re.search(r"\bindex=(\d+)", rest)) and one.op == "get-tuple-element":
             one.index = int(number.group(1))
         if one.op == "compare":

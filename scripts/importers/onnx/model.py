@@ -83,6 +83,11 @@ def looks_like(path):
         return False
 
 
+def floats(content):
+    count = len(content) // 4
+    return struct.unpack(f"<{count}f", content[:4 * count])
+
+
 class Reader:
     def __init__(self, path, file):
         self.path, self.file = str(path), file
@@ -92,8 +97,8 @@ class Reader:
 
     def model(self, part):
         graph = None
-        for number, value in part.fields():
-            if number == 7 and isinstance(value, Part):
+        for number, value in part.fields(parts=(7, 25)):
+            if number == 7:
                 graph = self.graph(value)
             elif number == 25:
                 raise self.error("it has functions of its own; inline them first (onnx.inliner.inline_local_functions)")
@@ -104,7 +109,7 @@ class Reader:
     def graph(self, part):
         graph = Graph()
         weights = {}
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(1, 5, 11, 12, 13)):
             if number == 1:
                 graph.nodes.append(self.node(value, len(graph.nodes)))
             elif number == 5:
@@ -123,7 +128,7 @@ class Reader:
     def node(self, part, count):
         node = Node(number=count)
         domain = ""
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(1, 2, 3, 4, 5, 7)):
             if number == 1:
                 node.inputs.append(value.text())
             elif number == 2:
@@ -142,7 +147,7 @@ class Reader:
 
     def attribute(self, part, node):
         name, found, lists = "", None, {7: [], 8: []}
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(1, 4, 5, 6), numbers=(2, 3)):
             if number == 1:
                 name = value.text()
             elif number == 2:
@@ -157,17 +162,17 @@ class Reader:
                 raise self.error(f"node '{node.label}' ({node.op}): it has a graph within; whether and how often that runs is "
                                  "not known: export without control flow")
             elif number == 7:
-                lists[7] += struct.unpack(f"<{len(value) // 4}f", value.read()) if isinstance(value, Part) else [real(value)]
+                lists[7] += floats(value.read()) if isinstance(value, Part) else [real(value)]
             elif number == 8:
-                lists[8] += map(signed, value.numbers()) if isinstance(value, Part) else [signed(value)]
+                lists[8] += map(signed, value.packed()) if isinstance(value, Part) else [signed(value)]
         node.attributes[name] = found if found is not None else list(lists[8] or lists[7])
 
     def tensor(self, part):
         tensor, name, raw, values = Tensor(dims=()), "", None, []
         dims = []
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(8, 9), numbers=(2,)):
             if number == 1:
-                dims += map(signed, value.numbers()) if isinstance(value, Part) else [signed(value)]
+                dims += map(signed, value.packed()) if isinstance(value, Part) else [signed(value)]
             elif number == 2:
                 tensor.kind = value
             elif number == 8:
@@ -191,29 +196,29 @@ class Reader:
     def whole(value):
         if not isinstance(value, Part):
             return [signed(value)]
-        return list(map(signed, value.numbers())) if len(value) <= FEW * 10 else [0] * (FEW + 1)
+        return list(map(signed, value.packed())) if len(value) <= FEW * 10 else [0] * (FEW + 1)
 
     def value(self, part):
         name, tensor = "", Tensor()
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(1, 2)):
             if number == 1:
                 name = value.text()
             elif number == 2:
-                for kind, inner in value.fields():
+                for kind, inner in value.fields(parts=(1,)):
                     if kind == 1:
                         self.tensor_type(inner, tensor)
         return name, tensor
 
     @staticmethod
     def tensor_type(part, tensor):
-        for number, value in part.fields():
+        for number, value in part.fields(parts=(2,), numbers=(1,)):
             if number == 1:
                 tensor.kind = value
             elif number == 2:
                 dims = []
-                for _, dimension in value.fields():
+                for _, dimension in (one for one in value.fields(parts=(1,)) if one[0] == 1):
                     size = "?"
-                    for kind, inner in dimension.fields():
+                    for kind, inner in dimension.fields(parts=(2,), numbers=(1,)):
                         size = signed(inner) if kind == 1 else inner.text() if kind == 2 else size
                     dims.append(size)
                 tensor.dims = tuple(dims)

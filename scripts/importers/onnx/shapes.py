@@ -75,7 +75,8 @@ class Inference:
                 self.node(node)
             except Unknown as wrong:
                 raise InputError(self.path, None, f"node '{node.label}' ({node.op}): {wrong}") from None
-            except (IndexError, ValueError, TypeError, KeyError, ZeroDivisionError, AttributeError):
+            except (IndexError, ValueError, TypeError, KeyError, ZeroDivisionError, AttributeError,
+                    OverflowError, MemoryError):
                 raise InputError(self.path, None, f"node '{node.label}' ({node.op}): its inputs {self.shown(node)} do not fit "
                                  "the operator") from None
 
@@ -115,6 +116,9 @@ class Inference:
 
     def node(self, node):
         op = node.op
+        for at, name in enumerate(node.inputs):
+            if name:
+                self.dims(node, at)
         if op in SAME:
             self.put(node, 0, self.dims(node, 0), values=self.tensors[node.inputs[0]].values if op == "Identity" else None)
         elif op in BROADCAST:

@@ -13,11 +13,16 @@ from importing.errors import InputError
 from . import kernels
 
 GROUPS_NODE = "process_group:init"
-COMPUTE_STREAM, COMMUNICATION_STREAM = 0, 1
+LONGEST = 1 << 50  # picoseconds of an operator: 18 minutes
 
 
 def looks_like(start):
     return '"schema"' in start and '"nodes"' in start and '"ctrl_deps"' in start
+
+
+def whole(value):
+    """A number that fits, or None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 
 
 class Execution:
@@ -74,9 +79,8 @@ class Execution:
             call, wait = self.call(number, inputs, self.side(node, "outputs", number))
         else:
             took, is_kernel = self.kernel(number, name, node, inputs)
-        self.rows.append((number, parent if isinstance(parent, int) and abs(parent) < 1 << 63 else None,
-                          self.timeline.name(name), record if isinstance(record, int) else None, took, is_kernel,
-                          call.text() if call else None, wait))
+        self.rows.append((number, whole(parent), self.timeline.name(name), whole(record), min(took, LONGEST), is_kernel,
+                          call.text() if call else None, whole(wait)))
         if len(self.rows) >= 5000:
             self.put()
 

@@ -93,7 +93,10 @@ class Kineto:
         if value is None:
             return None
         try:
-            return int(value)
+            found = int(value)
+            if abs(found) < 1 << 63:
+                return found
+            raise ValueError
         except (TypeError, ValueError, OverflowError):
             raise self.error(line, f"'{key}' is {value!r}; a whole number is due") from None
 
