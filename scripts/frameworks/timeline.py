@@ -19,7 +19,7 @@ CREATE TABLE ops (id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, stream INT
                   external INTEGER, call TEXT, place INTEGER);
 CREATE TABLE launches (corr INTEGER PRIMARY KEY, begin INTEGER, thread INTEGER);
 CREATE TABLE calls (id INTEGER PRIMARY KEY, external INTEGER, record INTEGER, begin INTEGER, end INTEGER, thread INTEGER,
-                    call TEXT, used INTEGER DEFAULT 0);
+                    call TEXT, used INTEGER DEFAULT 0, launched INTEGER DEFAULT 0);
 CREATE TABLE recorded (record INTEGER PRIMARY KEY, call TEXT);
 CREATE TABLE waits (corr INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
 CREATE TABLE syncs (begin INTEGER, end INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
@@ -28,8 +28,11 @@ CREATE TABLE hosts (id INTEGER PRIMARY KEY, begin INTEGER, end INTEGER, thread I
 INDICES = """
 CREATE INDEX ops_start ON ops (start, corr, id);
 CREATE INDEX ops_stream ON ops (stream, corr);
+CREATE INDEX ops_external ON ops (external);
+UPDATE calls SET launched = 1 WHERE external IS NOT NULL AND EXISTS (SELECT 1 FROM ops WHERE ops.external = calls.external);
 CREATE INDEX calls_external ON calls (external);
 CREATE INDEX calls_open ON calls (used, thread, begin);
+CREATE INDEX calls_of_groups ON calls (launched, used, begin);
 CREATE INDEX waits_stream ON waits (stream, corr);
 CREATE INDEX syncs_end ON syncs (end);
 CREATE INDEX hosts_begin ON hosts (begin);
@@ -340,7 +343,7 @@ class ProgramOfTimeline:
         if own and len(found) == 1 and found[0].kind == own.kind and found[0].size is None:
             found = [own]
         if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in ("send", "recv", "all_to_all")):
-            grouped = self.grouped_messages(begin)
+            grouped = self.grouped_calls(name, begin)
             found = grouped or found
         if found:
             return found
@@ -379,13 +382,16 @@ class ProgramOfTimeline:
             found = Communication.of_text(better) if better else found
         return [found]
 
-    def grouped_messages(self, begin):
-        """Sends and receives between the beginning and the end of a group have one kernel together."""
+    def grouped_calls(self, name, begin):
+        """What is called between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) has one kernel
+        together, and none of its own."""
         if begin is None:
             return []
-        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND begin <= ? AND call IS NOT NULL "
-                                  "ORDER BY begin", (begin,)).fetchall()
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY begin",
+                                  (begin,)).fetchall()
+        kind = kind_of_kernel(name)
+        wanted = ("send", "recv") if kind == "messages" else (kind,)
         found = [(number, Communication.of_text(call)) for number, call in rows]
-        found = [(number, call) for number, call in found if call.kind in ("send", "recv")]
+        found = [(number, call) for number, call in found if call.kind in wanted]
         self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
         return [call for _, call in found]

@@ -133,6 +133,23 @@ class Pytorch(ImportTest):
         (_, end), = self.reductions()
         self.assertAlmostEqual(found[0, "second"][0], end + 25, 6)
 
+    def test_the_host_waits_for_one_stream(self):
+        """cuda_sync says for which: not for the all-reduce, though that had ended, too. The kernel comes 15 us behind the end of
+        the long one on the stream."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            trace.kernel(100, 10, 90, "first")
+            trace.collective("allreduce", MIB, 110, 10, 96)
+            trace.kernel(110, 20, 98, "long")
+            trace.wait(NCCL, COMPUTE, 1, 99)
+            correlation = trace.call("cudaStreamSynchronize", 112, 20)
+            trace.add("cuda_sync", "Stream Sync", 112, 20, 0, COMPUTE, stream=COMPUTE, device=0, context=1,
+                      cuda_sync_kind="Stream Sync", correlation=correlation)
+            trace.kernel(145, 10, 140, "second")
+            self.traces(trace)
+        self.assertEqual(self.imported("traces")["overlap"], "network")
+        self.assertEqual(self.run_imported()[0, "second"], (45, 55))
+
     def test_fingerprint_on_several_processes(self):
         self.traces(*(data_parallel_step(rank, 4, slow=1 + rank / 10) for rank in range(4)))
         self.imported("traces")
@@ -201,6 +218,21 @@ class Pytorch(ImportTest):
             self.traces(trace)
         read = self.imported("traces")
         self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]), (2, 2, 2 * 8192))
+        self.run_imported()
+
+    def test_collectives_in_one_kernel(self):
+        """A coalescing manager: record_param_comms of each, and one of "coalesced" that launches their kernel."""
+        for rank in range(2):
+            trace = Trace(rank, 2)
+            for at, elements in enumerate((1000, 3000)):
+                trace.external += 1
+                trace.add("cpu_op", "record_param_comms", 50 + at, 0.5, 1, 1000,
+                          **{"External id": trace.external, **trace.parameters("_allgather_base", elements, out=2 * elements)})
+            trace.collective("coalesced", 0, 100, 20, 60, kernel="AllGather_RING_LL")
+            trace.collective("_allgather_base", 500, 120, 20, 66, out=1000, kernel="AllGather_RING_LL")
+            self.traces(trace)
+        read = self.imported("traces")
+        self.assertEqual((read["operations"]["all_gather"], read["call_bytes"]), (6, {"all_gather": 2 * 4 * 4500}))
         self.run_imported()
 
     def test_an_execution_trace_beside_says_what_kineto_does_not(self):

@@ -102,7 +102,7 @@ def read(options):
     planner = Planner(graph, options.input, device, layout.tensor, options.precision)
     works = planner.plan()
     stages = stages_of(works, layout.pipeline, options.input)
-    cuts = crossing(graph, works, [begin for begin, _ in stages[1:]])
+    cuts = crossing(planner, works, [begin for begin, _ in stages[1:]])
     imported = Imported([options.input], layout.ranks, [
         f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of {batch // count} "
         f"sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, pipeline), {count} micro-batches, "

@@ -181,8 +181,9 @@ def stages_of(works, count, path):
     return list(zip(cuts, [*cuts[1:], len(works)]))
 
 
-def crossing(graph, works, cuts):
-    """Bytes of the values that are made before each cut and used behind it."""
+def crossing(planner, works, cuts):
+    """Bytes of the values that are made before each cut and used behind it; of split ones the rank's part."""
+    graph = planner.graph
     position = {node.number: at for at, (node, _) in enumerate(works)}
     made, used = {}, {}
     now = -1
@@ -195,7 +196,6 @@ def crossing(graph, works, cuts):
     found = []
     for cut in cuts:
         live = [name for name, at in made.items() if at < cut <= used.get(name, -1)]
-        values = [graph.tensors[name] for name in live if name in graph.tensors]
-        found.append(sum(math.prod(one.dims) * one.size for one in values if one.dims is not None and one.values is None
-                         and one.kind in FLOATING))
+        found.append(sum(planner.bytes(name) // (planner.ways if planner.split.get(name) else 1) for name in live
+                         if planner.tensor(name).values is None and planner.tensor(name).kind in FLOATING))
     return found

@@ -15,6 +15,7 @@ RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1
 SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
          "hipStreamSynchronize", "hipEventSynchronize")
 LARGEST = 1 << 62  # picoseconds
+OF_RUNTIME = -2  # in the place of a stream
 
 
 def looks_like(start):
@@ -26,7 +27,7 @@ class Kineto:
     def __init__(self, path, notes):
         self.timeline, self.notes = Timeline(path), notes
         self.stream = JsonStream(path)
-        self.runtime_syncs, self.sync_events = [], False
+        self.sync_events = False
         self.counted = {}
 
     def error(self, line, what):
@@ -40,6 +41,9 @@ class Kineto:
                 self.job(value, line)
         self.timeline.has_times = True
         self.timeline.finish()
+        # Calls of the runtime say when the host waited, cuda_sync for what, too.
+        self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
+                                       f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
         return self.timeline
 
     def job(self, info, line):
@@ -120,23 +124,35 @@ class Kineto:
         if correlation is not None:
             self.timeline.add("launches", correlation, begin, self.number(event, "tid", line))
         if name in SYNCS and end > begin:
-            self.timeline.add("syncs", begin, end, None, None, None)
+            self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
 
     def sync(self, event, line):
         """Of enable_cuda_sync_events."""
         arguments = event.get("args") or {}
         if arguments.get("cuda_sync_kind", event.get("name")) != "Stream Wait Event":
-            return  # the host's own are calls of the runtime, too
+            return self.sync_of_host(event, arguments, line)
         producer = self.number(arguments, "wait_on_stream", line)
         record = self.number(arguments, "wait_on_cuda_event_record_corr_id", line)
         correlation = self.number(arguments, "correlation", line)
         if producer is None or record is None or correlation is None or producer < 0 or record < 0:
             self.notes.add("waits of a stream for an event that was recorded before the trace are left out",
                            f"{self.timeline.path}:{line}")
-            return
+            return None
         device = arguments.get("device", event.get("pid"))
         self.timeline.add("waits", correlation, self.timeline.stream(device, arguments.get("stream", event.get("tid"))),
                           self.timeline.stream(device, producer), record)
+        return None
+
+    def sync_of_host(self, event, arguments, line):
+        begin, end = self.times(event, line)
+        stream, producer, record = (self.number(arguments, key, line) for key in (
+            "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id"))
+        device = arguments.get("device", event.get("pid"))
+        self.sync_events = True
+        if end > begin:
+            known = producer is not None and record is not None and producer >= 0 and record >= 0
+            self.timeline.add("syncs", begin, end, self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
+                              self.timeline.stream(device, producer) if known else None, record if known else None)
 
     def host(self, event, line):
         begin, end = self.times(event, line)
