@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """From the timelines of a job's ranks to an experiment: a Chakra file for each rank beside it."""
 
-import shutil
+import itertools
 
+from importing.errors import InputError
 from importing.imported import Imported
 from studies.console import natural
 
+from .communications import MOST_RANKS
 from .job import Calls, Groups, Job, which_ranks
 from .rank_files import GroupNames, RankFile, chakra_workload
 from .timeline import Notes, ProgramOfTimeline
@@ -32,6 +34,10 @@ def add_gpu_arguments(parser):
 def world_of(options, timelines):
     if options.ranks:
         return options.ranks
+    for timeline in timelines:
+        for rank in (timeline.rank, (timeline.world or 1) - 1, *itertools.chain(*timeline.groups.values())):
+            if not 0 <= rank < MOST_RANKS:
+                raise InputError(timeline.path, None, f"it has a rank {rank}; 0 to {MOST_RANKS - 1} are due")
     known = [timeline.world for timeline in timelines if timeline.world]
     in_groups = [max(ranks) + 1 for timeline in timelines for ranks in timeline.groups.values() if ranks]
     return max([*known, *in_groups, *(timeline.rank + 1 for timeline in timelines)])

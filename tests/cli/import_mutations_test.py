@@ -12,6 +12,7 @@ import contextlib
 import io
 import pathlib
 import random
+import resource
 import shutil
 import sys
 import tempfile
@@ -100,10 +101,16 @@ def attempt(form, path, words):
         return False
 
 
+def bound_memory():
+    """A reader that takes what a number in a file says fails here, and not on the machine of somebody else."""
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+
+
 def run(folder, rng, names, enough):
     """{name: [imported, refused]}; `enough(count)` ends it."""
     all_sources = sources(folder)
     found = {name: [0, 0] for name in all_sources if not names or all_sources[name][0] in names}
+    bound_memory()
     count = 0
     while not enough(count):
         for name in found:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """HLO and StableHLO text: the program of each device, with times of a device file."""
 
+from frameworks.communications import MOST_RANKS
 from frameworks.devices import Device, precision_of
 from frameworks.json_stream import beginning
 from frameworks.rank_files import GroupNames, RankFile, chakra_workload
@@ -17,7 +18,7 @@ SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
 COMPUTE, COMMUNICATION = 0, 1  # streams
 PERMUTE_TAG = 0
 DEEPEST = 200
-MOST_RANKS = 1 << 20
+MOST_OPERATIONS = 10**9  # of a device
 
 
 def add_arguments(parser):
@@ -90,7 +91,7 @@ class Plan:
                         for number in group), default=0))
 
     def of_computation(self, name, line=None):
-        """(steps, FLOPs) of one computation."""
+        """(steps, FLOPs, how many steps are carried out) of one computation."""
         if name not in self.module.computations:
             raise self.error(line, f"there is no computation '{name}'")
         if name in self.steps:
@@ -102,7 +103,10 @@ class Plan:
         for one in body:
             flops += self.instruction(one, steps, body)
         self.open.pop()
-        self.steps[name] = (steps, flops)
+        count = sum(self.steps[step[1]][2] * step[2] if step[0] == "call" else 1 for step in steps)
+        if count > MOST_OPERATIONS:
+            raise self.error(line, f"'{name}' has {count} operations; at most {MOST_OPERATIONS} are due")
+        self.steps[name] = (steps, flops, count)
         return self.steps[name]
 
     def instruction(self, one, steps, body):

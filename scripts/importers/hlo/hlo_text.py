@@ -3,6 +3,7 @@
 
 import re
 
+from frameworks.communications import MOST_RANKS
 from importing.errors import InputError, text_lines
 
 from .program import (COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups, whole_list)
@@ -217,7 +218,7 @@ class HloReader:
         if iota:
             groups, dims = whole_list(iota.group(1)), whole_list(iota.group(2))
             order = whole_list(iota.group(3) or "")
-            if self.product_of(groups) != self.product_of(dims) or (order and sorted(order) != list(range(len(dims)))):
+            if not self.product_of(groups) == self.product_of(dims) <= MOST_RANKS or (order and sorted(order) != list(range(len(dims)))):
                 raise self.error(one.line, f"'{one.name}': {iota.group(0)} does not fit together")
             one.groups = iota_groups(groups, dims, order)
         elif listed:

@@ -5,7 +5,7 @@ without times. What an operator of the accelerator takes is that of a device, if
 import json
 import sqlite3
 
-from frameworks.communications import PARAMETERS_NODE, Communication, communication, kind_of, numbers
+from frameworks.communications import MOST_RANKS, PARAMETERS_NODE, Communication, communication, kind_of, numbers
 from frameworks.json_stream import JsonStream
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -129,7 +129,7 @@ class Execution:
         tail = inputs[at + 1:]
         splits = [numbers(one) if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
-        if size and start is not None and start >= 0 and stride and stride > 0 and not self.timeline.groups.get(group):
+        if size and 0 < size <= MOST_RANKS and start is not None and start >= 0 and stride and stride > 0 and not self.timeline.groups.get(group):
             self.timeline.groups[group] = [start + stride * i for i in range(size)]
         members = size or len(self.timeline.groups.get(group) or []) or 1
         root = inputs[at - 1] if isinstance(inputs[at - 1], int) else 0
