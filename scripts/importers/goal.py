@@ -52,5 +52,4 @@ def read(options):
         raise InputError(options.input, 1, "'num_ranks N' or the magic number of binary GOAL is due at its beginning")
     imported = Imported([options.input], ranks, [f"The GOAL schedule {options.input}."])
     imported.workload = Map(kind="goal", file=Input(options.input))
-    imported.ignored = []
     return imported

@@ -13,6 +13,11 @@ from .machines import default_network, default_topology, topology_of_file
 from .writing import Place, write
 
 AUTO = "auto"
+EXIT_UNRECOGNISED = 4  # of --for-run, which `weft run TRACE` adds: then the file is taken for an experiment
+
+
+class Unrecognised(StudyError):
+    """The input is of no format."""
 
 
 def overview():
@@ -43,7 +48,7 @@ def choose(words):
             raise StudyError("`weft import auto` needs an input")
         found = registry.recognise(rest[0])
         if not found:
-            raise StudyError(f"{rest[0]}: no format takes it for its own; `weft import` lists them")
+            raise Unrecognised(f"{rest[0]}: no format takes it for its own; `weft import` lists them")
         return found, rest
     if name not in registry.formats():
         raise StudyError(f"'{name}' is not a format{did_you_mean(name, registry.formats())}; `weft import` lists them")
@@ -79,7 +84,8 @@ def facts_of_weft(counted):
 
 
 def as_data(name, imported, place, counts):
-    notes = {key: [{"place": at, "what": what} for at, what in getattr(imported, key)] for key in ("ignored", "refused")}
+    notes = {key: [{"place": at, "what": what} for at, what in getattr(imported, key)]
+             for key in ("ignored", "refused")}
     return {"format": name, "inputs": imported.inputs, "experiment": str(place.output),
             "files": [str(place.file(suffix)) for suffix in imported.files], **counts, **(imported.counts or {}), **notes}
 
@@ -97,8 +103,18 @@ def as_text(data):
     return "\n".join(lines)
 
 
+def import_for_run(words):
+    """The same, silent about what is no trace."""
+    try:
+        return import_command([word for word in words if word != "--for-run"])
+    except Unrecognised:
+        return EXIT_UNRECOGNISED
+
+
 def import_command(words):
     """The exit code of `weft import WORDS...`."""
+    if "--for-run" in words:
+        return import_for_run(words)
     if not words or words[0] in ("-h", "--help"):
         parser = Parser(prog="weft import", usage="weft import FORMAT INPUT... [-o EXPERIMENT.yaml] [--json]",
                         description="Experiments from the files of other programs (docs/importing.md).")

@@ -8,17 +8,18 @@ import textwrap
 from .imported import Beside, Input, Map
 
 WIDTH = 118
-# What YAML's core schema reads as a text without quotes: it begins like a word or a quantity, and has no mark of YAML's.
+# What YAML's core schema reads as a text without quotes: it begins like a word, and has no mark of YAML's.
 PLAIN = re.compile(r"[A-Za-z0-9_./+][A-Za-z0-9_./+\- ]*(?<! )")
 # What it would read as something else.
 SPECIAL = re.compile(r"(?i:null|true|false|yes|no|on|off|y|n|~)|[-+.0-9eE_xo]+")
 
 
 def comment(text, indent=""):
-    """`text` as lines of a comment; its own line ends stay."""
+    """`text` as lines of a comment; its own line ends stay. What begins with blanks goes on further in."""
     lines = []
     for paragraph in text.split("\n"):
-        lines += textwrap.wrap(paragraph, WIDTH - len(indent) - 2, break_on_hyphens=False,
+        inner = "    " if paragraph.startswith(" ") else ""
+        lines += textwrap.wrap(paragraph, WIDTH - len(indent) - 2, break_on_hyphens=False, subsequent_indent=inner,
                                break_long_words=False) or [""]
     return "".join(f"{indent}# {line}".rstrip() + "\n" for line in lines)
 

@@ -62,3 +62,8 @@ class Imported:
         """Has a file written beside the experiment; `produce(file)` writes bytes. Gives what stands for its name."""
         self.files[suffix] = produce
         return Beside(suffix)
+
+    @staticmethod
+    def prefix(suffix):
+        """What stands for X.SUFFIX, if files beside the experiment are X.SUFFIX.0.et and so on."""
+        return Beside(suffix)

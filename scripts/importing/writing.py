@@ -3,6 +3,7 @@
 all of them or none."""
 
 import contextlib
+import copy
 import json
 import os
 import pathlib
@@ -93,8 +94,16 @@ def count(experiment, draft):
         raise EnvironmentFailure(f"cannot start '{weft_program()}': {error.strerror}") from None
     if done.returncode == 0:
         return json.loads(done.stdout)
-    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ") or f"weft ended with {done.returncode}"
+    text = draft.in_words_of_the_user(done.stderr.strip()).removeprefix("weft: ")
+    text = text or f"weft ended with {done.returncode}"
     raise (StudyError if done.returncode == 2 else EnvironmentFailure)(text)
+
+
+def without_faults(imported):
+    """`weft workload` looks at a network on which nothing is lost."""
+    whole = copy.copy(imported)
+    whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures")}
+    return whole
 
 
 def write(imported, output, check):
@@ -107,7 +116,7 @@ def write(imported, output, check):
                 with open(folder / place.file(suffix).name, "wb") as file:
                     produce(file)
             draft, experiment = Draft(place, folder), folder / place.output.name
-            experiment.write_text(experiment_text(imported, draft.name), encoding="utf-8")
+            experiment.write_text(experiment_text(without_faults(imported), draft.name), encoding="utf-8")
             counted = count(experiment, draft) if check else None
             experiment.write_text(experiment_text(imported, place.name), encoding="utf-8")
             for path in [*map(place.file, imported.files), place.output]:

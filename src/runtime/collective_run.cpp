@@ -80,7 +80,7 @@ bool CollectiveRun::waits(const Lane& lane) const {
 Bytes CollectiveRun::slice_of(const Lane& lane) const { return std::min(lane.step.slice, lane.step.bytes - lane.done); }
 
 Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
-  if (is_aggregator()) return Time();
+  if (is_aggregator() || step.instant) return Time();
   const CollectiveTuning& tuning = call_.tuning;
   if (step.primitive == Primitive::copy && tuning.copies_while_sending) return Time();
   Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;

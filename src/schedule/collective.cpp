@@ -127,6 +127,49 @@ std::optional<Protocol> parse_protocol(std::string_view text) {
   return std::nullopt;
 }
 
+std::string_view to_text(DimensionAlgorithm algorithm) {
+  switch (algorithm) {
+    case DimensionAlgorithm::ring:
+      return "ring";
+    case DimensionAlgorithm::direct:
+      return "direct";
+    case DimensionAlgorithm::halving_doubling:
+      return "halving_doubling";
+    case DimensionAlgorithm::double_binary_tree:
+      return "double_binary_tree";
+    case DimensionAlgorithm::one_ring:
+      return "one_ring";
+    case DimensionAlgorithm::one_direct:
+      return "one_direct";
+    case DimensionAlgorithm::one_halving_doubling:
+      return "one_halving_doubling";
+  }
+  WEFT_EXPECT(false, "algorithm {}", static_cast<int>(algorithm));
+  return {};
+}
+
+namespace {
+constexpr std::array all_dimension_algorithms = {DimensionAlgorithm::ring,
+                                                 DimensionAlgorithm::direct,
+                                                 DimensionAlgorithm::halving_doubling,
+                                                 DimensionAlgorithm::double_binary_tree,
+                                                 DimensionAlgorithm::one_ring,
+                                                 DimensionAlgorithm::one_direct,
+                                                 DimensionAlgorithm::one_halving_doubling};
+}  // namespace
+
+std::vector<std::string> dimension_algorithm_names() {
+  std::vector<std::string> names;
+  for (const DimensionAlgorithm one : all_dimension_algorithms) names.emplace_back(to_text(one));
+  return names;
+}
+
+std::optional<DimensionAlgorithm> parse_dimension_algorithm(std::string_view text) {
+  for (const DimensionAlgorithm one : all_dimension_algorithms)
+    if (to_text(one) == text) return one;
+  return std::nullopt;
+}
+
 Bytes wire_bytes(Protocol protocol, Bytes data) {
   const std::int64_t bytes = data.count();
   switch (protocol) {

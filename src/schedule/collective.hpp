@@ -3,7 +3,9 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +56,31 @@ enum class Protocol : std::uint8_t {
 };
 std::string_view to_text(Protocol protocol);
 std::optional<Protocol> parse_protocol(std::string_view text);
+/// What by_dimension does in one dimension of a grid of ranks.
+enum class DimensionAlgorithm : std::uint8_t {
+  ring,
+  direct,
+  halving_doubling,
+  double_binary_tree,
+  one_ring,  ///< these three: one dimension of all ranks, whatever the grid
+  one_direct,
+  one_halving_doubling,
+};
+std::string_view to_text(DimensionAlgorithm algorithm);
+std::optional<DimensionAlgorithm> parse_dimension_algorithm(std::string_view text);
+std::vector<std::string> dimension_algorithm_names();
+/// Of each dimension, the last one for all that follow; none: rings.
+struct DimensionAlgorithms {
+  std::vector<DimensionAlgorithm> all;
+  std::map<CollectiveKind, std::vector<DimensionAlgorithm>> of_kind;  ///< for these instead
+  const std::vector<DimensionAlgorithm>& of(CollectiveKind kind) const {
+    const auto found = of_kind.find(kind);
+    return found == of_kind.end() ? all : found->second;
+  }
+  bool empty() const { return all.empty() && of_kind.empty(); }
+  auto operator<=>(const DimensionAlgorithms&) const = default;
+};
+
 /// Bytes on the wire of so many bytes of data: ll 16 ceil(b/8), ll128 128 ceil(b/120).
 Bytes wire_bytes(Protocol protocol, Bytes data);
 
@@ -69,6 +96,9 @@ struct CollectiveTuning {
   std::uint32_t ranks_per_server = 0;     ///< consecutive members that share a server; 0: not known
   std::uint32_t ranks_per_leaf = 0;       ///< consecutive members below one leaf switch; 0: all
   std::vector<std::uint32_t> dimensions;  ///< of a torus whose nodes are the members, the first one fastest; or empty
+  DimensionAlgorithms dimension_algorithms;  ///< of by_dimension
+  std::uint32_t splits = 0;           ///< parts that by_dimension sends through the dimensions; 0: one per channel
+  bool each_dimension_whole = false;  ///< by_dimension reduces everything in each dimension in turn
   /// How fast accelerators run NCCL's collectives: a name of collectives/kernels, or none. Empty: that of the machine's
   /// servers where NCCL chooses the algorithm, else none.
   std::string kernel;
@@ -183,6 +213,7 @@ struct Step {
   Primitive primitive = Primitive::send;
   Buffer source = Buffer::input;
   Buffer target = Buffer::output;  ///< or scratch, which may be overwritten
+  bool instant = false;            ///< takes no time whatever the tuning says: bookkeeping, no work of a kernel
   bool mark = false;               ///< when it is done, the lane has one mark more, for which others may wait
   std::uint8_t more_sends = 0;     ///< peers beyond the first
   std::uint8_t more_receives = 0;  ///< the same

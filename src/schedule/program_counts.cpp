@@ -25,23 +25,31 @@ double bytes_of_member(const CollectiveCall& call, const CollectiveAlgorithm& al
   return static_cast<double>(sum);
 }
 
+/// What a member asks for: the size, or if that is the sum of all members' rows, a member's share of it.
+double bytes_of_each(const CollectiveCall& call) {
+  const bool of_all = call.blocks && call.blocks->of_pairs();
+  return static_cast<double>(call.size.count()) / (of_all ? call.communicator->size() : 1);
+}
+
 /// Remembers what calls of one kind, size, algorithm and tuning send.
 class CallBytes {
  public:
   double of(const CollectiveCall& call) {
     if (call.blocks) return bytes_of_call(call);
     const CollectiveTuning& t = call.tuning;
-    const auto [at, fresh] = known_.try_emplace(
-        {static_cast<int>(call.kind), call.size.count(), call.communicator->size(), call.root, call.algorithm,
-         t.channels, t.chunk.count(), t.slices, static_cast<int>(t.protocol), t.ranks_per_server, t.dimensions},
-        0.0);
+    const auto [at, fresh] =
+        known_.try_emplace({static_cast<int>(call.kind), call.size.count(), call.communicator->size(), call.root,
+                            call.algorithm, t.channels, t.chunk.count(), t.slices, static_cast<int>(t.protocol),
+                            t.ranks_per_server, t.dimensions, t.dimension_algorithms, t.splits, t.each_dimension_whole},
+                           0.0);
     if (fresh) at->second = bytes_of_call(call);
     return at->second;
   }
 
  private:
   using Key = std::tuple<int, std::int64_t, std::uint32_t, std::uint32_t, std::string, std::uint32_t, std::int64_t,
-                         std::uint32_t, int, std::uint32_t, std::vector<std::uint32_t>>;
+                         std::uint32_t, int, std::uint32_t, std::vector<std::uint32_t>, DimensionAlgorithms,
+                         std::uint32_t, bool>;
   std::map<Key, double> known_;
 };
 
@@ -121,7 +129,7 @@ ProgramCounts count_programs(const Workload& workload) {
         if (operation.kind == Operation::Kind::send) one.bytes = one.size;
       } else if (operation.kind == Operation::Kind::collective) {
         one.bytes = bytes.of(*operation.call) * ranks / operation.call->communicator->size();
-        one.size = static_cast<double>(operation.call->size.count()) * ranks;
+        one.size = bytes_of_each(*operation.call) * ranks;
       }
       result
           .counts[{kind_name(operation), std::string(operation.phase), std::string(operation.group),

@@ -194,6 +194,12 @@ class ProgramDump {
     return name;
   }
 
+  static std::string list_of(const DimensionAlgorithms& algorithms, CollectiveKind kind) {
+    std::vector<std::string_view> names;
+    for (const DimensionAlgorithm one : algorithms.of(kind)) names.push_back(to_text(one));
+    return fmt::format("[{}]", fmt::join(names, ", "));
+  }
+
   std::string tuning_name(const CollectiveCall& call) {
     const CollectiveTuning& t = call.tuning;
     const bool file = is_schedule_file(call.algorithm);
@@ -210,6 +216,10 @@ class ProgramDump {
     if (t.chunk > Bytes(0)) text += fmt::format(", chunk_size: {} B", t.chunk.count());
     if (t.protocol != Protocol::simple) text += fmt::format(", protocol: {}", to_text(t.protocol));
     if (!t.dimensions.empty()) text += ", dimensions: " + list(t.dimensions);
+    if (!t.dimension_algorithms.empty())
+      text += ", dimension_algorithms: " + list_of(t.dimension_algorithms, call.kind);
+    count("splits", t.splits, 0);
+    if (t.each_dimension_whole) text += ", each_dimension_whole: true";
     if (t.launch > Time()) text += ", launch_latency: " + to_text(t.launch);
     if (t.step_latency > Time()) text += ", step_latency: " + to_text(t.step_latency);
     if (t.reduce_rate > Bandwidth()) text += ", reduce_rate: " + to_text(t.reduce_rate);

@@ -3,6 +3,8 @@
 #include "support/interrupt.hpp"
 
 #include <csignal>
+#include <cstring>
+#include <filesystem>
 
 #include <unistd.h>
 
@@ -26,19 +28,31 @@ constexpr int most_signals = 3;
 
 std::atomic<int> seconds_for_files = 0;
 
-// Handlers call only what POSIX allows in them (signal-safety(7)).
-extern "C" void end_now(int /*number*/) { _exit(exit_interrupted); }
+constexpr std::size_t longest_name = 4096;
+char folder[longest_name] = "";
+
+// Handlers call only what POSIX allows in them (signal-safety(7)), which is why there is a child: it may look into a
+// folder. Nobody waits for it.
+[[noreturn]] void end_process() {
+  if (folder[0] != '\0' && fork() == 0) {
+    execl("/bin/rm", "rm", "-rf", "--", folder, static_cast<char*>(nullptr));
+    _exit(exit_environment);
+  }
+  _exit(exit_interrupted);
+}
+
+extern "C" void end_now(int /*number*/) { end_process(); }
 
 extern "C" void remember(int /*number*/) {
   const int count = ++detail::signals;
-  if (count >= most_signals) _exit(exit_interrupted);
+  if (count >= most_signals) end_process();
   if (count == 1) alarm(patience);
 }
 
 extern "C" void out_of_patience(int /*number*/) {
   const bool first = !detail::late.exchange(true);
   const bool writing = detail::writers > 0;
-  if (!first && (!writing || ++seconds_for_files > patience_for_files)) _exit(exit_interrupted);
+  if (!first && (!writing || ++seconds_for_files > patience_for_files)) end_process();
   alarm(patience);
 }
 
@@ -66,6 +80,17 @@ void remember_interrupts() {
 
 void interruption_noticed() { alarm(0); }
 
-void end_interrupted() { _exit(exit_interrupted); }
+void end_interrupted() { end_process(); }
+
+void remove_on_interrupt(const char* path) {
+  const std::size_t length = std::strlen(path);
+  if (length < longest_name) std::memcpy(folder, path, length + 1);
+}
+
+void remove_interrupted_folder() {
+  std::error_code none;
+  if (folder[0] != '\0') std::filesystem::remove_all(folder, none);
+  folder[0] = '\0';
+}
 
 }  // namespace weft

@@ -19,6 +19,11 @@ void remember_interrupts();
 /// The ordinary way out has been reached: it may take its time.
 void interruption_noticed();
 
+/// A folder of files, without folders in it, that is removed when a signal ends the process, whenever that is.
+void remove_on_interrupt(const char* folder);
+/// Removes it now.
+void remove_interrupted_folder();
+
 /// Ends this process at once, also in the middle of what others wait for: mpirun ends them.
 [[noreturn]] void end_interrupted();
 

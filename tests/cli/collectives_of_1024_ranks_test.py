@@ -19,7 +19,8 @@ KINDS = {"chain": "broadcast", "binomial": "broadcast", "scatter_allgather": "br
 # A rank has a connection to each other one: compared at 256 ranks, as is what differs little from another algorithm.
 TO_ALL = ["pairwise", "nccl_p2p", "linear", "direct"]
 TO_FEW = ["ring", "double_binary_tree", "chain", "pat", "recursive_doubling", "halving_doubling", "bruck", "binomial",
-          "scatter_allgather", "hierarchical", "bucket", "swing", "nvls", "nvls_tree", "collnet"]  # fmt: skip
+          "scatter_allgather", "hierarchical", "bucket", "by_dimension", "swing", "nvls",
+          "nvls_tree", "collnet"]  # fmt: skip
 LIKE_OTHERS = ["bidirectional_ring"]
 
 

@@ -8,7 +8,8 @@ def text():
     lines = [f"num_ranks {RANKS}"]
     for rank in range(RANKS):
         lines += [f"rank {rank} {{", "a: calc 1000", f"b: send {SIZE}b to {(rank + 1) % RANKS} tag 3",
-                  f"c: recv {SIZE}b from {(rank - 1) % RANKS} tag 3", "d: calc 500", "b requires a", "d requires c", "}"]
+                  f"c: recv {SIZE}b from {(rank - 1) % RANKS} tag 3", "d: calc 500", "b requires a", "d requires c",
+                  "}"]
     return "\n".join(lines) + "\n"
 
 

@@ -19,6 +19,7 @@ KINDS = {
     "chain": "all_reduce",
     "swing": "all_reduce",
     "bucket": "all_reduce",
+    "by_dimension": "all_reduce",
     "hierarchical": "all_reduce",
     "direct": "all_reduce",
     "pat": "reduce_scatter",

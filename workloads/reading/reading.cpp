@@ -86,6 +86,34 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
   return name;
 }
 
+namespace {
+
+std::vector<DimensionAlgorithm> dimension_list(const Spec& spec) {
+  std::vector<DimensionAlgorithm> list;
+  for (const Spec& name : spec.items())
+    list.push_back(*parse_dimension_algorithm(name.one_of(dimension_algorithm_names())));
+  if (list.empty()) throw spec.error("an empty list; one algorithm or more is due");
+  return list;
+}
+
+/// A list for all kinds of collectives, or a map of lists.
+DimensionAlgorithms read_dimension_algorithms(const Spec& spec) {
+  DimensionAlgorithms algorithms;
+  if (!spec.is_map()) {
+    algorithms.all = dimension_list(spec);
+    return algorithms;
+  }
+  for (const auto& [name, list] : spec.entries()) {
+    const auto kind = parse_collective_kind(name);
+    if (!kind)
+      throw list.error(fmt::format("'{}' is no kind of collective; known: {}", name, listed(collective_kind_names())));
+    algorithms.of_kind[*kind] = dimension_list(list);
+  }
+  return algorithms;
+}
+
+}  // namespace
+
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context) {
   CollectiveSettings options;
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
@@ -107,6 +135,10 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   if (const auto dimensions = spec.find("dimensions"))
     for (const Spec& size : dimensions->items())
       options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_31_bits)));
+  if (const auto algorithms = spec.find("dimension_algorithms"))
+    options.tuning.dimension_algorithms = read_dimension_algorithms(*algorithms);
+  options.tuning.splits = read_count(spec, "splits", 0);
+  if (const auto whole = spec.find("each_dimension_whole")) options.tuning.each_dimension_whole = whole->boolean();
   read_kernel_device(spec, context.directory, options.tuning);
   read_latencies(spec, options.tuning);
   if (const auto kernel = spec.find("collective_kernel")) options.tuning.kernel = kernel->text();

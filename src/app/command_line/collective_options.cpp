@@ -37,6 +37,9 @@ po::options_description collective_description() {
   add("ranks-per-server", text(), "consecutive ranks that share a server");
   add("ranks-per-leaf", text(), "consecutive ranks below one leaf switch, for collnet");
   add("dimensions", text(), "of a torus, such as 8x8");
+  add("dimension-algorithms", text(), "of by_dimension, such as ring,direct");
+  add("splits", text(), "parts that by_dimension sends through the dimensions by themselves");
+  add("each-dimension-whole", po::bool_switch(), "by_dimension reduces everything in each dimension in turn");
   add("on", text(), "MACHINE.yaml: servers whose first accelerators the ranks are on, or an experiment's");
   add("show-graph", po::bool_switch(), "with --on: which GPU and NIC each channel visits, as NCCL's search finds them");
   add("switches-reduce", po::bool_switch(), "selections may take algorithms for which switches reduce");
@@ -118,6 +121,19 @@ std::vector<std::uint32_t> dimensions_of(const std::string& text) {
     at = end + 1;
   }
   return sizes;
+}
+
+std::vector<DimensionAlgorithm> dimension_algorithms_of(const std::string& text) {
+  std::vector<DimensionAlgorithm> algorithms;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    const auto found = parse_dimension_algorithm(word);
+    if (!found)
+      refuse(fmt::format("--dimension-algorithms found '{}'; {} are due", word,
+                         fmt::join(dimension_algorithm_names(), ", ")));
+    algorithms.push_back(*found);
+  }
+  return algorithms;
 }
 
 CollectiveKind kind_of(const std::string& text) {
@@ -211,6 +227,10 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.tuning.ranks_per_server = values.count("ranks-per-server", 0);
   options.tuning.ranks_per_leaf = values.count("ranks-per-leaf", 0);
   if (values.has("dimensions")) options.tuning.dimensions = dimensions_of(values.text("dimensions"));
+  if (values.has("dimension-algorithms"))
+    options.tuning.dimension_algorithms.all = dimension_algorithms_of(values.text("dimension-algorithms"));
+  options.tuning.splits = values.count("splits", 0);
+  options.tuning.each_dimension_whole = map["each-dimension-whole"].as<bool>();
   if (values.has("protocol")) {
     const auto protocol = parse_protocol(values.text("protocol"));
     if (!protocol) refuse(fmt::format("--protocol found '{}'; simple, ll or ll128 is due", values.text("protocol")));

@@ -25,7 +25,7 @@ const std::vector<std::string> lists = {"topologies",          "collectives", "w
                                         "congestion-controls", "routing",     "background"};
 
 po::options_description run_options() {
-  po::options_description options("weft run EXPERIMENT.yaml", 100);
+  po::options_description options("weft run EXPERIMENT.yaml (or a trace of another program: docs/importing.md)", 100);
   auto add = options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing(),
       "KEY.PATH=VALUE: replace or add a value of the experiment");

@@ -148,7 +148,8 @@ void print_kernels(const Experiment& experiment) {
 
 int describe_command(const CommandLine& command, ProcessGroup& group) {
   Experiment experiment;
-  prepare(group, [&] { experiment = load_experiment(command.experiment, command.settings); });
+  const TraceExperiment trace(group, command.experiment, group.size() > 1 ? "." : "");
+  prepare(group, [&] { experiment = load_experiment(trace.experiment(), command.settings); });
   prepare(group, [&] {
     if (group.rank() != 0) return;
     if (command.kernels) return print_kernels(experiment);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft run`: simulate, record, summarise.
 #include <ctime>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 
@@ -222,8 +223,11 @@ void warn_of_memory(const Workload& workload) {
 int run_command(const CommandLine& line, ProcessGroup& group) {
   Experiment experiment;
   std::string output;
+  const auto beside = group.size() > 1 ? std::filesystem::path(line.output.empty() ? "." : line.output).parent_path()
+                                       : std::filesystem::path();
+  const TraceExperiment trace(group, line.experiment, group.size() > 1 && beside.empty() ? "." : beside.string());
   prepare(group, [&] {
-    experiment = load_experiment(line.experiment, line.settings);
+    experiment = load_experiment(trace.experiment(), line.settings);
     output = line.output.empty() ? experiment.output.file : line.output;
     if (line.engine == EngineChoice::ns3_default && group.size() > 1)
       throw InputError(SourceLine{}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "

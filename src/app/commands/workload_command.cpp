@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -45,8 +46,24 @@ std::vector<std::uint32_t> ranks_of_timeline(const CommandLine& line, const Idea
   return ranks;
 }
 
+Spec with_settings(Spec spec, const CommandLine& line) {
+  for (const auto& [key, value] : line.settings) spec.set(key, value);
+  return spec;
+}
+
+/// Whether the file configures another program: such files are no traces.
+bool is_configuration(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  if (std::filesystem::is_regular_file(path)) text << file.rdbuf();
+  for (const auto& [name, entry] : ConfigurationRegistry::instance().entries())
+    if (file && entry.make()->recognises(path, text.str())) return true;
+  return false;
+}
+
 /// The experiment file, or that of another program's configuration, with the settings of the command line.
-Spec open_document(const CommandLine& line) {
+Spec open_document(const CommandLine& line, const ExperimentFile& experiment) {
+  if (experiment.file != line.experiment) return with_settings(Spec::load(experiment.file), line);
   std::ifstream file(line.experiment);
   std::ostringstream text;
   text << file.rdbuf();
@@ -56,17 +73,15 @@ Spec open_document(const CommandLine& line) {
     if (!file || spec || !reader->recognises(line.experiment, text.str())) continue;
     spec = Spec::parse(reader->experiment(line.experiment), line.experiment + " (" + name + ")");
   }
-  if (!spec) spec = Spec::load(line.experiment);
-  for (const auto& [key, value] : line.settings) spec->set(key, value);
-  return *spec;
+  return with_settings(spec ? *spec : Spec::load(line.experiment), line);
 }
 
 /// The experiment on the ideal network; what it says of results does not matter here.
-Experiment load_for_schedule(const CommandLine& line) {
-  Spec spec = open_document(line);
+Experiment load_for_schedule(const CommandLine& line, const ExperimentFile& file) {
+  Spec spec = open_document(line, file);
   spec.set("network.fidelity", "ideal");
   spec.set("output", "{messages: none}");
-  const auto parent = std::filesystem::path(line.experiment).parent_path();
+  const auto parent = std::filesystem::path(file.file).parent_path();
   return read_experiment(spec, line.experiment, parent.empty() ? "." : parent.string());
 }
 
@@ -87,9 +102,9 @@ std::uint64_t operations_of_all(const Workload& workload, const ProgramCounts& c
 }
 
 /// The experiment with its workload written out.
-void write_dump(const CommandLine& line, const Experiment& experiment) {
+void write_dump(const CommandLine& line, const ExperimentFile& from, const Experiment& experiment) {
   const std::string mark = "__written_out_below__";
-  Spec spec = open_document(line);
+  Spec spec = open_document(line, from);
   if (const auto noise = spec.at("workload").is_map() ? spec.at("workload").find("compute_noise") : std::nullopt)
     throw noise->error(
         "times that are drawn when an operation starts cannot be written out; --dump needs a workload "
@@ -109,10 +124,13 @@ void write_dump(const CommandLine& line, const Experiment& experiment) {
 int workload_command(const CommandLine& line, ProcessGroup& group) {
   Experiment experiment;
   WorkloadSummary summary;
+  std::optional<TraceExperiment> trace;
+  if (!is_configuration(line.experiment)) trace.emplace(group, line.experiment, group.size() > 1 ? "." : "");
+  const ExperimentFile file = trace ? trace->experiment() : ExperimentFile{line.experiment, line.experiment};
   prepare(group, [&] {
     if (group.size() > 1)
       refuse(fmt::format("`weft workload` runs on one MPI rank, found {}; leave mpirun out", group.size()));
-    experiment = load_for_schedule(line);
+    experiment = load_for_schedule(line, file);
     refuse_background(experiment);
     summary.experiment = &experiment;
     summary.report = experiment.workload->report();
@@ -120,7 +138,7 @@ int workload_command(const CommandLine& line, ProcessGroup& group) {
     summary.counts = count_programs(*experiment.workload);
   });
   prepare(group, [&] {
-    if (!line.dump.empty()) write_dump(line, experiment);
+    if (!line.dump.empty()) write_dump(line, file, experiment);
     if (!line.export_to.empty()) export_chakra(*experiment.workload, line.export_to);
   });
   IdealSchedule schedule;

@@ -188,6 +188,7 @@ std::string summary_json(const Summary& summary) {
   json["fingerprint"] = fmt::format("{:016x}", summary.fingerprint);
   json["messages"] = summary.facts.messages;
   json["bytes_delivered"] = summary.facts.bytes_delivered;
+  json["operations"] = summary.facts.operations;
   const CongestionTotals& congestion = summary.facts.congestion;
   json["packets_dropped"] = congestion.dropped;
   json["congestion"] = {{"packets_lost", congestion.lost},

@@ -307,11 +307,12 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   return experiment;
 }
 
-Experiment load_experiment(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings) {
-  Spec spec = Spec::load(path);
+Experiment load_experiment(const ExperimentFile& file,
+                           const std::vector<std::pair<std::string, std::string>>& settings) {
+  Spec spec = Spec::load(file.file);
   for (const auto& [key, value] : settings) spec.set(key, value);
-  const auto parent = std::filesystem::path(path).parent_path();
-  return read_experiment(spec, path, parent.empty() ? "." : parent.string());
+  const auto parent = std::filesystem::path(file.file).parent_path();
+  return read_experiment(spec, file.name, parent.empty() ? "." : parent.string());
 }
 
 }  // namespace weft

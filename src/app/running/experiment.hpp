@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/running/trace_experiment.hpp"
 #include "fabric/network_parameters.hpp"
 #include "graph/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
@@ -75,7 +76,8 @@ struct Experiment {
 };
 
 /// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Throws InputError.
-Experiment load_experiment(const std::string& path, const std::vector<std::pair<std::string, std::string>>& settings);
+Experiment load_experiment(const ExperimentFile& file,
+                           const std::vector<std::pair<std::string, std::string>>& settings);
 
 /// The same from an open document; files that it names are relative to `directory`.
 Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory);

@@ -174,6 +174,7 @@ RunFacts Simulation::run(const Looker& look) {
   facts.events = group_.sum(network_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
   facts.bytes_delivered = group_.sum(static_cast<std::uint64_t>(runtime_->bytes_delivered()));
+  facts.operations = group_.sum(runtime_->operations_done());
   facts.congestion = congestion();
   network_->finish(group_, idle);
   return facts;

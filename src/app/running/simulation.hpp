@@ -35,6 +35,7 @@ struct RunFacts {
   std::uint64_t events = 0;       ///< of all processes: packet arrivals, timers and decisions of NICs
   std::uint64_t messages = 0;     ///< delivered, of all processes
   std::uint64_t bytes_delivered = 0;
+  std::uint64_t operations = 0;  ///< executed by all ranks
   std::uint64_t windows = 0;
   std::uint64_t critical_events = 0;  ///< events / this: how many MPI ranks could work at the same time
   double wait_seconds = 0;            ///< of this process for others

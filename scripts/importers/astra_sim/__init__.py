@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A whole experiment of ASTRA-sim: workload, system, network, memory, logical topology and communicator groups."""
+
+import pathlib
+import re
+
+from importing.errors import InputError, read_bytes, whole_number
+from importing.imported import Imported, Input, Map
+
+from .. import chakra
+from .analytical import Network
+from .ns3_network import Config, Physical
+from .system import System, load_json
+
+SUMMARY = "an experiment of ASTRA-sim: --workload, --system, --network and more"
+POLICIES = re.compile(rb"\s*(DATA|MODEL|HYBRID_\w+|MICRO|DISTRIBUTED_INFERENCE)\b")
+
+
+def add_arguments(parser):
+    parser.add_argument("--workload", metavar="PREFIX|FILE.txt", required=True,
+                        help="Chakra traces PREFIX.0.et, ..., or a text of ASTRA-sim 1.0")
+    parser.add_argument("--system", metavar="S.json", required=True, help="system layer: collectives, chunks, delays")
+    parser.add_argument("--network", metavar="N.yml|topology.txt", required=True,
+                        help="analytical network, or physical topology of the ns-3 backend")
+    parser.add_argument("--network-config", metavar="config.txt", help="configuration of the ns-3 backend")
+    parser.add_argument("--logical", metavar="L.json", help="logical dimensions, with the ns-3 backend")
+    parser.add_argument("--memory", metavar="M.json", help="remote memory")
+    parser.add_argument("--groups", metavar="G.json", help="communicator groups")
+
+
+def matches(_path):
+    """An experiment is several files: only its workload can be recognised, and that is of another format."""
+    return False
+
+
+def is_text(path):
+    return pathlib.Path(path).is_file() and bool(POLICIES.match(read_bytes(path, 4096)))
+
+
+def read(options):
+    imported = Imported([options.workload], None, [f"ASTRA-sim: {options.workload}, {options.system}, "
+                                                   f"{options.network}."])
+    imported.inputs += [path for path in (options.system, options.network, options.network_config, options.logical,
+                                          options.memory, options.groups) if path]
+    network = read_network(options, imported)
+    dimensions = logical_dimensions(options, imported, network)
+    system = System(options.system, dimensions, imported)
+    imported.ranks = system.ranks()
+    if imported.ranks < 2:
+        raise InputError(options.network, None, "there is one NPU; two or more are due")
+    collectives = system.collectives()
+    imported.workload = text_workload(options, imported) if is_text(options.workload) else \
+        chakra_workload(options, imported, system)
+    imported.workload.comments.update(collectives.comments)
+    imported.workload.update(collectives)
+    system.list_others()
+    return imported
+
+
+def read_network(options, imported):
+    """The machine, and with it the number of NPUs in each dimension, or nothing."""
+    if not options.network.endswith((".yml", ".yaml")):
+        physical = Physical(options.network)
+        imported.topology = physical.topology()
+        if options.network_config:
+            imported.network = Config(options.network_config, physical, imported).network()
+        return physical
+    if options.network_config:
+        raise InputError(options.network_config, None, "--network-config is for a physical topology of the ns-3 "
+                                                       "backend")
+    network = Network(options.network, imported)
+    imported.topology = network.topology(imported)
+    imported.network = analytical_frames()
+    return network
+
+
+def analytical_frames():
+    """That network has neither packets nor headers."""
+    frames = Map()
+    frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE "
+                                "v2 take a little longer (docs/importing.md).")
+    frames.update(header="62 B", wire_overhead="20 B", ack="none")
+    return frames
+
+
+def logical_dimensions(options, imported, network):
+    if isinstance(network, Network):
+        if options.logical:
+            imported.ignore(options.logical, "the logical topology is that of the analytical network")
+        return network.sizes
+    if not options.logical:
+        return [len(network.hosts)]
+    document, _ = load_json(options.logical)
+    found = document.get("logical-dims")
+    if not isinstance(found, list) or not found:
+        raise InputError(options.logical, 1, "'logical-dims', a list of sizes, is due")
+    dimensions = [whole_number(one, options.logical, 1, "logical-dims", 1, 1 << 20) for one in found]
+    product = 1
+    for size in dimensions:
+        product *= size
+    if product > len(network.hosts):
+        raise InputError(options.logical, 1, f"logical-dims: {product} NPUs, but {options.network} has "
+                         f"{len(network.hosts)} hosts")
+    return dimensions
+
+
+def text_workload(options, imported):
+    for name in ("memory", "groups"):
+        if getattr(options, name):
+            imported.ignore(getattr(options, name), f"--{name}: a text workload has none")
+    workload = Map(kind="astra_sim_text", file=Input(options.workload), ranks=imported.ranks)
+    workload.put("time_unit", "1 us", "ASTRA-sim's converter takes the text's compute times for microseconds; 1 ns "
+                                      "if they are nanoseconds, as its documentation says")
+    return workload
+
+
+def chakra_workload(options, imported, system):
+    stem, ending, ranks = chakra.locate(options.workload)
+    if ranks != imported.ranks:
+        raise InputError(f"{stem}.0{ending}", None, f"there are traces of {ranks} ranks, but {imported.ranks} NPUs in "
+                         f"{options.logical or options.network}")
+    imported.inputs += [f"{stem}.{rank}{ending}" for rank in range(ranks)]
+    workload = Map(kind="chakra", file=Input(stem), ranks=ranks)
+    workload.put("issue", "astra_sim", "A rank has one computation and one send or collective under way at a time.")
+    if options.groups:
+        check_groups(options.groups, ranks)
+        workload["groups"] = Input(options.groups)
+    if options.memory and (memory := read_memory(options.memory, imported)):
+        workload["memory"] = memory
+    if device := system.device():
+        workload["device"] = imported.beside("device.yaml", lambda file: file.write(device.encode()))
+        workload["precision"] = "bf16"
+    return workload
+
+
+def check_groups(path, ranks):
+    document, _ = load_json(path)
+    for name, members in document.items():
+        if not isinstance(members, list) or not all(isinstance(one, int) and 0 <= one < ranks for one in members):
+            raise InputError(path, 1, f"group '{name}': a list of ranks from 0 to {ranks - 1} is due")
+
+
+def read_memory(path, imported):
+    document, _ = load_json(path)
+    kind = document.get("memory-type")
+    if kind == "NO_MEMORY_EXPANSION":
+        return None
+    if kind not in ("PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"):
+        raise InputError(path, 1, f"memory-type: found '{kind}'; NO_MEMORY_EXPANSION, PER_NPU_MEMORY_EXPANSION, "
+                         "PER_NODE_MEMORY_EXPANSION or MEMORY_POOL is due")
+    if kind != "PER_NPU_MEMORY_EXPANSION":
+        imported.refuse(path, f"{kind}: NPUs share the memory over there; here each has it for itself")
+    latency = whole_number(document.get("remote-mem-latency", 0), path, 1, "remote-mem-latency")
+    rate = whole_number(document.get("remote-mem-bw", 0), path, 1, "remote-mem-bw", 1)
+    return Map(latency=f"{latency} ns", bandwidth=f"{rate} GB/s")

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Flows one by one: a CSV of start, source, destination and bytes, HPCC's flow file, or a matrix of an all-to-all,
+whose rows send."""
+
+import re
+
+from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.imported import Imported, Map
+from importing.programs import Flow, flow_workload
+
+SUMMARY = "a CSV of flows (start, source, destination, bytes), or a matrix of an all-to-all"
+NAMES = {"start": "start", "time": "start", "start_time": "start",
+         "source": "source", "src": "source", "from": "source",
+         "destination": "destination", "dst": "destination", "dest": "destination", "to": "destination",
+         "bytes": "bytes", "size": "bytes"}
+USUAL = ["start", "source", "destination", "bytes"]
+UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+MOST_RANKS = 1 << 22
+LONGEST = 2**63  # picoseconds, 106 days
+NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
+
+
+def add_arguments(parser):
+    parser.add_argument("input", metavar="FILE.csv")
+    parser.add_argument("--matrix", action="store_true", help="a matrix of bytes: row i is what rank i sends to each "
+                                                              "rank")
+    parser.add_argument("--time-unit", choices=UNITS, default="ns", help="of start times without a unit (ns)")
+    parser.add_argument("--ranks", type=int, metavar="N", help="ranks (the largest one that is named, and 1)")
+
+
+def cells(line):
+    """Separated by commas, semicolons, tabs or blanks."""
+    return [cell for cell in re.split(r"[,;]|\s+", line.strip()) if cell != ""] if "," not in line and ";" not in line \
+        else [cell.strip() for cell in re.split(r"[,;]", line)]
+
+
+def rows(path):
+    """(line, cells) without comments and empty lines."""
+    for number, line in text_lines(path):
+        line = line.split("#")[0].strip()
+        if line:
+            yield number, cells(line)
+
+
+def is_hpcc(first, second):
+    """HPCC's: a number of flows, then `src dst pg dport bytes start_s`."""
+    numbers = all(re.fullmatch(NUMBER, one) for one in second)
+    return len(first) == 1 and first[0].isdigit() and len(second) == 6 and numbers
+
+
+def matches(path):
+    try:
+        lines = read_bytes(path, 1 << 12).decode("utf-8", "replace").split("\n")
+    except InputError:
+        return False
+    found = [cells(line) for line in (line.split("#")[0].strip() for line in lines) if line][:2]
+    if len(found) < 2:
+        return False
+    first, second = found
+    if is_hpcc(first, second):
+        return True
+    named = [NAMES.get(one.lower()) for one in first]
+    if None not in named and {"source", "destination", "bytes"} <= set(named):
+        return True
+    numbers = all(re.fullmatch(r"[0-9]+", one) for one in first)
+    return numbers and len(first) == len(second) >= 2 and (len(first) == 4 or "," in lines[0] or ";" in lines[0])
+
+
+def time_of(text, path, line, unit):
+    """Picoseconds."""
+    found = re.fullmatch(rf"({NUMBER})\s*(ps|ns|us|ms|s)?", text)
+    if not found:
+        raise InputError(path, line, f"start: found '{text}'; a time such as 10 us is due")
+    size = UNITS[found.group(2) or unit]
+    time = int(found.group(1)) * size if found.group(1).isdigit() else float(found.group(1)) * size
+    if time >= LONGEST:
+        raise InputError(path, line, f"start: found '{text}'; less than 106 days is due")
+    return round(time)
+
+
+class Reader:
+    def __init__(self, options):
+        self.path, self.unit = options.input, options.time_unit
+
+    def rank(self, text, line, what):
+        return whole_number(text, self.path, line, what, 0, MOST_RANKS - 1)
+
+    def flow(self, name, line, values):
+        source = self.rank(values["source"], line, "source")
+        destination = self.rank(values["destination"], line, "destination")
+        if source == destination:
+            raise InputError(self.path, line, f"a flow from {source} to itself; two ranks are due")
+        size = whole_number(values["bytes"], self.path, line, "bytes")
+        return Flow(name, source, destination, size, time_of(values.get("start", "0"), self.path, line, self.unit))
+
+    def flows(self):
+        lines = rows(self.path)
+        number, first = next(lines, (1, None))
+        if first is None:
+            raise InputError(self.path, 1, "the file is empty; flows are due")
+        named = [NAMES.get(one.lower()) for one in first]
+        if any(named):
+            columns = self.columns(number, first, named)
+        elif len(first) == 1:
+            return self.hpcc(number, first, lines)
+        else:
+            columns = USUAL
+            lines = rows(self.path)
+        found = []
+        for line, values in lines:
+            if len(values) != len(columns):
+                raise InputError(self.path, line, f"found {len(values)} columns; {', '.join(columns)} are due")
+            found.append(self.flow(len(found), line, dict(zip(columns, values))))
+        return found
+
+    def columns(self, line, words, named):
+        for word, name in zip(words, named):
+            if name is None:
+                raise InputError(self.path, line, f"unknown column '{word}'{did_you_mean(word, NAMES)}; start, source, "
+                                 "destination and bytes are due")
+        missing = [name for name in USUAL[1:] if name not in named]
+        if missing or len(set(named)) != len(named):
+            raise InputError(self.path, line, f"columns {', '.join(words)}: start (if not 0), source, destination "
+                             "and bytes are due, each once")
+        return named
+
+    def hpcc(self, line, first, lines):
+        count, found = whole_number(first[0], self.path, line, "the number of flows"), []
+        for number, values in lines:
+            if len(values) != 6:
+                raise InputError(self.path, number, "'src dst pg dport bytes start' is due")
+            flow = {"source": values[0], "destination": values[1], "bytes": values[4], "start": f"{values[5]}s"}
+            found.append(self.flow(len(found), number, flow))
+        if len(found) != count:
+            raise InputError(self.path, line, f"found {len(found)} flows; the first line says {count}")
+        return found
+
+    def matrix(self):
+        table = [(line, [whole_number(one, self.path, line, "bytes") for one in values]) for line, values in
+        rows(self.path)]
+        for line, values in table:
+            if len(values) != len(table):
+                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {len(table)} rows; as "
+                                 "many columns as rows are due")
+        if len(table) < 2:
+            raise InputError(self.path, 1, "a matrix of two ranks or more is due")
+        return [values for _, values in table]
+
+
+def is_matrix(options):
+    """Numbers alone, as many columns as rows; four columns are flows unless --matrix says otherwise."""
+    first = next(rows(options.input), (1, []))[1]
+    return options.matrix or (len(first) not in (1, 4) and all(one.isdigit() for one in first))
+
+
+def read(options):
+    reader = Reader(options)
+    if is_matrix(options):
+        return read_matrix(options, reader.matrix())
+    flows = reader.flows()
+    if not flows:
+        raise InputError(options.input, 1, "there is no flow in it")
+    ranks = max(2, options.ranks or 0, *(1 + max(flow.source, flow.destination) for flow in flows))
+    imported = Imported([options.input], ranks, [f"The {len(flows)} flows of {options.input}."])
+    imported.workload = flow_workload(imported, ranks, flows)
+    return imported
+
+
+def read_matrix(options, table):
+    imported = Imported([options.input], len(table), [f"The all-to-all of {options.input}: row i is what rank i "
+                                                      "sends."])
+    total = sum(map(sum, table))
+    if total == 0:
+        raise InputError(options.input, 1, "all are 0; bytes are due")
+    imported.workload = Map(kind="collective", collective="all_to_all", size=f"{total} B", algorithm="nccl_p2p",
+                            ranks=len(table), block_sizes=[[f"{one} B" for one in row] for row in table])
+    return imported

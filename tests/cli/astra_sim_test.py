@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Experiments of ASTRA-sim: a ring of 128 NPUs in its files and in weft's, steps, bytes and times; networks of its ns-3
+backend; what has no counterpart."""
+
+# Time limit: 300 s
+
+import json
+import math
+import pathlib
+import sys
+import unittest
+
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import chakra_files as et  # noqa: E402
+import weft_testing  # noqa: E402
+from weft_testing import EXIT_INPUT, table  # noqa: E402
+
+N, CHUNKS, MESSAGE = 128, 4, 16384
+SIZE = N * CHUNKS * MESSAGE
+GIB, RATE, LATENCY, DELAY, MEMORY = 2**30, 50, 500, 10, 1600
+SYSTEM = {"scheduling-policy": "LIFO", "endpoint-delay": DELAY, "active-chunks-per-dimension": 1,
+          "preferred-dataset-splits": CHUNKS, "collective-optimization": "localBWAware", "local-mem-bw": MEMORY,
+          **{f"{kind}-implementation": ["ring"]
+             for kind in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all")}}
+CONFIG = """ENABLE_QCN 1
+USE_DYNAMIC_PFC_THRESHOLD 1
+PACKET_PAYLOAD_SIZE 1000
+CC_MODE 1
+ALPHA_RESUME_INTERVAL 1
+RATE_DECREASE_INTERVAL 4
+RP_TIMER 900
+EWMA_GAIN 0.00390625
+FAST_RECOVERY_TIMES 1
+RATE_AI 50Mb/s
+RATE_HAI 100Mb/s
+MIN_RATE 100Mb/s
+L2_ACK_INTERVAL 1
+HAS_WIN 1
+VAR_WIN 1
+BUFFER_SIZE 32
+KMAX_MAP 2 100000000000 1600 400000000000 3200
+KMIN_MAP 2 100000000000 400 400000000000 800
+PMAX_MAP 2 100000000000 0.2 400000000000 0.2
+FCT_OUTPUT_FILE fct.txt
+ACK_HIGH_PRIO 1
+"""
+
+
+def physical(hosts, rate="400Gbps"):
+    """Hosts 0, 1, ... on one switch, as the backend's files have it."""
+    links = "".join(f"{host} {hosts} {rate} 0.0005ms 0\n" for host in range(hosts))
+    return f"{hosts + 1} 1 {hosts}\n{hosts}\n{links}"
+
+
+class AstraSim(weft_testing.ProgramTest):
+    def prepare(self, ranks, size, system=SYSTEM):
+        et.write(self.folder, [[et.node(1, et.COLL, comm_type=et.ALL_REDUCE, comm_size=size)]] * ranks, "reduce")
+        self.write(json.dumps(system, indent=1), "system.json")
+
+    def imported(self, network, *more, output="out.yaml"):
+        done = self.run_weft("import", "astra-sim", "--workload", "reduce", "--system", "system.json", "--network",
+                             network, "-o", output, "--json", *more)
+        return json.loads(done.out), yaml.safe_load((self.folder / output).read_text())
+
+    def ring(self):
+        self.prepare(N, SIZE)
+        self.write(f"topology: [Ring]\nnpus_count: [{N}]\nbandwidth: [{RATE}]\nlatency: [{LATENCY}]\n", "ring.yml")
+        return self.imported("ring.yml")
+
+    def test_a_ring_of_128_has_the_same_steps_and_bytes_as_weft_s_own(self):
+        _, experiment = self.ring()
+        theirs, their_file = self.simulate(self.folder / "out.yaml", output="theirs.h5")
+        ours = {"topology": experiment["topology"], "network": experiment["network"],
+                "workload": {"kind": "collective", "collective": "all_reduce", "size": f"{SIZE} B", "algorithm": "ring",
+                             "channels": 1, "chunk_size": f"{MESSAGE} B", "slices_per_chunk": 1}}
+        own, own_file = self.simulate(ours, output="own.h5")
+        # Ring.cc of ASTRA-sim: 2 (n - 1) messages of S / (C n) from each NPU for each of C chunks.
+        self.assertEqual(theirs["messages"], N * CHUNKS * 2 * (N - 1))
+        self.assertEqual(own["messages"], theirs["messages"])
+        self.assertEqual(theirs["bytes_delivered"], N * CHUNKS * 2 * (N - 1) * MESSAGE)
+        one, other = table(their_file, "links"), table(own_file, "links")
+        for column in ("bytes", "packets"):
+            self.assertEqual(one[column].tolist(), other[column].tolist(), column)
+
+    def test_its_time_is_the_closed_form(self):
+        """docs/importing.md, "How far times agree"."""
+        self.ring()
+        summary, _ = self.simulate(self.folder / "out.yaml", output="theirs.h5")
+        link, memory = RATE * GIB / 1e9, MEMORY  # B/ns
+        packets = math.ceil(MESSAGE / 4096)
+        last = MESSAGE - 4096 * (packets - 1)
+        passage = LATENCY + (MESSAGE + 82 * packets) / link + (4096 + 82 + last + 82) / (2 * link)
+        due = CHUNKS * (2 * (N - 1) * (DELAY + passage) + (N - 1) * 3 * MESSAGE / memory)
+        self.assertAlmostEqual(summary["collectives"][0]["time_ps"] / 1000, due, delta=due * 1e-4)
+        theirs = CHUNKS * (2 * (N - 1) * (DELAY + LATENCY + MESSAGE / link) + (N - 1) * 3 * MESSAGE / memory + DELAY)
+        self.assertGreater(due, theirs)
+
+    def test_what_has_no_counterpart_is_listed_everywhere(self):
+        system = {**SYSTEM, "all-to-all-implementation": ["direct4"], "boost-mode": 0, "replay-only": 1, "spam": 2,
+                  "model-shared-bus": 1, "L": 10}
+        self.prepare(4, 4096, system)
+        self.write("topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n", "ring.yml")
+        read, _ = self.imported("ring.yml")
+        text = (self.folder / "out.yaml").read_text()
+        for key, list_ in {"direct4": "refused", "replay-only": "refused", "model-shared-bus": "refused",
+                           "L": "refused",
+                           "boost-mode": "ignored", "spam": "ignored", "scheduling-policy": "ignored"}.items():
+            self.assertTrue(any(one["what"].startswith(key) for one in read[list_]), key)
+            self.assertIn(f": {key}", text)
+
+    def test_ns3_files_become_keys_of_the_network(self):
+        self.prepare(8, 1 << 16)
+        self.write(physical(8), "topology.txt")
+        self.write(CONFIG, "config.txt")
+        read, experiment = self.imported("topology.txt", "--network-config", "config.txt")
+        network = experiment["network"]
+        # maxBdp of SetupNetwork: twice 1,000 ns, and 1,000 B on each of two links of 400 Gb/s, at that rate.
+        self.assertEqual(network["window"], f"{int((2 * 1000 + 2 * 1000 * 8 / 400) * 400 / 8)} B")
+        self.assertEqual((network["mtu"], network["header"], network["ack"]), ("1000 B", "48 B", "60 B"))
+        self.assertEqual(network["ecn"], {"kmin": "800 kB", "kmax": "3200 kB", "pmax": 0.2})
+        self.assertEqual(network["dcqcn"]["increase_period"], "900 us")
+        self.assertEqual(network["pfc"]["quanta"], round(5e-6 * 400e9 / 512))
+        self.assertTrue(any(one["what"].startswith("VAR_WIN") for one in read["refused"]))
+        summary, _ = self.simulate(self.folder / "out.yaml")
+        self.assertEqual(summary["messages"], 8 * CHUNKS * 2 * 7)
+
+    def test_wrong_configurations(self):
+        self.prepare(8, 4096)
+        self.write(physical(8), "topology.txt")
+        for text, place in {"CC_MODE x\n": "config.txt:1: CC_MODE",
+                            CONFIG.replace("400000000000 800", "200000000000 800"): "KMIN_MAP: no value",
+                            CONFIG.replace("RATE_AI 50Mb/s", "RATE_AI 50"): "RATE_AI: found '50'"}.items():
+            self.write(text, "config.txt")
+            done = weft_testing.weft("import", "astra-sim", "--workload", "reduce", "--system", "system.json",
+                                     "--network", "topology.txt", "--network-config", "config.txt",
+                                     folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(place, done.err)
+
+    def test_logical_dimensions_groups_and_memory(self):
+        self.prepare(8, 4096, {**SYSTEM, "all-reduce-implementation": ["ring", "direct"],
+                               **{f"{kind}-implementation": ["ring", "ring"]
+                                  for kind in ("all-gather", "reduce-scatter", "all-to-all")}})
+        self.write(physical(8), "topology.txt")
+        self.write('{"logical-dims": ["4", "2"]}', "logical.json")
+        self.write('{"1": [0, 1, 2, 3]}', "groups.json")
+        self.write('{"memory-type": "MEMORY_POOL", "remote-mem-latency": 100, "remote-mem-bw": 50}', "memory.json")
+        read, experiment = self.imported("topology.txt", "--logical", "logical.json", "--groups", "groups.json",
+                                         "--memory", "memory.json")
+        workload = experiment["workload"]
+        self.assertEqual((workload["dimensions"], workload["memory"]), ([4, 2], {"latency": "100 ns",
+                                                                                 "bandwidth": "50 GB/s"}))
+        self.assertEqual(workload["dimension_algorithms"]["all_reduce"], ["ring", "direct"])
+        self.assertTrue(any("MEMORY_POOL" in one["what"] for one in read["refused"]))
+
+
+if __name__ == "__main__":
+    unittest.main()

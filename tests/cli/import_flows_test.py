@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Flows of other programs: when each of them starts and ends, by hand."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import weft_testing  # noqa: E402
+from weft_testing import table  # noqa: E402
+
+# A star of 400 Gb/s and 500 ns without switch latency: two links, each of which takes a whole packet.
+HEADERS, DELAY, RATE = 82, 500_000, 400
+
+
+def one_way(size):
+    """Picoseconds from the start of a flow until its last packet has arrived on an idle star."""
+    packets = [min(4096, size - at) for at in range(0, max(size, 1), 4096)]
+    wires = [(one + HEADERS) * 8000 // RATE for one in packets]
+    return sum(wires) + wires[-1] + 2 * DELAY
+
+
+class Flows(weft_testing.ProgramTest):
+    def imported(self, name, text, ending, *more):
+        path = self.write(text, f"in.{ending}")
+        done = self.run_weft("import", name, path.name, "-o", "out.yaml", "--json", *more)
+        # ACKs would go before what a node sends on.
+        _, results = self.simulate(self.folder / "out.yaml", "--set", "network.ack=none")
+        return json.loads(done.out), table(results, "messages")
+
+    def test_starts_are_kept(self):
+        _, messages = self.imported("flows", "start,src,dst,size\n2 us,0,1,4096\n500,2,3,100\n", "csv")
+        rows = dict(zip(messages["source"].tolist(), zip(messages["issued"].tolist(), messages["delivered"].tolist())))
+        self.assertEqual(rows[0], (2_000_000, 2_000_000 + one_way(4096)))
+        self.assertEqual(rows[2], (500_000, 500_000 + one_way(100)))
+
+    def test_hpcc_s_flow_file(self):
+        read, messages = self.imported("flows", "2\n0 1 3 100 1000 2.000001\n1 0 3 100 3000 2.0\n", "txt")
+        self.assertEqual(read["bytes"], {"send": 4000, "recv": 4000})
+        self.assertEqual(sorted(messages["issued"].tolist()), [2 * 10**12, 2_000_001 * 10**6])
+
+    def test_a_matrix_is_one_all_to_all_whose_rows_send(self):
+        rows = [[0, 1000, 2000], [500, 0, 500], [0, 0, 7]]
+        read, messages = self.imported("flows", "\n".join(",".join(map(str, row)) for row in rows) + "\n", "csv",
+                                       "--matrix")
+        self.assertEqual((read["operations"], read["bytes"]), ({"all_to_all": 3}, {"all_to_all": 4007}))
+        sent = {}
+        for source, destination, size in zip(messages["source"].tolist(), messages["destination"].tolist(),
+                                             messages["bytes"].tolist()):
+            sent[source, destination] = sent.get((source, destination), 0) + size
+        self.assertEqual(sent, {(i, j): size for i, row in enumerate(rows) for j, size in enumerate(row)
+                                if i != j and size})
+
+    def test_a_chain_of_triggers(self):
+        """Each flow starts when its node has received the one before it."""
+        text = "Nodes 4\nConnections 3\nTriggers 2\n0->1 id 5 start 1000000 size 4096 send_done_trigger 1\n" \
+               "1->2 id 6 trigger 1 size 100 recv_done_trigger 2\n2->3 id 7 trigger 2 size 4096\n" \
+               "trigger id 1 oneshot\ntrigger id 2 oneshot\n"
+        read, messages = self.imported("htsim", text, "cm")
+        first = 1_000_000 + one_way(4096)
+        second = first + one_way(100)
+        self.assertEqual(sorted(messages["delivered"].tolist()), [first, second, second + one_way(4096)])
+        self.assertEqual([one["what"].split(":")[0] for one in read["refused"]], ["send_done_trigger"])
+
+    def test_a_barrier_waits_for_all_and_a_far_trigger_is_a_message(self):
+        text = "Nodes 4\nConnections 3\nTriggers 1\n0->1 id 1 start 0 size 4096 recv_done_trigger 9\n" \
+               "2->1 id 2 start 5000000 size 10 recv_done_trigger 9\n3->0 id 3 trigger 9 size 10\n" \
+               "trigger id 9 barrier count 2\n"
+        read, messages = self.imported("htsim", text, "cm")
+        self.assertEqual(read["operations"], {"send": 5, "recv": 5})
+        far = 5_000_000 + one_way(10) + one_way(0)
+        last = max(zip(messages["issued"].tolist(), messages["source"].tolist()))
+        self.assertEqual(last, (far, 3))
+
+    def test_failures_and_priorities_are_listed(self):
+        text = "Nodes 2\nConnections 1\nFailures 1\n0->1 id 1 start 0 size 10 prio 2\n" \
+               "failure switch_type CORE switch_id 0 link_id 1\n"
+        read, _ = self.imported("htsim", text, "cm")
+        self.assertEqual(sorted(one["what"].split(" ")[0] for one in read["refused"]), ["failure", "prio:"])
+
+
+if __name__ == "__main__":
+    unittest.main()
