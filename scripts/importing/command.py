@@ -87,7 +87,7 @@ def as_data(name, imported, place, counts):
     notes = {key: [{"place": at, "what": what} for at, what in getattr(imported, key)]
              for key in ("ignored", "refused")}
     return {"format": name, "inputs": imported.inputs, "experiment": str(place.output),
-            "files": [str(place.file(suffix)) for suffix in imported.files], **counts, **notes}
+            "files": [str(place.file(suffix)) for suffix in imported.files], **counts, **(imported.counts or {}), **notes}
 
 
 def as_text(data):

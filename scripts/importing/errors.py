@@ -8,7 +8,8 @@ class InputError(StudyError):
     """Ends the command with exit code 2. `place` is a number of a line, the id of a node, or nothing."""
 
     def __init__(self, path, place, text):
-        super().__init__(f"{path}:{place}: {text}" if place else f"{path}: {text}")
+        # Names in damaged files may have line ends; a complaint is one line.
+        super().__init__((f"{path}:{place}: {text}" if place else f"{path}: {text}").replace("\n", " "))
 
 
 def read_bytes(path, most=None):

@@ -41,8 +41,7 @@ class Imported:
     files         {suffix: function of a binary file}: files beside the experiment, see `Beside`
     ignored       (place, text): what is in the input and has no effect on a run, here or in its own program
     refused       (place, text): what would change a run in its own program, and is not taken over
-    counts        {"operations": {kind: number}, "bytes": {kind: bytes}, "ranks": ...} where the reader has counted
-                  itself; None: weft counts
+    counts        what the reader has counted itself, for --json beside what weft counts
     title         lines of a comment at the top
     """
 

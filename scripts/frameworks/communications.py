@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Calls of torch.distributed and NCCL, as profilers name them."""
+
+import json
+import re
+from dataclasses import asdict, dataclass, field
+
+from .elements import element_size
+
+# What a name begins with, without blanks, underscores and case: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of PyTorch
+# (RECORD_PARAM_COMMS), and the names of NCCL's kernels and functions.
+KINDS = (("allreduce", "all_reduce"), ("allgather", "all_gather"), ("reducescatter", "reduce_scatter"),
+         ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("bcast", "broadcast"), ("reduce", "reduce"),
+         ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("sendrecv", "messages"), ("send", "send"),
+         ("recv", "recv"), ("receive", "recv"))
+NCCL_KERNEL = re.compile(r"(?:nccl|rccl)\w*?[Kk]ernel\w*?_([A-Za-z]+)|^nccl:?_?([a-z_]+)")
+PARAMETERS_NODE = "record_param_comms"
+TRUNCATED = "..."
+MOST_RANKS = 1 << 17
+
+
+@dataclass
+class Communication:
+    """One call of one rank. `size` is what the rank brings in (of a gathering: its own block; of a scattering: all
+    blocks); None if the trace does not say."""
+
+    kind: str
+    size: int | None = None
+    group: str = "0"
+    root: int = 0  # position in the group
+    peer: int | None = None  # of send and recv: a rank of the job
+    peer_position: int | None = None  # or its position in the group
+    sends: list = field(default_factory=list)  # of an all_to_all with different sizes: bytes to each member
+    receives: list = field(default_factory=list)
+    sequence: int | None = None
+
+    def text(self):
+        return json.dumps({key: value for key, value in asdict(self).items() if value not in (None, [])})
+
+    @staticmethod
+    def of_text(text):
+        return Communication(**json.loads(text))
+
+
+def kind_of(name):
+    """None for what is no communication, such as `wait`."""
+    plain = re.sub(r"[\W_]", "", str(name).lower()).removeprefix("nccl").removeprefix("c10d").removeprefix("gloo")
+    return next((kind for start, kind in KINDS if plain.startswith(start)), None)
+
+
+def is_nccl(name):
+    """Of a kernel."""
+    return bool(re.match(r"(?:void )?(?:nccl|rccl)", name, re.IGNORECASE) or "ncclDevKernel" in name or "ncclKernel" in name)
+
+
+def kind_of_kernel(name):
+    found = NCCL_KERNEL.search(name)
+    return kind_of(found.group(1) or found.group(2)) if found else None
+
+
+def numbers(value):
+    """A list of whole numbers, also written as a text; None if it has been cut short."""
+    if isinstance(value, str):
+        if TRUNCATED in value:
+            return None
+        value = re.findall(r"-?\d+", value)
+    return [int(one) for one in value] if isinstance(value, (list, tuple)) else []
+
+
+def split_bytes(splits, size):
+    """Bytes to each member from rows to each member. Also where all are the same here: other ranks' may differ."""
+    total = sum(splits)
+    return [size * rows // total if total else 0 for rows in splits]
+
+
+def communication(name, into, out, members, group, root=0, in_splits=(), out_splits=()):
+    """A call by its name, with bytes of its input and output tensors on this rank. None for what is no communication;
+    ValueError if splits or the number of members cannot be."""
+    if not 1 <= members <= MOST_RANKS:
+        raise ValueError(f"a group of {members} ranks; 1 to {MOST_RANKS} are due")
+    kind = kind_of(name)
+    if kind is None or kind == "messages":
+        return None
+    found = Communication(kind, into, group)
+    if kind in ("send", "recv"):
+        found.size = into or out
+        found.peer_position = root
+    elif kind == "barrier":
+        found.size = 0
+    elif kind in ("broadcast", "reduce"):
+        found.root, found.size = max(0, root), into or out
+    elif kind == "gather":
+        found.root = max(0, root)
+    elif kind == "scatter":
+        found.root, found.size = max(0, root), max(into or 0, (out or 0) * members)
+    elif kind == "all_to_all":
+        in_splits, out_splits = numbers(in_splits), numbers(out_splits)
+        if in_splits is None or out_splits is None:
+            raise ValueError("its split sizes have been cut short; record the trace without truncation")
+        for splits in (in_splits, out_splits):
+            if splits and (len(splits) != members or min(splits) < 0):
+                raise ValueError(f"{len(splits)} split sizes for {members} members")
+        found.sends, found.receives = split_bytes(in_splits, into or 0), split_bytes(out_splits, out or 0)
+        if found.sends or found.receives:
+            found.sends = found.sends or [(into or 0) // members] * members
+            found.receives = found.receives or [(out or 0) // members] * members
+    return found
+
+
+def bytes_of(elements, dtype):
+    """None if the type is not known."""
+    size = element_size(dtype)
+    return None if size is None or elements is None else int(elements) * size
+
+
+def aligned_group(ranks, world):
+    """(stride, size) of a group that is one of those into which ranks in rows and columns fall; None for others."""
+    size = len(ranks)
+    if size == 1:
+        return 1, 1
+    stride = ranks[1] - ranks[0]
+    if stride < 1 or world % (stride * size):
+        return None
+    return (stride, size) if ranks == group_of(ranks[0], stride, size) else None
+
+
+def group_of(rank, stride, size):
+    """The ranks of `rank`'s group in such a division."""
+    first = rank // (stride * size) * (stride * size) + rank % stride
+    return [first + stride * i for i in range(size)]

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""From the timelines of a job's ranks to an experiment: a Chakra file for each rank beside it."""
+
+import itertools
+
+from importing.errors import InputError
+from importing.imported import Imported
+from studies.console import natural
+
+from .communications import MOST_RANKS
+from .job import Calls, Groups, Job, which_ranks
+from .rank_files import GroupNames, RankFile, chakra_workload
+from .timeline import Notes, ProgramOfTimeline
+
+
+class Sink:
+    """A file that nobody wants."""
+
+    def write(self, content):
+        pass
+
+
+def add_gpu_arguments(parser):
+    parser.add_argument("--ranks", metavar="N", type=natural, help="ranks of the job, if the traces do not say it")
+    parser.add_argument("--fill", choices=["symmetric"], help="ranks that were not traced do what a traced one does, in "
+                        "their own process groups")
+    parser.add_argument("--overlap", choices=["traced", "network"], help="traced: what had ended before something began ends "
+                        "before it here, too. network: only what waits in the program waits, so that the network decides what "
+                        "overlaps. Default: network if the traces have waits of streams (enable_cuda_sync_events), else traced")
+    parser.add_argument("--host", choices=["late", "none"], default="late", help="late: the host's work between launches and "
+                        "waits is computation where the accelerator waited for it (default); none: it is always in time")
+
+
+def world_of(options, timelines):
+    if options.ranks:
+        return options.ranks
+    for timeline in timelines:
+        for rank in (timeline.rank, (timeline.world or 1) - 1, *itertools.chain(*timeline.groups.values())):
+            if not 0 <= rank < MOST_RANKS:
+                raise InputError(timeline.path, None, f"it has a rank {rank}; 0 to {MOST_RANKS - 1} are due")
+    known = [timeline.world for timeline in timelines if timeline.world]
+    in_groups = [max(ranks) + 1 for timeline in timelines for ranks in timeline.groups.values() if ranks]
+    return max([*known, *in_groups, *(timeline.rank + 1 for timeline in timelines)])
+
+
+def imported_job(options, timelines, notes, what):
+    timelines = sorted(timelines, key=lambda timeline: timeline.rank)
+    world = world_of(options, timelines)
+    stand_ins = which_ranks(timelines, world, options.fill)
+    overlap = options.overlap or ("network" if any(timeline.has_waits for timeline in timelines) else "traced")
+    job = Writing(options, timelines, stand_ins, world, notes, overlap)
+    job.survey()
+    imported = Imported([options.input] if isinstance(options.input, str) else options.input, world,
+                        [f"{what[0].upper()}{what[1:]} of {len(timelines)} of {world} ranks, imported by weft import.",
+                         f"Overlap of computation and communication: {overlap}."])
+    chakra_workload(imported, world, job.names, job.write)
+    for place, text in notes.lines():
+        imported.ignore(place, text)
+    imported.counts = job.counts()
+    return imported
+
+
+class Writing:
+    """The files of all ranks, each from its own timeline or from that of the rank that stands for it."""
+
+    def __init__(self, options, timelines, stand_ins, world, notes, overlap):
+        self.timelines, self.stand_ins, self.world, self.notes = timelines, stand_ins, world, notes
+        self.traced, self.host = overlap == "traced", options.host == "late"
+        self.calls, self.tags, self.overlap = Calls(), {}, overlap
+        self.symmetric, self.names = len(timelines) < world, GroupNames(world)
+        self.nodes = {}
+
+    def groups(self, rank):
+        timeline = self.stand_ins[rank]
+        groups = Groups(timeline.rank, self.world, timeline.groups)
+        return groups if rank == timeline.rank else groups.of_rank(rank, timeline.path)
+
+    def survey(self):
+        """Every trace once, for what does not fit together, before anything is written."""
+        kept, self.notes = self.notes, Notes()
+        for timeline in self.timelines:
+            count = self.calls.counter(timeline.rank, timeline.path)
+            self.nodes[timeline.rank] = self.program(timeline.rank, Sink(), count)
+        kept.found.update(self.notes.found)
+        self.notes = Notes()
+        if not self.symmetric:
+            self.calls.check()
+
+    def program(self, rank, file, count=None):
+        timeline = self.stand_ins[rank]
+        groups = self.groups(rank)
+        own = {}
+        if self.symmetric:
+            traced = Groups(timeline.rank, self.world, timeline.groups)
+            own = {name: ranks.index(timeline.rank) for name, ranks in traced.own().items()}
+            own["0"] = own.get("0", timeline.rank)
+        timeline.database.execute("UPDATE calls SET used = 0")
+        out = RankFile(file)
+        job = Job(groups, self.tags, self.names, own, count)
+        ProgramOfTimeline(timeline, out, job, self.notes, self.traced and timeline.has_times, self.host).write()
+        return out.next
+
+    def write(self, rank, file):
+        self.program(rank, file)
+
+    def counts(self):
+        return {"traced_ranks": [timeline.rank for timeline in self.timelines], "overlap": self.overlap,
+                "calls": dict(sorted(self.calls.counts.items())), "call_bytes": dict(sorted(self.calls.sizes.items()))}

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The ranks of a job together: process groups, tags, ranks that were not traced, and the calls of all ranks side by side."""
+
+import itertools
+
+from importing.errors import InputError, StudyError
+
+from .communications import aligned_group, group_of
+
+COLLECTIVE_TAG, MESSAGE_TAG = 0, 1
+
+
+class Groups:
+    """The process groups of one rank, by name."""
+
+    def __init__(self, rank, world, named):
+        self.rank, self.world = rank, world
+        self.named = {name: list(ranks) or list(range(world)) for name, ranks in named.items()}
+
+    def ranks(self, name):
+        """None for a group that is not known."""
+        return self.named.get(name) or (list(range(self.world)) if name in ("", "0") else None)
+
+    def own(self):
+        """Those that it is in."""
+        return {name: ranks for name, ranks in self.named.items() if self.rank in ranks}
+
+    def of_rank(self, other, path):
+        """The groups of a rank that was not traced: the same division of ranks into rows and columns."""
+        moved = {}
+        for name, ranks in self.own().items():
+            shape = aligned_group(ranks, self.world)
+            if shape is None:
+                raise InputError(path, None, f"--fill symmetric: process group '{name}' is {ranks} of {self.world} ranks, "
+                                 "which is no row or column; trace a rank of each group")
+            moved[name] = group_of(other, *shape)
+        return Groups(other, self.world, moved)
+
+
+class Job:
+    """Writes the calls of one rank. `count` is called with each (kind, group's ranks, bytes, number of the call, place)."""
+
+    def __init__(self, groups, tags, names, symmetric=False, count=None):
+        self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
+        self.count = count or (lambda *_: None)
+
+    def write_calls(self, out, timeline, name, after, calls, stream, place):
+        """The node at whose end all calls are done."""
+        if len(calls) == 1 and calls[0].kind not in ("send", "recv") and not calls[0].sends:
+            return self.write_collective(out, timeline, name, after, calls[0], stream, place)
+        if len(calls) == 1 and not calls[0].sends:
+            return self.write_message(out, timeline, name, after, calls[0], stream, place)
+        nodes = set(after)
+        for call in calls:
+            if call.sends:
+                nodes |= self.write_uneven(out, timeline, name, after, call, place)
+            elif call.kind in ("send", "recv"):
+                nodes.add(self.write_message(out, timeline, name, after, call, None, place))
+            else:
+                nodes.add(self.write_collective(out, timeline, name, after, call, None, place))
+        return out.compute(name, nodes, 0, stream)
+
+    def members(self, timeline, call, place):
+        ranks = self.groups.ranks(call.group)
+        if ranks is None:
+            raise timeline.error(place, f"process group '{call.group}' is not known: no distributedInfo, no 'Process Group "
+                                 "Ranks' and no process_group:init says which ranks it has")
+        if self.groups.rank not in ranks:
+            raise timeline.error(place, f"rank {self.groups.rank} calls {call.kind} of process group '{call.group}', whose "
+                                 f"ranks are {ranks}")
+        return ranks
+
+    def write_collective(self, out, timeline, name, after, call, stream, place):
+        ranks = self.members(timeline, call, place)
+        if call.size is None:
+            raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
+        if call.root >= len(ranks):
+            raise timeline.error(place, f"{call.kind} has the root {call.root} in a process group of {len(ranks)}")
+        self.count(call.kind, ranks, call.size, call.root, place)
+        return out.collective(name, after, call.kind, call.size, self.names.of(call.group, ranks), stream, call.root)
+
+    def tag(self, ranks, purpose):
+        return 2 * self.tags.setdefault(tuple(ranks), len(self.tags)) + purpose
+
+    def write_message(self, out, timeline, name, after, call, stream, place):
+        ranks = self.members(timeline, call, place)
+        if self.symmetric:
+            raise timeline.error(place, f"--fill symmetric: this rank has a {call.kind}, and ranks of a pipeline do not do "
+                                 "the same; trace all ranks")
+        peer = call.peer
+        if peer is None and call.peer_position is not None and 0 <= call.peer_position < len(ranks):
+            peer = ranks[call.peer_position]
+        if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
+            raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is "
+                                 f"{'not said' if peer is None else f'rank {peer}'}; another rank is due")
+        if call.size is None:
+            raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
+        self.count(call.kind, ranks, call.size, peer, place)
+        return out.message(name, after, call.kind == "send", call.size, peer, self.tag(ranks, MESSAGE_TAG), stream)
+
+    def write_uneven(self, out, timeline, name, after, call, place):
+        """An all-to-all of different sizes: NCCL's is a send to and a receive from each, too (no bytes, no message)."""
+        ranks = self.members(timeline, call, place)
+        own = ranks.index(self.groups.rank)
+        sends, receives = call.sends, call.receives
+        if len(sends) != len(ranks) or len(receives) != len(ranks):
+            raise timeline.error(place, f"{len(sends)} and {len(receives)} split sizes in a group of {len(ranks)}")
+        self.count("all_to_all", ranks, sum(sends), (tuple(sends), tuple(receives)), place)
+        tag = self.tag(ranks, COLLECTIVE_TAG)
+        nodes = set()
+        if self.symmetric:
+            # As the traced rank sends so many to its next neighbour, this one does, and gets as many from the one before.
+            traced = self.symmetric.get(call.group, own)
+            at = len(ranks)
+            sends = [sends[(traced + i - own) % at] for i in range(at)]
+            receives = [sends[(2 * own - i) % at] for i in range(at)]
+        for peer, size in zip(ranks, sends):
+            if size and peer != self.groups.rank:
+                nodes.add(out.message(f"{name} to {peer}", after, True, size, peer, tag))
+        for peer, size in zip(ranks, receives):
+            if size and peer != self.groups.rank:
+                nodes.add(out.message(f"{name} from {peer}", after, False, size, peer, tag))
+        return nodes
+
+
+class Calls:
+    """The calls of all ranks in a few bytes each: what a group's members do has to be the same, in the same order."""
+
+    def __init__(self):
+        self.of_groups = {}  # ranks of the group: [number of the kind of call, ...], by the first rank that had it
+        self.shapes, self.first = {}, {}
+        self.found = {}  # (ranks, rank): how many
+        self.counts, self.sizes = {}, {}
+        self.paths = {}
+
+    def counter(self, rank, path):
+        self.paths[rank] = path
+
+        def count(kind, ranks, size, detail, place):
+            self.counts[kind] = self.counts.get(kind, 0) + 1
+            self.sizes[kind] = self.sizes.get(kind, 0) + size
+            if kind not in ("send", "recv"):
+                self.compare(rank, path, tuple(ranks), kind, size, detail, place)
+
+        return count
+
+    def compare(self, rank, path, ranks, kind, size, detail, place):
+        at = self.found[ranks, rank] = self.found.get((ranks, rank), -1) + 1
+        uneven = isinstance(detail, tuple)
+        shape = (kind, None if uneven or kind in ("barrier", "scatter", "gather") else size, None if uneven else detail)
+        number = self.shapes.setdefault(shape, len(self.shapes))
+        calls, owner = self.of_groups.setdefault(ranks, ([], (rank, path)))
+        if at == len(calls):
+            calls.append(number)
+        elif calls[at] != number:
+            other = next(one for one, value in self.shapes.items() if value == calls[at])
+            raise InputError(path, place, f"call {at} of the group {brief(ranks)} is {said(shape)} on rank {rank}, and "
+                             f"{said(other)} on rank {owner[0]} ({owner[1]}); all ranks of a group make the same calls in "
+                             "the same order")
+
+    def check(self):
+        """Every rank has all calls of its groups."""
+        for ranks, (calls, owner) in self.of_groups.items():
+            for rank in ranks:
+                count = self.found.get((ranks, rank), -1) + 1
+                if count != len(calls):
+                    raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {count} calls in the group "
+                                     f"{brief(ranks)}, and rank {owner[0]} ({owner[1]}) {len(calls)}: the traces do not "
+                                     "have the same steps")
+
+
+def brief(ranks):
+    return f"[{', '.join(map(str, itertools.islice(ranks, 8)))}{', ...' if len(ranks) > 8 else ''}]"
+
+
+def said(shape):
+    kind, size, detail = shape
+    return f"{kind}{'' if size is None else f' of {size} B'}{f' with root {detail}' if detail else ''}"
+
+
+def which_ranks(timelines, world, fill):
+    """{rank: the timeline that stands for it}; an error that names the missing ones."""
+    have = {}
+    for timeline in timelines:
+        if timeline.rank in have:
+            raise InputError(timeline.path, None, f"it is of rank {timeline.rank}, and so is {have[timeline.rank].path}")
+        have[timeline.rank] = timeline
+    beyond = [rank for rank in have if rank >= world]
+    if beyond:
+        raise InputError(have[beyond[0]].path, None, f"it is of rank {beyond[0]}, and the job has ranks 0 to {world - 1}")
+    missing = [rank for rank in range(world) if rank not in have]
+    if missing and fill != "symmetric":
+        raise StudyError(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no trace; "
+                         "give all of them, or --fill symmetric if they do what the others do")
+    return {rank: have.get(rank) or stand_in(rank, have) for rank in range(world)}
+
+
+def stand_in(rank, have):
+    """A traced rank that has a group with this one, else the first: which group of ranks does the same."""
+    near = [timeline for _, timeline in sorted(have.items()) if any(rank in ranks for ranks in timeline.groups.values()
+                                                                      if len(ranks) < (timeline.world or 0))]
+    return near[0] if near else have[min(have)]

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""JSON files read piece by piece: of a list that is as long as the trace, one element stands in memory at a time."""
+
+import decimal
+import gzip
+import json
+import lzma
+import re
+import zlib
+
+from importing.errors import InputError
+
+CHUNK = 1 << 20  # characters
+# An element is one event or node. One that is larger is no trace's.
+LONGEST = 256 << 20
+# A complaint this near to the end of what has been read may be about what has not been read yet.
+NEAR_END = 32
+BLANKS = re.compile(r"[ \t\r\n]*")
+DECODER = json.JSONDecoder(strict=False, parse_float=decimal.Decimal)
+DAMAGES = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def open_text(path):
+    """A file of text, also in gzip or xz, as its first bytes say."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(6)
+        opener = gzip.open if start[:2] == b"\x1f\x8b" else lzma.open if start == b"\xfd7zXZ\x00" else open
+        return opener(path, "rt", encoding="utf-8", errors="replace", newline="")
+    except OSError as error:
+        raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
+
+
+def beginning(path, most=4096):
+    """The first characters of a file of text; empty if it cannot be read."""
+    try:
+        with open_text(path) as file:
+            return file.read(most)
+    except (InputError, *DAMAGES):
+        return ""
+
+
+class JsonStream:
+    """Goes through a file whose top is a map with lists in it, or one list."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self.file = open_text(path)
+        self.text, self.at, self.line, self.counted, self.ended = "", 0, 1, 0, False
+
+    def error(self, what, at=None):
+        at = self.at if at is None else at
+        return InputError(self.path, self.line + self.text.count("\n", self.counted, at), what)
+
+    def more(self):
+        """Reads on. False at the end of the file."""
+        if self.ended:
+            return False
+        self.line += self.text.count("\n", self.counted, self.at)
+        try:
+            piece = self.file.read(max(CHUNK, len(self.text) - self.at))
+        except DAMAGES as error:
+            raise InputError(self.path, None, f"it is damaged: {error}") from None
+        self.text = self.text[self.at:] + piece
+        self.at = self.counted = 0
+        self.ended = not piece
+        return bool(piece)
+
+    def peek(self):
+        """The next character that is no blank; empty at the end."""
+        while True:
+            self.at = BLANKS.match(self.text, self.at).end()
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self.more():
+                return ""
+
+    def expect(self, characters):
+        found = self.peek()
+        if not found:
+            raise self.error(f"the file ends where one of '{characters}' is due; it has been cut off")
+        if found not in characters:
+            raise self.error(f"found '{found}' where one of '{characters}' is due")
+        self.at += 1
+        return found
+
+    def value(self):
+        """The next value as a whole, and its line."""
+        if not self.peek():
+            raise self.error("the file ends where a value is due; it has been cut off")
+        while True:
+            try:
+                found, end = DECODER.raw_decode(self.text, self.at)
+                if end < len(self.text) or self.ended:
+                    line = self.here()
+                    self.at = end
+                    return found, line
+            except RecursionError:
+                raise self.error("lists within lists without end; the file is damaged") from None
+            except json.JSONDecodeError as wrong:
+                # A string without an end may go on; anything else is wrong where it stands.
+                if self.ended or (wrong.pos < len(self.text) - NEAR_END and not wrong.msg.startswith("Unterminated")):
+                    raise self.error(f"no JSON: {wrong.msg}" + (", and there the file ends" if self.ended else ""),
+                                     wrong.pos) from None
+            except ValueError as wrong:
+                raise self.error(f"no JSON: {wrong}") from None
+            if len(self.text) - self.at > LONGEST:
+                raise self.error(f"a value of more than {LONGEST >> 20} MiB, or one without an end")
+            self.more()
+
+    def here(self):
+        self.line += self.text.count("\n", self.counted, self.at)
+        self.counted = self.at
+        return self.line
+
+    def elements(self):
+        """(value, line) of the list that begins here."""
+        self.expect("[")
+        if self.peek() == "]":
+            self.at += 1
+            return
+        while True:
+            yield self.value()
+            if self.expect(",]") == "]":
+                return
+
+    def members(self, lists):
+        """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If the
+        file is a list, its elements, as those of ''."""
+        if self.peek() == "[":
+            for value, line in self.elements():
+                yield "", value, line
+        else:
+            yield from self.of_map(lists)
+        if found := self.peek():
+            raise self.error(f"found '{found}' behind the end of the trace")
+
+    def of_map(self, lists):
+        self.expect("{")
+        if self.peek() == "}":
+            self.at += 1
+            return
+        while True:
+            key, line = self.value()
+            if not isinstance(key, str):
+                raise InputError(self.path, line, "a key that is no text")
+            self.expect(":")
+            if key in lists and self.peek() == "[":
+                for value, line in self.elements():
+                    yield key, value, line
+            else:
+                yield (key, *self.value())
+            if self.expect(",}") == "}":
+                return

@@ -1,0 +1,397 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a GPU and its host did, as profilers record it, and the program that this is.
+
+Files of profilers have events in any order. A timeline keeps them in a database on disk, in which they are put in order:
+memory does not grow with the trace. All times are whole picoseconds."""
+
+import collections
+import pathlib
+import sqlite3
+import tempfile
+
+from importing.errors import InputError
+
+from .communications import Communication, is_nccl, kind_of_kernel
+
+SCHEMA = """
+CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
+CREATE TABLE ops (id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, stream INTEGER, corr INTEGER, name INTEGER,
+                  external INTEGER, call TEXT, place INTEGER);
+CREATE TABLE launches (corr INTEGER PRIMARY KEY, begin INTEGER, thread INTEGER);
+CREATE TABLE calls (id INTEGER PRIMARY KEY, external INTEGER, record INTEGER, begin INTEGER, end INTEGER, thread INTEGER,
+                    call TEXT, used INTEGER DEFAULT 0, launched INTEGER DEFAULT 0);
+CREATE TABLE recorded (record INTEGER PRIMARY KEY, call TEXT);
+CREATE TABLE waits (corr INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
+CREATE TABLE syncs (begin INTEGER, end INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, begin INTEGER, end INTEGER, thread INTEGER, name INTEGER, call TEXT, place INTEGER);
+"""
+INDICES = """
+CREATE INDEX ops_start ON ops (start, corr, id);
+CREATE INDEX ops_stream ON ops (stream, corr);
+CREATE INDEX ops_external ON ops (external);
+UPDATE calls SET launched = 1 WHERE external IS NOT NULL AND EXISTS (SELECT 1 FROM ops WHERE ops.external = calls.external);
+CREATE INDEX calls_external ON calls (external);
+CREATE INDEX calls_open ON calls (used, thread, begin);
+CREATE INDEX calls_of_groups ON calls (launched, used, begin);
+CREATE INDEX waits_stream ON waits (stream, corr);
+CREATE INDEX syncs_end ON syncs (end);
+CREATE INDEX hosts_begin ON hosts (begin);
+"""
+US = 10**6
+# A pause of the accelerator up to this long between an operation and what it waited for is what starting it takes.
+SHORT = 10 * US
+HOST_THREAD = 0
+
+
+class Timeline:
+    """Of one rank. `path` is the file of which complaints speak."""
+
+    def __init__(self, path):
+        self.path, self.rank, self.world = str(path), None, None
+        self.groups = {}  # name: ranks, [] for all
+        self.folder = tempfile.TemporaryDirectory(prefix="weft-import-")
+        self.database = sqlite3.connect(str(pathlib.Path(self.folder.name) / "timeline"), isolation_level=None)
+        self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
+                                    f"PRAGMA cache_size=-4096; {SCHEMA}")
+        self.database.execute("BEGIN")
+        self.names, self.rows = {}, collections.defaultdict(list)
+        self.streams = {}  # (device, stream) of the profiler: number here
+        self.grouped = False  # calls of a thread since its last kernel of NCCL are those of the next one
+        self.has_ops = self.has_waits = self.has_hosts = self.has_times = False
+
+    def name(self, text):
+        found = self.names.get(text)
+        if found is None:
+            found = self.names[text] = len(self.names)
+            self.add("names", found, text)
+        return found
+
+    def stream(self, device, stream):
+        return self.streams.setdefault((device, stream), len(self.streams))
+
+    def add(self, table, *values):
+        rows = self.rows[table]
+        rows.append(values)
+        if len(rows) >= 5000:
+            self.put(table)
+
+    def put(self, table):
+        rows = self.rows[table]
+        if rows:
+            marks = ",".join("?" * len(rows[0]))
+            columns = {"ops": "(start, end, stream, corr, name, external, call, place)",
+                       "calls": "(external, record, begin, end, thread, call)",
+                       "hosts": "(begin, end, thread, name, call, place)"}.get(table, "")
+            self.database.executemany(f"INSERT OR IGNORE INTO {table} {columns} VALUES ({marks})", rows)
+            rows.clear()
+
+    def finish(self):
+        """Everything has been added."""
+        for table in list(self.rows):
+            self.put(table)
+        self.database.execute("COMMIT")
+        self.database.executescript(INDICES)
+        self.database.execute("BEGIN")
+        self.has_ops, self.has_waits, self.has_hosts = (
+            self.one(f"SELECT EXISTS(SELECT 1 FROM {table})") == 1 for table in ("ops", "waits", "hosts"))
+
+    def one(self, query, *values):
+        found = self.database.execute(query, values).fetchone()
+        return None if found is None else found[0]
+
+    def all(self, query, *values):
+        return self.database.cursor().execute(query, values)
+
+    def error(self, place, what):
+        return InputError(self.path, place, what)
+
+    def close(self):
+        self.database.execute("COMMIT")
+        self.database.close()
+        self.folder.cleanup()
+
+
+class Notes:
+    """Of all ranks: what was left out or supposed, how often, and where first."""
+
+    def __init__(self):
+        self.found = {}
+
+    def add(self, what, place, picoseconds=0):
+        count, total, first = self.found.get(what, (0, 0, place))
+        self.found[what] = (count + 1, total + picoseconds, first)
+
+    def lines(self):
+        for what, (count, total, first) in self.found.items():
+            yield first, f"{what} ({count} times{f', {total / US:.3f} us altogether' if total else ''})"
+
+
+def start_text(begin):
+    return "an unknown time" if begin is None else f"{begin // 1000} ns"
+
+
+class Moment:
+    """An operation that has been written: its node, and when it ended in the trace."""
+
+    __slots__ = ("node", "end", "communicates")
+
+    def __init__(self, node, end, communicates):
+        self.node, self.end, self.communicates = node, end, communicates
+
+
+class ProgramOfTimeline:
+    """Writes the operations of a timeline, in the order in which they started. `out` is a RankFile, `job` knows groups and
+    tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise only what waits for something by
+    stream, event or launch does so here."""
+
+    def __init__(self, timeline, out, job, notes, traced, host=True):
+        self.timeline, self.out, self.job, self.notes, self.traced, self.host = timeline, out, job, notes, traced, host
+        self.last = {}  # stream: Moment
+        self.last_corr = {}
+        self.running = collections.defaultdict(collections.deque)  # stream: Moments that may not have ended yet
+        self.ended = {}  # stream: the last Moment that had ended
+        self.known = collections.defaultdict(dict)  # stream: {other stream: node that it already comes after}
+        self.nodes = timeline.database
+        self.nodes.execute("CREATE TEMP TABLE IF NOT EXISTS done (stream INTEGER, corr INTEGER, node INTEGER, end INTEGER,"
+                           " communicates INTEGER)")
+        self.nodes.execute("DELETE FROM done")
+        self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_corr ON done (stream, corr)")
+        self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_all ON done (communicates, corr)")
+        self.pending = []
+        self.host_node, self.host_time = None, None
+
+    def write(self):
+        if self.timeline.has_hosts and not self.timeline.has_ops:
+            self.write_hosts()
+        else:
+            self.write_ops()
+        self.out.flush()
+
+    # The accelerator ----------------------------------------------------------------------------------------------
+
+    def write_ops(self):
+        timeline = self.timeline
+        syncs = timeline.all("SELECT begin, end, stream, producer, record FROM syncs ORDER BY end, begin")
+        sync = syncs.fetchone()
+        self.host_time = timeline.one("SELECT MIN(start) FROM ops")
+        for row in timeline.all(
+                "SELECT ops.start, ops.end, ops.stream, ops.corr, names.name, ops.external, ops.call, ops.place, "
+                "launches.begin, launches.thread FROM ops JOIN names ON names.id = ops.name "
+                "LEFT JOIN launches ON launches.corr = ops.corr ORDER BY ops.start, ops.corr, ops.id"):
+            while sync is not None and sync[1] <= row[0]:
+                self.write_sync(*sync)
+                sync = syncs.fetchone()
+            self.write_op(*row)
+
+    def write_op(self, start, end, stream, corr, name, external, call, place, begin, thread):
+        communicates = call is not None or is_nccl(name)
+        calls = self.calls_of(name, external, call, begin, thread, place) if communicates else []
+        self.let_end(start)
+        before = self.dependencies(start, stream, corr, communicates)
+        ready = max([moment.end for moment in before], default=None)
+        if self.timeline.has_times:
+            late = begin is not None and (ready is None or begin > ready) and start > (ready or self.host_time)
+            if ready is not None and not late and not communicates:
+                self.infer_wait(start, stream, ready, before)
+                ready = max(moment.end for moment in before)
+            after = {moment.node for moment in before}
+            if late and self.host:
+                after.add(self.write_host(f"launch {name}", start))
+            elif ready is not None and start > ready and not communicates:
+                pause = start - ready
+                if pause <= SHORT:
+                    start = ready
+                else:
+                    self.notes.add("pauses of the accelerator that nothing recorded explains are left out",
+                                   f"{self.timeline.path}:{place}", pause)
+        else:
+            after = {moment.node for moment in before}
+        if communicates:
+            node = self.job.write_calls(self.out, self.timeline, name, after, calls, stream, place)
+        else:
+            node = self.out.compute(name, after, end - start, stream)
+        self.done(stream, corr, Moment(node, end, communicates))
+
+    def let_end(self, start):
+        """Operations that have ended before `start`."""
+        for stream, moments in self.running.items():
+            while moments and moments[0].end <= start:
+                self.ended[stream] = moments.popleft()
+
+    def done(self, stream, corr, moment):
+        self.last[stream], self.last_corr[stream] = moment, corr
+        self.running[stream].append(moment)
+        self.pending.append((stream, corr, moment.node, moment.end, int(moment.communicates)))
+        if len(self.pending) > 5000:
+            self.put_done()
+
+    def put_done(self):
+        self.nodes.executemany("INSERT INTO temp.done VALUES (?, ?, ?, ?, ?)", self.pending)
+        self.pending = []
+
+    def look_up(self, condition, *values):
+        """The last operation in the order of launches of which something is true."""
+        self.put_done()
+        row = self.nodes.execute(f"SELECT node, end, communicates FROM temp.done WHERE {condition} "
+                                 "ORDER BY corr DESC, rowid DESC LIMIT 1", values).fetchone()
+        return Moment(*row) if row else None
+
+    def dependencies(self, start, stream, corr, communicates):
+        found = [self.last[stream]] if stream in self.last else []
+        known = self.known[stream]
+        waits = self.waits(stream, corr)
+        found += waits
+        if communicates and not waits and corr is not None:
+            # torch.distributed has its stream wait for the current one, whatever was launched there before.
+            moment = self.look_up("communicates = 0 AND corr < ?", corr)
+            found += [moment] if moment else []
+        if self.traced:
+            for other, moment in self.ended.items():
+                if other != stream and known.get(other) != moment.node:
+                    known[other] = moment.node
+                    found.append(moment)
+        return found
+
+    def waits(self, stream, corr):
+        if not self.timeline.has_waits or corr is None:
+            return []
+        found = []
+        rows = self.timeline.all("SELECT producer, record FROM waits WHERE stream = ? AND corr > ? AND corr < ?", stream,
+                                 self.last_corr.get(stream, -1), corr).fetchall()
+        for producer, record in rows:
+            moment = self.look_up("stream = ? AND corr < ?", producer, record)
+            found += [moment] if moment else []
+        return found
+
+    def infer_wait(self, start, stream, ready, before):
+        """A wait that is not recorded shows: the stream was idle until a communication ended, and went on at once."""
+        if self.traced or self.timeline.has_waits or start <= ready:
+            return
+        for other, moment in self.ended.items():
+            if other != stream and moment.communicates and ready < moment.end and start - moment.end <= SHORT:
+                before.append(moment)
+
+    # The host -----------------------------------------------------------------------------------------------------
+
+    def write_host(self, name, until):
+        """What the host did up to `until`, on its thread."""
+        passed = max(0, until - self.host_time)
+        self.host_time = max(self.host_time, until)
+        self.host_node = self.out.compute(name, [self.host_node] if self.host_node is not None else [], passed,
+                                          thread=HOST_THREAD)
+        return self.host_node
+
+    def write_sync(self, begin, end, stream, producer, record):
+        """The host waited for the accelerator."""
+        if not self.host or self.host_time is None:
+            return
+        self.let_end(end)
+        if record is not None and producer is not None and record >= 0 and producer >= 0:
+            moment = self.look_up("stream = ? AND corr < ?", producer, record)
+            moments = [moment] if moment else []
+        elif stream is not None and stream >= 0:
+            moments = [self.ended[stream]] if stream in self.ended else []
+        else:
+            moments = list(self.ended.values())
+        if begin > self.host_time:
+            self.write_host("host", begin)
+        waited = max([begin, self.host_time, *(moment.end for moment in moments)])
+        after = {moment.node for moment in moments} | ({self.host_node} if self.host_node is not None else set())
+        self.host_node = self.out.compute("wait for the accelerator", after, max(0, end - waited), thread=HOST_THREAD)
+        self.host_time = max(self.host_time, end)
+
+    # Traces of operators of the host alone --------------------------------------------------------------------------
+
+    def write_hosts(self):
+        """Operators that are in no other one, and what passed between them, thread by thread; a communication makes its
+        thread wait."""
+        last, until = {}, {}
+        origin = self.timeline.one("SELECT MIN(begin) FROM hosts")
+        for begin, end, thread, name, call, place in self.timeline.all(
+                "SELECT begin, end, thread, names.name, call, place FROM hosts JOIN names ON names.id = hosts.name "
+                "ORDER BY begin, end DESC, hosts.id"):
+            if call is None and self.timeline.has_times and end <= until.get(thread, origin) and thread in last:
+                continue  # within another one
+            after = [last[thread]] if thread in last else []
+            passed = max(0, begin - until.get(thread, origin))
+            if passed and self.timeline.has_times:
+                after = [self.out.compute("host", after, passed, thread=thread)]
+            if call is None:
+                took = max(0, end - max(begin, until.get(thread, origin)))
+                last[thread] = self.out.compute(name, after, took, thread=thread)
+            else:
+                calls = [Communication.of_text(call)]
+                node = self.job.write_calls(self.out, self.timeline, name, after, calls, None, place)
+                last[thread] = self.out.compute("wait for " + calls[0].kind, [node], 0, thread=thread)
+            until[thread] = max(end, until.get(thread, origin))
+
+    # Communications ---------------------------------------------------------------------------------------------------
+
+    def calls_of(self, name, external, call, begin, thread, place):
+        """The calls that a kernel of NCCL carries out."""
+        if self.timeline.grouped:
+            found = self.calls_since(name, begin, thread)
+            if not found:
+                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no NVTX "
+                                          "range of NCCL that says what precedes its launch: profile with "
+                                          "--trace=cuda,nvtx")
+            return found
+        found = self.recorded_calls(external, begin, thread)
+        own = Communication.of_text(call) if call else None
+        if not found and own:
+            found = [own]
+        if own and len(found) == 1 and found[0].kind == own.kind and found[0].size is None:
+            found = [own]
+        if not found or (kind_of_kernel(name) == "messages" and found[0].kind not in ("send", "recv", "all_to_all")):
+            grouped = self.grouped_calls(name, begin)
+            found = grouped or found
+        if found:
+            return found
+        raise self.timeline.error(
+            place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective name' and "
+            "no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, and so have execution "
+            "traces beside these files")
+
+    def calls_since(self, name, begin, thread):
+        """Of NVTX ranges: several calls may be in a group, which is launched at its end."""
+        kind = kind_of_kernel(name)
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY begin, id",
+                                  (thread, begin)).fetchall() if begin is not None else []
+        found = [(number, Communication.of_text(call)) for number, call in rows]
+        wanted = ("send", "recv", "all_to_all", "gather", "scatter") if kind == "messages" else (kind,)
+        found = [(number, call) for number, call in found if call.kind in wanted]
+        self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
+        return [call for _, call in found]
+
+    def recorded_calls(self, external, begin, thread):
+        row = None
+        if external is not None:
+            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL",
+                                     (external,)).fetchone()
+        if row is None and begin is not None:
+            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 AND "
+                                     "thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",
+                                     (begin, begin, thread)).fetchone()
+        if row is None:
+            return []
+        number, call, record = row
+        self.nodes.execute("UPDATE calls SET used = 1 WHERE id = ?", (number,))
+        found = Communication.of_text(call)
+        if found.size is None and record is not None:
+            better = self.timeline.one("SELECT call FROM recorded WHERE record = ?", record)
+            found = Communication.of_text(better) if better else found
+        return [found]
+
+    def grouped_calls(self, name, begin):
+        """What is called between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) has one kernel
+        together, and none of its own."""
+        if begin is None:
+            return []
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY begin",
+                                  (begin,)).fetchall()
+        kind = kind_of_kernel(name)
+        wanted = ("send", "recv") if kind == "messages" else (kind,)
+        found = [(number, Communication.of_text(call)) for number, call in rows]
+        found = [(number, call) for number, call in found if call.kind in wanted]
+        self.nodes.executemany("UPDATE calls SET used = 1 WHERE id = ?", [(number,) for number, _ in found])
+        return [call for _, call in found]

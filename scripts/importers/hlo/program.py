@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What HLO and StableHLO have in common: computations of instructions, and what one of them does on a device."""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+from frameworks.elements import element_size
+
+# They compute nothing and move nothing.
+FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after-all", "partition-id", "replica-id",
+        "opt-barrier", "optimization-barrier", "domain", "return", "token", "add-dependency", "create-token", "reshape",
+        "get-dimension-size", "iota"}
+COLLECTIVES = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
+               "all-to-all": "all_to_all", "collective-permute": "permute", "collective-broadcast": "broadcast"}
+# Of what they take, only what they change or give is gone through.
+PARTS = {"dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "broadcast", "concatenate"}
+# A compiler puts them into the kernels of their neighbours.
+ELEMENTWISE = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log", "tanh", "rsqrt", "sqrt",
+               "negate", "abs", "power", "select", "compare", "convert", "broadcast-in-dim", "broadcast", "and", "or", "not", "xor",
+               "logistic", "exponential-minus-one", "log-plus-one", "sign", "floor", "ceil", "clamp", "is-finite", "erf", "cosine",
+               "sine", "transpose", "reverse", "remainder", "shift-left", "shift-right-logical", "shift-right-arithmetic",
+               "bitcast-convert", "real", "imag", "dynamic-reshape", "round-nearest-even", "round-nearest-afz", "tan", "cbrt",
+               "pad", "slice", "concatenate", "composite", "popcnt", "count-leading-zeros", "rng-bit-generator"}
+
+
+@dataclass
+class Shape:
+    """A tensor, or a tuple of them."""
+
+    dtype: str = ""
+    dims: tuple = ()
+    parts: tuple = ()
+
+    @property
+    def elements(self):
+        return math.prod(self.dims)
+
+    @property
+    def bytes(self):
+        if self.parts:
+            return sum(part.bytes for part in self.parts)
+        return self.elements * (element_size(self.dtype) or 0) if self.dtype not in ("token", "opaque") else 0
+
+
+@dataclass
+class Product:
+    m: int
+    n: int
+    k: int
+    count: int
+    dtype: str
+
+    @property
+    def flops(self):
+        return 2 * self.m * self.n * self.k * self.count
+
+
+@dataclass
+class Instruction:
+    name: str
+    op: str
+    shape: Shape
+    operands: list = field(default_factory=list)  # names
+    line: int = 0
+    label: str = ""
+    product: Product | None = None
+    calls: list = field(default_factory=list)  # names of computations
+    condition: str = ""
+    trips: int | None = None
+    groups: list | None = None  # replica groups, [] for all; pairs of a collective-permute
+    channel: bool = False
+    global_ids: bool = False
+    index: int | None = None  # of get-tuple-element and parameter
+    value: int | None = None  # of a whole constant
+    direction: str = ""  # of compare
+    root: bool = False
+    taken: list = field(default_factory=list)  # shapes of operands
+    carried: list = field(default_factory=list)  # of StableHLO's while: (name within, name outside)
+    text: str = ""  # the beginning of an operation that has a region
+    unknown: str = ""  # target of a custom call of which nothing is known
+
+
+@dataclass
+class Module:
+    path: str
+    replicas: int = 1
+    partitions: int = 1
+    computations: dict = field(default_factory=dict)  # name: [Instruction]
+    entry: str = ""
+    compiled: bool = True  # fusions stand in it
+
+
+def dot_product(out, lhs, rhs, contracting, batch):
+    """Of shapes and dimensions of the left operand; the right one's follow."""
+    k = math.prod(lhs.dims[i] for i in contracting)
+    count = math.prod(lhs.dims[i] for i in batch)
+    m = math.prod(size for i, size in enumerate(lhs.dims) if i not in contracting and i not in batch)
+    n = out.elements // max(1, m * count)
+    return Product(m, max(1, n), k, count, lhs.dtype)
+
+
+def convolution_product(out, kernel, labels):
+    """`labels` of the kernel's dimensions, `o` for the results' features."""
+    features = kernel.dims[labels.index("o")] if "o" in labels else 1
+    covered = math.prod(size for size, label in zip(kernel.dims, labels) if label != "o")
+    return Product(out.elements // max(1, features), features, covered, 1, kernel.dtype)
+
+
+def whole_list(text):
+    return [int(one) for one in re.findall(r"-?\d+", text)]
+
+
+def iota_groups(groups, dims, order):
+    """[2,4]<=[4,2]T(1,0): the numbers 0 to 7 as an array of `dims`, transposed to `order`, cut into `groups`."""
+    if order:
+        strides = [math.prod(dims[i + 1:]) for i in range(len(dims))]
+        numbers = [0]
+        for axis in order:
+            numbers = [one + strides[axis] * i for one in numbers for i in range(dims[axis])]
+    else:
+        numbers = list(range(math.prod(dims)))
+    size = math.prod(groups[1:])
+    return [numbers[i * size:(i + 1) * size] for i in range(groups[0])]

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have instead of an
+ONNX model is told what to do."""
+
+import argparse
+import zipfile
+
+from frameworks.devices import Device
+from frameworks.rank_files import GroupNames, chakra_workload
+from frameworks.wire import Part, WireError
+from importing.errors import InputError, StudyError, read_bytes
+from importing.imported import Imported
+from studies.console import natural
+
+from .model import looks_like, read_model
+from .plan import Planner, crossing, stages_of
+from .shapes import Inference
+from .step import Layout, StepWriter
+
+SUMMARY = "an ONNX model: a step with --data, --tensor and --pipeline ways of parallelism"
+TORCHSCRIPT = ("it is a TorchScript archive, whose program is Python and has no shapes; export the module in PyTorch: "
+               "torch.onnx.export(module, inputs, 'model.onnx') and `weft import onnx`, or "
+               "scripts/export_torch.py beside torch.export")
+CHECKPOINT = ("it is a checkpoint of PyTorch: weights without the program; export the module: torch.onnx.export(module, inputs, "
+              "'model.onnx')")
+SAVED = ("it is a GraphDef or SavedModel of TensorFlow; `python -m tf2onnx.convert --graphdef FILE --output model.onnx` "
+         "(or --saved-model) makes an ONNX model of it")
+
+
+def dimension(text):
+    name, _, size = text.partition("=")
+    if not name or not size.isdecimal() or int(size) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is no NAME=SIZE")
+    return name, int(size)
+
+
+def add_arguments(parser):
+    parser.add_argument("input", metavar="MODEL.onnx")
+    for name, text in (("data", "replicas, each with a batch of its own"), ("tensor", "ranks that share each product"),
+                       ("pipeline", "stages, one behind the other")):
+        parser.add_argument(f"--{name}", metavar="N", type=natural, default=1, help=f"{text} (1)")
+    parser.add_argument("--batch", metavar="N", type=natural, help="samples of a replica in a step, if the model's inputs leave "
+                        "it open (1 for each micro-batch)")
+    parser.add_argument("--micro-batches", metavar="N", type=natural, help="of a replica in a step (as many as stages)")
+    parser.add_argument("--dim", metavar="NAME=SIZE", type=dimension, action="append", default=[],
+                        help="of another open dimension")
+    parser.add_argument("--inference", action="store_true", help="the forward pass alone")
+    parser.add_argument("--device", metavar="NAME", default="h100", help="whose times operators take (h100; workloads/devices)")
+    parser.add_argument("--precision", metavar="NAME", help="of all products (that of their tensors)")
+
+
+def other_kind(path):
+    """What to do with a file that is something else; empty if it may be ONNX."""
+    start = read_bytes(path, 16)
+    if start[:4] == b"PK\x03\x04":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = archive.namelist()
+        except (zipfile.BadZipFile, OSError):
+            return "it is a damaged archive; an ONNX model is due"
+        if any("/code/" in name or name.endswith("constants.pkl") for name in names):
+            return TORCHSCRIPT
+        return CHECKPOINT if any(name.endswith("data.pkl") for name in names) else "it is an archive; an ONNX model is due"
+    return SAVED if looks_like_graph_def(path) else ""
+
+
+def looks_like_graph_def(path):
+    """GraphDef: nodes as field 1, each with a name and an operator (tensorflow/core/framework/graph.proto). SavedModel: a
+    schema's version and meta graphs (saved_model.proto)."""
+    try:
+        with open(path, "rb") as file:
+            size, kinds, first = file.seek(0, 2), set(), None
+            for number, value in Part(file, 0, size).fields():
+                kinds.add(number)
+                first = value if first is None and number == 1 else first
+            if isinstance(first, Part):
+                return kinds <= {1, 2, 3, 4, 5} and {1, 2} <= {number for number, _ in first.fields()}
+            return kinds == {1, 2} and first is not None
+    except (OSError, WireError):
+        return False
+
+
+def matches(path):
+    try:
+        return looks_like(path) or other_kind(path) in (TORCHSCRIPT, CHECKPOINT, SAVED)
+    except InputError:
+        return False
+
+
+def read(options):
+    told = other_kind(options.input)
+    if told:
+        raise InputError(options.input, None, told)
+    layout = Layout(options.data, options.tensor, options.pipeline)
+    count = options.micro_batches or layout.pipeline
+    batch = options.batch or count
+    if batch % count:
+        raise StudyError(f"--batch {batch} in {count} micro-batches; a multiple is due (--micro-batches)")
+    graph = read_model(options.input)
+    Inference(graph, options.input, batch // count, options.dim).run()
+    device = Device(options.device)
+    planner = Planner(graph, options.input, device, layout.tensor, options.precision)
+    works = planner.plan()
+    stages = stages_of(works, layout.pipeline, options.input)
+    cuts = crossing(planner, works, [begin for begin, _ in stages[1:]])
+    imported = Imported([options.input], layout.ranks, [
+        f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of {batch // count} "
+        f"sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, pipeline), {count} micro-batches, "
+        f"on {device.name}."])
+    names = GroupNames(layout.ranks)
+    for rank in range(layout.ranks):
+        for name, ranks in layout.groups(rank).items():
+            names.of(name, ranks)
+
+    def write(rank, file):
+        own = [work for _, work in works[slice(*stages[layout.place(rank)[0]])]]
+        StepWriter(file, rank, layout, names, own, cuts, count, device, not options.inference).write()
+
+    chakra_workload(imported, layout.ranks, names, write)
+    imported.counts = {"parameters": planner.parameters, "parameter_bytes": planner.parameter_bytes,
+                       "forward_flops": planner.flops}
+    return imported

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces of the ranks of one PyTorch job: Kineto's (torch.profiler) and execution traces."""
+
+import pathlib
+import re
+
+from frameworks.devices import Device
+from frameworks.gpu_import import add_gpu_arguments, imported_job
+from frameworks.json_stream import beginning
+from frameworks.timeline import Notes
+from importing.errors import InputError, StudyError
+
+from . import execution, kineto
+
+SUMMARY = "traces of PyTorch's profiler (Kineto) and execution traces, a file for each rank"
+NAMES = ("*.json", "*.json.gz", "*.json.xz", "*.pt.trace", "*.json.gzip")
+START = 1 << 16
+NUMBER = re.compile(r"(?:rank|host|worker|gpu|et|kineto|trace)[-_.]?(\d+)", re.IGNORECASE)
+
+
+def add_arguments(parser):
+    parser.add_argument("input", metavar="DIR", help="a folder with the traces of all ranks, or one file")
+    add_gpu_arguments(parser)
+    parser.add_argument("--device", metavar="NAME", help="of execution traces, which have no times: device whose times "
+                        "operators take, such as h100 (workloads/devices)")
+
+
+def kind_of_file(path):
+    start = beginning(path, START)
+    return "kineto" if kineto.looks_like(start) else "execution" if execution.looks_like(start) else None
+
+
+def files_of(path):
+    """{kind: files} of a folder or a file."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        raise InputError(path, None, "there is no such file or folder")
+    names = sorted({one for name in NAMES for one in path.glob(name)}) if path.is_dir() else [path]
+    found = {"kineto": [], "execution": []}
+    for one in names:
+        kind = kind_of_file(one)
+        if kind:
+            found[kind].append(one)
+    return found
+
+
+def matches(path):
+    try:
+        return any(files_of(path).values())
+    except InputError:
+        return False
+
+
+def rank_of_name(path):
+    """rank0.json, host_1.json.xz, trace.3.pt.trace.json: the number that follows such a word, else the last one."""
+    stem = re.sub(r"(\.pt)?\.trace\.json.*|\.json.*", "", pathlib.Path(path).name)
+    found = NUMBER.findall(stem) or re.findall(r"\d+", stem)
+    if not found or len(found[-1]) > 9:
+        raise InputError(path, None, "neither its distributedInfo nor its name says which rank it is of; rename it to "
+                         "rank0.json, rank1.json, ...")
+    return int(found[-1])
+
+
+def read(options):
+    files, notes = files_of(options.input), Notes()
+    if not any(files.values()):
+        raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution trace "
+                         "('schema' and 'nodes') here")
+    device = Device(options.device) if options.device else None
+    traces = [execution.Execution(path, notes, device).read() for path in files["execution"]]
+    for trace in traces:
+        trace.rank = rank_of_name(trace.path)
+    if not files["kineto"]:
+        return imported_job(options, traces, notes, "PyTorch's execution traces")
+    timelines = []
+    for path in files["kineto"]:
+        timeline = kineto.Kineto(path, notes).read()
+        if timeline.rank is None:
+            timeline.rank = 0 if len(files["kineto"]) == 1 and timeline.world in (None, 1) else rank_of_name(path)
+        timelines.append(timeline)
+    for trace in traces:
+        join(trace, timelines)
+    return imported_job(options, timelines, notes, "traces of PyTorch's profiler")
+
+
+def join(trace, timelines):
+    """What an execution trace knows of its rank's communications, for a Kineto trace that does not say it."""
+    found = [timeline for timeline in timelines if timeline.rank == trace.rank]
+    if not found:
+        raise StudyError(f"{trace.path}: an execution trace of rank {trace.rank}, of which there is no trace of the profiler")
+    for name, ranks in trace.groups.items():
+        found[0].groups.setdefault(name, ranks)
+    found[0].database.executemany("INSERT OR IGNORE INTO recorded VALUES (?, ?)",
+                                  trace.all("SELECT record, call FROM recorded"))
+    found[0].world = found[0].world or trace.world
+    trace.close()

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp of
+github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
+
+import decimal
+
+from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl, kind_of,
+                                       kind_of_kernel, numbers)
+from frameworks.json_stream import JsonStream
+from frameworks.timeline import Timeline
+from importing.errors import InputError
+
+ACCELERATOR = {"kernel", "gpu_memcpy", "gpu_memset"}
+RUNTIME = {"cuda_runtime", "cuda_driver", "runtime", "hip_runtime", "privateuse1_runtime"}
+SYNCS = ("cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventSynchronize", "hipDeviceSynchronize",
+         "hipStreamSynchronize", "hipEventSynchronize")
+LARGEST = 1 << 62  # picoseconds
+OF_RUNTIME = -2  # in the place of a stream
+
+
+def looks_like(start):
+    """By the first characters of a file."""
+    return '"traceEvents"' in start or '"schemaVersion"' in start or ('"ph"' in start and '"ts"' in start)
+
+
+class Kineto:
+    def __init__(self, path, notes):
+        self.timeline, self.notes = Timeline(path), notes
+        self.stream = JsonStream(path)
+        self.sync_events = False
+        self.counted = {}
+
+    def error(self, line, what):
+        return InputError(self.timeline.path, line, what)
+
+    def read(self):
+        for key, value, line in self.stream.members({"traceEvents"}):
+            if key in ("", "traceEvents"):
+                self.event(value, line)
+            elif key == "distributedInfo" and isinstance(value, dict):
+                self.job(value, line)
+        self.timeline.has_times = True
+        self.timeline.finish()
+        # Calls of the runtime say when the host waited, cuda_sync for what, too.
+        self.timeline.database.execute(f"DELETE FROM syncs WHERE stream = {OF_RUNTIME}" if self.sync_events else
+                                       f"UPDATE syncs SET stream = NULL WHERE stream = {OF_RUNTIME}")
+        return self.timeline
+
+    def job(self, info, line):
+        timeline = self.timeline
+        for key, name in (("rank", "rank"), ("world_size", "world")):
+            try:
+                if info.get(key) is not None:
+                    setattr(timeline, name, int(info[key]))
+            except (TypeError, ValueError):
+                raise self.error(line, f"distributedInfo: '{key}' is {info[key]!r}; a whole number is due") from None
+        for group in info.get("pg_config") or []:
+            ranks = numbers(group.get("ranks")) if isinstance(group, dict) else None
+            if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
+                timeline.groups[str(group.get("pg_name", "0"))] = ranks
+
+    def event(self, event, line):
+        if not isinstance(event, dict):
+            raise self.error(line, "an event that is no map")
+        if event.get("ph") != "X":
+            return
+        kind = str(event.get("cat", "")).lower()
+        if kind in ACCELERATOR:
+            self.operation(event, line, kind)
+        elif kind in RUNTIME:
+            self.call_of_runtime(event, line)
+        elif kind == "cuda_sync":
+            self.sync(event, line)
+        elif kind == "cpu_op" or event.get("name") == PARAMETERS_NODE:
+            self.host(event, line)
+        else:
+            self.counted[kind] = self.counted.get(kind, 0) + 1
+
+    def times(self, event, line):
+        found = []
+        for key in ("ts", "dur"):
+            value = event.get(key, 0)
+            if isinstance(value, str):
+                try:
+                    value = decimal.Decimal(value)
+                except decimal.InvalidOperation:
+                    value = None
+            if isinstance(value, bool) or not isinstance(value, (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
+                raise self.error(line, f"'{key}' is {event.get(key)!r}; microseconds are due")
+            found.append(int(value * 1000000))
+        if found[1] < 0:
+            raise self.error(line, f"'dur' is {event['dur']}; 0 or more is due")
+        return found[0], found[0] + found[1]
+
+    def number(self, arguments, key, line):
+        value = arguments.get(key)
+        if value is None:
+            return None
+        try:
+            found = int(value)
+            if abs(found) < 1 << 63:
+                return found
+            raise ValueError
+        except (TypeError, ValueError, OverflowError):
+            raise self.error(line, f"'{key}' is {value!r}; a whole number is due") from None
+
+    def operation(self, event, line, kind):
+        start, end = self.times(event, line)
+        arguments = event.get("args") or {}
+        name = str(event.get("name", kind))
+        stream = self.timeline.stream(arguments.get("device", event.get("pid")), arguments.get("stream", event.get("tid")))
+        call = None
+        if kind == "kernel" and is_nccl(name):
+            found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
+            call = found.text() if found else None
+        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line), self.timeline.name(name),
+                          self.number(arguments, "External id", line), call, line)
+
+    def call_of_runtime(self, event, line):
+        begin, end = self.times(event, line)
+        arguments = event.get("args") or {}
+        name = str(event.get("name", ""))
+        correlation = self.number(arguments, "correlation", line)
+        if correlation is not None:
+            self.timeline.add("launches", correlation, begin, self.number(event, "tid", line))
+        if name in SYNCS and end > begin:
+            self.timeline.add("syncs", begin, end, OF_RUNTIME, None, None)
+
+    def sync(self, event, line):
+        """Of enable_cuda_sync_events."""
+        arguments = event.get("args") or {}
+        if arguments.get("cuda_sync_kind", event.get("name")) != "Stream Wait Event":
+            return self.sync_of_host(event, arguments, line)
+        producer = self.number(arguments, "wait_on_stream", line)
+        record = self.number(arguments, "wait_on_cuda_event_record_corr_id", line)
+        correlation = self.number(arguments, "correlation", line)
+        if producer is None or record is None or correlation is None or producer < 0 or record < 0:
+            self.notes.add("waits of a stream for an event that was recorded before the trace are left out",
+                           f"{self.timeline.path}:{line}")
+            return None
+        device = arguments.get("device", event.get("pid"))
+        self.timeline.add("waits", correlation, self.timeline.stream(device, arguments.get("stream", event.get("tid"))),
+                          self.timeline.stream(device, producer), record)
+        return None
+
+    def sync_of_host(self, event, arguments, line):
+        begin, end = self.times(event, line)
+        stream, producer, record = (self.number(arguments, key, line) for key in (
+            "stream", "wait_on_stream", "wait_on_cuda_event_record_corr_id"))
+        device = arguments.get("device", event.get("pid"))
+        self.sync_events = True
+        if end > begin:
+            known = producer is not None and record is not None and producer >= 0 and record >= 0
+            self.timeline.add("syncs", begin, end, self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
+                              self.timeline.stream(device, producer) if known else None, record if known else None)
+
+    def host(self, event, line):
+        begin, end = self.times(event, line)
+        arguments = event.get("args") or {}
+        name, thread = str(event.get("name", "")), self.number(event, "tid", line)
+        call = None
+        if name == PARAMETERS_NODE:
+            found = self.call(arguments, line) if "Collective name" in arguments else None
+            call = found.text() if found else None
+            if found or "Collective name" not in arguments:
+                self.timeline.add("calls", self.number(arguments, "External id", line),
+                                  self.number(arguments, "Record function id", line), begin, end, thread,
+                                  call or Communication("unknown").text())
+        self.timeline.add("hosts", begin, end, thread, self.timeline.name(name), call, line)
+
+    def call(self, arguments, line, of_kernel=None):
+        """The communication that the members say which saveNcclMeta writes."""
+        name, dtype = arguments["Collective name"], arguments.get("dtype", "")
+        if kind_of(name) is None:
+            return None
+        into, out = self.number(arguments, "In msg nelems", line), self.number(arguments, "Out msg nelems", line)
+        size = self.number(arguments, "Group size", line) or 1
+        group = str(arguments.get("Process Group Name", "0")) or "0"
+        self.group(arguments, group, size, line)
+        if (into or out) and bytes_of(1, dtype) is None:
+            raise self.error(line, f"'dtype' is '{dtype}', whose size is not known")
+        root = self.number(arguments, "Rank", line) or 0
+        kind = kind_of(name)
+        try:
+            found = communication(name, bytes_of(into, dtype), bytes_of(out, dtype), size, group,
+                                  root if kind in ("broadcast", "reduce", "gather", "scatter", "send", "recv") else 0,
+                                  arguments.get("In split size") or (), arguments.get("Out split size") or ())
+        except ValueError as wrong:
+            raise self.error(line, f"{name}: {wrong}") from None
+        if found.root >= size:  # a rank of the job instead of a position
+            ranks = self.timeline.groups.get(group) or []
+            found.root = ranks.index(found.root) if found.root in ranks else 0
+        if kind in ("send", "recv"):
+            found.peer = self.number(arguments, "Dst Rank" if kind == "send" else "Src Rank", line)
+            if of_kernel and found.peer is None:
+                found.peer_position = None
+        return found
+
+    def group(self, arguments, name, size, line):
+        if self.timeline.groups.get(name):
+            return
+        ranks = numbers(arguments.get("Process Group Ranks"))
+        start, stride = (self.number(arguments, key, line) for key in ("Global rank start", "Global rank stride"))
+        if not ranks and start is not None and start >= 0 and (stride or 0) > 0 and size <= MOST_RANKS:
+            ranks = [start + stride * i for i in range(size)]
+        if ranks:
+            self.timeline.groups[name] = ranks
