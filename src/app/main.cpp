@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include <mpi.h>
@@ -98,13 +99,14 @@ int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
 
 int main(int argc, char** argv) {
   weft::end_at_once_on_interrupts();
+  std::optional<weft::MpiSession> session;
   try {
     weft::become_script(argc, argv);
+    session.emplace(argc, argv);
   } catch (const weft::EnvironmentError& error) {
     weft::say(error.what());
     return weft::exit_environment;
   }
-  weft::MpiSession session(argc, argv);
   ns3::Time::SetResolution(ns3::Time::PS);
   weft::ProcessGroup group(MPI_COMM_WORLD);
   MPI_Comm failures = MPI_COMM_NULL;

@@ -265,8 +265,11 @@ struct JobRecord {
   std::int64_t time() const { return end - start; }
   double step_time() const { return static_cast<double>(time()) / static_cast<double>(steps); }
   double mean(std::int64_t of_all_ranks) const { return static_cast<double>(of_all_ranks) / ranks; }
-  /// Of a rank on average: neither computing nor communicating between start and end.
-  double idle() const { return static_cast<double>(time()) - mean(compute) - mean(exposed); }
+  /// Of a rank on average: neither computing nor communicating between start and end. Exact until the division, so that
+  /// rounding leaves nothing below 0.
+  double idle() const {
+    return static_cast<double>(static_cast<__int128>(time()) * ranks - compute - exposed) / static_cast<double>(ranks);
+  }
 };
 
 /// One rank of the job over the run.

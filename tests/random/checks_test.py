@@ -31,6 +31,10 @@ EXPERIMENTS = {
                                                         "size": "100 kB", "iterations": 2, "gap": "3 us"}},
     "transfers": {"topology": LEAF_SPINE, "workload": TRAFFIC, "output": {"sampling": "2 us"},
                   "background": [{"kind": "tcp", "from": 0, "to": 4, "size": "40 kB"}]},
+    "endless transfer": {"topology": LEAF_SPINE, "workload": TRAFFIC,
+                         "background": [{"kind": "tcp", "from": 0, "to": 4}]},
+    "links with a framing": {"topology": {"kind": "server", "design": "hgx_b200"}, "network": {"ack": "none"},
+                             "workload": {**TRAFFIC, "size": "30 B"}},
     "ideal": {"topology": LEAF_SPINE, "network": {"fidelity": "ideal"}, "workload": TRAFFIC},
 }
 

@@ -190,6 +190,8 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
   if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
   summary.warnings = advice(experiment, facts.congestion);
+  if (ended) advise_on_transfers(summary.transfers, summary.warnings);
+  if (group.size() > 1) advise_on_portions(experiment, recording.portions(), summary.warnings);
   summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.network().memory_bytes());
   return summary;

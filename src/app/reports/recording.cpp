@@ -201,6 +201,7 @@ bool Recording::portion_due() const { return rows_held() >= experiment_.output.r
 // Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
 // event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
+  ++portions_;
   const OutputOptions& output = experiment_.output;
   if (output.messages.every > 0)
     recorder_.append(simulation_.runtime().records().messages.take(), false, 0,
