@@ -25,6 +25,7 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   if (line.command == "run") return run_command(line, group);
   if (line.command == "describe") return describe_command(line, group);
   if (line.command == "workload") return workload_command(line, group);
+  if (line.command == "export") return export_command(line, group);
   if (line.command == "topology") return topology_command(line, group);
   if (line.command == "list") return list_command(line, group);
   if (line.command == "collective") return collective_command(line, group);

@@ -39,6 +39,12 @@ bool further_process() {
   return false;
 }
 
+/// `weft export` of a workload, by its first word; that of results is a script.
+bool exports_a_workload(int argc, char** argv) {
+  if (argc < 3 || std::strcmp(argv[1], "export") != 0) return false;
+  return std::strcmp(argv[2], "chakra") == 0 || std::strcmp(argv[2], "goal") == 0;
+}
+
 }  // namespace
 
 std::vector<std::string> script_commands() {
@@ -65,7 +71,7 @@ std::string script_commands_help() {
 }
 
 void become_script(int argc, char** argv) {
-  if (argc < 2) return;
+  if (argc < 2 || exports_a_workload(argc, argv)) return;
   const std::vector<std::string> names = script_commands();
   const std::string name = script_named(argc, argv);
   if (std::find(names.begin(), names.end(), name) == names.end()) return;

@@ -16,6 +16,7 @@
 #include "internet/background.hpp"
 #include "nccl/machine_channels.hpp"
 #include "schedule/server_check.hpp"
+#include "schedule/transform.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -55,13 +56,16 @@ void refuse_without_packets(const std::optional<Spec>& map, std::initializer_lis
   if (!map || experiment.network.fidelity == Fidelity::packet) return;
   for (const char* key : keys)
     if (map->has(key))
-      throw map->at(key).error("found with fidelity: ideal, which knows messages only; fidelity: packet is due here");
+      throw map->at(key).error(
+          fmt::format("found with fidelity: {}, which knows messages only; fidelity: packet is due here",
+                      to_text(experiment.network.fidelity)));
 }
 
 // Results that ports without queues by class do not have.
 void require_queues(const Spec& spec, const Experiment& experiment) {
-  if (experiment.network.fidelity == Fidelity::ideal)
-    throw spec.error("found with fidelity: ideal, where nothing waits; fidelity: packet is due here");
+  if (experiment.network.fidelity != Fidelity::packet)
+    throw spec.error(fmt::format("found with fidelity: {}, where nothing waits; fidelity: packet is due here",
+                                 to_text(experiment.network.fidelity)));
   if (!experiment.network.buffered() && !experiment.routing->per_packet() && experiment.routing->lanes() < 2)
     throw spec.error("found where ports keep no queues by class; network.queues: output is due with it");
 }
@@ -246,14 +250,17 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     return ideal_time(text, path, directory, in_workload);
   };
   const auto placement = spec.find("placement");
+  const auto transform = spec.find("transform");
   const auto read = [&](const WorkloadContext& known) {
     experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, known);
+    if (transform) experiment.workload = transformed(std::move(experiment.workload), *transform);
     const Workload& workload = *experiment.workload;
     experiment.placement = workload.placement() != nullptr
                                ? *workload.placement()
                                : read_placement(placement, spec,
                                                 {workload.ranks(), context.all_hosts(), context.servers,
                                                  experiment.seed, 0, context.storage, workload.storage_ranks()});
+    if (transform) experiment.placement = moved(experiment.placement, workload.ranks(), *transform);
   };
   if (const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine.shape)) {
     // Where ranks are is known when they have been counted; what their collectives do, when it is known where they are.
@@ -303,7 +310,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   }
   read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment);
-  if (experiment.network.fidelity == Fidelity::ideal && experiment.output.sampling > Time()) {
+  if (experiment.network.fidelity != Fidelity::packet && experiment.output.sampling > Time()) {
     experiment.output.sampling = Time();  // nothing waits there, and links are not simulated
     experiment.network.without_effect.emplace_back("output.sampling");
   }

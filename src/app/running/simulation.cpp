@@ -12,6 +12,7 @@
 #include "app/running/standstill.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ideal_network.hpp"
+#include "fabric/loggp_network.hpp"
 #include "fabric/ns3_view.hpp"
 #include "internet/background.hpp"
 #include "support/contract.hpp"
@@ -51,6 +52,16 @@ void poll(Poll* state) {
   ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
 }
 
+/// All nodes belong to the first process; the others wait.
+Partition partition_of_one(const Topology& topology, int processes) {
+  Partition partition;
+  partition.method = "one process";
+  partition.parts = static_cast<std::uint32_t>(processes);
+  partition.owner.assign(topology.graph.node_count(), 0);
+  partition.balance = processes;
+  return partition;
+}
+
 JobsOfHosts jobs_of_hosts(const Experiment& experiment) {
   const std::vector<JobInfo> all = experiment.workload->jobs();
   JobsOfHosts jobs;
@@ -80,6 +91,9 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
   const double before = processor_seconds();
   partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
                                 experiment.seed);
+  // Its messages tell their senders of each other at once, which no window between processes would allow.
+  if (experiment.network.fidelity == Fidelity::loggp)
+    partition_ = partition_of_one(*experiment.topology, group_.size());
   // The engine comes first: ns-3 must know it before anything is scheduled.
   if (engine == EngineChoice::weft)
     use_parallel_simulator(group_);
@@ -107,6 +121,11 @@ void Simulation::build_network(const Experiment& experiment) {
     WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in windows only");
     network_ = std::make_unique<IdealNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                               *experiment.routing);
+    return;
+  }
+  if (experiment.network.fidelity == Fidelity::loggp) {
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the LogGOPS network runs in windows only");
+    network_ = std::make_unique<LogGpNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network);
     return;
   }
   const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
