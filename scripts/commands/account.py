@@ -58,9 +58,9 @@ def account_command():
     from accounting.settings import settings_of
     from studies.records import write_whole
 
+    used = usage.usage_of(options.run)
     data, place = section(options)
     settings = settings_of(data, place)
-    used = usage.usage_of(options.run)
     if options.series:
         write_whole(pathlib.Path(options.series), PowerSeries(options.run, used, settings).as_csv())
     print(text.as_json(used, settings) if options.json else text.as_table(used, settings))

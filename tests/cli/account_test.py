@@ -295,6 +295,10 @@ class Runs(ProgramTest):
         done = weft("account", results, "--series", "x.csv", folder=self.folder)
         self.assertEqual((done.code, "output.operations" in done.err), (EXIT_INPUT, True), done)
         self.assertEqual(weft("account", "none.h5", folder=self.folder).code, EXIT_ENVIRONMENT)
+        with h5py.File(self.folder / "other.h5", "w") as file:
+            file.attrs["format"] = "weft-study"
+        done = weft("account", "other.h5", folder=self.folder)
+        self.assertEqual((done.code, "no result file" in done.err), (EXIT_INPUT, True), done)
 
     def test_ready_made_figures_are_in_the_documentation(self):
         """docs/accounting.md has each figure with its values."""

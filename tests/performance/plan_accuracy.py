@@ -109,7 +109,7 @@ def measure(name, experiment, options, folder):
 def main(words=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each calibration")
+    parser.add_argument("--seconds", type=float, default=8.0, help="of each calibration (8, as `weft plan`)")
     parser.add_argument("--only", help="that experiment")
     options = parser.parse_args(words)
     print(f"{'experiment':<32} {'P':>3} {'planned':>11} {'run':>11} {'factor':>7} {'share':>7} {'memory':>12} "
