@@ -335,6 +335,9 @@ class Judge:
         if self.absurd:
             self.notes.append("took too long with values that make no sense")
             return
+        if reference and reference[1].code == 0 and run.processes > 1 and 0 < run.rows_in_memory < 100:
+            self.notes.append("slow with few rows in memory")  # the program warns of it
+            return
         if reference and reference[1].code == 0 and 0 < time_reached:
             with h5py.File(reference[2], "r") as file:
                 if time_reached < int(file.attrs["simulated_time"]):
