@@ -91,6 +91,14 @@ def plan(d, partitions, absurd):
     return runs
 
 
+def leave_given(runs, parts):
+    """No run replaces what the experiment says itself."""
+    for place, key in [("simulation", "partition"), ("output", "rows_in_memory")]:
+        if isinstance(parts.get(place), dict) and key in parts[place]:
+            for run in runs:
+                setattr(run, key, Run.__dataclass_fields__[key].default)
+
+
 @dataclass
 class Ended:
     code: int
