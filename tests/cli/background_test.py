@@ -35,6 +35,16 @@ class Background(ProgramTest):
         self.runs = getattr(self, "runs", 0) + 1
         return self.simulate(text, output=f"out{self.runs}.h5")
 
+    def test_tcp_gives_up_where_nothing_comes_back(self):
+        """After 15 retransmissions, each twice as long after the one before (RFC 6298, 5.5), and the summary says so."""
+        summary, _ = self.run_beside(SILENCE, [tcp(size="10 MB", min_rto="1 ms")],
+                                     {"failures": [{"link": ["host0", "switch0"], "at": "20 us"}]})
+        [row], [warning] = summary["transfers"], summary["warnings"]
+        self.assertFalse(row["complete"])
+        self.assertRegex(warning, rf"transfer 0, 'tcp', has delivered {row['bytes']} of 10000000 B: TCP has given up")
+        pauses = (2**15 - 1) * 10**9
+        self.assertTrue(pauses < summary["simulated_time_ps"] < 1.01 * pauses, summary["simulated_time_ps"])
+
     def test_goodput_alone_is_the_rate_less_headers(self):
         size = 20_000_000
         summary, path = self.run_beside(SILENCE, [tcp(size=f"{size} B")])

@@ -91,6 +91,14 @@ def plan(d, partitions, absurd):
     return runs
 
 
+def leave_given(runs, parts):
+    """No run replaces what the experiment says itself."""
+    for place, key in [("simulation", "partition"), ("output", "rows_in_memory")]:
+        if isinstance(parts.get(place), dict) and key in parts[place]:
+            for run in runs:
+                setattr(run, key, Run.__dataclass_fields__[key].default)
+
+
 @dataclass
 class Ended:
     code: int
@@ -334,6 +342,9 @@ class Judge:
             time_reached, packets = -1, -1
         if self.absurd:
             self.notes.append("took too long with values that make no sense")
+            return
+        if reference and reference[1].code == 0 and run.processes > 1 and 0 < run.rows_in_memory < 100:
+            self.notes.append("slow with few rows in memory")  # the program warns of it
             return
         if reference and reference[1].code == 0 and 0 < time_reached:
             with h5py.File(reference[2], "r") as file:

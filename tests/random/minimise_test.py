@@ -190,6 +190,11 @@ class Judging(ProgramTest):
         self.assertTrue(any(run.verify for run in every))
         self.assertTrue(any(run.rows_in_memory == 1 for run in every))
 
+    def test_what_an_experiment_gives_is_left(self):
+        runs = [cases.Run(1, "metis", 7), cases.Run(2, "random", 9)]
+        cases.leave_given(runs, {"simulation": {"partition": "-"}, "output": "?"})
+        self.assertEqual([(run.partition, run.rows_in_memory) for run in runs], [("", 7), ("", 9)])
+
     def test_classes_have_no_numbers(self):
         self.assertEqual(cases.plain("/tmp/a/experiment.yaml:3: `a.b`: found 12 kB at host3"),
                          cases.plain("experiment.yaml:14: `c`: found 7 kB at host11"))

@@ -132,7 +132,7 @@ def applies_safely(applies, parts, runs):
 def table(tallies):
     """Markdown: what was tried, how often, and what happened, in all tallies together."""
     lines = ["| tried | cases | went as promised | refused, with a message | faults |", "|---|---|---|---|---|"]
-    for name in tallies[0].tried:
+    for name in Tally().tried:
         sums = [sum(tally.tried.get(name, [0] * 4)[i] for tally in tallies) for i in range(4)]
         lines.append("| " + " | ".join([name, *(f"{number:,}" for number in sums)]) + " |")
     runs, hours = sum(tally.runs for tally in tallies), sum(tally.seconds for tally in tallies) / 3600

@@ -550,6 +550,8 @@ def jobs(d, files, facts):
         else:
             kind = d.pick([name for name in names.workloads() if name != "jobs"])
             work = MAKERS[kind](d, files, part) if kind in MAKERS else {"kind": kind}
+        if work.get("kind") == "collective" and d.chance(0.7):
+            work.pop("algorithm", None)  # that of one of them is refused for all
         job = {"workload": work}
         if background:
             job["background"] = True
@@ -559,7 +561,7 @@ def jobs(d, files, facts):
             job["set"] = [f"size={d.size(1, 100_000)}"]
         if d.chance(0.4):
             job["start"] = d.time(0, 50 * US)
-        if d.chance(0.6):
+        if d.chance(0.6) and ("ranks" not in work or d.chance(0.1)):
             job["ranks"] = max(2, room)
         if d.chance(0.25):
             job["share"] = True
