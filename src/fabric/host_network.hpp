@@ -27,6 +27,7 @@ struct ProcessorRequest {
   std::uint32_t source = 0;  ///< recv: rank, tag and number of the message among those of both
   std::uint32_t tag = 0;
   std::uint32_t sequence = 0;
+  std::uint64_t cause = 0;  ///< what made it ready: the latest HostNetwork::cause() of all that it waited for
   /// on_timer() is called with `token` and this bit when it may begin.
   static constexpr std::uint64_t granted = std::uint64_t{1} << 63;
 };
@@ -58,6 +59,8 @@ class HostNetwork : public DataPath {
   // ---------------------------------------------------------------------------------------
   /// Computations, sends and recvs of programs begin when the network grants what they have asked for.
   virtual bool shares_processors() const { return false; }
+  /// Number of the event that what happens now is due to. Later events have higher ones.
+  virtual std::uint64_t cause() const { return 0; }
   virtual void request(std::uint32_t host, Time now, const ProcessorRequest& request);
   /// A computation that has been granted: on_timer() with its token at its end.
   virtual void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration);

@@ -64,8 +64,9 @@ void LogGpNetwork::ask(std::int64_t time, const Stamp& stamp, Kind kind, std::ui
   due_.push({time, true, stamp, kind, item});
 }
 
-LogGpNetwork::Stamp LogGpNetwork::stamp(std::uint32_t rank, ProcessorRequest::Kind kind) {
-  return {cause_, std::uint64_t{1} + rank, static_cast<std::uint8_t>(kind), turn_++};
+LogGpNetwork::Stamp LogGpNetwork::stamp(const ProcessorRequest& wanted) {
+  return {wanted.cause > 0 ? wanted.cause : cause_, std::uint64_t{1} + wanted.rank,
+          static_cast<std::uint8_t>(wanted.kind), turn_++};
 }
 
 std::int64_t LogGpNetwork::cost(Time fixed, Time per_byte, std::int64_t bytes) const {
@@ -103,7 +104,7 @@ void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest&
   const Kind kind = wanted.kind == ProcessorRequest::Kind::send   ? Kind::send
                     : wanted.kind == ProcessorRequest::Kind::recv ? Kind::recv
                                                                   : Kind::compute;
-  ask(time, stamp(wanted.rank, wanted.kind), kind, add_item(std::move(item)));
+  ask(time, stamp(wanted), kind, add_item(std::move(item)));
 }
 
 // A send of the program has been granted before; a slice of a collective asks now.
@@ -129,7 +130,8 @@ std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   Item item;
   item.host = host;
   item.is_slice = true;
-  item.request = {ProcessorRequest::Kind::send, message.source_rank, 0, 0, 0, 0, 0, 0};
+  item.request.kind = ProcessorRequest::Kind::send;
+  item.request.rank = message.source_rank;
   item.message = message;
   const Clocks& own = clocks(message.source_rank);
   const auto free = [](const std::map<std::uint32_t, std::int64_t>& of) {
@@ -137,7 +139,7 @@ std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
     return found == of.end() ? 0 : found->second;
   };
   const std::int64_t time = std::max({now.ps(), free(own.processors), free(own.senders)});
-  ask(time, stamp(message.source_rank, ProcessorRequest::Kind::send), Kind::send, add_item(std::move(item)));
+  ask(time, stamp(item.request), Kind::send, add_item(std::move(item)));
   return message.id;
 }
 
@@ -215,7 +217,10 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   own.senders[nic] = now + gap(message.bytes);
   Item item;
   item.host = message.destination;
-  item.request = {ProcessorRequest::Kind::recv, message.destination_rank, cpu, nic, 0, 0, 0, 0};
+  item.request.kind = ProcessorRequest::Kind::recv;
+  item.request.rank = message.destination_rank;
+  item.request.cpu = cpu;
+  item.request.nic = nic;
   item.message = message;
   item.message.ahead = now - message.issued;
   item.begun = free;

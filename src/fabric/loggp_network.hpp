@@ -46,6 +46,7 @@ class LogGpNetwork final : public HostNetwork {
   void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
   bool shares_processors() const override { return true; }
+  std::uint64_t cause() const override { return cause_; }
   void request(std::uint32_t host, Time now, const ProcessorRequest& request) override;
   void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) override;
   bool idle() const override { return due_.empty(); }
@@ -126,7 +127,7 @@ class LogGpNetwork final : public HostNetwork {
   Clocks& clocks(std::uint32_t rank) { return clocks_[rank]; }
   std::int64_t gap(std::int64_t bytes) const;
   std::int64_t cost(Time fixed, Time per_byte, std::int64_t bytes) const;
-  Stamp stamp(std::uint32_t rank, ProcessorRequest::Kind kind);
+  Stamp stamp(const ProcessorRequest& wanted);
 
   const NetworkParameters& parameters_;
   const LogGpParameters& model_;

@@ -152,6 +152,7 @@ std::uint32_t RankExecutor::number_of_stream(const Operation& operation) const {
 void RankExecutor::release(const std::vector<std::uint64_t>& dependents) {
   for (const std::uint64_t dependent : dependents) {
     const auto waiting = live_.find(dependent);
+    if (asks_for_processors_) waiting->second.cause = std::max(waiting->second.cause, network_.cause());
     if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
   }
 }
@@ -172,6 +173,7 @@ ProcessorRequest RankExecutor::processor_request(const Live& live) const {
   ProcessorRequest request;
   request.rank = rank_.value();
   request.token = with_place(operation.id);
+  request.cause = live.cause;
   const bool computes = operation.kind == Operation::Kind::compute;
   request.cpu = passes_streams_                                ? operation.cpu
                 : computes && operation.stream != Stream::host ? 1 + static_cast<std::uint32_t>(operation.stream)

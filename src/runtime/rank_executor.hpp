@@ -139,7 +139,8 @@ class RankExecutor {
     std::uint64_t message = no_message;  // send: the last one
     SendTimes times;                     // of that, at the start
     bool started = false;
-    bool begun = false;  // it has what it needs: at its start, unless it has to ask for a processor
+    std::uint64_t cause = 0;  // HostNetwork::cause() when it last waited for one less
+    bool begun = false;       // it has what it needs: at its start, unless it has to ask for a processor
     Time start;
     Time sent;  // recv: when its message was
     std::vector<std::uint64_t> dependents;

@@ -126,7 +126,7 @@ r: recv 8b from 0
             summary, again = self.simulate(self.experiment(content, "schedule.bin"), output="again.h5")
             self.assertEqual(summary["fingerprint"], one["fingerprint"])
             self.assertEqual(summary["operations"], 60)
-            self.assert_same_results(results, again)
+            self.assert_same_results(results, again, ignore=["/manifest/experiment_text"])
 
     def test_binary_nodes_that_wait_for_what_stands_below(self):
         text = "num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 2000 cpu 1\na requires b\n}\n"
@@ -165,7 +165,8 @@ l2: send 9223372036854775807b to 0
         self.assertEqual(report, "x.goal: 2 ranks, 6 operations: calc 2, send 2, recv 2\n")
 
     def test_memory_does_not_follow_the_length_of_a_binary_schedule(self):
-        """Ten times the operations of two ranks, each behind the one before."""
+        """Ten times the operations of two ranks, each behind the one before. Written piece by piece: what this process takes
+        counts for its children."""
         peaks = []
         for count in (10_000, 100_000):
             size = 8 + 4 + 39 * count + 4 * (count - 1)
@@ -177,7 +178,8 @@ l2: send 9223372036854775807b to 0
                         message = i % 50 == 49
                         file.write(struct.pack("<IBIQIBBIIII", int(i > 0), 1 + rank if message else 3, 1 - rank,
                                                100 if message else 1000, 0, 0, 0, int(i < count - 1), i, 0, i + 1))
-                    file.write(struct.pack(f"<{count - 1}I", *range(1, count)))
+                    for i in range(1, count):
+                        file.write(struct.pack("<I", i))
             experiment = {"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": "long.bin"},
                           "output": {"messages": "none"}}
             summary, output = self.simulate(experiment)
@@ -204,8 +206,8 @@ l2: send 9223372036854775807b to 0
                 (with_bytes(node + 39 + 5, struct.pack("<I", 0)), "rank 0, node 1: a message of a rank to itself"),
                 (with_bytes(node + 39 + 5, struct.pack("<I", 9)), "rank 0, node 1: rank 9 is out of range"),
                 (with_bytes(node + 39 + 17, struct.pack("<I", 2**32 - 1)), "rank 0, node 1: any tag (-1) is not modelled"),
-                (with_bytes(node + 39 + 17, struct.pack("<I", 8)), "rank 0, node 1: the send from rank 0 to rank 1 with tag 8 has "
-                                                                   "no recv")):
+                (with_bytes(node + 39 + 17, struct.pack("<I", 8)), "rank 1, node 0: the recv from rank 0 to rank 1 with tag 7 has "
+                                                                   "no send: there are 0 sends and 1 recvs")):
             with self.subTest(part=part):
                 done = weft("run", self.write(self.experiment(content, "schedule.bin")), "-o", "out.h5", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)

@@ -166,8 +166,10 @@ class LogGp(ProgramTest):
         is sent as soon as the one before has come; sending it takes the processor while nothing comes."""
         workload = {"kind": "collective", "collective": "all_reduce", "size": "16384 B", "algorithm": "ring",
                     "slices_per_chunk": 1}
-        summary, _ = self.simulate(self.experiment("", None, workload))
-        self.assertEqual(summary["simulated_time_ps"] / NS, 6 * (o + L + o + 4095 * G))
+        summary, results = self.simulate(self.experiment("", None, workload))
+        end = 6 * (o + L + o + 4095 * G)
+        self.assertEqual((table(results, "ranks")["finished"] / NS).tolist(), 4 * [end])
+        self.assertEqual(summary["simulated_time_ps"] / NS, end + L)  # the last credit
 
     def test_complaints(self):
         for network, part in (({"fidelity": "ideal", "loggp": {}}, "fidelity: loggp is due with it"),

@@ -25,16 +25,16 @@ class MscclppPlan(ProgramTest):
 
     def experiment(self, collective, ranks, size, algorithm="plan.json"):
         return {"topology": STAR, "network": {**NETWORK, "ack": "none"}, "simulation": {"seed": 1},
-                "workload": {"kind": "collective", "collective": collective, "ranks": ranks, "size": size,
+                "workload": {"kind": "collective", "collective": collective, "ranks": ranks, "size": f"{size} B",
                              "algorithm": algorithm}}
 
     def test_plans_are_proved(self):
         for name, content in (("all_reduce", plans.all_reduce(4)), ("all_gather", plans.all_gather(4)),
                               ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch())):
             with self.subTest(name=name):
-                out = self.run_weft("collective", self.plan(content), "--size", "1200000", "--check").out
-                self.assertIn("correct", out)
-        self.assertIn("correct", self.run_weft("collective", PUBLISHED, "--size", "1MiB", "--check").out)
+                out = self.run_weft("collective", self.plan(content), "--size", "1200000B", "--check").out
+                self.assertIn("complete: every rank has its result, each contribution exactly once", out)
+        self.assertIn("complete: every rank", self.run_weft("collective", PUBLISHED, "--size", "1MiB", "--check").out)
 
     def test_bytes(self):
         """allreduce: each of the n chunks is read by n - 1 and written to n - 1 others: 2 (n - 1) S. allgather of S:
@@ -91,7 +91,7 @@ class MscclppPlan(ProgramTest):
             (changed(lambda c: c["gpus"][0].pop("threadblocks")), "a value is missing"))
         for content, part in cases:
             with self.subTest(part=part):
-                done = weft("collective", self.plan(content), "--size", "1200000", "--check", folder=self.folder)
+                done = weft("collective", self.plan(content), "--size", "1200000B", "--check", folder=self.folder)
                 self.assertEqual(done.code, EXIT_INPUT, done)
                 self.assertIn(part, done.err)
 

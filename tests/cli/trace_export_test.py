@@ -3,6 +3,7 @@
 """`weft export chakra|goal`: what is written and read again is the same."""
 
 import functools
+import json
 import pathlib
 import sys
 import unittest
@@ -10,7 +11,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, table, two_at_a_time, weft
 
-TORUS = {"kind": "torus", "dimensions": [2, 2], "link_rate": "400 Gb/s", "link_delay": "500 ns"}
+TORUS = {"kind": "torus", "dims": [2, 2], "link_rate": "400 Gb/s", "link_delay": "500 ns"}
 # Groups, kinds and streams of all sorts; sends across collectives.
 PROGRAM = {"kind": "program", "ranks": 4, "communicators": {"a": [0, 2], "b": [3, 1]}, "operations": [
     {"rank": "all", "id": "x", "compute": "1234567 ps"},
@@ -21,14 +22,15 @@ PROGRAM = {"kind": "program", "ranks": 4, "communicators": {"a": [0, 2], "b": [3
     {"rank": 3, "id": "r", "recv": "90 kB", "from": 0, "tag": 9},
     {"rank": 3, "id": "v", "compute": "2 us", "after": ["r", "w"], "stream": "host"},
     {"id": "u", "collective": "all_gather", "size": "8 kB", "communicator": "a", "after": "z"}]}
-TRAINING = {"kind": "training", "model": {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2,
-                                          "n_positions": 128, "vocab_size": 512},
+MODEL = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 128, "vocab_size": 512}
+TRAINING = {"kind": "training", "model": "model.json",
             "device": "h100-sxm", "parallelism": {"tensor": 2, "data": 2}, "micro_batch": 1, "global_batch": 4,
             "sequence_length": 64, "steps": 1, "algorithm": "ring"}
 
 
 class TraceExport(ProgramTest):
     def experiment(self, workload, topology=STAR):
+        (self.folder / "model.json").write_text(json.dumps(MODEL))
         return {"topology": topology, "network": NETWORK, "workload": workload, "simulation": {"seed": 1}}
 
     def export(self, *words):
