@@ -201,6 +201,22 @@ class ServersOfNetwork final : public TopologyExtension {
   }
 };
 
+/// Without a network they would be dead ends. Nodes are numbered anew: in NCCL's files NICs are not the last ones.
+void leave_out_nics(ServerDesign& design) {
+  const auto is_nic = [nics = design.nics](std::uint32_t node) {
+    return std::find(nics.begin(), nics.end(), node) != nics.end();
+  };
+  std::erase_if(design.links, [&](const auto& link) { return is_nic(link.a) || is_nic(link.b); });
+  std::vector<std::uint32_t> number(design.nodes);
+  std::uint32_t next = 0;
+  for (std::uint32_t node = 0; node < design.nodes; ++node) number[node] = is_nic(node) ? next : next++;
+  for (ServerDesign::Link& link : design.links)
+    link = {number[link.a], number[link.b], link.link, link.link_class, link.framing};
+  for (std::uint32_t& cpu : design.cpus) cpu = number[cpu];
+  design.nodes = next;
+  design.nics.clear();
+}
+
 /// One server without a network.
 class Server final : public TopologyBuilder {
  public:
@@ -208,13 +224,7 @@ class Server final : public TopologyBuilder {
     const Spec named = spec.at("design");
     ServerDesign design = ServerReader(named).read();
     spec.finish();
-    // NICs would be dead ends.
-    const auto without_nics = [&](const ServerDesign::Link& link) {
-      return std::find(design.nics.begin(), design.nics.end(), link.b) != design.nics.end();
-    };
-    design.links.erase(std::remove_if(design.links.begin(), design.links.end(), without_nics), design.links.end());
-    design.nodes -= static_cast<std::uint32_t>(design.nics.size());
-    design.nics.clear();
+    leave_out_nics(design);
     return attach_servers(design, nullptr, named);
   }
 };

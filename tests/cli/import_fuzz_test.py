@@ -94,4 +94,4 @@ class Fuzz(unittest.TestCase):
 if __name__ == "__main__":
     if len(sys.argv) > 1:
         SECONDS, FORMATS = float(sys.argv[1]), sys.argv[2:]
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], warnings="ignore")

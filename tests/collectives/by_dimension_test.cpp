@@ -68,7 +68,7 @@ TEST_F(ByDimensionTest, is_right_on_grids_of_all_kinds) {
     for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter,
                                       CollectiveKind::all_gather, CollectiveKind::all_to_all})
       for (const std::int64_t size : {1, 24, 1000, 24 * 64, 24 * 1024 + 17})
-        for (const std::uint32_t splits : {0U, 1U, 4U, 5U})
+        for (const std::uint32_t splits : {0U, 5U})
           for (const std::uint32_t channels : {1U, 2U}) {
             call(kind, dimensions, algorithms, size);
             call_.tuning.splits = splits;
