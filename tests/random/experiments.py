@@ -87,6 +87,17 @@ def simulation(d):
     return result
 
 
+def accounting(d):
+    """Figures by names that are known, and one that is a word or a list; a run does not depend on them."""
+    figures = ["pue", "lifetime", "switch_port_price", "accelerator_power", "idle_share", "electricity_price"]
+    result = {name: d.number(0, 100) for name in d.some(figures)}
+    if d.chance(0.5):
+        result["grid_intensity"] = d.pick([d.word(["FR", "US"]), [d.number(0, 900) for _ in range(24)]])
+    if d.chance(0.5):
+        result["estimate"] = d.word(["low", "mid", "high"])
+    return result
+
+
 class Generator:
     """`facts_of(topology, files)` and `describe(experiment)` ask the program; tests put others in their place."""
 
@@ -116,6 +127,8 @@ class Generator:
             place = parts[d.pick(parts)]
             if isinstance(place, dict):
                 place[d.pick(["no_such_key", "kind", "seed", "\u00fc"])] = d.word(["x"])
+        if d.chance(0.05):
+            parts["accounting"] = accounting(d)
         return parts, files
 
     def experiment(self, seed):
