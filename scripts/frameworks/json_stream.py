@@ -125,8 +125,8 @@ class JsonStream:
                 return
 
     def members(self, lists):
-        """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If the
-        file is a list, its elements, as those of ''."""
+        """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If
+        the file is a list, its elements, as those of ''."""
         if self.peek() == "[":
             for value, line in self.elements():
                 yield "", value, line

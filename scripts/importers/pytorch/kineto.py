@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp of
-github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
+"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp
+of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
 
-from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl, kind_of,
-                                       kind_of_kernel, numbers)
+from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
+                                       kind_of, kind_of_kernel, numbers)
 from frameworks.json_stream import JsonStream
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -85,7 +85,8 @@ class Kineto:
                     value = decimal.Decimal(value)
                 except decimal.InvalidOperation:
                     value = None
-            if isinstance(value, bool) or not isinstance(value, (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
+            if isinstance(value, bool) or not isinstance(value,
+                                                         (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
                 raise self.error(line, f"'{key}' is {event.get(key)!r}; microseconds are due")
             found.append(int(value * 1000000))
         if found[1] < 0:
@@ -108,13 +109,14 @@ class Kineto:
         start, end = self.times(event, line)
         arguments = event.get("args") or {}
         name = str(event.get("name", kind))
-        stream = self.timeline.stream(arguments.get("device", event.get("pid")), arguments.get("stream", event.get("tid")))
+        stream = self.timeline.stream(arguments.get("device", event.get("pid")),
+                                      arguments.get("stream", event.get("tid")))
         call = None
         if kind == "kernel" and is_nccl(name):
             found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
             call = found.text() if found else None
-        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line), self.timeline.name(name),
-                          self.number(arguments, "External id", line), call, line)
+        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line),
+                          self.timeline.name(name), self.number(arguments, "External id", line), call, line)
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
@@ -151,7 +153,8 @@ class Kineto:
         self.sync_events = True
         if end > begin:
             known = producer is not None and record is not None and producer >= 0 and record >= 0
-            self.timeline.add("syncs", begin, end, self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
+            self.timeline.add("syncs", begin, end,
+                              self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
                               self.timeline.stream(device, producer) if known else None, record if known else None)
 
     def host(self, event, line):
