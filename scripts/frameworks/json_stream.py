@@ -134,6 +134,7 @@ class JsonStream:
             yield from self.of_map(lists)
         if found := self.peek():
             raise self.error(f"found '{found}' behind the end of the trace")
+        self.file.close()
 
     def of_map(self, lists):
         self.expect("{")

@@ -6,8 +6,10 @@ order: memory does not grow with the trace. All times are whole picoseconds."""
 
 import collections
 import pathlib
+import shutil
 import sqlite3
 import tempfile
+import weakref
 
 from importing.errors import InputError
 
@@ -45,14 +47,20 @@ SHORT = 10 * US
 HOST_THREAD = 0
 
 
+def remove(database, folder):
+    database.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Timeline:
     """Of one rank. `path` is the file of which complaints speak."""
 
     def __init__(self, path):
         self.path, self.rank, self.world = str(path), None, None
         self.groups = {}  # name: ranks, [] for all
-        self.folder = tempfile.TemporaryDirectory(prefix="weft-import-")
-        self.database = sqlite3.connect(str(pathlib.Path(self.folder.name) / "timeline"), isolation_level=None)
+        folder = tempfile.mkdtemp(prefix="weft-import-")
+        self.database = sqlite3.connect(str(pathlib.Path(folder) / "timeline"), isolation_level=None)
+        self.end = weakref.finalize(self, remove, self.database, folder)
         self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
                                     f"PRAGMA cache_size=-4096; {SCHEMA}")
         self.database.execute("BEGIN")
@@ -108,9 +116,7 @@ class Timeline:
         return InputError(self.path, place, what)
 
     def close(self):
-        self.database.execute("COMMIT")
-        self.database.close()
-        self.folder.cleanup()
+        self.end()
 
 
 class Notes:

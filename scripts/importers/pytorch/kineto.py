@@ -93,6 +93,12 @@ class Kineto:
             raise self.error(line, f"'dur' is {event['dur']}; 0 or more is due")
         return found[0], found[0] + found[1]
 
+    def arguments(self, event, line):
+        found = event.get("args") or {}
+        if not isinstance(found, dict):
+            raise self.error(line, f"'args' is {str(found)[:40]!r}; a map is due")
+        return found
+
     def number(self, arguments, key, line):
         value = arguments.get(key)
         if value is None:
@@ -107,7 +113,7 @@ class Kineto:
 
     def operation(self, event, line, kind):
         start, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name = str(event.get("name", kind))
         stream = self.timeline.stream(arguments.get("device", event.get("pid")),
                                       arguments.get("stream", event.get("tid")))
@@ -120,7 +126,7 @@ class Kineto:
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name = str(event.get("name", ""))
         correlation = self.number(arguments, "correlation", line)
         if correlation is not None:
@@ -130,7 +136,7 @@ class Kineto:
 
     def sync(self, event, line):
         """Of enable_cuda_sync_events."""
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         if arguments.get("cuda_sync_kind", event.get("name")) != "Stream Wait Event":
             return self.sync_of_host(event, arguments, line)
         producer = self.number(arguments, "wait_on_stream", line)
@@ -159,7 +165,7 @@ class Kineto:
 
     def host(self, event, line):
         begin, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name, thread = str(event.get("name", "")), self.number(event, "tid", line)
         call = None
         if name == PARAMETERS_NODE:
