@@ -143,8 +143,8 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
     const StaticLane* written = find(index, lane);
     if (written == nullptr || written->steps.empty()) return CollectiveAlgorithm::name_step(call, index, lane, step);
     const std::uint64_t number = step % written->steps.size();
-    return fmt::format("GPU {}, thread block {}, step {} ({}:{})", index, written->id, number, schedule_->file,
-                       written->steps[number].line);
+    const std::string line = written->steps[number].line > 0 ? fmt::format(":{}", written->steps[number].line) : "";
+    return fmt::format("GPU {}, thread block {}, step {} ({}{})", index, written->id, number, schedule_->file, line);
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,

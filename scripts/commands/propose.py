@@ -32,7 +32,10 @@ def hosts(text):
 
 def parse():
     parser = Parser(prog="weft propose", description=__doc__)
-    parser.add_argument("hosts", metavar="HOSTS", type=hosts)
+    number = parser.add_mutually_exclusive_group(required=True)
+    number.add_argument("hosts", metavar="HOSTS", type=hosts, nargs="?")
+    number.add_argument("--hosts", dest="hosts_of_topology", metavar="HOSTS", type=hosts,
+                        help="the same, as in `weft topology --hosts HOSTS`")
     parser.add_argument("--rate", type=quantity("bit/s", "400 Gb/s"), default="400 Gb/s",
                         help="of each link, and of each host into the network (400 Gb/s)")
     parser.add_argument("--delay", type=quantity("ps", "500 ns"), default="500 ns", help="of each link (500 ns)")
@@ -48,7 +51,7 @@ def propose_command():
     from studies.propose import Proposals
 
     rate = options.rate if " " in options.rate else tidy(options.rate)
-    proposals = Proposals(options.hosts, options.ports, rate, options.delay, options.jobs)
+    proposals = Proposals(options.hosts or options.hosts_of_topology, options.ports, rate, options.delay, options.jobs)
     print(proposals.as_json() if options.json else proposals.as_yaml())
     return 0
 

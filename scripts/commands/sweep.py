@@ -48,9 +48,9 @@ def sweep_command():
         return 0
     if not options.collect:
         study.run(jobs, None if options.case is None else {options.case}, options.fresh)
-    rows = study.rows()
     if options.case is not None:
-        return 3 if rows[options.case]["status"] in ("failed", "missing") else 0
+        return 3 if study.row_of(options.case)["status"] in ("failed", "missing") else 0
+    rows = study.rows()
     for text in study.empty_outputs(rows):
         print(f"weft: warning: no run has numbers for the output '{text}'", file=sys.stderr)
     table.write_table(study, rows)

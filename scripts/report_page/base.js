@@ -27,7 +27,14 @@ const timeText = (value) => scaled(value, TIMES);
 const bytesText = (value) => scaled(value, SIZES);
 const rateText = (value) => scaled(value, RATES);
 const percentText = (value) => `${digits(100 * value, 3)} %`;
-const asText = {ps: timeText, B: bytesText, "bit/s": rateText, 1: (value) => digits(value)};
+const PREFIXES = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"]];
+const prefixed = (unit) => (value) => (value ? scaled(value, PREFIXES.map(([factor, name]) => [factor, name + unit])) :
+  `0\u00a0${unit}`);
+const gramsText = (value) => (Math.abs(value) >= 1e6 ? `${digits(value / 1e6)}\u00a0t` : prefixed("g")(value));
+const dollarsText = (value) =>
+  `${Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : digits(value)}\u00a0$`;
+const asText = {ps: timeText, B: bytesText, "bit/s": rateText, J: prefixed("J"), W: prefixed("W"), g: gramsText,
+  $: dollarsText, s: (value) => timeText(value * 1e12), 1: (value) => digits(value)};
 const shareText = {...asText, 1: percentText};
 
 function element(name, attributes = {}, ...children) {

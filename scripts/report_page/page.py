@@ -4,44 +4,15 @@
 import json
 import pathlib
 import re
-from html import escape
 
+from report_page import costs, sweep_tables
+from report_page.elements import chart, note, section, table, tag, text
 from report_page.values import bytes_text, percent, time_text
 
 FOLDER = pathlib.Path(__file__).resolve().parent
 SCRIPTS = ("base", "timeline", "topology", "heatmap", "curves", "attribution", "tables", "sweep", "main")
 # Nothing may be fetched from anywhere; what the page needs is in it.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
-
-
-def tag(name, *children, **attributes):
-    """An element. Children are HTML; attributes are escaped, `data_x` becomes `data-x`, `class_` becomes `class`."""
-    words = "".join(f' {key.rstrip("_").replace("_", "-")}="{escape(str(value))}"' for key, value in attributes.items()
-                    if value is not None)
-    return f"<{name}{words}>{''.join(children)}</{name}>"
-
-
-def text(value):
-    return escape(str(value))
-
-
-def table(heads, rows, numbers=()):
-    """A table of texts that are HTML already; `numbers`: columns that go to the right."""
-    def line(name, cells):
-        return tag("tr", *(tag(name, cell, class_="number" if i in numbers else None) for i, cell in enumerate(cells)))
-    return tag("table", tag("thead", line("th", heads)), tag("tbody", *(line("td", row) for row in rows)))
-
-
-def section(title, name, *children, **attributes):
-    return tag("section", tag("h2", text(title)), *children, data_name=name, **attributes)
-
-
-def chart(name):
-    return tag("div", data_section=name)
-
-
-def note(words):
-    return tag("p", words, class_="note")
 
 
 # ---- a run
@@ -240,8 +211,8 @@ def model(run):
 
 def run_body(run):
     return "".join((banner(run), verdict(run), facts(run), timeline(run), attribution(run), machine(run), delays(run),
-                    heat(run), curves(run), depths(run), collectives(run), slowdown(run), critical(run), parallel(run),
-                    model(run)))
+                    heat(run), curves(run), depths(run), collectives(run), slowdown(run), critical(run),
+                    costs.body(run), parallel(run), model(run)))
 
 
 # ---- a sweep
@@ -251,10 +222,13 @@ def sweep_body(sweep):
     outputs = [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"]]
     words = (f"{sweep['rows']:,} cases. Ringed: no other case is as good in one number and better in the other; "
              "hollow: a constraint is broken.")
+    if sweep["equal"]:
+        words += f" Held equal among the machines: {', '.join(map(text, sweep['equal']))}."
     warning = "" if sweep["complete"] else tag("div", "INCOMPLETE SWEEP: cases are missing.", class_="banner",
                                                role="alert", data_incomplete=1)
-    return warning + section("Trade-off", "sweep", note(words), chart("sweep"), data_cases=sweep["rows"],
-                             data_outputs=len(outputs))
+    return (warning + sweep_tables.search(sweep) + sweep_tables.front(sweep) + sweep_tables.sensitivity(sweep) +
+            section("Trade-off", "sweep", note(words), chart("sweep"), data_cases=sweep["rows"],
+                    data_outputs=len(outputs)))
 
 
 # ---- several files

@@ -3,6 +3,7 @@
 
 from report_page.attribution import attribution
 from report_page.collectives import Collectives
+from report_page.costs import costs_of
 from report_page.delays import Delays, critical_path
 from report_page.links import Links, topology
 from report_page.messages import Jobs, Messages
@@ -91,5 +92,5 @@ def run_report(run, exact=False):
         "heat": heat(facts.links, facts.series, facts.messages), "queues": queues(facts.links, facts.series),
         "depths": depths(run, facts.links), "rates": rates(run), "slowdown": facts.messages.slowdown(),
         "collectives": facts.collectives.table(), "delays": facts.delays.table(), "critical": critical_path(run),
-        "model": model(run), "parallel": parallel(run),
+        "model": model(run), "parallel": parallel(run), "costs": costs_of(run),
     }

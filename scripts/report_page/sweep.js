@@ -4,7 +4,7 @@
 
 const ROWS_SHOWN = 500, HIT = 8;
 // Of what is neither input nor output; the rest is for programs.
-const TOLD = ["case", "status", "error", "broken", "pareto"];
+const TOLD = ["case", "status", "error", "broken", "pareto", "place", "ideal_place", "objective", "ideal_objective"];
 
 class Sweep {
   constructor(box, data) {
@@ -124,7 +124,8 @@ class Sweep {
       return values.map((value) => rampColour(0.15 + 0.85 * (value - low) / (high - low || 1)));
     }
     const names = [...new Set(values)];
-    this.legend.replaceChildren(...colourLegend(names.map(String), names.map((_, i) => colour(i))));
+    const shown = names.map((name) => cellText(name, column.unit));
+    this.legend.replaceChildren(...colourLegend(shown, names.map((_, i) => colour(i))));
     return values.map((value) => colour(names.indexOf(value)));
   }
 

@@ -40,13 +40,26 @@ def place(name):
     return next((i for i, prefix in enumerate(order) if name.startswith(prefix)), len(order))
 
 
-def objective_of(file, names):
-    """What the study asks for, as columns of /cases: {"minimize": [...], "maximize": [...], "within": [...]}."""
+def study_of(file):
+    """The study's text as data, {} if there is none."""
     try:
         study = yaml.safe_load(file.text("manifest/study_text") or "")
     except yaml.YAMLError:
         study = None
-    asked = study.get("objective") if isinstance(study, dict) else None
+    return study if isinstance(study, dict) else {}
+
+
+def equal_of(file):
+    """Names of the figures of machines that are held equal, with how far they may differ."""
+    equal = study_of(file).get("equal")
+    if isinstance(equal, dict):
+        return [f"{name} ({share})" if share != "exact" else str(name) for name, share in equal.items()]
+    return [str(name) for name in equal] if isinstance(equal, list) else []
+
+
+def objective_of(file, names):
+    """What the study asks for, as columns of /cases: {"minimize": [...], "maximize": [...], "within": [...]}."""
+    asked = study_of(file).get("objective")
     found = {"minimize": [], "maximize": [], "within": []}
     for key, columns in found.items():
         words = asked.get(key, []) if isinstance(asked, dict) else []
@@ -54,6 +67,14 @@ def objective_of(file, names):
             bare = str(word).replace(".", "_")
             columns += [name for name in (f"{prefix}{bare}" for prefix in (INPUT, *OUTPUTS)) if name in names][:1]
     return found
+
+
+def search_of(file):
+    """What a search has found, as the study's file says; None without one."""
+    if file.attribute("manifest", "search_objective") is None:
+        return None
+    return {name: plain(file.attribute("manifest", f"search_{name}")) for name in ("objective", "best",
+                                                                                    "order_correlation")}
 
 
 def sweep_report(file):
@@ -70,7 +91,8 @@ def sweep_report(file):
     attributes = [(name, str(plain(value))) for name, value in sorted(file.attributes.items())]
     complete = bool(file.attributes.get("complete", True))
     return {"sweep": True, "name": file.name, "path": str(file.path), "rows": rows, "complete": complete,
-            "columns": described, "attributes": attributes, "objective": objective_of(file, columns)}
+            "columns": described, "attributes": attributes, "objective": objective_of(file, columns),
+            "search": search_of(file), "equal": equal_of(file)}
 
 
 def pareto(first, second):

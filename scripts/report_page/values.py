@@ -28,6 +28,32 @@ def rate_text(bits_per_second):
     return scaled(float(bits_per_second), ((10**12, "Tb/s"), (10**9, "Gb/s"), (10**6, "Mb/s"), (1, "b/s")))
 
 
+PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+def prefixed(value, unit):
+    if unit == "g" and abs(value) >= 1e6:
+        return f"{value / 1e6:,.4g}{SPACE}t"
+    return scaled(value, [(factor, prefix + unit) for factor, prefix in PREFIXES]) if value else f"0{SPACE}{unit}"
+
+
+def dollars(value):
+    return f"{value:,.0f}{SPACE}$" if abs(value) >= 1000 else f"{value:.4g}{SPACE}$"
+
+
+TEXTS = {"ps": time_text, "B": bytes_text, "bit/s": rate_text, "$": dollars, "s": lambda value: time_text(value * 1e12),
+         **{unit: lambda value, unit=unit: prefixed(value, unit) for unit in ("J", "W", "g")}}
+
+
+def value_text(value, unit):
+    """A value of a column as people read it."""
+    if value is None or isinstance(value, str):
+        return value or "–"
+    if unit in TEXTS:
+        return TEXTS[unit](value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
 def percent(share):
     return f"{100 * share:.0f}{SPACE}%" if share >= 0.0995 else f"{100 * share:.2g}{SPACE}%"
 

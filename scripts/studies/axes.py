@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What varies: the sections `grid`, `list`, `random` and `latin_hypercube` of a study, and the cases they make."""
 
+import itertools
 import math
 import random
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ from .errors import did_you_mean
 from .nodes import flow
 from .quantities import BASES, parse_number, parse_quantity
 
-SECTIONS = ["topology", "network", "workload", "background", "simulation", "output"]
+SECTIONS = ["topology", "network", "workload", "background", "simulation", "output", "accounting"]
 MOST_CASES = 1_000_000
 
 
@@ -202,25 +203,55 @@ def read_list(item):
     return rows, {name: key for name, key in keys.items() if not (labelled and name in hidden)}
 
 
+DIMENSIONS = ("tensor", "context", "pipeline", "expert")
+
+
+def read_plans(item):
+    """[{key: Choice}] of all plans of parallelism for a number of ranks: each combination of what is given for tensor,
+    context and pipeline whose product divides it, with the rest data-parallel; expert ranks divide context and data."""
+    parts = item.known(["ranks", *DIMENSIONS])
+    if "ranks" not in parts:
+        raise item.error("missing key 'ranks'; a number of ranks is due in `plans`")
+    ranks = parts["ranks"].integer(1, "a number of ranks")
+    given = {name: [entry.integer(1, "a number of ranks") for entry in parts[name].items("a list of numbers of ranks")]
+             for name in DIMENSIONS if name in parts}
+    rows = []
+    for numbers in itertools.product(*given.values()):
+        plan = dict(zip(given, numbers))
+        model = plan.get("tensor", 1) * plan.get("context", 1) * plan.get("pipeline", 1)
+        if ranks % model or (plan.get("context", 1) * ranks // model) % plan.get("expert", 1):
+            continue
+        plan["data"] = ranks // model
+        paths = {f"workload.parallelism.{name}": str(number) for name, number in plan.items()}
+        rows.append({path: Choice(number, ((path, number),)) for path, number in paths.items()})
+    if not rows:
+        raise item.error(f"found no plan: no combination divides {ranks} ranks")
+    return rows
+
+
 class Axes:
     """All sections of a study. A case is a choice from each of them: `keys` {key: Item}, `cases` [{key: Choice}]."""
 
     def __init__(self, parts):
         self.keys, products = {}, []
-        for name in [name for name in parts if name in ("grid", "list", "random", "latin_hypercube")]:
-            if name == "grid":
+        for name in [name for name in parts if name in ("grid", "list", "plans", "random", "latin_hypercube")]:
+            if name == "plans":
+                products.append(read_plans(parts[name]))
+                for key in products[-1][0]:
+                    self.add(key, parts[name])
+            elif name == "grid":
                 for key, value in parts[name].entries("a map of keys and their values"):
-                    self.add(key)
+                    self.add(key.node.value, key)
                     products.append([{key.node.value: choice} for choice in choices_of(key, value)])
             elif name == "list":
                 rows, keys = read_list(parts[name])
-                for key in keys.values():
-                    self.add(key)
+                for path, key in keys.items():
+                    self.add(path, key)
                 products.append(rows)
             else:
                 sampled = Sampled(name, parts[name])
-                for key, _ in sampled.keys.values():
-                    self.add(key)
+                for path, (key, _) in sampled.keys.items():
+                    self.add(path, key)
                 products.append(sampled.rows())
             if math.prod(len(rows) for rows in products) > MOST_CASES:
                 raise parts[name].error(f"found more than {MOST_CASES:,} cases; fewer are due here")
@@ -228,11 +259,10 @@ class Axes:
         for rows in products:
             self.cases = [{**case, **row} for case in self.cases for row in rows]
 
-    def add(self, key):
-        path = key.node.value
-        for other in self.keys.values():
-            if column_name(other.node.value) == column_name(path):
-                raise key.error(f"found the key '{path}', which varies in line {other.node.start_mark.line + 1} "
+    def add(self, path, key):
+        for other, place in self.keys.items():
+            if column_name(other) == column_name(path):
+                raise key.error(f"found the key '{path}', which varies in line {place.node.start_mark.line + 1} "
                                 "already; once is due here")
         self.keys[path] = key
 

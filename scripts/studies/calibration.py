@@ -4,7 +4,6 @@
 import json
 import os
 import re
-import resource
 import signal
 import subprocess
 import tempfile
@@ -120,14 +119,12 @@ class Calibration:
         raise EnvironmentFailure(f"the experiment simulated nothing within {seconds / 2:g} s; more --seconds are due")
 
     def measure_libraries(self, program, folder):
-        """Memory and processor time of a run with next to nothing in it, and memory of a row of messages."""
+        """Memory of a run with next to nothing in it, and of a row of messages."""
         path, results = os.path.join(folder, "tiny.yaml"), os.path.join(folder, "tiny.h5")
         with open(path, "w", encoding="utf-8") as file:
             file.write(TINY)
-        before = processor_seconds()
         summary = json.loads(call(program, ["run", path, "-o", results, "--summary", "json", "--quiet", "--set",
                                             "output.messages=none"]))
-        self.start_seconds = max(0.0, processor_seconds() - before - summary["wall_seconds"])
         self.libraries = peak_memory(results)
         call(program, ["run", path, "-o", results, "--quiet"])
         self.row = max(0, peak_memory(results) - self.libraries) / summary["messages"]
@@ -135,7 +132,6 @@ class Calibration:
     def measure(self, program, words, seconds, folder):
         """Whether packets (or messages) were on their way."""
         results = os.path.join(folder, "run.h5")
-        before = processor_seconds()
         code, out, err = run([program.path, "run", *words, "-o", results, "--summary", "json", "--quiet"], seconds)
         if code not in (0, 130):
             refuse(code, err)
@@ -144,22 +140,18 @@ class Calibration:
         summary = json.loads(out)
         self.complete = summary["complete"]
         self.packet_hops, self.messages = summary["packet_hops"], summary["messages"]
-        self.wall_seconds, self.build_seconds = summary["wall_seconds"], summary["build_seconds"]
+        self.wall_seconds, build_seconds = summary["wall_seconds"], summary["build_seconds"]
         self.simulated_ps = summary["simulated_time_ps"]
         self.parallelism = summary["parallel"]["parallelism"]
-        self.cpu_seconds = max(0.0, processor_seconds() - before - self.start_seconds)
+        # Of a processor: on a machine that is shared, building and running take longer than they would alone.
+        self.share = min(1.0, summary["processor_seconds"] / (self.wall_seconds + build_seconds)) or 1.0
+        self.build_seconds = build_seconds * self.share
         self.memory = peak_memory(results)
         return (self.packet_hops or self.messages) > 0
 
     def seconds_per(self, work):
-        """Processor time: on a machine that is shared, a run takes longer than it would alone."""
-        return min(self.wall_seconds, self.cpu_seconds or self.wall_seconds) / work
-
-
-def processor_seconds():
-    """Of all children that have ended."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+        """Processor time."""
+        return self.wall_seconds * self.share / work
 
 
 def peak_memory(results):

@@ -138,6 +138,17 @@ class Identity:
     def __init__(self, study, program):
         self.study, self.program, self.files = study, program, Files()
 
+    def accounting(self, case):
+        """The `accounting:` map of a case as data, or None."""
+        data = self.study.base
+        for path, value in case.settings:
+            if path.split(".")[0] == "accounting":
+                try:
+                    data = nodes.with_value(data, path, value)
+                except KeyError:
+                    raise StudyError(f"{self.study.path}: '{path}' goes through a value that is no map") from None
+        return data.get("accounting")
+
     def resolved(self, case):
         """The experiment of a case as data. What --set would refuse is left as settings: weft says what is wrong."""
         data = self.study.base
@@ -146,6 +157,8 @@ class Identity:
                 data = nodes.with_value(data, path, value)
             except KeyError:
                 return {"base": self.study.base, "settings": case.settings}
+        # Costs and emissions are calculated from a run: it is the same with other prices.
+        data = {key: value for key, value in data.items() if key != "accounting"}
         if isinstance(data.get("output"), dict):
             data = {**data, "output": {key: value for key, value in data["output"].items() if key != "file"}}
             data = data if data["output"] else {key: value for key, value in data.items() if key != "output"}

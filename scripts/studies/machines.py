@@ -3,6 +3,9 @@
 
 import math
 
+from accounting.account import machine_figures
+from accounting.bill import bill_of_topology
+
 from .errors import StudyError
 from .quantities import readable
 
@@ -17,6 +20,11 @@ FIGURES = {
     "bisection": ("bit/s", "one direction"),
     "diameter": ("1", "most links between two hosts"),
     "mean_distance": ("1", "mean number of links between two hosts"),
+    "cost": ("$", "price of the machine"),
+    "network_cost": ("$", "price of NICs, switches and cables"),
+    "power": ("W", "with all accelerators computing and all ports sending"),
+    "network_power": ("W", "of NICs, switches and optics, with all ports sending"),
+    "embodied": ("g", "CO2 of making the machine"),
 }
 
 SERVER_LINKS = ("gpu", "nvlink", "pcie", "smp")  # classes of links inside servers
@@ -37,8 +45,8 @@ def network_ports(machine):
                for link in machine["links_by_class"] if link["class"] not in SERVER_LINKS)
 
 
-def figures_of(machine):
-    """{name: value} of what `weft topology --json` printed."""
+def figures_of(machine, settings, device=None):
+    """{name: value} of what `weft topology --json` printed, with prices and powers by `settings` of accounting."""
     return {
         "hosts": machine["hosts"],
         "switches": machine["switches"],
@@ -49,6 +57,7 @@ def figures_of(machine):
         "bisection": float(machine["bisection_bps"]),
         "diameter": machine["diameter"],
         "mean_distance": machine["mean_distance"],
+        **machine_figures(bill_of_topology(machine), settings, device),
     }
 
 

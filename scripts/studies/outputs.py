@@ -6,6 +6,8 @@ import re
 import h5py
 import numpy
 
+from accounting.account import FIGURES, Account
+
 from .errors import EnvironmentFailure, did_you_mean
 
 DEFAULT = ["job_time", "step_time", "exposed", "packet_hops"]
@@ -59,6 +61,13 @@ KNOWN = {
     "fingerprint": ("text", "of all rows of the results file", lambda s: s["fingerprint"]),
 }
 
+# Figures of the accounting of a run (accounting/account.py) and of what it has used.
+ACCOUNTED = {name: row for name, row in FIGURES.items() if not name.startswith("machine_")}
+USED = {
+    "memory": ("B", "of the fullest rank of a training job, to 0.1 GB"),
+    "fits": ("1", "1 unless the fullest rank needs more memory than its device has"),
+}
+
 REDUCTIONS = {
     "sum": numpy.sum,
     "mean": numpy.mean,
@@ -69,6 +78,7 @@ REDUCTIONS = {
     "first": lambda column: column[0],
     "last": lambda column: column[-1],
 }
+NAMES = {**KNOWN, **ACCOUNTED, **USED}
 REDUCTION = re.compile(r"(\w+) +/?([\w/]+/\w+)")
 
 
@@ -80,13 +90,20 @@ class Output:
         self.of_summary, self.reduction = of_summary, reduction
 
     @property
+    def needs_usage(self):
+        return not self.reduction and self.of_summary is None
+
+    @property
     def text(self):
         return " ".join(self.reduction) if self.reduction else self.name
 
-    def value(self, record):
+    def value(self, record, settings=None):
+        """`settings`: of the accounting of the case."""
         if self.reduction:
             return record["reductions"][self.text]["value"]
-        return self.of_summary(record["summary"])
+        if self.name in ACCOUNTED:
+            return Account(record["usage"], settings).figures[self.name]
+        return record["usage"][self.name] if self.name in USED else self.of_summary(record["summary"])
 
 
 def reduce_with(name):
@@ -116,16 +133,16 @@ def read_outputs(item):
         if entry.is_map():
             for key, value in entry.entries():
                 name = key.node.value
-                if not name.isidentifier() or name in KNOWN or name in outputs:
+                if not name.isidentifier() or name in NAMES or name in outputs:
                     raise key.error(f"found '{name}'; a new name of letters, digits and _ is due here")
                 outputs[name] = Output(name, reduction=read_reduction(value))
             continue
         name = entry.text("the name of an output, or {NAME: REDUCTION table/column},")
-        if name not in KNOWN:
-            raise entry.error(f"unknown output '{name}'{did_you_mean(name, KNOWN)}; known here: {', '.join(KNOWN)}, "
+        if name not in NAMES:
+            raise entry.error(f"unknown output '{name}'{did_you_mean(name, NAMES)}; known here: {', '.join(NAMES)}, "
                               "and reductions such as {tail: p99 messages/slowdown}")
-        outputs[name] = Output(name, *KNOWN[name])
-    return outputs or {name: Output(name, *KNOWN[name]) for name in DEFAULT}
+        outputs[name] = Output(name, *NAMES[name])
+    return outputs or {name: Output(name, *NAMES[name]) for name in DEFAULT}
 
 
 def reductions_of(path, outputs):

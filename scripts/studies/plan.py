@@ -127,7 +127,8 @@ def read_run(path):
             return {"processes": len(table["process"]), "packet-hops": int(table["packet_hops"][:].sum()),
                     "messages": int(sum(file["ranks/messages"][:])) if "ranks/messages" in file else 0,
                     "memory": int(table["peak_memory"][:].max()),
-                    "wall_seconds": float(table.attrs["wall_seconds"] + table.attrs["build_seconds"])}
+                    "wall_seconds": float(table.attrs["wall_seconds"] + table.attrs["build_seconds"]),
+                    "processor_seconds": float(table.attrs.get("processor_seconds", 0))}
     except OSError as error:
         reason = error.strerror if not os.path.exists(path) else "it is not a readable HDF5 file"
         raise StudyError(f"cannot read '{path}': {reason or 'no such file'}") from None
@@ -140,6 +141,8 @@ def check(plan, run):
         raise StudyError(f"the run had {run['processes']} processes, the plan has "
                          f"{', '.join(str(row['processes']) for row in plan['rows'])}; --processes with that is due")
     pairs = [("wall time", row["wall_seconds"], run["wall_seconds"]), ("memory", row["memory"], run["memory"])]
+    if run["processes"] == 1 and run.get("processor_seconds"):  # what it would have taken alone
+        pairs.append(("processor time", row["wall_seconds"], run["processor_seconds"]))
     if plan["unit"] == "packet-hops":
         pairs.insert(0, ("packet-hops", plan["counted_work"], run["packet-hops"]))
     return [(name, predicted, actual, max(predicted, actual) / max(1e-9, min(predicted, actual)))
@@ -153,7 +156,7 @@ def seconds_text(seconds):
 
 
 def value_text(name, value):
-    if name == "wall time":
+    if name.endswith("time"):
         return seconds_text(value)
     if name == "memory":
         return f"{value / 2**20:.1f} MiB" if value < 2**30 else f"{value / 2**30:.2f} GiB"

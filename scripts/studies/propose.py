@@ -3,6 +3,8 @@
 
 import json
 
+from accounting.settings import Settings
+
 from .families import FAMILIES, with_rates
 from .identity import Program
 from .machines import figures_of
@@ -69,7 +71,7 @@ class Proposals:
                     processes.start((key, number, topology),
                                     [self.program.path, "topology", str(path), "--json", "--processes", "1"])
                 for (key, number, topology), ended in processes.wait(60):
-                    figures = figures_of(json.loads(ended.out)) if ended.code == 0 else None
+                    figures = figures_of(json.loads(ended.out), Settings()) if ended.code == 0 else None
                     if figures and figures["hosts"] == number:
                         counted[key] = (topology, figures)
                     elif left[key]:
@@ -107,4 +109,5 @@ class Proposals:
 def told(figures):
     return (f"{figures['switches']} switches, {figures['network_ports']} ports of the network's, diameter "
             f"{figures['diameter']}, {readable(figures['injection_rate'], 'bit/s')} per host, bisection "
-            f"{readable(figures['bisection'], 'bit/s')}")
+            f"{readable(figures['bisection'], 'bit/s')}, network {readable(figures['network_cost'], '$')} and "
+            f"{readable(figures['network_power'], 'W')}")

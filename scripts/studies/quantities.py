@@ -59,8 +59,25 @@ def column_of(texts):
     return [float(number) for number in numbers], "1"
 
 
+PREFIXES = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3), ("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9))
+
+
+def with_prefix(value, unit):
+    """`234.1 J`, `13.9 kW`; t for 10^6 g."""
+    name, scale = next((prefix for prefix in PREFIXES if abs(value) >= prefix[1]), PREFIXES[-1])
+    if unit == "g" and scale >= 1e6:
+        return f"{value / 1e6:,.4g} t"
+    return f"{value / scale:.4g} {name}{unit}" if value else f"0 {unit}"
+
+
 def readable(value, unit):
     """A number of a column as people write it."""
+    if unit in ("J", "W", "g"):
+        return with_prefix(value, unit)
+    if unit == "$":
+        return f"{value:,.2f} $" if abs(value) >= 100 else f"{value:.4g} $"
+    if unit == "s":
+        return readable(value * 1e12, "ps")
     if unit == "ps":
         for name, scale in reversed(TIMES.items()):
             if abs(value) >= scale:
@@ -68,7 +85,7 @@ def readable(value, unit):
         return f"{value:g} ps"
     if unit == "B" and value:
         for name, scale in reversed(BINARY.items()):
-            if value >= scale and value % (scale // 1024) == 0:
+            if scale <= value < 10000 * scale and value % (scale // 1024) == 0:
                 return f"{value / scale:.6g} {name}B"
     if unit in ("B", "bit/s"):
         base = BASES[unit]

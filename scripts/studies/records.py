@@ -9,6 +9,8 @@ import pathlib
 
 import h5py
 
+from accounting.usage import usage_of
+
 from .errors import EnvironmentFailure
 from .outputs import reductions_of
 
@@ -102,12 +104,20 @@ class Records:
         if self.keep_runs and not results.exists():
             return None
         wanted = {output.text for output in self.outputs.values() if output.reduction}
-        if not wanted <= set(record["reductions"]):
+        if not wanted <= set(record["reductions"]) or (self.needs_usage() and "usage" not in record):
             if not results.exists():
                 return None
             record["reductions"].update(reductions_of(results, self.outputs))
+            record.update(self.usage(results))
             self.write(identity, record)
         return record
+
+    def needs_usage(self):
+        return any(output.needs_usage for output in self.outputs.values())
+
+    def usage(self, results):
+        """What costs, energy and emissions are calculated from, if they are asked for."""
+        return {"usage": usage_of(results)} if self.needs_usage() else {}
 
     def forget(self, identity):
         (self.folder / f"{identity}.json").unlink(missing_ok=True)
@@ -118,7 +128,8 @@ class Records:
         timing = {"wall_seconds": seconds, "simulation_seconds": summary["wall_seconds"],
                   "build_seconds": summary["build_seconds"], "peak_memory": peak_memory(results),
                   "processes": max(1, processes)}
-        record = {"summary": summary, "reductions": reductions_of(results, self.outputs), "timing": timing}
+        record = {"summary": summary, "reductions": reductions_of(results, self.outputs), "timing": timing,
+                  **self.usage(results)}
         self.write(identity, record)
         self.forget_error(identity)
         if not self.keep_runs:

@@ -3,14 +3,17 @@
 
 import pathlib
 
+from accounting.settings import Settings
+
 from . import axes, nodes, outputs
 from .errors import StudyError, did_you_mean
 from .expressions import Expression
 from .machines import FIGURES
 from .quantities import column_of
+from .search import Search
 
 KEYS = ["experiment", "set", "grid", "list", "random", "latin_hypercube", "derived", "constraints", "objective",
-        "outputs", "equal", "allow_unequal", "processes", "keep_runs"]
+        "outputs", "equal", "allow_unequal", "processes", "keep_runs", "accounting", "plans", "search"]
 
 
 class Case:
@@ -35,6 +38,9 @@ class Study:
         self.parts = parts
         self.read_experiment(parts["experiment"])
         common = axes.settings_of(parts["set"]) if "set" in parts else ()
+        if "accounting" in parts:
+            Settings(parts["accounting"])  # complains about what is wrong
+            common += tuple((f"accounting.{key}", data) for key, data in parts["accounting"].data().items())
         self.axes = axes.Axes(parts)
         self.cases = [Case(number, choices, [*common, *axes.settings_of_case(choices)])
                       for number, choices in enumerate(self.axes.cases)]
@@ -45,6 +51,7 @@ class Study:
             for name in names:
                 self.take(name, kind, parts.get("outputs", root) if kind == "output" else root)
         self.derived = self.read_derived(parts.get("derived"))
+        self.search = Search(parts["search"], self) if "search" in parts else None
         self.constraints = self.read_constraints(parts.get("constraints"))
         self.objective = self.read_objective(parts.get("objective"))
         self.equal = self.read_equal(parts.get("equal"))
@@ -58,6 +65,7 @@ class Study:
         self.inline = item.is_map()
         if self.inline:
             self.base_path, self.base = None, item.data()
+            check_accounting(item)
             return
         name = item.text("the name of an experiment's file, or its map,")
         self.base_path = self.folder / name
@@ -65,6 +73,7 @@ class Study:
         if not root.is_map():
             raise root.error(f"found {root.found()}; the map of an experiment is due here")
         self.base = root.data()
+        check_accounting(root)
         self.folder = self.base_path.parent
 
     def read_inputs(self, common):
@@ -145,6 +154,8 @@ class Study:
     def needs_machines(self):
         """Whether the machines' figures are columns, and are held equal."""
         expressions = [*self.derived.values(), *self.constraints]
+        if self.search:
+            expressions.append(self.search.expression)
         named = {name for expression in expressions for name in expression.names} | {name for name, _ in self.objective}
         return bool(self.equal) or bool(named & set(FIGURES))
 
@@ -152,6 +163,13 @@ class Study:
         """Whether an expression is known before its case has run."""
         return all(name not in self.outputs and (name not in self.derived or self.before_run(self.derived[name]))
                    for name in expression.names)
+
+
+def check_accounting(experiment):
+    """Complains about what is wrong with `accounting:` of the base, with its line."""
+    for key, value in experiment.entries():
+        if key.node.value == "accounting":
+            Settings(value)
 
 
 def read_share(item):

@@ -5,6 +5,8 @@ import json
 import math
 
 from .quantities import readable
+from .runs import name_of
+from .search import told
 
 MOST_LINES = 40
 
@@ -43,19 +45,33 @@ def counts(sweep, rows):
     def of(status):
         return sum(row["status"] == status for row in rows)
 
+    chosen = sweep.best_on_ideal_network() if sweep.ideal else None
     return {"cases": len(rows), "done": of("done"), "failed": of("failed"), "missing": of("missing"),
-            "excluded": of("excluded"), "runs": len(sweep.to_run()), "reused": sweep.reused,
+            "excluded": of("excluded"), "ranked": of("ranked"), "runs": len(sweep.runs.to_run(chosen)),
+            "reused": sweep.runs.reused,
             "infeasible": sum(row["status"] == "done" and not row["feasible"] for row in rows)}
+
+
+def unlike(sweep, numbers):
+    """Without cases that are the same as one before: that run the same and have the same accounting."""
+    seen = {}
+    for i in numbers:
+        seen.setdefault((sweep.identities[i], id(sweep.accounting[i])), i)
+    return list(seen.values())
 
 
 def as_table(sweep, rows):
     study = sweep.study
     number = counts(sweep, rows)
     text = (f"\n  {number['cases']} cases, {number['runs']} runs: {number['done']} done, {number['failed']} failed, "
-            f"{number['missing']} missing, {number['excluded']} excluded, {number['infeasible']} break a constraint\n")
+            f"{number['missing']} missing, {number['excluded']} excluded, {number['infeasible']} break a constraint")
+    text += f", {number['ranked']} ranked on the ideal network only\n" if sweep.ideal else "\n"
     front = sweep.front(rows)
     shown = [i for i, row in enumerate(rows) if (front[i] if study.objective else row["status"] == "done")]
-    shown = [i for i in shown if study.cases[i].same_as == i]
+    shown = unlike(sweep, shown)
+    result = sweep.result(rows)
+    if result:
+        text += f"  {told(result, study.search, lambda i: name_of(study.cases[i]))}\n"
     if study.objective:
         first, least = study.objective[0]
 
@@ -88,9 +104,12 @@ def as_json(sweep, rows):
         return {name: None if isinstance(value, float) and not math.isfinite(value) else value
                 for name, value in values.items()}
 
-    front = sweep.front(rows)
+    front, result = sweep.front(rows), sweep.result(rows)
+    found = {"search": tidy({"objective": sweep.study.search.text, "best": result.best,
+                             "order": [number for _, number in result.order], "simulated": len(result.decided),
+                             "correlation": result.correlation})} if result else {}
     cases = [{"case": i, "status": row["status"], "feasible": row["feasible"], "same_as": sweep.study.cases[i].same_as,
               **{name: row[name] for name in ("error", "broken") if row[name]}, "values": tidy(row["values"])}
              for i, row in enumerate(rows)]
     return json.dumps({"study": str(sweep.study.path), "output": str(sweep.output), **counts(sweep, rows),
-                       "pareto": [i for i, best in enumerate(front) if best], "case_list": cases}, indent=2)
+                       **found, "pareto": [i for i, best in enumerate(front) if best], "case_list": cases}, indent=2)

@@ -4,63 +4,18 @@
 import json
 import os
 import pathlib
-import sys
-import time
 
-from . import nodes, pareto
-from .errors import EnvironmentFailure, StudyError
+from accounting.settings import settings_of
+from accounting.usage import device_of
+
+from . import nodes, pareto, search
+from .errors import StudyError
 from .identity import Identity, Program, digest_of
 from .machines import check_equal, figures_of
 from .processes import Processes
 from .records import Records, write_whole
-from .study_file import load_study
-
-LOOK = 0.5  # s between looks at runs that other programs do
-
-
-def name_of(case):
-    return ", ".join(f"{key} {choice.label}" for key, choice in case.choices.items()) or "the only one"
-
-
-def first_line(text):
-    lines = [line for line in text.splitlines() if line.startswith("weft: ")] or text.splitlines()
-    return lines[0].removeprefix("weft: ") if lines else ""
-
-
-def summary_of(ended):
-    """What a run printed as its summary; None if it has failed. mpirun may print lines of its own before."""
-    if ended.code != 0:
-        return None
-    try:
-        return json.loads(ended.out[max(0, ended.out.find("{")):])
-    except ValueError:
-        return None
-
-
-class Progress:
-    """Lines on standard error: how many cases are done, and how long the others will take."""
-
-    def __init__(self, quiet, total):
-        self.quiet, self.total, self.done, self.start = quiet, total, 0, time.monotonic()
-        self.terminal, self.last = sys.stderr.isatty(), None
-
-    def tell(self, text):
-        if not self.quiet:
-            print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
-
-    def step(self, running):
-        """One run has ended. The others take as long as those before, on average."""
-        self.done += 1
-        now = time.monotonic()
-        left = self.total - self.done
-        due = self.last is None or now - self.last >= (0.2 if self.terminal else 10) or left == 0
-        if self.quiet or not due:
-            return
-        self.last = now
-        seconds = (now - self.start) / self.done * left
-        text = f"weft sweep: {self.done} of {self.total} runs, {running} under way, about {seconds:.0f} s left"
-        end = "\n" if not self.terminal or left == 0 else ""
-        print(f"{chr(13) if self.terminal else ''}{text:<78}", end=end, file=sys.stderr, flush=True)
+from .runs import Runs, name_of
+from .study_file import Case, load_study
 
 
 class Sweep:
@@ -72,17 +27,36 @@ class Sweep:
         self.program = Program()
         self.quiet = quiet
         self.records = Records(self.output.with_suffix(".runs"), self.study.outputs, self.study.keep_runs)
-        identity = Identity(self.study, self.program)
-        self.identities = [identity.of_case(case) for case in self.study.cases]
-        self.machine_of = identity.of_machine
-        self.errors = {}  # {identity: why it has failed}
+        self.identity = Identity(self.study, self.program)
+        self.identities = [self.identity.of_case(case) for case in self.study.cases]
+        self.accounting = self.read_accounting()
         self.figures = {}  # {case number: {figure: value}}
         self.broken = {}  # {case number: the constraint that it breaks before it runs}
-        self.elsewhere = set()  # identities that other programs were found to run
-        self.reused = 0
+        self.runs = self.runs_of(self.study.cases, self.identities, "cases")
+        self.ideal = self.runs_on_ideal_network() if self.study.search else None
+        self.ranked = None  # rows of the cases on the ideal network
         first = {}
         for case, name in zip(self.study.cases, self.identities):
             case.same_as = first.setdefault(name, case.number)
+
+    def read_accounting(self):
+        """The settings of each case; those of equal maps are read once."""
+        known, settings = {}, []
+        for case in self.study.cases:
+            data = self.identity.accounting(case)
+            text = json.dumps(data)
+            if text not in known:
+                known[text] = settings_of(data, self.study.path)
+            settings.append(known[text])
+        return settings
+
+    def runs_of(self, cases, identities, what):
+        return Runs(cases, identities, lambda case: self.words("run", case), self.records,
+                    (self.study.processes, self.quiet, self.broken, what))
+
+    def runs_on_ideal_network(self):
+        cases = [Case(case.number, case.choices, [*case.settings, search.IDEAL]) for case in self.study.cases]
+        return self.runs_of(cases, [self.identity.of_case(case) for case in cases], "cases on the ideal network")
 
     def experiment(self):
         """The file that `weft` reads. A map of the study becomes one; names of files in it are then absolute."""
@@ -97,6 +71,8 @@ class Sweep:
     def words(self, command, case):
         words = [self.program.path, command, self.experiment()]
         for path, data in case.settings:
+            if path.split(".")[0] == "accounting":
+                continue  # no run needs it, and cases that differ in it share one
             words += ["--set", f"{path}={nodes.flow(data)}"]
         return words
 
@@ -131,7 +107,7 @@ class Sweep:
         """{case number: figures} of `weft topology`, each machine once."""
         cases, found = {}, {}
         for case in self.study.cases:
-            cases.setdefault(self.machine_of(case), []).append(case)
+            cases.setdefault(self.identity.of_machine(case), []).append(case)
         for identity in cases:
             found[identity] = self.records.find_machine(identity)
         missing = [identity for identity in cases if found[identity] is None]
@@ -145,91 +121,68 @@ class Sweep:
                     if ended.code == 0:
                         found[identity] = json.loads(ended.out)
                         self.records.keep_machine(identity, ended.out)
-        return {case.number: figures_of(found[identity]) for identity, all_cases in cases.items()
-                for case in all_cases if found[identity] is not None}
-
-    def to_run(self, numbers=None):
-        """Numbers of the cases that run, each identity once."""
-        chosen = {}
-        for case in self.study.cases:
-            if case.number not in self.broken and (numbers is None or case.number in numbers):
-                chosen.setdefault(self.identities[case.number], case.number)
-        return list(chosen.values())
+        return {case.number: figures_of(found[identity], self.accounting[case.number],
+                                        device_of(self.identity.resolved(case)))
+                for identity, all_cases in cases.items() for case in all_cases if found[identity] is not None}
 
     def run(self, jobs, numbers=None, fresh=False):
-        """Runs what has no record yet, `jobs` at a time."""
-        waiting = self.to_run(numbers)
-        if fresh:
-            for number in waiting:
-                self.records.forget(self.identities[number])
-        to_run = [number for number in waiting if self.records.find(self.identities[number]) is None]
-        self.reused = len(waiting) - len(to_run)
-        progress = Progress(self.quiet, len(to_run))
-        progress.tell(f"{len(self.study.cases)} cases: {len(to_run)} to run, {self.reused} have been run before, "
-                      f"{len(self.broken)} break a constraint")
-        with Processes(jobs) as processes:
-            elsewhere, looked = [], 0
-            while to_run or elsewhere or processes.running:
-                if not to_run and elsewhere and time.monotonic() - looked > LOOK:
-                    to_run, elsewhere, looked = elsewhere, [], time.monotonic()
-                while to_run and processes.has_room():
-                    number = to_run.pop(0)
-                    if not self.begin(number, processes, progress):
-                        elsewhere.append(number)
-                if not (processes.running or elsewhere):
-                    continue  # others have run it in the meantime
-                for (number, lock), ended in processes.wait(LOOK if elsewhere else 60):
-                    self.end(number, lock, ended, progress)
-                    progress.step(len(processes.running))
+        """Runs what has no record yet, `jobs` at a time. Of a search the ideal network ranks the cases first; certain
+        `numbers` are only ranked."""
+        if self.ideal is None:
+            self.runs.run(jobs, numbers, fresh)
+            return
+        self.ideal.run(jobs, numbers, fresh)
+        self.ranked = None
+        if numbers is None:
+            self.runs.run(jobs, self.best_on_ideal_network(), fresh)
 
-    def begin(self, number, processes, progress):
-        """Starts a run, or finds that another program has done it. False if another program is about it."""
-        identity = self.identities[number]
-        lock = self.records.lock(identity)
-        try:
-            taken = lock.take()
-        except OSError as error:
-            raise EnvironmentFailure(f"cannot lock '{lock.path}': {error.strerror}") from None
-        if not taken:
-            if identity not in self.elsewhere:
-                progress.tell(f"case {number} is being run by another process; waiting for it")
-            self.elsewhere.add(identity)
-            return False
-        if self.records.find(identity) is not None:
-            lock.give_back()
-            progress.step(len(processes.running))
-            return True
-        words = self.words("run", self.study.cases[number])
-        words += ["-o", str(self.records.results(identity)), "--summary", "json", "--quiet"]
-        processes.start((number, lock), words, self.study.processes, (lock.descriptor,))
-        return True
+    def best_on_ideal_network(self):
+        """Numbers of the cases that packets decide among: the best ones, as many different ones as asked for."""
+        chosen = {}
+        for _, number in search.ranking(self.ideal_rows(), self.study.search.expression):
+            chosen.setdefault(self.identities[number], number)
+        return set(list(chosen.values())[:self.study.search.simulated])
 
-    def end(self, number, lock, ended, progress):
-        identity = self.identities[number]
-        summary = summary_of(ended)
-        if summary:
-            self.records.keep(identity, summary, ended.seconds, self.study.processes)
-        else:
-            how = f"exit code {ended.code}" if ended.code >= 0 else f"signal {-ended.code}"
-            self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()
-            self.records.keep_error(identity, self.errors[identity])
-            progress.tell(f"case {number} ({name_of(self.study.cases[number])}) failed: {self.errors[identity]}")
-        lock.give_back()
+    def result(self, rows):
+        """Of a search, None otherwise."""
+        return search.Result(self.study.search.expression, self.ideal_rows(), rows) if self.study.search else None
 
     def rows(self):
-        """What there is to tell about each case, in order."""
-        return [self.row(case) for case in self.study.cases]
+        """What there is to tell about each case, in order. Of a search, cases that the ideal network has ranked behind
+        those that packets decide among are `ranked`."""
+        if self.ideal is None:
+            return [self.row(case, self.runs) for case in self.study.cases]
+        ideal, chosen = self.ideal_rows(), self.best_on_ideal_network()
+        identities = {self.identities[number] for number in chosen}
+        rows = []
+        for case, ranked in zip(self.study.cases, ideal):
+            if self.identities[case.number] in identities or ranked["status"] != "done":
+                rows.append(self.row(case, self.runs if ranked["status"] == "done" else self.ideal))
+                continue
+            rows.append({**self.row(case, None), "status": "ranked", "broken": ranked["broken"]})
+        return rows
 
-    def row(self, case):
-        study, identity = self.study, self.identities[case.number]
+    def row_of(self, number):
+        """Of a case that was run alone: of a search on the ideal network."""
+        return self.row(self.study.cases[number], self.ideal or self.runs)
+
+    def ideal_rows(self):
+        if self.ranked is None:
+            self.ranked = [self.row(case, self.ideal) for case in self.study.cases]
+        return self.ranked
+
+    def row(self, case, runs):
+        """With the record that `runs` have of it, None for none."""
+        study = self.study
         broken = self.broken.get(case.number, "")
-        record = None if broken else self.records.find(identity)
-        error = "" if record or broken else self.errors.get(identity) or self.records.error(identity)
+        record = None if broken or runs is None else self.records.find(runs.identities[case.number])
+        error = "" if record or broken or runs is None else runs.error(case.number)
         row = {"status": "excluded" if broken else "done" if record else "failed" if error else "missing",
                "error": error, "broken": broken, "record": record, "values": {}}
         values = {**case.inputs, **self.figures.get(case.number, {})}
         if record:
-            values.update({name: output.value(record) for name, output in study.outputs.items()})
+            settings = self.accounting[case.number]
+            values.update({name: output.value(record, settings) for name, output in study.outputs.items()})
             values = {name: float("nan") if value is None else value for name, value in values.items()}
         for name, expression in study.derived.items():
             if all(used in values or used not in study.taken for used in expression.names):

@@ -18,7 +18,8 @@ TIMING = {
     "peak_memory": ("B", numpy.int64, "largest resident set of one of its processes"),
     "processes": ("1", numpy.int64, "MPI processes"),
 }
-STATUS = "done, failed (`error` says why), excluded (breaks a constraint before it runs), or missing"
+STATUS = ("done, failed (`error` says why), excluded (breaks a constraint before it runs), ranked (by a search, on the "
+          "ideal network only), or missing")
 
 
 def column(group, name, values, unit, description, key=None):
@@ -69,11 +70,25 @@ def write_cases(file, sweep, rows):
     if study.objective:
         column(cases, "pareto", numpy.array(sweep.front(rows), numpy.uint8), "1",
                "feasible, and no other such case is as good in every objective and better in one")
+    write_search(cases, sweep.result(rows), study.search, len(rows))
     column(cases, "same_as", numpy.array([case.same_as for case in study.cases], numpy.int64), "id",
            "the first case that runs the same; its own number if there is none before it")
     column(cases, "identity", sweep.identities, "text", "digest of the resolved experiment, its files and the program")
     links = [link_of(sweep, case) if row["record"] else "" for case, row in zip(study.cases, rows)]
     column(cases, "run", links, "text", "results file, relative to the folder of this file; empty if it was not kept")
+
+
+def write_search(cases, result, search, count):
+    """What a search has found, for each case."""
+    if result is None:
+        return
+    for name, values, description in (
+            ("ideal_objective", result.ideal, "the search's objective on the ideal network"),
+            ("ideal_place", result.place, "place by it, the best is 1; 0 for cases that break a constraint"),
+            ("objective", result.decided, "the search's objective by packets"),
+            ("place", result.place_by_packets, "place by it, the best is 1; 0 without packets, or infeasible")):
+        rows = [values.get(i, 0 if name.endswith("place") else None) for i in range(count)]
+        column(cases, name, numbers(rows), "1" if name.endswith("place") else search.unit, description)
 
 
 def unit_of(output, rows):
@@ -99,7 +114,7 @@ def write_table(sweep, rows):
         path.parent.mkdir(parents=True, exist_ok=True)
         with h5py.File(partial, "w") as file:
             file.attrs["format"], file.attrs["format_version"] = "weft-study", FORMAT_VERSION
-            file.attrs["complete"] = numpy.uint8(all(row["status"] in ("done", "excluded") for row in rows))
+            file.attrs["complete"] = numpy.uint8(all(row["status"] in ("done", "excluded", "ranked") for row in rows))
             manifest = file.create_group("manifest")
             manifest.attrs["version"], manifest.attrs["git_revision"] = sweep.program.version, sweep.program.revision
             manifest.attrs["study_file"] = study.path.name
@@ -107,6 +122,7 @@ def write_table(sweep, rows):
                 f"{'minimize' if least else 'maximize'} {name}" for name, least in study.objective)
             manifest.attrs["within"] = ", ".join(study.within)
             manifest.create_dataset("study_text", data=study.text)
+            write_search_facts(manifest, sweep, rows)
             if not study.inline:
                 manifest.create_dataset("experiment_text", data=study.base_text)
             write_cases(file, sweep, rows)
@@ -117,6 +133,15 @@ def write_table(sweep, rows):
         raise EnvironmentFailure(f"cannot write '{path}': {error.strerror or error}") from None
     finally:
         remove(partial)
+
+
+def write_search_facts(manifest, sweep, rows):
+    result = sweep.result(rows)
+    if result is None:
+        return
+    manifest.attrs["search_objective"] = sweep.study.search.expression.text
+    manifest.attrs["search_best"] = numpy.int64(-1 if result.best is None else result.best)
+    manifest.attrs["search_order_correlation"] = result.correlation
 
 
 def write_runs(file, sweep, rows):

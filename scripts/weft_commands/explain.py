@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Why a run took as long as it did: on what each job spent its time, the critical path through operations and messages,
-and the links that delayed messages most, with the jobs that waited and those that stood in front.
+the links that delayed messages most, with the jobs that waited and those that stood in front, and pause frames followed
+back to the link at which they begin, with those who sent there and those who were held up.
 
-Jobs and links need output.attribution (summary is the default); the critical path needs output: {attribution: full,
+Jobs, links and pauses need output.attribution (summary is the default); the critical path needs output: {attribution: full,
 operations: true} and rows of all messages.
 
 Exit code 0: done; 2: the file or a word is wrong."""
@@ -13,8 +14,9 @@ import sys
 
 import weft_results
 from weft_commands.explain_links import delaying_links, named_job
+from weft_commands.explain_pauses import pairs_text, pause_trees
 from weft_commands.program import Parser, number_of_rows
-from weft_commands.quantities import time_text
+from weft_commands.quantities import size_text, time_text
 from weft_results import critical_path
 
 
@@ -59,7 +61,7 @@ def path(run):
 
 def explain(run):
     return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
-            "critical_path": path(run), "links": delaying_links(run)}
+            "critical_path": path(run), "links": delaying_links(run), "pauses": pause_trees(run)}
 
 
 def shares_text(sums, most=6):
@@ -113,6 +115,22 @@ def link_lines(result, top):
             yield f"      most of all {first['label']} (/collectives/id {first['id']}), by {time_text(first['time'])}"
 
 
+def pause_lines(result, top):
+    trees = result["pauses"]
+    if trees:
+        yield f"pause frames, by the link at which they begin, of {len(trees)}:"
+    for tree in trees[:top]:
+        yield (f"  {tree['from']} -> {tree['to']} had {len(tree['links'])} links stopped for {time_text(tree['time'])} in "
+               f"all, between {time_text(tree['first'])} and {time_text(tree['last'])}")
+        for link in tree["links"][:3]:
+            yield f"      {link['from']} -> {link['to']} for {time_text(link['time'])}, {link['stops']} times"
+        if tree["senders"]:
+            yield f"      ranks that sent there: {pairs_text(tree['senders'], lambda pair: size_text(pair['bytes']))}"
+        if tree["victims"]:
+            yield ("      held up on their way elsewhere: "
+                   f"{pairs_text(tree['victims'], lambda pair: time_text(pair['time']))}")
+
+
 def run(options):
     with weft_results.open(options.file) as run:
         result = explain(run)
@@ -121,5 +139,6 @@ def run(options):
         return
     lines = [f"{result['file']}: {time_text(result['simulated_time'])} of simulated time"
              + ("" if result["complete"] else ", INCOMPLETE: the run was interrupted or cut short")]
-    lines += [*job_lines(result), *path_lines(result, options.top), *link_lines(result, options.top)]
+    lines += [*job_lines(result), *path_lines(result, options.top), *link_lines(result, options.top),
+              *pause_lines(result, options.top)]
     sys.stdout.write("\n".join(lines) + "\n")

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <new>
+#include <optional>
 #include <thread>
 
 #include <mpi.h>
@@ -24,6 +25,7 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   if (line.command == "run") return run_command(line, group);
   if (line.command == "describe") return describe_command(line, group);
   if (line.command == "workload") return workload_command(line, group);
+  if (line.command == "export") return export_command(line, group);
   if (line.command == "topology") return topology_command(line, group);
   if (line.command == "list") return list_command(line, group);
   if (line.command == "collective") return collective_command(line, group);
@@ -98,13 +100,14 @@ int guarded(int argc, char** argv, ProcessGroup& group, MPI_Comm failures) {
 
 int main(int argc, char** argv) {
   weft::end_at_once_on_interrupts();
+  std::optional<weft::MpiSession> session;
   try {
     weft::become_script(argc, argv);
+    session.emplace(argc, argv);
   } catch (const weft::EnvironmentError& error) {
     weft::say(error.what());
     return weft::exit_environment;
   }
-  weft::MpiSession session(argc, argv);
   ns3::Time::SetResolution(ns3::Time::PS);
   weft::ProcessGroup group(MPI_COMM_WORLD);
   MPI_Comm failures = MPI_COMM_NULL;

@@ -3,6 +3,7 @@
 #include "engine/mpi_session.hpp"
 
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <limits>
@@ -10,6 +11,9 @@
 
 #include <mpi.h>
 #include <sched.h>
+#include <sys/mman.h>
+
+#include "support/error.hpp"
 
 namespace weft {
 namespace {
@@ -36,6 +40,16 @@ int environment_number(const char* name, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
+// What Open MPI 4.1 takes beside the program, with some to spare: without it, it ends the program in MPI_Init with a
+// text of its own and one of several exit codes.
+void expect_room_for_mpi() {
+  constexpr std::size_t due = std::size_t{256} << 20;
+  void* const room = mmap(nullptr, due, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED)
+    throw EnvironmentError("out of memory: 256 MiB of address space are due for MPI alone (ulimit -v)");
+  munmap(room, due);
+}
+
 }  // namespace
 
 bool shares_cores(int local_ranks) {
@@ -47,6 +61,7 @@ bool shares_cores(int local_ranks) {
 bool shares_cores() { return shares_cores(environment_number("OMPI_COMM_WORLD_LOCAL_SIZE", 1)); }
 
 MpiSession::MpiSession(int& argc, char**& argv) {
+  expect_room_for_mpi();
   if (shares_cores()) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // what the user chose stays
   }

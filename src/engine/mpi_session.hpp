@@ -7,7 +7,7 @@ namespace weft {
 /// Initialises MPI when built and finalises it when destroyed; one per program, in main(). Works under mpirun and
 /// without it (a group of one process). When more ranks run on this host than there are processor cores for them, Open
 /// MPI is told to yield while it waits (its parameter mpi_yield_when_idle): ranks that spin on shared cores are many
-/// times slower.
+/// times slower. EnvironmentError if too little memory is left for it.
 class MpiSession {
  public:
   MpiSession(int& argc, char**& argv);

@@ -146,8 +146,9 @@ struct BufferedState {
   std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node
   std::uint64_t dropped = 0;         ///< packets for which there was no room
 
-  ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[port * plan.count + lane]; }
-  const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[port * plan.count + lane]; }
+  std::size_t queue_number(std::uint32_t port, std::uint32_t lane) const { return port * plan.count + lane; }
+  ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
+  const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }
 };
 
 }  // namespace weft

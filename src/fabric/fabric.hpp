@@ -79,6 +79,8 @@ class Fabric final : public HostNetwork {
   void keep_queue_depths();
   /// Count for which job's packets those of each job wait. Before the run.
   void count_waits_by_job(JobsOfHosts jobs);
+  /// Count which output of a switch filled the ingress queues whose senders it stopped. Before the run.
+  void count_pause_causes();
   /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
   /// owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
@@ -176,6 +178,8 @@ class Fabric final : public HostNetwork {
   std::vector<QueueDepth> queue_depths(Time end) const;
   /// Rows of /link_waits; nothing without count_waits_by_job().
   std::vector<LinkJobWait> link_waits() const;
+  /// Rows of /link_pauses; nothing without count_pause_causes(). `end`: until when stops count that have not ended.
+  std::vector<LinkPause> link_pauses(Time end) const;
   /// The same of one class at a local port.
   QueueDepth queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;
@@ -281,7 +285,9 @@ class Fabric final : public HostNetwork {
   void record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now);
 
   // fabric_flow_control.cpp
-  void stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t now);
+  void stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame, std::int64_t now);
+  std::uint32_t filling_output(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out,
+                               std::int64_t frame) const;
   void let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::int64_t now);
   void give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now);
   std::int64_t pause_time(std::uint32_t port) const;
@@ -430,11 +436,12 @@ class Fabric final : public HostNetwork {
   const RoutingAlgorithm& routing_;
   std::uint64_t seed_;
   Drive drive_;
-  std::unique_ptr<BufferedState> buffered_;   ///< null where every packet's departure is known on its arrival
-  std::unique_ptr<FrameTable> frames_;        ///< null where hosts send no frames
-  std::unique_ptr<WaitsByJob> waits_by_job_;  ///< null where they are not counted
-  bool several_jobs_ = false;                 ///< and what ports send is kept for that
-  bool routes_one_by_one_ = false;            ///< where a packet goes depends on the moment
+  std::unique_ptr<BufferedState> buffered_;    ///< null where every packet's departure is known on its arrival
+  std::unique_ptr<FrameTable> frames_;         ///< null where hosts send no frames
+  std::unique_ptr<WaitsByJob> waits_by_job_;   ///< null where they are not counted
+  std::unique_ptr<PauseCauses> pause_causes_;  ///< null where they are not counted
+  bool several_jobs_ = false;                  ///< and what ports send is kept for that
+  bool routes_one_by_one_ = false;             ///< where a packet goes depends on the moment
   bool marks_at_arrival_ = false;
   bool marks_at_departure_ = false;
   bool watches_departures_ = false;  ///< faults or telemetry: each packet that leaves is looked at

@@ -221,7 +221,7 @@ bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet
   if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
     return true;
   if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
-  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, now);
+  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, out, frame, now);
   return true;
 }
 

@@ -223,6 +223,7 @@ std::uint64_t Fabric::memory_bytes() const {
   bytes += blocks_.memory();
   for (const Host& host : host_states_) bytes += host.queue_pairs.capacity() * sizeof(QueuePair);
   if (waits_by_job_) bytes += waits_by_job_->memory_bytes();
+  if (pause_causes_) bytes += pause_causes_->memory_bytes();
   if (!buffered_) return bytes;
   bytes += buffered_->ports.capacity() * sizeof(PortState) + buffered_->classes.capacity() * sizeof(ClassQueue);
   bytes += buffered_->blocks.memory() + buffered_->depths.capacity() * sizeof(DepthHistogram);

@@ -6,20 +6,24 @@
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/fabric_hot.hpp"
+#include "fabric/pause_causes.hpp"
 #include "support/contract.hpp"
 
 namespace weft {
 
 // Priority flow control ----------------------------------------------------------------------------------------------
 
-// An ingress queue of this switch is over its threshold.
-void Fabric::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::int64_t now) {
+// An ingress queue of this switch is over its threshold, with a frame that is about to wait for `out`.
+void Fabric::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame,
+                         std::int64_t now) {
   PortState& ps = buffered_->ports[in_port];
   const std::uint32_t bit = 1U << lane;
   if ((ps.stopped & bit) != 0) return;
   ps.stopped |= bit;
   ps.tell_pause |= bit;
   buffered_->queue_of(in_port, lane).stopped_since = now;
+  if (pause_causes_)
+    pause_causes_->stopped(buffered_->queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now);
   kick(in_port, now);
 }
 
@@ -31,6 +35,7 @@ void Fabric::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::in
   ps.tell_pause |= bit;
   ClassQueue& counters = buffered_->queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
+  if (pause_causes_) pause_causes_->resumed(buffered_->queue_number(in_port, lane), counters.stopped_since, now);
   kick(in_port, now);
 }
 

@@ -240,7 +240,7 @@ bool Fabric::nic_control_timer(const Node& node, const NodeEvent& event) {
 
 void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress,
                       std::int64_t now, bool timeout) {
-  connection.waits.learn_of_loss(now);
+  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), messages_);
   LossEvent loss;
   loss.at = {now, connection.sent_bytes};
   loss.lost_bytes = progress.lost_bytes;

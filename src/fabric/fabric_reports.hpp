@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/pause_causes.hpp"
 #include "fabric/waits_by_job.hpp"
 
 namespace weft {
@@ -83,6 +84,14 @@ struct CongestionTotals {
 struct LinkJobWait {
   std::uint32_t directed_link = 0;
   JobWait wait;
+};
+
+/// What has stopped a class at one direction of a link: the output that filled the queue at the end of the link.
+struct LinkPause {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t cause_link = 0;  ///< directed link of the output
+  PauseCause cause;
 };
 
 /// Where packets have waited. Plain data: it travels between processes.

@@ -15,6 +15,22 @@
 
 namespace weft {
 
+/// Something that a rank wants to do and that takes the time of one of its processors, on networks that share these
+/// out.
+struct ProcessorRequest {
+  enum class Kind : std::uint8_t { send = 1, recv, compute };  ///< those that are ready together begin in this order
+  Kind kind = Kind::compute;
+  std::uint32_t rank = 0;
+  std::uint32_t cpu = 0;
+  std::uint32_t nic = 0;     ///< send
+  std::uint64_t token = 0;   ///< of the operation
+  std::uint32_t source = 0;  ///< recv: rank, tag and number of the message among those of both
+  std::uint32_t tag = 0;
+  std::uint32_t sequence = 0;
+  /// on_timer() is called with `token` and this bit when it may begin.
+  static constexpr std::uint64_t granted = std::uint64_t{1} << 63;
+};
+
 /// Queue pairs that carry messages in order, credits, and timers of the hosts that this process owns; a HostClient is
 /// told what comes. One virtual call per message. Fabric moves packets; IdealNetwork knows messages only.
 class HostNetwork : public DataPath {
@@ -37,6 +53,14 @@ class HostNetwork : public DataPath {
   virtual SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const = 0;
   virtual void set_timer(std::uint32_t host, Time at, std::uint64_t token) = 0;
   virtual const NetworkParameters& parameters() const = 0;
+
+  // Networks that know processors
+  // ---------------------------------------------------------------------------------------
+  /// Computations, sends and recvs of programs begin when the network grants what they have asked for.
+  virtual bool shares_processors() const { return false; }
+  virtual void request(std::uint32_t host, Time now, const ProcessorRequest& request);
+  /// A computation that has been granted: on_timer() with its token at its end.
+  virtual void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration);
 
   // Results -----------------------------------------------------------------------------------------------------------
   /// Nothing is on its way to or due at anything that this process owns.

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "routing/routing_algorithm.hpp"
 #include "units/text.hpp"
 
@@ -117,22 +119,34 @@ void read_connections(const Spec& network, NetworkParameters& result) {
 // would change an idle network is refused.
 void read_fidelity(const Spec& network, NetworkParameters& result) {
   const auto value = network.find("fidelity");
-  if (!value || value->one_of({"packet", "ideal"}) == "packet") return;
-  result.fidelity = Fidelity::ideal;
+  const auto model = network.find("loggp");
+  const std::string name = value ? value->one_of({"packet", "ideal", "loggp"}) : "packet";
+  if (model && name != "loggp")
+    throw model->error(fmt::format("found with fidelity: {}; fidelity: loggp is due with it", name));
+  if (name == "packet") return;
+  result.fidelity = name == "ideal" ? Fidelity::ideal : Fidelity::loggp;
   result.fidelity_place = value->where();
+  if (model) result.loggp = read_loggp(*model);
   for (const char* key : {"loss", "failures", "reconvergence"})
     if (network.has(key))
-      throw network.at(key).error("found with fidelity: ideal, which has no faults; fidelity: packet is due here");
+      throw network.at(key).error(
+          fmt::format("found with fidelity: {}, which has no faults; fidelity: packet is due here", name));
   for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
                           "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
                           "ack_interval", "load_balancing", "flowlet", "queue_reports"})
     if (network.has(key)) result.without_effect.emplace_back(key);
   if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
+  if (result.fidelity == Fidelity::ideal) return;
+  for (const char* key : {"mtu", "header", "wire_overhead", "switch_latency", "connections", "routing"})
+    if (network.has(key)) result.without_effect.emplace_back(key);
+  result.queue_pairs_per_connection = 1;
 }
 
 }  // namespace
 
-std::string_view to_text(Fidelity fidelity) { return fidelity == Fidelity::packet ? "packet" : "ideal"; }
+std::string_view to_text(Fidelity fidelity) {
+  return fidelity == Fidelity::packet ? "packet" : fidelity == Fidelity::ideal ? "ideal" : "loggp";
+}
 
 bool NetworkParameters::buffered() const {
   return frames || fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) ||

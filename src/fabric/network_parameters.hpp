@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fabric/link_faults.hpp"
+#include "fabric/loggp_parameters.hpp"
 #include "fabric/switch_parameters.hpp"
 #include "graph/cluster_graph.hpp"
 #include "support/spec.hpp"
@@ -20,9 +21,9 @@
 
 namespace weft {
 
-/// What moves messages: packets, link by link (Fabric), or what is known of a message on an idle network
-/// (IdealNetwork).
-enum class Fidelity : std::uint8_t { packet, ideal };
+/// What moves messages: packets, link by link (Fabric), what is known of a message on an idle network (IdealNetwork),
+/// or the LogGOPS model (LogGpNetwork).
+enum class Fidelity : std::uint8_t { packet, ideal, loggp };
 std::string_view to_text(Fidelity fidelity);
 
 /// Frame sizes and host limits. Defaults: RoCEv2 over Ethernet with a 4,096-byte path MTU.
@@ -37,7 +38,8 @@ struct NetworkParameters {
   std::string routing;            ///< name of a routing algorithm; empty: the topology's own
   Fidelity fidelity = Fidelity::packet;
   SourceLine fidelity_place;
-  std::vector<std::string> without_effect;  ///< keys given that change nothing on the ideal network
+  LogGpParameters loggp;
+  std::vector<std::string> without_effect;  ///< keys given that change nothing without packets
 
   /// `network.connections`: queue pairs of each connection between two ranks (NCCL_IB_QPS_PER_CONNECTION), which take
   /// its messages in turn, or a part of each message each (NCCL_IB_SPLIT_DATA_ON_QPS).

@@ -2,6 +2,7 @@
 #include "fabric/waits_by_job.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace weft {
@@ -36,7 +37,8 @@ void WaitsByJob::add(std::uint32_t port, std::uint16_t waiter, std::uint16_t ahe
                          [&](const JobWait& wait) { return wait.waiter == waiter && wait.ahead == ahead; });
   if (at == waits.end()) at = waits.insert(at, {waiter, ahead, 0, 0, from, until});
   ++at->waits;
-  at->time += time;
+  // Sums of many waits may be longer than simulated time can be.
+  at->time += std::min(time, INT64_MAX - at->time);
   at->first = std::min(at->first, from);
   at->last = std::max(at->last, until);
 }

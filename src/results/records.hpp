@@ -142,6 +142,17 @@ struct LinkWaitRecord {
   std::int64_t last = 0;    ///< ps, the last of them had waited
 };
 
+/// What has stopped one traffic class at one direction of a link, by the link that its packets waited for.
+struct LinkPauseRecord {
+  std::uint32_t link = 0;   ///< LinkRecord::id, of the link that was stopped
+  std::uint32_t lane = 0;   ///< LinkClassRecord::lane
+  std::uint32_t cause = 0;  ///< LinkRecord::id, of a link that begins where the stopped one ends
+  std::uint64_t stops = 0;
+  std::int64_t time = 0;   ///< ps, of all these
+  std::int64_t first = 0;  ///< ps, the first of them began
+  std::int64_t last = 0;   ///< ps, the last of them ended
+};
+
 /// How deep the queue of one traffic class at one direction of a link was, over the simulated time.
 struct QueueDepthRecord {
   std::uint32_t link = 0;      ///< LinkRecord::id
@@ -254,8 +265,11 @@ struct JobRecord {
   std::int64_t time() const { return end - start; }
   double step_time() const { return static_cast<double>(time()) / static_cast<double>(steps); }
   double mean(std::int64_t of_all_ranks) const { return static_cast<double>(of_all_ranks) / ranks; }
-  /// Of a rank on average: neither computing nor communicating between start and end.
-  double idle() const { return static_cast<double>(time()) - mean(compute) - mean(exposed); }
+  /// Of a rank on average: neither computing nor communicating between start and end. Exact until the division, so that
+  /// rounding leaves nothing below 0.
+  double idle() const {
+    return static_cast<double>(static_cast<__int128>(time()) * ranks - compute - exposed) / static_cast<double>(ranks);
+  }
 };
 
 /// One rank of the job over the run.

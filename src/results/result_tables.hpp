@@ -247,6 +247,29 @@ struct ResultTable<LinkWaitRecord> {
 };
 
 template <>
+struct ResultTable<LinkPauseRecord> {
+  using Row = LinkPauseRecord;
+  static constexpr std::string_view name = "link_pauses";
+  static constexpr std::string_view description =
+      "One row per class and direction of a link that a switch has stopped with pause frames, and per cause, in "
+      "ascending order of (link, lane, cause)";
+  static constexpr std::uint64_t salt = 0;
+  static constexpr RowKey key(const Row& row) {
+    return {row.link, static_cast<std::uint64_t>(row.lane) << 32 | row.cause};
+  }
+  static constexpr auto columns() {
+    return std::tuple(
+        column("link", "id", "`/links/id` of the link that was stopped", &Row::link),
+        column("lane", "id", "`/link_classes/lane`", &Row::lane),
+        column("cause", "id", "`/links/id`: most of what had come over `link` waited for this one then", &Row::cause),
+        column("stops", "1", "how often `link` was stopped for it", &Row::stops),
+        column("time", "ps", "that it stayed stopped, summed up", &Row::time),
+        column("first", "ps", "the first of these stops began", &Row::first),
+        column("last", "ps", "the last of them ended", &Row::last));
+  }
+};
+
+template <>
 struct ResultTable<QueueDepthRecord> {
   using Row = QueueDepthRecord;
   static constexpr std::string_view name = "queue_depths";
@@ -517,9 +540,10 @@ struct ResultTable<ProcessRecord> {
 };
 
 /// All tables, in the order of the documentation.
-using AllTables = std::tuple<ProcessRecord, MessageRecord, CollectiveResult, LinkRecord, LinkClassRecord,
-                             LinkWaitRecord, QueueDepthRecord, QueuePairRecord, QueuePairRate, ReceiverRecord,
-                             LinkSample, RankRecord, JobRecord, TransferRecord, TransferSample, OperationRecord>;
+using AllTables =
+    std::tuple<ProcessRecord, MessageRecord, CollectiveResult, LinkRecord, LinkClassRecord, LinkWaitRecord,
+               LinkPauseRecord, QueueDepthRecord, QueuePairRecord, QueuePairRate, ReceiverRecord, LinkSample,
+               RankRecord, JobRecord, TransferRecord, TransferSample, OperationRecord>;
 
 /// The declarations of AllTables.
 std::vector<TableInfo> declared_tables();

@@ -5,10 +5,12 @@
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
+#include <fmt/format.h>
 
 #include "graph/server_shape.hpp"
 #include "routing/range_routing.hpp"
 #include "routing/reciprocal.hpp"
+#include "support/spec.hpp"
 
 namespace weft {
 namespace {
@@ -26,7 +28,13 @@ class ServerRouting final : public RoutingAlgorithm {
     if (!shape_->network) return;
     const Topology& network = *shape_->network;
     const std::string& name = shape_->design.network_routing.empty() ? network.routing : shape_->design.network_routing;
-    inner_ = RoutingRegistry::instance().find(name)->make();
+    const auto* entry = RoutingRegistry::instance().find(name);
+    if (entry == nullptr) {
+      const std::vector<std::string> known = RoutingRegistry::instance().names();
+      throw InputError(SourceLine{}, fmt::format("unknown network_routing '{}'{}; known here: {}", name,
+                                                 did_you_mean(name, known), fmt::join(known, ", ")));
+    }
+    inner_ = entry->make();
     inner_->prepare(network, seed);
   }
 

@@ -40,12 +40,13 @@ struct BecauseOfSending {
       parts[part] += std::min(share, rest);
       rest -= std::min(share, rest);
     };
-    add(TimePart::transfer, to.sent - from.sent);
-    add(TimePart::nic, to.nic - from.nic);
-    add(TimePart::window, to.window - from.window);
-    add(TimePart::pacing, to.pacing - from.pacing);
-    add(TimePart::paused, to.paused - from.paused);
-    add(TimePart::retransmission, to.repeated - from.repeated);
+    const SendTimes times = between(from, to);
+    add(TimePart::transfer, times.sent);
+    add(TimePart::nic, times.nic);
+    add(TimePart::window, times.window);
+    add(TimePart::pacing, times.pacing);
+    add(TimePart::paused, times.paused);
+    add(TimePart::retransmission, times.repeated);
     parts[otherwise] += rest;
   }
 };

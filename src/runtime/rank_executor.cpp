@@ -31,13 +31,19 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
       program_(std::move(program)),
       network_(network),
       records_(records),
-      slowed_(program_->compute_slowdown()) {
+      // Where processors are shared out, communication takes their time itself.
+      slowed_(network.shares_processors() ? 1 : program_->compute_slowdown()) {
   keeps_operations_ = records.keep_operations.keeps(rank.value());
   explains_ = records.explain;
   accepts_unexpected_ = program_->accepts_unexpected();
   in_order_of_time_ = program_->in_order_of_time();
   takes_what_is_ready_ = program_->takes_what_is_ready();
   read_ahead_ = program_->read_ahead();
+  reads_past_started_ = program_->reads_past_started();
+  asks_for_processors_ = network.shares_processors();
+  streams_are_processors_ = program_->streams_are_processors();
+  // The network orders what runs on a processor.
+  if (asks_for_processors_ && streams_are_processors_) takes_what_is_ready_ = passes_streams_ = true;
   record_.rank = rank.value();
   record_.node = host_;
 }
@@ -50,7 +56,7 @@ void RankExecutor::start(Time now) {
 
 // Admit operations until the program ends or, if it goes by the clock, until its newest operation lies in the future.
 void RankExecutor::pull(Time now) {
-  while (!exhausted_ && resume_at_ <= now && (read_ahead_ == 0 || live_.size() < read_ahead_)) {
+  while (!exhausted_ && resume_at_ <= now && may_read_on()) {
     look_for_interrupt();  // there is no bound on the operations of a moment
     Operation operation;
     if (!program_->next(operation)) {
@@ -66,6 +72,10 @@ void RankExecutor::pull(Time now) {
   }
 }
 
+bool RankExecutor::may_read_on() const {
+  return read_ahead_ == 0 || live_.size() - (reads_past_started_ ? under_way_ : 0) < read_ahead_;
+}
+
 void RankExecutor::admit(Operation operation) {
   const std::uint64_t id = operation.id;
   WEFT_EXPECT(id >> place_bit == 0, "operation id {}", id);
@@ -74,6 +84,12 @@ void RankExecutor::admit(Operation operation) {
     const auto found = live_.find(dependency);
     if (found == live_.end()) continue;  // done
     found->second.dependents.push_back(id);
+    ++live.unfinished;
+  }
+  for (const std::uint64_t dependency : operation.after_start) {
+    const auto found = live_.find(dependency);
+    if (found == live_.end() || found->second.begun) continue;
+    found->second.dependents_of_start.push_back(id);
     ++live.unfinished;
   }
   if (operation.stream != Stream::none && !takes_what_is_ready_)
@@ -106,9 +122,8 @@ void RankExecutor::make_progress(Time now) {
     if (i == candidates_.size()) break;
     const auto found = live_.find(candidates_[i]);
     if (found == live_.end() || !may_start(found->second, now)) continue;
-    const auto stream = static_cast<int>(found->second.operation.stream);
-    if (takes_what_is_ready_ && stream != static_cast<int>(Stream::none))
-      ready_[stream].insert(candidates_[i]);
+    if (takes_what_is_ready_ && !passes_streams_ && found->second.operation.stream != Stream::none)
+      ready_streams_[number_of_stream(found->second.operation)].ready.insert(candidates_[i]);
     else
       start_operation(now, found->second);
   }
@@ -118,25 +133,68 @@ void RankExecutor::make_progress(Time now) {
 // Starts the smallest ready operation of a stream that is free; false if there is none. Collectives among them are the
 // first of their communicator.
 bool RankExecutor::start_ready(Time now) {
-  for (std::size_t stream = 0; stream < stream_count; ++stream) {
-    if (busy_[stream] || ready_[stream].empty()) continue;
-    const std::uint64_t id = *ready_[stream].begin();
-    ready_[stream].erase(ready_[stream].begin());
-    busy_[stream] = true;
+  for (auto& [number, stream] : ready_streams_) {
+    if (stream.busy || stream.ready.empty()) continue;
+    const std::uint64_t id = *stream.ready.begin();
+    stream.ready.erase(stream.ready.begin());
+    stream.busy = true;
     start_operation(now, live_.at(id));
     return true;
   }
   return false;
 }
 
+std::uint32_t RankExecutor::number_of_stream(const Operation& operation) const {
+  return streams_are_processors_ ? operation.cpu : static_cast<std::uint32_t>(operation.stream);
+}
+
+// These operations wait for one less.
+void RankExecutor::release(const std::vector<std::uint64_t>& dependents) {
+  for (const std::uint64_t dependent : dependents) {
+    const auto waiting = live_.find(dependent);
+    if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
+  }
+}
+
 void RankExecutor::start_operation(Time now, Live& live) {
   account(now);
   live.started = true;
   live.start = now;
+  if (asks_for_processors_ && live.operation.kind != Operation::Kind::collective)
+    return network_.request(host_, now, processor_request(live));
+  begin_operation(now, live);
+}
+
+// Of programs whose streams are no processors, communication and the host's operations are on one, and those of the
+// accelerator on others.
+ProcessorRequest RankExecutor::processor_request(const Live& live) const {
+  const Operation& operation = live.operation;
+  ProcessorRequest request;
+  request.rank = rank_.value();
+  request.token = with_place(operation.id);
+  const bool computes = operation.kind == Operation::Kind::compute;
+  request.cpu = passes_streams_                                ? operation.cpu
+                : computes && operation.stream != Stream::host ? 1 + static_cast<std::uint32_t>(operation.stream)
+                                                               : 0;
+  if (computes) return request;
+  request.kind = operation.kind == Operation::Kind::send ? ProcessorRequest::Kind::send : ProcessorRequest::Kind::recv;
+  request.nic = operation.queue_pair;
+  request.source = operation.peer.value();
+  request.tag = operation.tag;
+  request.sequence = live.sequence;
+  return request;
+}
+
+void RankExecutor::begin_operation(Time now, Live& live) {
+  live.begun = true;
+  live.start = now;
+  ++under_way_;
+  release(live.dependents_of_start);
   const Operation& operation = live.operation;
   if (operation.kind == Operation::Kind::compute) {
     ++computing_;
     const Time duration = program_->compute_time(operation, now);
+    if (asks_for_processors_) return network_.run_on_processor(host_, now, processor_request(live), duration);
     if (slowed_.active()) slowed_.start(now, operation.id, duration);
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
@@ -292,21 +350,24 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
          operation.call != nullptr ? operation.call->id : no_collective, operation.label, cause_of_end(live),
          std::string(to_text(operation.stream)), std::string(operation.phase), std::string(operation.group)});
   if (takes_what_is_ready_) {
-    busy_[static_cast<int>(operation.stream)] = false;
+    if (operation.stream != Stream::none && !passes_streams_) ready_streams_[number_of_stream(operation)].busy = false;
   } else if (operation.stream != Stream::none) {
     Queue& queue = streams_[static_cast<int>(operation.stream)];
     queue.pop_front();
     if (!queue.empty()) candidates_.push_back(queue.front());
   }
-  for (const std::uint64_t dependent : live.dependents) {
-    const auto waiting = live_.find(dependent);
-    if (--waiting->second.unfinished == 0) candidates_.push_back(dependent);
-  }
+  release(live.dependents);
+  --under_way_;
   live_.erase(found);
 }
 
 void RankExecutor::on_timer(Time now, std::uint64_t token) {
   cause_ = no_message;
+  if ((token & ProcessorRequest::granted) != 0) {
+    account(now);
+    begin_operation(now, live_.at(token & ~ProcessorRequest::granted));
+    return make_progress(now);
+  }
   if (token < lane_tokens) {
     // A timer is never later than the operation's end: if that has moved, it is waited for again.
     const Time left = slowed_.active() ? slowed_.left(now, token) : Time();

@@ -139,9 +139,11 @@ class RankExecutor {
     std::uint64_t message = no_message;  // send: the last one
     SendTimes times;                     // of that, at the start
     bool started = false;
+    bool begun = false;  // it has what it needs: at its start, unless it has to ask for a processor
     Time start;
     Time sent;  // recv: when its message was
     std::vector<std::uint64_t> dependents;
+    std::vector<std::uint64_t> dependents_of_start;
     std::unique_ptr<CollectiveRun> collective;
   };
   // Of one (source, tag), a lane: the n-th recv takes the message of the n-th send, both in program order, however
@@ -159,11 +161,16 @@ class RankExecutor {
   using Queue = std::deque<std::uint64_t>;
 
   void pull(Time now);
+  bool may_read_on() const;
   void admit(Operation operation);
   void make_progress(Time now);
   bool may_start(const Live& live, Time now) const;
   bool start_ready(Time now);
+  std::uint32_t number_of_stream(const Operation& operation) const;
   void start_operation(Time now, Live& live);
+  ProcessorRequest processor_request(const Live& live) const;
+  void begin_operation(Time now, Live& live);
+  void release(const std::vector<std::uint64_t>& dependents);
   bool slows_compute(const Operation& operation) const;
   void start_send(Time now, Live& live);
   std::uint32_t open_queue_pairs(std::uint32_t peer);
@@ -200,14 +207,22 @@ class RankExecutor {
   bool in_order_of_time_ = false;
   bool takes_what_is_ready_ = false;
   std::size_t read_ahead_ = 0;  // 0: no limit
+  bool reads_past_started_ = false;
+  std::size_t under_way_ = 0;  // of live_, those that have begun
+  bool asks_for_processors_ = false;
+  bool passes_streams_ = false;  // nothing waits for its stream here
   Time resume_at_;  // if in order of time: the newest operation starts then, and nothing is asked for before
   std::multimap<Time, std::uint64_t> delayed_;  // not_before in the future -> operation
   std::map<std::uint64_t, Live> live_;
   std::vector<std::uint64_t> candidates_;  // operations that may have become startable
   Queue streams_[stream_count];
   // If streams take what is ready: operations that have waited for all others, and whether one is under way.
-  std::set<std::uint64_t> ready_[stream_count];
-  bool busy_[stream_count] = {};
+  struct ReadyStream {
+    std::set<std::uint64_t> ready;
+    bool busy = false;
+  };
+  std::map<std::uint32_t, ReadyStream> ready_streams_;  // by number_of_stream()
+  bool streams_are_processors_ = false;
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   std::unordered_map<std::uint64_t, Matching> matching_;       // (source, tag); looked up, never iterated in order

@@ -168,6 +168,8 @@ class ChakraWriter {
                               : operation.kind == Operation::Kind::send ? send_node
                               : operation.kind == Operation::Kind::recv ? recv_node
                                                                         : coll_node);
+    if (!operation.after_start.empty())
+      refuse_export("an operation that waits for the start of another one; Chakra's nodes wait for ends");
     std::string ids;
     for (const std::uint64_t before : operation.after) ids += WireWriter::varint(before);
     if (!ids.empty()) message.text(node_data_deps, ids);
@@ -208,6 +210,7 @@ class ChakraWriter {
                       "for all",
                       call.size.count(), n));
     message.attribute("comm_type", number);
+    message.attribute("weft_call", std::int64_t{call.id});
     message.attribute("comm_size", gathers ? call.size.count() / n : call.size.count());
     if (has_root(call.kind)) message.attribute("root", std::int64_t{call.root});
     if (call.communicator->id() != of_all_) message.attribute("pg_name", group_name(*call.communicator));

@@ -36,14 +36,15 @@ std::string_view to_text(Stream stream);
 /// Names in the order of the values.
 std::vector<std::string> stream_names();
 
-/// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` names
-/// smaller ids of the same rank only.
+/// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` and
+/// `after_start` name smaller ids of the same rank only.
 struct Operation {
   enum class Kind : std::uint8_t { compute, collective, send, recv };
   std::uint64_t id = 0;
   Kind kind = Kind::compute;
   Stream stream = Stream::none;
   std::vector<std::uint64_t> after;            ///< operations of this rank that must be complete
+  std::vector<std::uint64_t> after_start;      ///< and those that must have started
   Time not_before;                             ///< simulated time before which it does not start
   Time duration;                               ///< compute
   std::shared_ptr<const CollectiveCall> call;  ///< collective
@@ -51,6 +52,7 @@ struct Operation {
   std::uint32_t tag = 0;                       ///< send, recv: matched with (peer, tag) in order
   Bytes bytes;                                 ///< send, recv
   std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
+  std::uint8_t cpu = 0;                        ///< whose time it takes, where the time of processors is modelled
   std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
   std::string label;                           ///< for people and timelines; may be empty
   // For sums in reports; they live for ever, and are empty where a workload does not say.
@@ -75,9 +77,13 @@ class RankProgram {
   /// until one completes: a long program needs memory for so many only. The program must make progress however small
   /// the limit is, that is, also if its operations were executed one after another.
   virtual std::size_t read_ahead() const { return 0; }
+  /// True if the limit counts those operations alone that have not started: any number may be under way.
+  virtual bool reads_past_started() const { return false; }
   /// True if a stream runs, of its operations that could start, the one with the smallest id, and not the next one in
   /// program order: an operation that waits for others lets those behind it pass.
   virtual bool takes_what_is_ready() const { return false; }
+  /// True if streams stand for processors, Operation::cpu: a network that shares these out orders what runs there.
+  virtual bool streams_are_processors() const { return false; }
   /// How long a compute operation takes that starts now; asked once. A function of its arguments: noise that varies
   /// over time, for instance.
   virtual Time compute_time(const Operation& operation, Time now) const {

@@ -2,6 +2,7 @@
 // Messages in flight: descriptors that travel with the last packet of each message.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <utility>
@@ -69,6 +70,16 @@ struct Message {
   void begin(const SendTimes& times) {
     ahead = -times.sent;
     met = {0, -times.repeated, 0, -times.window, -times.pacing, -times.paused};
+  }
+  /// The wait of its queue pair in which it was posted turns out to be for a packet that was lost before. What of that
+  /// wait had passed by then is none of this message's.
+  void posted_in_wait_for_loss(const SendWaits::Taken& taken) {
+    const std::int64_t before = std::max<std::int64_t>(0, issued - taken.since);
+    std::int64_t& part = taken.reason == SendWaits::Reason::window   ? met.window
+                         : taken.reason == SendWaits::Reason::pacing ? met.pacing
+                                                                     : met.paused;
+    part += before;
+    met.repeated -= before;
   }
   /// Its first packet leaves, for the first time.
   void begin_sending(const SendTimes& times) {

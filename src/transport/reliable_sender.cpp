@@ -23,6 +23,14 @@ void ReliableSender::post(std::uint32_t slot, MessagePool& pool, const RecoveryR
   else
     pool[tail_].next = slot;
   tail_ = slot;
+  if (fresh_ == no_slot) fresh_ = slot;
+}
+
+void ReliableSender::learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool) {
+  if (taken.reason != SendWaits::Reason::none)
+    for (std::uint32_t slot = fresh_; slot != no_slot; slot = pool[slot].next)
+      pool[slot].posted_in_wait_for_loss(taken);
+  fresh_ = no_slot;
 }
 
 std::int64_t ReliableSender::payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const {
@@ -67,6 +75,7 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   }
   const std::uint32_t slot = message_of(psn, pool);
   if (psn + 1 == next_) cursor_ = slot;
+  fresh_ = no_slot;
   const std::int64_t payload = payload_of(pool[slot], psn, rules);
   reserve(psn);
   const bool again = psn < high_;

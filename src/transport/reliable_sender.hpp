@@ -57,6 +57,9 @@ class ReliableSender {
   /// When on_timeout() is due; INT64_MAX if nothing is in flight.
   std::int64_t deadline(const RecoveryRules& rules) const;
 
+  /// SendWaits::learn_of_loss() has said `taken`: messages that were posted in that wait learn of it.
+  void learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool);
+
   /// Slot of the oldest message that is done; the caller releases it.
   std::uint32_t take_done(MessagePool& pool);
 
@@ -101,6 +104,7 @@ class ReliableSender {
   std::uint32_t oldest_ = no_slot;  // message that is not acknowledged as a whole
   std::uint32_t tail_ = no_slot;
   std::uint32_t cursor_ = no_slot;  // message of packet next_, if it is known
+  std::uint32_t fresh_ = no_slot;   // first message that was posted since a packet was sent or a loss became known
   std::uint32_t done_ = 0;          // messages at the head of the list that are acknowledged as a whole
   std::uint64_t acked_ = 0;
   std::uint64_t next_ = 0;

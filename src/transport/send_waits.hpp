@@ -19,6 +19,18 @@ struct SendTimes {
   std::int64_t paused = 0;    ///< for the link
 };
 
+/// From the sums `from` to the later sums `to`. A wait that was not over at `from`, and turned out to be for a lost
+/// packet, has moved to `repeated` as a whole: what it held already at `from` is missing at the other sum.
+constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
+  SendTimes times{to.sent - from.sent,     to.repeated - from.repeated, to.nic - from.nic,
+                  to.window - from.window, to.pacing - from.pacing,     to.paused - from.paused};
+  for (std::int64_t* const part : {&times.window, &times.pacing, &times.paused}) {
+    times.repeated += std::min<std::int64_t>(*part, 0);
+    *part = std::max<std::int64_t>(*part, 0);
+  }
+  return times;
+}
+
 /// While it has something to send, a queue pair puts a packet on the wire or waits for one of the reasons below. Each
 /// moment counts once, so that differences of the sums tell what a message has met.
 class SendWaits {
@@ -32,11 +44,18 @@ class SendWaits {
     settle(now);
     reason_ = reason;
   }
+  /// What it has waited for and since when; what of that was before `now` turns out to have been for a lost packet.
+  struct Taken {
+    Reason reason = Reason::none;  ///< none: nothing
+    std::int64_t since = 0;        ///< ps
+  };
   /// It learns that a packet was lost: what it has waited since the last change was for that.
-  void learn_of_loss(std::int64_t now) {
-    if (reason_ == Reason::none || reason_ == Reason::nic) return;
-    repeated_ += std::max<std::int64_t>(0, now - since_);
-    since_ = std::max(since_, now);
+  Taken learn_of_loss(std::int64_t now) {
+    if (reason_ == Reason::none || reason_ == Reason::nic || now <= since_) return {};
+    const Taken taken{reason_, since_};
+    repeated_ += now - since_;
+    since_ = now;
+    return taken;
   }
   /// A packet is on the wire from `now` to `end`.
   void put_on_wire(std::int64_t now, std::int64_t end, bool again) {

@@ -315,6 +315,9 @@ class Yaml(ErrorTest):
         self.wrong(("pattern: pairs", "pattern: pair"), "'pair'.*did you mean 'pairs'.*permutation, incast")
         self.wrong(("  window:", "  routing: shortest\n  window:"), "`network.routing`.*'shortest'.*shortest_path")
         self.wrong(("  window:", "  routing: fat_tree\n  window:"), "'fat_tree' does not suit this machine")
+        server = "{gpus: 1, inside: none, nics: 1, pcie_rate: 1 Gb/s, pcie_delay: 1 us, network_routing: shortest}"
+        self.wrong(("link_delay: 500 ns", f"link_delay: 500 ns\n  server: {server}"),
+                   "unknown network_routing 'shortest'.*shortest_path", at="topology:")
         self.wrong(("  seed: 1", "  partition: meits"), "'meits'.*did you mean 'metis'.*auto, groups, pods, metis, random")
         collective = with_part(TRAFFIC, COLLECTIVE)
         self.wrong(("algorithm: ring", "algorithm: rings"), "unknown algorithm 'rings'.*did you mean 'ring'", collective)
@@ -569,6 +572,9 @@ class Training(ErrorTest):
         self.wrong(("{data: 4}", "{data: 5}"), "5 ranks, but the machine has 4 accelerators", self.text)
         self.wrong(("{data: 4}", "{tensor: 3}"), "tensor 3.*do not divide the machine.s accelerators of 4", self.text)
         self.wrong(("{data: 4}", "{dta: 4}"), "'dta'.*did you mean 'data'", self.text)
+        for order in ["", "tp", "tp-cp-ep-dp-pp-tp", "tp-cp-ep-dp-dp", "tp-cp-ep-dp-xx"]:
+            self.wrong(("{data: 4}", f"{{data: 4, order: '{order}'}}"),
+                       f"tp, cp, ep, dp and pp once each.*found '{order}'", self.text)
         self.wrong(("sequence_length: 64", "sequence_length: 65"), "65 tokens, but the model has 64", self.text)
         self.wrong(("micro_batch: 1", "micro_batch: 1\n  precision: fp8"), "'small' has no peak for 'fp8'", self.text,
                    at="precision")

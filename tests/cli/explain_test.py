@@ -118,6 +118,32 @@ class Explain(ProgramTest):
         text = self.run_weft("explain", path).out
         self.assertIn("the critical path needs rows of all messages with causes", text)
 
+    def test_a_paused_victim_names_the_incast(self):
+        """Ranks 1 to 3 send to rank 0, whose link has a tenth of the rate; rank 4 sends to rank 5 through the same two
+        switches. Switch 1 fills and stops the link between the switches, then switch 0 fills and stops all that send."""
+        links = [{"from": f"host{host}", "to": f"switch{host in (0, 5):d}", "rate": "10 Gb/s" if host == 0 else "100 Gb/s"}
+                 for host in range(6)] + [{"from": "switch0", "to": "switch1", "rate": "100 Gb/s"}]
+        machine = {"kind": "graph", "hosts": 6, "switches": 2, "link_delay": "500 ns", "links": links}
+        operations = []
+        for source, destination in [(1, 0), (2, 0), (3, 0), (4, 5)]:
+            operations += [{"rank": source, "send": "4 MB", "to": destination},
+                           {"rank": destination, "recv": "4 MB", "from": source}]
+        network = {"flow_control": "pfc", "buffer": {"size": "1 MB"}, "window": "16 MB"}
+        for ranks in (None, 3):
+            path = self.run_it(program(*operations, ranks=6), machine, network, ranks=ranks, name=f"{ranks}.h5")
+            trees = self.explained(path)["pauses"]
+            self.assertEqual([(tree["from"], tree["to"]) for tree in trees], [("switch1", "host0")])
+            stopped = {(link["from"], link["to"]) for link in trees[0]["links"]}
+            self.assertEqual(stopped, {("switch0", "switch1"), *((f"host{host}", "switch0") for host in (1, 2, 3, 4))})
+            self.assertEqual([(pair["source"], pair["bytes"]) for pair in trees[0]["senders"]],
+                             [(source, 4_000_000) for source in (1, 2, 3)])
+            self.assertEqual([(pair["source"], pair["destination"]) for pair in trees[0]["victims"]], [(4, 5)])
+            text = self.run_weft("explain", path).out
+            self.assertIn("held up on their way elsewhere: 4 -> 5", text)
+
+    def test_without_pauses_nobody_is_to_blame(self):
+        self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE))["pauses"], [])
+
     def test_an_idle_network_delays_nobody(self):
         path = self.run_it(program({"rank": 0, "send": "1 MiB", "to": 1}, {"rank": 1, "recv": "1 MiB", "from": 0}))
         self.assertEqual(self.explained(path)["links"], [])

@@ -9,7 +9,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import EXIT_ENVIRONMENT, ProgramTest, weft  # noqa: E402
+from weft_testing import EXIT_ENVIRONMENT, STAR, ProgramTest, weft  # noqa: E402
 
 MEBIBYTE = 1 << 20
 # 128 hosts x 127 flows x 20 times: 325,120 messages, whose rows take 22 MB.
@@ -58,6 +58,18 @@ class Faults(ProgramTest):
     def test_out_of_memory(self):
         done = self.run_limited(LARGE_MACHINE, resource.RLIMIT_AS, 700 * MEBIBYTE)
         self.check(done, ["out of memory"])
+
+    def test_little_memory(self):
+        """Where MPI cannot begin, either, it is weft that says so; with a little more all is well."""
+        path = self.write({"topology": STAR, "workload": {"kind": "traffic", "pattern": "permutation", "size": "1 kB"}})
+        for mebibytes in (100, 130, 160, 200, 250):
+            with self.subTest(mebibytes):
+                done = weft("run", path, "-o", "results.h5", "--quiet", folder=self.folder,
+                            preexec_fn=limit(resource.RLIMIT_AS, mebibytes * MEBIBYTE))
+                self.check(done, ["out of memory"])
+        done = weft("run", path, "-o", "results.h5", "--quiet", folder=self.folder,
+                    preexec_fn=limit(resource.RLIMIT_AS, 700 * MEBIBYTE))
+        self.assertEqual(done.code, 0, done)
 
 
 if __name__ == "__main__":

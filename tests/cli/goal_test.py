@@ -5,10 +5,14 @@
 import functools
 import gzip
 import pathlib
+import struct
 import sys
 import unittest
 
+import h5py
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import goal_files
 from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, picoseconds_to_send, table, two_at_a_time, weft
 
 US = 10**6  # picoseconds
@@ -112,6 +116,100 @@ r: recv 8b from 0
         for summary, results in others:
             self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
             self.assert_same_results(one[1], results)
+
+    # The binary form -------------------------------------------------------------------------------------------------
+
+    def test_binary_is_the_same_as_text(self):
+        text = ring(4, 1024).replace("calc 100", "calc 100 cpu 9")
+        one, results = self.simulate(self.experiment(text))
+        for content in (goal_files.binary(text), gzip.compress(goal_files.binary(text))):
+            summary, again = self.simulate(self.experiment(content, "schedule.bin"), output="again.h5")
+            self.assertEqual(summary["fingerprint"], one["fingerprint"])
+            self.assertEqual(summary["operations"], 60)
+            self.assert_same_results(results, again)
+
+    def test_binary_nodes_that_wait_for_what_stands_below(self):
+        text = "num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 2000 cpu 1\na requires b\n}\n"
+        _, results = self.simulate(self.experiment(goal_files.binary(text)))
+        rows = table(results, "operations")
+        self.assertEqual(sorted(zip(rows["start"] / US, rows["end"] / US)), [(0, 2), (2, 3)])
+
+    def test_text_to_binary_to_text_is_the_identity(self):
+        """Also in the other direction, and against a writer of the binary form that is not weft's."""
+        text = """num_ranks 2
+
+rank 0 {
+l1: calc 729000
+l2: send 4096b to 1 tag 7 cpu 1 nic 2
+l2 requires l1
+l3: recv 9223372036854775807b from 1
+l3 irequires l2
+l4: calc 0 cpu 255
+l4 requires l1
+l4 requires l3
+l4 irequires l2
+}
+
+rank 1 {
+l1: recv 4096b from 0 tag 7
+l2: send 9223372036854775807b to 0
+}
+"""
+        def written(content, name, output):
+            self.run_weft("export", "goal", self.write(self.experiment(content, name)), "-o", output)
+            return (self.folder / output).read_bytes()
+        self.assertEqual(written(text, "first.goal", "first.bin"), goal_files.binary(text))
+        self.assertEqual(written(goal_files.binary(text), "other.bin", "again.goal"), text.encode())
+        self.assertEqual(written(text, "first.goal", "same.goal"), text.encode())
+        report = self.run_weft("export", "goal", self.write(self.experiment(text)), "-o", "x.goal").out
+        self.assertEqual(report, "x.goal: 2 ranks, 6 operations: calc 2, send 2, recv 2\n")
+
+    def test_memory_does_not_follow_the_length_of_a_binary_schedule(self):
+        """Ten times the operations of two ranks, each behind the one before."""
+        peaks = []
+        for count in (10_000, 100_000):
+            size = 8 + 4 + 39 * count + 4 * (count - 1)
+            with open(self.folder / "long.bin", "wb") as file:
+                file.write(struct.pack("<QIBBQQQQ", 4223, 2, 0, 0, 38, 38 + size, 38 + size, 38 + 2 * size))
+                for rank in (0, 1):
+                    file.write(struct.pack("<III", count, 1, 0))
+                    for i in range(count):
+                        message = i % 50 == 49
+                        file.write(struct.pack("<IBIQIBBIIII", int(i > 0), 1 + rank if message else 3, 1 - rank,
+                                               100 if message else 1000, 0, 0, 0, int(i < count - 1), i, 0, i + 1))
+                    file.write(struct.pack(f"<{count - 1}I", *range(1, count)))
+            experiment = {"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": "long.bin"},
+                          "output": {"messages": "none"}}
+            summary, output = self.simulate(experiment)
+            self.assertEqual(summary["operations"], 2 * count)
+            with h5py.File(output) as file:
+                peaks.append(int(file["manifest/parallel/peak_memory"][:].sum()))
+        self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
+
+    def test_complaints_about_binary_files(self):
+        good = goal_files.binary(PAIR)
+        node = 14 + 2 * 16 + 12  # the first of rank 0, behind its counts and its one root
+
+        def with_bytes(at, content):
+            return good[:at] + content + good[at + len(content):]
+        for content, part in (
+                (good[:-1], "the file ends in the middle; it has been cut off"),
+                (good[:30], "the file ends in the middle"),
+                (with_bytes(0, struct.pack("<Q", 2342)), "a simulator has used the file up"),
+                (with_bytes(8, struct.pack("<I", 0)), "0 ranks; 1 to"),
+                (with_bytes(14, struct.pack("<Q", 2)), "the part of rank 0 is from 2"),
+                (with_bytes(node + 4, b"\x04"), "rank 0, node 0: found the type 4"),
+                (with_bytes(node, struct.pack("<I", 3)), "rank 0, node 0: it says that it waits for 3 nodes; 0 say so"),
+                (with_bytes(node + 9, struct.pack("<Q", 2**63)), "rank 0, node 0: the size is 9223372036854775808"),
+                (with_bytes(node + 39 + 5, struct.pack("<I", 0)), "rank 0, node 1: a message of a rank to itself"),
+                (with_bytes(node + 39 + 5, struct.pack("<I", 9)), "rank 0, node 1: rank 9 is out of range"),
+                (with_bytes(node + 39 + 17, struct.pack("<I", 2**32 - 1)), "rank 0, node 1: any tag (-1) is not modelled"),
+                (with_bytes(node + 39 + 17, struct.pack("<I", 8)), "rank 0, node 1: the send from rank 0 to rank 1 with tag 8 has "
+                                                                   "no recv")):
+            with self.subTest(part=part):
+                done = weft("run", self.write(self.experiment(content, "schedule.bin")), "-o", "out.h5", folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertIn(part, done.err)
 
     def test_complaints(self):
         for text, part in (

@@ -224,7 +224,7 @@ class Anywhere(InterruptTest):
 
     def test_reference_engine(self):
         path = self.experiment(PERIODIC)
-        folder = self.check(["run", path, "--quiet", "--engine", "ns3-default"])
+        folder = self.check(["run", path, "--quiet", "--engine", "ns3-default"], file=True)
         self.assertEqual(attributes(folder / "out.h5")["complete"], 0)
 
     def test_other_commands(self):

@@ -36,6 +36,19 @@ class Output(ProgramTest):
             rows = list(zip(file["messages/delivered"][:], file["messages/id"][:]))
         self.assertEqual(rows, sorted(rows))
 
+    def test_many_portions_are_warned_of(self):
+        """All processes stop for each. One process does not wait for others."""
+        def warnings(rows, ranks):
+            workload = {"kind": "traffic", "pattern": "permutation", "size": "1 kB",
+                        "start": {"process": "periodic", "interval": "100 us", "count": 40}}
+            return self.simulate({**with_output(rows_in_memory=rows), "workload": workload}, ranks=ranks)[0]["warnings"]
+
+        (warning,) = warnings(5, 2)  # 16 messages at a time
+        self.assertRegex(warning, r"all processes stopped \d+ times to write rows")
+        self.assertIn("output.rows_in_memory: 1000 or more", warning)
+        self.assertEqual(warnings(1000, 2), [])
+        self.assertEqual(warnings(5, None), [])
+
     def test_samples_of_messages(self):
         whole, path = self.simulate(EXPERIMENT, output="all.h5")
         everything = table(path, "messages")

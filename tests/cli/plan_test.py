@@ -173,6 +173,8 @@ class Arithmetic(unittest.TestCase):
         plan = {"unit": "packet-hops", "counted_work": 100, "rows": [self.row(2)]}
         run = {"processes": 2, "packet-hops": 110, "memory": 300, "wall_seconds": 10.0}
         factors = {name: ratio for name, _, _, ratio in check(plan, run)}
+        alone = check({**plan, "rows": [self.row(1)]}, {**run, "processes": 1, "processor_seconds": 17.0})
+        self.assertAlmostEqual({name: ratio for name, _, _, ratio in alone}["processor time"], 2)
         self.assertAlmostEqual(factors["packet-hops"], 1.1)
         self.assertAlmostEqual(factors["wall time"], 2.0)
         self.assertAlmostEqual(factors["memory"], 2.0)

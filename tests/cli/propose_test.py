@@ -27,6 +27,14 @@ class Propose(ProgramTest):
                 self.assertEqual(machine["figures"]["hosts"], 64)
                 self.assertEqual(machine["figures"]["injection_rate"], 200e9)
 
+    def test_the_words_of_topology(self):
+        found = self.run_weft("topology", "--hosts", "16", "--rate", "200Gb/s", "--json", seconds=SECONDS).out
+        self.assertEqual(found, self.run_weft("propose", "16", "--rate", "200Gb/s", "--json", seconds=SECONDS).out)
+        star = json.loads(found)["machines"]["star"]["figures"]
+        # A price for it: 16 ports of 200 Gb/s, 16 cables of 100 m, and two servers of eight, by the middle estimate.
+        self.assertEqual(star["network_cost"], 16 * 2 * 168 + 16 * 2 * 330)
+        self.assertEqual(star["cost"], star["network_cost"] + 16 * 27500 + 2 * (90000 + 25000))
+
     def test_full_bisection_is_half_of_the_hosts(self):
         found = json.loads(self.run_weft("propose", "64", "--rate", "200Gb/s", "--json", seconds=SECONDS).out)
         found = found["machines"]
@@ -64,7 +72,8 @@ class Propose(ProgramTest):
         self.assertEqual(done.summary()["done"], done.summary()["cases"])
 
     def test_words(self):
-        for words in (["1"], ["x"], [], ["16", "--rate", "400"], ["16", "--rate", "1 us"], ["16", "--ports", "0"]):
+        for words in (["1"], ["x"], [], ["16", "--rate", "400"], ["16", "--rate", "1 us"], ["16", "--ports", "0"],
+                      ["16", "--hosts", "16"]):
             done = weft("propose", *words, folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
             self.assertEqual(len(done.err.splitlines()), 1, done)

@@ -427,6 +427,58 @@ class SeveralFiles(PageTest):
             write_text(cases, "status", ["done"] * 60)
         return self.folder / "sweep.h5", time, cost
 
+    def test_what_a_study_finds(self):
+        """The Pareto front, sensitivity, and a search, of a study of two algorithms and three sizes."""
+        self.write("topology: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}\n"
+                   "workload: {kind: collective, collective: all_reduce, size: 64 KiB}\n", "base.yaml")
+        study = ("experiment: base.yaml\n"
+                 "grid: {workload.algorithm: [ring, direct], workload.size: [64 KiB, 128 KiB, 1 MiB]}\n"
+                 "outputs: [job_time, energy_per_step, cost_per_step]\n"
+                 "objective: {minimize: [job_time, energy_per_step], within: workload.size}\n"
+                 "equal: {hosts: exact, cost: 5 %}\n")
+        self.write(study, "study.yaml")
+        self.run_weft("sweep", "study.yaml", "--quiet")
+        self.run_weft("report", "study.h5")
+        cases = table(self.folder / "study.h5", "cases")
+        self.browser.open(self.folder / "study.html")
+        self.assertEqual(self.browser.complaints, [])
+        self.assertEqual(sorted(map(int, self.data("span[data-front]", "front"))),
+                         np.flatnonzero(cases["pareto"]).tolist())
+        # One input is left within sizes: its share of the variance of logarithms, by the definition.
+        times = np.log(cases["out_job_time"].reshape(2, 3).astype(float))
+        times -= times.mean(axis=0)
+        share = 3 * (times.mean(axis=1) ** 2).sum() / (times ** 2).sum()
+        self.assertAlmostEqual(float(self.data("[data-outcome=out_job_time]", "share")[0]), share, 9)
+        self.assertIn("Held equal among the machines: hosts, cost (5 %).",
+                      self.browser.value("document.querySelector('[data-name=sweep]').innerText"))
+        text = self.browser.value("document.querySelector('[data-name=front]').innerText")
+        for unit in ("µs", "mJ", "$"):
+            self.assertIn(unit, text)
+        self.write(study + "search: {objective: time, simulate: 2}\n", "search.yaml")
+        self.run_weft("sweep", "search.yaml", "--quiet")
+        self.run_weft("report", "search.h5")
+        self.browser.open(self.folder / "search.html")
+        best = table(self.folder / "search.h5", "cases")["place"].tolist().index(1)
+        self.assertEqual(self.number("[data-name=search]", "best"), best)
+        self.assertIn("Order correlation", self.browser.value("document.querySelector('[data-name=search]').innerText"))
+
+    def test_costs_of_a_run(self):
+        """Those of `weft account`, if the experiment has the section."""
+        self.simulate({**IDLE, "accounting": {"grid_intensity": "FR"}})
+        self.run_weft("report", "out.h5")
+        figures = self.run_weft("account", "out.h5", "--json").summary()["mid"]["figures"]
+        self.browser.open(self.folder / "out.html")
+        self.assertEqual(self.browser.complaints, [])
+        names = self.data("[data-figure]", "figure")
+        values = dict(zip(names, map(float, self.data("[data-figure]", "value"))))
+        self.assertGreater(len(values), 12)
+        for name, value in values.items():
+            self.assertEqual(value, figures[name], name)
+        self.simulate(IDLE)
+        self.run_weft("report", "out.h5")
+        self.browser.open(self.folder / "out.html")
+        self.assertEqual(self.data("[data-figure]", "figure"), [])
+
     def test_a_sweep(self):
         file, time, cost = self.sweep()
         self.show(file, words=["--png", self.folder / "pictures"])

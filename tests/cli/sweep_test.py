@@ -220,6 +220,33 @@ class Tables(SweepTest):
         best = [min((0, 3), key=lambda i: table["out_job_time"][i + size]) + size for size in range(3)]
         self.assertEqual([i for i in range(6) if table["pareto"][i]], sorted(best))
 
+    def test_costs_energy_and_emissions_are_columns(self):
+        """They are those of `weft account` for the run; other prices and grids need no other run."""
+        self.sweep("experiment: base.yaml\n"
+                   "grid: {workload.algorithm: [ring, direct], accounting.grid_intensity: [FR, PL]}\n"
+                   "accounting: {pue: 1.5}\noutputs: [energy_per_step, cost_per_step, carbon_per_step, mean_power]\n"
+                   "derived: {twice: 2 * energy_per_step}\nconstraints: [network_power < cost]\n")
+        table = self.table()
+        self.assertEqual(table["same_as"], [0, 0, 2, 2])
+        self.assertEqual(len(list((self.folder / "study.runs").glob("[!e]*.h5"))), 2)
+        for case, region in enumerate(("FR", "PL", "FR", "PL")):
+            done = self.run_weft("account", table["run"][case], "--set", "pue=1.5", "--set", f"grid_intensity={region}",
+                                 "--json").summary()["mid"]["figures"]
+            for name in ("energy_per_step", "cost_per_step", "carbon_per_step", "mean_power"):
+                self.assertEqual(table[f"out_{name}"][case], done[name])
+            self.assertEqual(table["derived_twice"][case], 2 * done["energy_per_step"])
+            self.assertEqual(table["machine_cost"][case], done["machine_cost"])
+        # All but what the making emits goes with the grid: 662 g per kWh over 56.
+        operational = [carbon - energy * 56 / 3.6e6 for carbon, energy in
+                       zip(table["out_carbon_per_step"][::2], table["out_energy_per_step"][::2])]
+        for making, carbon, energy in zip(operational, table["out_carbon_per_step"][1::2],
+                                          table["out_energy_per_step"][1::2]):
+            self.assertAlmostEqual((carbon - making) / (energy * 662 / 3.6e6), 1, 9)
+        with h5py.File(self.folder / "study.h5") as file:
+            self.assertEqual([file[f"cases/out_{name}"].attrs["unit"] for name in
+                              ("energy_per_step", "cost_per_step", "carbon_per_step", "mean_power")],
+                             ["J", "$", "g", "W"])
+
     def test_mpi_processes_change_nothing(self):
         self.sweep(STUDY, "-o", "alone.h5")
         self.sweep(STUDY + "processes: 2\n", "-o", "two.h5")
@@ -340,6 +367,26 @@ equal: [hosts, injection_rate]
         self.assertEqual(self.table()["machine_injection_rate"], [400e9, 800e9])
         self.sweep(text.replace("[hosts, injection_rate]", "{hosts: exact, injection_rate: 50 %}"))
         self.sweep(text.replace("torus, dims: [2, 2]", "torus, host_link_rate: 400 Gb/s, dims: [2, 2]"))
+
+    def test_machines_of_another_price_or_power_are_refused(self):
+        """A star of four has one switch of four ports and four cables; a torus of 2 x 2 has four of three ports, with
+        eight cables, and a switch port more for each end."""
+        text = """\
+experiment: base.yaml
+grid:
+  topology:
+    star: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
+    torus: {kind: torus, dims: [2, 2], host_link_rate: 400 Gb/s, link_rate: 400 Gb/s, link_delay: 500 ns}
+accounting: {switch_port_price: 100, optical_cable_price: 250, switch_port_power: 5, optical_end_power: 0, nic_power: 0}
+"""
+        for figure, star, torus in (("network_cost", 4 * 4 * 100 + 4 * 4 * 250, 4 * 12 * 100 + 4 * 8 * 250),
+                                    ("network_power", 4 * 4 * 5, 4 * 12 * 5)):
+            done = self.sweep(text + f"equal: [{figure}]\n", code=EXIT_INPUT)
+            self.assertIn("study.yaml:7: ", done.err)
+            self.assertIn(f"`{figure}`", done.err)
+            self.sweep(text + f"equal: {{{figure}: 70 %}}\n")
+            self.assertEqual(self.table()[f"machine_{figure}"], [star, torus])
+        self.sweep(text + "equal: {cost: 5 %, power: 5 %}\n")
 
     def test_the_job_array_of_the_documentation(self):
         """The body of the script, for two tasks; then the table, which misses the others until they have been run."""

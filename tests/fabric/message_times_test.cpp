@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fabric/lean_machine.hpp"
+#include "transport/message_parts.hpp"
 
 namespace weft {
 namespace {
@@ -146,6 +147,36 @@ TEST(message_times, a_lost_message_of_one_packet_waits_for_the_timer) {
   run.machine.expect_quiet();
   // Few packets in flight: 100 us (docs/network.md, timeout_low).
   EXPECT_EQ(run.machine.received.at(0).retransmission, Time::from_us(100).ps());
+}
+
+// The second message is posted while the queue pair waits for the ACK of the first, which has been lost: window for one
+// packet. From its posting on it waits for the timer, for the first packet to be sent again, and for its ACK.
+TEST(message_times, a_message_posted_while_another_is_lost) {
+  constexpr std::int64_t delay = 1000, timer = 100'000'000;
+  constexpr std::int64_t ideal = 2 * (full + delay), back = 2 * (control + delay);
+  for (const std::string recovery : {"go_back_n", "selective_repeat"}) {
+    LeanMachine machine("{kind: star, hosts: 2, link_rate: 100 Gb/s, link_delay: 1 ns}",
+                        network_of(fmt::format("{{mtu: {} B, window: {} B, ack_interval: 1, recovery: {}, "
+                                               "failures: [{{at: 1 ps, until: 2 ps, link: [host0, switch0]}}]}}",
+                                               mtu, mtu, recovery)));
+    const std::uint32_t pair = machine.open(0, 1);
+    const Time posted = Time::from_us(30);
+    machine.post({Time(), 0, pair, mtu});
+    machine.post({posted, 0, pair, mtu});
+    machine.run();
+    machine.expect_quiet();
+    ASSERT_EQ(machine.received.size(), 2U);
+    const std::int64_t delivered = timer + ideal + back + ideal;
+    EXPECT_EQ(machine.messages[1].at.ps(), delivered);
+    TimeParts expected;
+    expected[TimePart::retransmission] = timer + full - posted.ps();
+    expected[TimePart::window] = ideal + back - full;
+    expected[TimePart::transfer] = ideal;
+    const TimeParts parts = parts_of(machine.received[1], delivered);
+    for (std::size_t i = 0; i < time_part_count; ++i)
+      EXPECT_EQ(parts[static_cast<TimePart>(i)], expected[static_cast<TimePart>(i)])
+          << recovery << ' ' << time_part_texts[i].column;
+  }
 }
 
 }  // namespace

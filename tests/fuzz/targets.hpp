@@ -125,11 +125,14 @@ inline void read_layers(const std::string& text) {
   static_cast<void>(read_layer_table(ByteSource("layers.txt", text)));
 }
 
-/// A GOAL schedule, all ranks.
+/// A GOAL schedule, text or binary, all ranks.
 inline void read_goal(const std::string& text) {
-  GoalFile file(ByteSource("schedule.goal", text));
-  for (GoalRank rank; file.next(rank);) {
-  }
+  const auto file = open_goal([&text] { return ByteSource("schedule.goal", text); });
+  GoalOperation operation;
+  std::vector<std::uint32_t> dependencies;
+  for (std::uint32_t rank = 0; rank < file->ranks(); ++rank)
+    for (const auto stream = file->stream(rank); stream->next(operation, dependencies);) {
+    }
 }
 
 /// Machines in the formats of other programs: the first line names the format.
@@ -184,6 +187,7 @@ inline void read_schedule(const std::string& ending, const std::string& text) {
   static_cast<void>(algorithm->schedule_text());
 }
 inline void read_msccl_xml(const std::string& text) { read_schedule("xml", text); }
+inline void read_mscclpp_json(const std::string& text) { read_schedule("json", text); }
 inline void read_schedule_text(const std::string& text) { read_schedule("schedule", text); }
 
 /// All targets by name.
@@ -198,6 +202,7 @@ inline const std::map<std::string, std::function<void(const std::string&)>>& tar
       {"machine_file", read_machine},
       {"operators_csv", read_operators},
       {"msccl_xml", read_msccl_xml},
+      {"mscclpp_json", read_mscclpp_json},
       {"schedule_text", read_schedule_text},
       {"device_yaml", read_device_file},
       {"experiment_yaml", read_experiment_file},

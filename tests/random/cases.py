@@ -16,19 +16,21 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks  # noqa: E402
+from fair_time import FairTime  # noqa: E402
 from weft_testing import (ALONE_SETTINGS, EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, WEFT,  # noqa: E402
                           environment, same_results)
 
 PROCESSES = [1, 2, 3, 4, 8]
-SECONDS = 60  # that a run may take; what is drawn takes about one on an idle machine
-SECONDS_TO_STOP = 3  # from SIGTERM to the end, on a machine that has time for it
+SECONDS = 60  # of fair time (fair_time.py) that a run may take; what is drawn takes about one
+SECONDS_TO_STOP = 3  # of fair time from SIGTERM to the end
+PATIENCE = 30  # times as long at most by the clock; a machine that gives so little time tells nothing
 MEMORY = 6 << 30  # bytes of address space of a process
 HARMS = {"signal": 0.05, "kill": 0.02, "full disk": 0.03}
 
 
 @dataclass
 class Run:
-    """One start of the program. `harm`: nothing, or what is done to it; `after`: s from its start until then."""
+    """One start of the program. `harm`: nothing, or what is done to it; `after`: s of fair time until then."""
 
     processes: int = 1
     partition: str = ""
@@ -74,7 +76,8 @@ def plan(d, partitions, absurd):
         if d.chance(0.6):
             run.partition = d.pick(partitions)
         if d.chance(0.4):
-            run.rows_in_memory = d.pick([1, 7, 100, 1000, 10**6]) if processes < 4 or d.chance(0.5) else 100
+            # All processes stop for each portion: few rows are slow on many.
+            run.rows_in_memory = d.pick([1, 7, 100, 1000, 10**6]) if d.chance(1 / processes) else 100
         runs.append(run)
     runs[0].partition = ""
     if d.chance(0.12):
@@ -93,9 +96,9 @@ class Ended:
     code: int
     out: str
     err: str
-    seconds: float
-    stopped: float = -1  # s from the signal to the end; -1: no signal was sent
+    stopped: float = -1  # s of fair time from the signal to the end; -1: no signal was sent
     timed_out: bool = False
+    starved: bool = False  # it has timed out by the clock, but has not had the time
 
     @property
     def signal(self):
@@ -106,8 +109,7 @@ class Ended:
 
 
 def too_late(ended):
-    """Whether it took too long to end after a signal. On a machine with too much to do all takes so much longer."""
-    return ended.stopped > SECONDS_TO_STOP * max(1, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return ended.stopped > SECONDS_TO_STOP
 
 
 def limits(run):
@@ -139,79 +141,103 @@ def is_weft(pid):
         return False
 
 
+class Started:
+    """A run that has been started, and the time that it has had since."""
+
+    def __init__(self, run, folder, output, streams):
+        self.run, self.time = run, FairTime()
+        launcher = [] if run.processes == 1 else ["mpirun", "-n", str(run.processes)]
+        scratch = pathlib.Path(folder) / "mpi"
+        scratch.mkdir(exist_ok=True)
+        alone = {**(ALONE_SETTINGS if run.processes == 1 else {}), "OMPI_MCA_orte_tmpdir_base": str(scratch)}
+        self.process = subprocess.Popen(
+            [*launcher, str(WEFT), *run.words(output)], cwd=folder, stdin=subprocess.DEVNULL, stdout=streams[0],
+            stderr=streams[1], env=environment(alone), preexec_fn=limits(run),
+            restore_signals=run.harm != "full disk", start_new_session=True)
+
+    def programs(self):
+        """Process ids of the program: the one that was started, or mpirun's children."""
+        return programs_of(self.process, self.run)
+
+    @property
+    def ended(self):
+        return self.process.poll() is not None
+
+    def wait(self, until, most=float("inf")):
+        """Until it has ended, has had `until` s in all, or the clock says `most`. Whether it has ended."""
+        pause = 0.002
+        while not self.ended:
+            self.time.look(self.programs() or [self.process.pid])
+            if self.time.seconds >= until or time.monotonic() >= most:
+                return False
+            pause = min(1.5 * pause, 0.2, max(0.002, until - self.time.seconds))
+            try:
+                self.process.wait(pause)
+            except subprocess.TimeoutExpired:
+                pass
+        return True
+
+    def harm(self):
+        """Waits for the moment, and sends the signal to one of the processes. Gives the time of that, or -1."""
+        if self.wait(self.run.after):
+            return -1  # it was quicker
+        # mpirun has perhaps not started the program yet.
+        found = self.programs()
+        while (len(found) < self.run.processes or not is_weft(found[-1])) and not self.ended:
+            time.sleep(0.01)
+            found = self.programs()
+        if self.ended:
+            return -1
+        self.time.look(found)
+        if not send(found[len(found) // 2], signal.SIGTERM if self.run.harm == "signal" else signal.SIGKILL):
+            return -1
+        return self.time.seconds
+
+    def end(self):
+        """SIGTERM to each process, later SIGKILL. Gives the time that it took."""
+        began = self.time.seconds
+        for pid in self.programs() or [self.process.pid]:
+            send(pid, signal.SIGTERM)
+        if not self.wait(began + 4 * SECONDS_TO_STOP):
+            for pid in [*self.programs(), self.process.pid]:
+                send(pid, signal.SIGKILL)
+            self.process.wait()
+        return self.time.seconds - began
+
+
 def execute(run, folder, output, seconds=SECONDS):
     """Starts it, harms it, and waits for its end, or ends it."""
-    launcher = [] if run.processes == 1 else ["mpirun", "-n", str(run.processes)]
-    scratch = pathlib.Path(folder) / "mpi"
-    scratch.mkdir(exist_ok=True)
-    alone = {**(ALONE_SETTINGS if run.processes == 1 else {}), "OMPI_MCA_orte_tmpdir_base": str(scratch)}
     (pathlib.Path(folder) / output).unlink(missing_ok=True)
     streams = [open(pathlib.Path(folder) / name, "w+b") for name in ("stdout", "stderr")]
-    began = time.monotonic()
-    process = subprocess.Popen([*launcher, str(WEFT), *run.words(output)], cwd=folder, stdin=subprocess.DEVNULL,
-                               stdout=streams[0], stderr=streams[1], env=environment(alone), preexec_fn=limits(run),
-                               restore_signals=run.harm != "full disk", start_new_session=True)
+    started = Started(run, folder, output, streams)
     stopped, timed_out = -1, False
+    most = time.monotonic() + PATIENCE * seconds
     try:
-        if run.harm in ("signal", "kill"):
-            stopped = harm(process, run)
-        process.wait(timeout=seconds - (time.monotonic() - began))
-    except subprocess.TimeoutExpired:
-        timed_out = True
-        stopped = end(process, run)
+        harmed = started.harm() if run.harm in ("signal", "kill") else -1
+        timed_out = not started.wait(seconds, most)
+        if timed_out:
+            starved = started.time.seconds < seconds
+            stopped = started.end()
+        elif harmed >= 0:
+            stopped = started.time.seconds - harmed
     finally:
-        if process.poll() is None:
-            end(process, run)
-    if stopped >= 0 and not timed_out:
-        stopped = time.monotonic() - stopped
+        if not started.ended:
+            started.end()
     texts = []
     for stream in streams:
         stream.seek(0)
         texts.append(stream.read(1 << 20).decode(errors="replace"))
         stream.close()
-    return Ended(process.returncode, *texts, time.monotonic() - began, stopped, timed_out)
-
-
-def harm(process, run):
-    """Waits for the moment, and sends the signal to one of the processes. Gives the time of that, or -1."""
-    try:
-        process.wait(timeout=run.after)
-        return -1  # it was quicker
-    except subprocess.TimeoutExpired:
-        pass
-    # On a machine with too much to do mpirun has perhaps not started the program yet.
-    found = programs_of(process, run)
-    while (len(found) < run.processes or not is_weft(found[-1])) and process.poll() is None:
-        time.sleep(0.01)
-        found = programs_of(process, run)
-    if process.poll() is not None:
-        return -1
-    try:
-        os.kill(found[len(found) // 2], signal.SIGTERM if run.harm == "signal" else signal.SIGKILL)
-    except ProcessLookupError:
-        return -1
-    return time.monotonic()
-
-
-def end(process, run):
-    """SIGTERM to each process, later SIGKILL. Gives the seconds that it took."""
-    began = time.monotonic()
-    for pid in programs_of(process, run) or [process.pid]:
-        send(pid, signal.SIGTERM)
-    try:
-        process.wait(timeout=4 * SECONDS_TO_STOP)
-    except subprocess.TimeoutExpired:
-        for pid in [*programs_of(process, run), process.pid]:
-            send(pid, signal.SIGKILL)
-        process.wait()
-    return time.monotonic() - began
+    return Ended(started.process.returncode, *texts, stopped, timed_out, timed_out and starved)
 
 
 def send(pid, number):
+    """Whether there was such a process."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
-        pass
+        return False
+    return True
 
 
 def plain(text):
@@ -298,6 +324,9 @@ class Judge:
 
     def hang(self, run, ended, path, reference=None):
         """Too long. It is slow if it is on its way to where another run has ended, and else goes on for ever."""
+        if ended.starved:
+            self.notes.append("the machine gave it too little time")
+            return
         try:
             with h5py.File(path, "r") as file:
                 time_reached, packets = int(file.attrs["simulated_time"]), int(file["links/packets"][:].sum())

@@ -13,7 +13,7 @@ import machines  # noqa: E402
 import names  # noqa: E402
 import networks  # noqa: E402
 import workloads  # noqa: E402
-from draw import MS, NS, US, Draw  # noqa: E402
+from draw import MS, NS, RATE_UNITS, TIME_UNITS, US, Draw  # noqa: E402
 from weft_testing import weft  # noqa: E402
 
 ABSURD_CASES, ABSURD_VALUES = 0.3, 0.03  # experiments with values that make no sense, and how many of their values
@@ -69,6 +69,15 @@ def output(d, facts):
     return result
 
 
+def settle_intervals(output, topology):
+    """Intervals of series no shorter than 1 kB takes on the slowest link, so that files stay small."""
+    slowest = min([rate for rate in networks.quantities(topology, RATE_UNITS) if rate > 0], default=10**10)
+    least = int(8e15 / slowest)
+    for place, key in [(output, "sampling"), (output.get("rates", {}), "interval")]:
+        if key in place and next(networks.quantities(place[key], TIME_UNITS), least) < least:
+            place[key] = f"{least} ps"
+
+
 def simulation(d):
     result = {"seed": d.count(0, 10**6)}
     if d.chance(0.08):
@@ -96,12 +105,13 @@ class Generator:
         suits = lambda name: self.facts_of({**topology}, files) is not None and routing_suits(topology, files, name)  # noqa: E731
         parts = {"topology": topology, "network": networks.network(d, facts, suits),
                  "workload": workloads.workload(d, files, facts), "simulation": simulation(d), "output": output(d, facts)}
-        if not d.absurd:
-            networks.settle_timers(parts["network"], topology)
-        if lasts_for_ever(parts["network"]):
-            parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
         if d.chance(0.08):
             parts["background"] = networks.background(d, facts)
+        if not d.absurd:
+            networks.settle_timers(parts["network"], topology, "background" in parts)
+            settle_intervals(parts["output"], topology)
+        if lasts_for_ever(parts["network"]):
+            parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
         if d.absurd_values and d.chance(0.1):
             place = parts[d.pick(parts)]
             if isinstance(place, dict):
@@ -139,7 +149,7 @@ def routing_suits(topology, files, name):
         machines.write_files(files, folder)
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        return weft("topology", path, "--routing", name, "--processes", "1", folder=folder, seconds=60).code == 0
+        return weft("topology", path, "--routing", name, "--processes", "1", folder=folder, seconds=600).code == 0
 
 
 def describe_with_program(experiment):
@@ -147,7 +157,7 @@ def describe_with_program(experiment):
     with tempfile.TemporaryDirectory(prefix="weft-describe-") as folder:
         path = experiment.write(folder)
         try:
-            done = weft("describe", path, folder=folder, seconds=30)
+            done = weft("describe", path, folder=folder, seconds=600)
         except AssertionError:
             return "takes too long to describe", 0
     if done.code != 0:

@@ -18,40 +18,18 @@ import names  # noqa: E402
 import networks  # noqa: E402
 import workloads  # noqa: E402
 from draw import Draw  # noqa: E402
+from maps import MAPS, STAR  # noqa: E402
 
 SEEDS = 4000
-LINKS = {"link_rate": "100 Gb/s", "link_delay": "500 ns"}
-STAR = {"kind": "star", "hosts": 8, **LINKS}
-ALL_REDUCE = {"kind": "collective", "collective": "all_reduce", "size": "1 kB"}
-
-# Maps of which every key has to be drawn: what stands in the experiment, so that the program reads all of them.
-MAPS = {
-    "": {},
-    "network": {},
-    "network.buffer": {"network": {"buffer": {"size": "1 MB"}}},
-    "network.ecn": {"network": {"ecn": {}}},
-    "network.priorities": {"network": {"priorities": {"scheduling": "deficit_round_robin"}}},
-    "network.pfc": {"network": {"flow_control": "pfc", "buffer": {"size": "9 MB"}, "pfc": {}}},
-    "network.credit": {"network": {"flow_control": "credit", "credit": {}}},
-    "network.connections": {"network": {"connections": {}}},
-    "network.go_back_n": {"network": {"go_back_n": {}}},
-    "network.selective_repeat": {"network": {"recovery": "selective_repeat", "selective_repeat": {}}},
-    "network.failures.0": {"network": {"failures": [{"at": "1 us", "link": "all"}]}},
-    "simulation": {},
-    "output": {},
-    "output.rates": {"output": {"rates": {"interval": "1 us"}}},
-    "background.0": {"background": [{"kind": "tcp", "from": 0, "to": 1}]},
-    "workload:collective": {"workload": ALL_REDUCE},
-    "workload:traffic": {},
-    "workload:checkpoint": {"workload": {"kind": "checkpoint", "targets": 1, "ranks": 1, "size": "1 kB"}},
-    "workload:program": {"workload": {"kind": "program", "ranks": 2, "operations": []}},
-    "workload:jobs": {"workload": {"kind": "jobs", "jobs": [{"workload": ALL_REDUCE}]}},
-}
-# Keys that are left out on purpose: other tests have them, or they are other ways to say the same.
+# Keys of maps.py that are left out on purpose: other tests have them, or they are other ways to say the same.
 NOT_DRAWN = {
     "network": {"ns3_attributes", "go_back_0"},
     "output": {"file"},
-    "workload:program": {"file", "device", "operators", "tunings", "ranks_per_server", "ranks_per_leaf",
+    "workload:training": {"operators"},
+    "topology.server": {"nccl_topology"},
+    "topology:file": {"format", "server"},
+    "topology:server": {"server"},
+    "workload:program": {"file", "device", "operators", "ranks_per_server", "ranks_per_leaf",
                          "protocol", "algorithm", "kernel_device", "latencies", "dimensions", "launch_latency",
                          "step_latency", "reduce_rate", "copy_rate", "collective_kernel"},
     "workload:jobs": {"placement"},
@@ -139,6 +117,9 @@ class Timers(unittest.TestCase):
         networks.settle_timers(network, slow)
         self.assertEqual(list(network["go_back_n"]), ["timeout"])
         self.assertGreater(float(network["go_back_n"]["timeout"].split()[0]), 262_144 * 8e6)
+        beside_tcp = {}
+        networks.settle_timers(beside_tcp, slow, background=True)
+        self.assertEqual(list(beside_tcp), ["go_back_n"])
         fast = {"loss": [], "go_back_n": {"timeout": "1 ms"}}
         networks.settle_timers(fast, STAR)
         self.assertEqual(fast, {"loss": [], "go_back_n": {"timeout": "1 ms"}})

@@ -38,7 +38,7 @@ def facts_of(topology, files):
         write_files(files, folder)
         path = pathlib.Path(folder) / "experiment.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        done = weft("topology", path, "--json", "--processes", "1", folder=folder, seconds=60)
+        done = weft("topology", path, "--json", "--processes", "1", folder=folder, seconds=600)
     if done.code != 0:
         return None
     about = done.summary()
@@ -85,7 +85,10 @@ def star(d, files):
 
 def line(d, files):
     count = d.count(1, 6)
-    return {"links": count, **links(d, count if isinstance(count, int) and 0 < count < 10 else 1)}
+    result = {"links": count, **links(d, count if isinstance(count, int) and 0 < count < 10 else 1)}
+    if d.chance(0.1):
+        result["hosts"] = d.count(2, 2)
+    return result
 
 
 def fat_tree(d, files):
@@ -251,6 +254,16 @@ def server_keys(d):
         result["wiring"] = d.word(names.words("topology.server.wiring"))
     if d.chance(0.3):
         result["pxn"] = d.flag()
+    if d.chance(0.15):
+        result["architecture"] = d.word(names.words("topology.server.architecture"))
+    if d.chance(0.1):
+        result["collective_kernel"] = d.word(names.folder_names("collectives/kernels", ".yaml"))
+    if d.chance(0.15):
+        result["network_routing"] = d.word(["shortest_path"] if d.chance(0.6) else names.routings())
+    for inside in ("nvlink", "pcie"):
+        if d.chance(0.15):
+            result[f"{inside}_framing"] = {"payload": d.size(1, 4096), "overhead": d.size(0, 64),
+                                           "answer": d.size(0, 64)}
     return result
 
 
@@ -285,7 +298,7 @@ def machine_file(d, files):
     with tempfile.TemporaryDirectory(prefix="weft-machine-") as folder:
         path = pathlib.Path(folder) / "machine.yaml"
         path.write_text(json.dumps({"topology": topology}))
-        done = weft("topology", path, "--export", ending, "--quiet", folder=folder, seconds=60)
+        done = weft("topology", path, "--export", ending, "--quiet", folder=folder, seconds=600)
     files[f"machine.{ending}"] = done.out or "topology: {}"
     return {"path": f"machine.{ending}", **({"format": ending} if d.chance(0.5) else {})}
 

@@ -24,12 +24,17 @@ SERVER = {"gpus": 2, "inside": "nvswitch", "nvlink_rate": "2 Tb/s", "nvlink_dela
           "pcie_rate": "500 Gb/s", "pcie_delay": "200 ns"}
 TRAINING = {"kind": "training", "model": str(SOURCE / "workloads/models/gpt2.json"), "device": "h100-sxm"}
 
+# Precisions of single things, and what to do about too little memory.
+TRAINING_WORDS = ["parameter_precision", "gradient_precision", "moment_precision", "dispatch_precision",
+                  "combine_precision", "activation_input_precision", "attention_output_precision", "out_of_memory"]
+
 # Words that stand at a key and are no registered names: the key, and what has to be there for it to be read.
 WORDS = {
     "topology.arrangement": {"topology": {"kind": "dragonfly", "p": 1, "a": 2, "h": 1, "link_rate": "1 Gb/s",
                                           "link_delay": "1 us"}},
     "topology.server.inside": {"topology": {**SMALL["topology"], "server": SERVER}},
     "topology.server.wiring": {"topology": {**SMALL["topology"], "server": SERVER}},
+    "topology.server.architecture": {"topology": {**SMALL["topology"], "server": SERVER}},
     "network.fidelity": {},
     "network.queues": {},
     "network.switching": {},
@@ -50,6 +55,7 @@ WORDS = {
     "workload.attention": {"workload": TRAINING},
     "workload.recompute": {"workload": TRAINING},
     "workload.precision": {"workload": TRAINING},
+    **{f"workload.{key}": {"workload": TRAINING} for key in TRAINING_WORDS},
     "workload.parallelism.schedule": {"workload": {**TRAINING, "parallelism": {}}},
     "workload.parallelism.sharding": {"workload": {**TRAINING, "parallelism": {}}},
     "workload.parallelism.context_kind": {"workload": {**TRAINING, "parallelism": {}}},

@@ -2,6 +2,7 @@
 """Random networks: the map `network`, and the transfers of `background`."""
 
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -261,7 +262,12 @@ def quantities(value, units):
             continue
 
 
-def settle_timers(network, topology):
+# Keys with which ports have queues, and connections timers.
+BUFFERED = ("loss", "failures", "recovery", "buffer", "congestion_control", "queues", "load_balancing", "flow_control",
+            "ecn", "ack_interval", "switching", "priorities", "trimming", "go_back_n", "selective_repeat", "go_back_0")
+
+
+def settle_timers(network, topology, background=False):
     """Timers longer than round trips: what is sent again before its ACK can be there may go on for ever."""
     if network.get("ack") == "none" or network.get("fidelity") == "ideal":
         return
@@ -269,8 +275,8 @@ def settle_timers(network, topology):
     longest = max(quantities(topology, TIME_UNITS), default=0)
     window = max([size for size in quantities(network.get("window"), SIZE_UNITS)], default=262_144)
     round_trip = int(14 * longest + 2 * (min(window, 10**6) + 65_535) * 8e12 / slowest)
-    buffered = any(key in network for key in ("loss", "failures", "recovery", "buffer", "congestion_control", "queues",
-                                              "load_balancing", "flow_control", "ecn", "ack_interval", "switching"))
+    buffered = (background or any(key in network for key in BUFFERED)
+                or re.search("lanes|ugal|progressive|adaptive", str(network.get("routing"))))
     spread = network.get("load_balancing") in ("spray", "adaptive", "reps")
     kind = network.get("recovery", "selective_repeat" if spread else "go_back_n")
     if not isinstance(kind, str) or not kind:

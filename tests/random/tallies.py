@@ -27,15 +27,16 @@ def failures_of(parts):
     return failures if isinstance(failures, list) else []
 
 
-def fail(key):
-    return lambda parts, runs: any(isinstance(item, dict) and key in item and "rate" not in item for item in failures_of(parts))
+def fail(*keys):
+    return lambda parts, runs: any(isinstance(item, dict) and any(key in item for key in keys)
+                                     and "rate" not in item for item in failures_of(parts))
 
 
 # What the table of docs/reliability.md has a line for.
 TRIED = {
     "any case": lambda parts, runs: True,
     "packets lost on links at random": network("loss"),
-    "links that fail and come back": fail("link"),
+    "links that fail and come back": fail("link", "class"),
     "switches that fail": fail("switch"),
     "links that get slower": rates_fall,
     "small buffers, packets dropped or trimmed": lambda parts, runs: network("buffer")(parts, runs)
@@ -46,6 +47,11 @@ TRIED = {
     "packets of a connection on several paths": lambda parts, runs: (parts.get("network") or {}).get("load_balancing")
     in ("spray", "adaptive", "reps", "flowlet"),
     "TCP beside RDMA": lambda parts, runs: bool(parts.get("background")),
+    "training jobs": lambda parts, runs: "training" in str(parts.get("workload")),
+    "traces and programs of operations": lambda parts, runs: (parts.get("workload") or {}).get("kind")
+    in ("program", "goal", "chakra", "astra_sim_text"),
+    "servers with several accelerators": lambda parts, runs: "server" in str(parts.get("topology")),
+    "all times split into parts": lambda parts, runs: (parts.get("output") or {}).get("attribution") == "full",
     "several jobs": lambda parts, runs: (parts.get("workload") or {}).get("kind") == "jobs",
     "--verify against ns-3's own engine": lambda parts, runs: any(run.verify for run in runs),
     "one row in memory": lambda parts, runs: any(run.rows_in_memory == 1 for run in runs),

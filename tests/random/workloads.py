@@ -200,6 +200,12 @@ def small_model(d, files):
     return "model.json"
 
 
+def stage_layers(d, stages):
+    """Shares of the blocks of a small model: four, unless it has fewer."""
+    cuts = sorted(d.between(0, 4) for _ in range(stages - 1))
+    return [d.count(b - a, b - a) for a, b in zip([0, *cuts], [*cuts, 4])]
+
+
 def parallelism(d, ranks):
     """Dimensions whose product is a divisor of the ranks."""
     result, left = {}, ranks
@@ -221,6 +227,12 @@ def parallelism(d, ranks):
         result["scatter_gather"] = d.flag()
     if result.get("context", 1) > 1 or d.chance(0.1):
         result["context_kind"] = d.word(names.words("workload.parallelism.context_kind"))
+    if d.chance(0.15):
+        dimensions = ["tp", "cp", "ep", "dp", "pp"]
+        d.random.shuffle(dimensions)
+        result["order"] = d.word(["-".join(dimensions)])
+    if d.chance(0.15):
+        result["stage_layers"] = stage_layers(d, result.get("pipeline", 1))
     if result.get("pipeline", 1) > 1 and d.chance(0.6):
         result["schedule"] = d.word(names.words("workload.parallelism.schedule"))
         if result["schedule"] in ("interleaved", "zbv", "dualpipe") or d.chance(0.1):
@@ -239,6 +251,36 @@ def parallelism(d, ranks):
 
 TRAINING_FLAGS = ["overlap_tensor", "overlap_gradients", "overlap_parameters", "clip_gradients", "offload_optimizer",
                   "offload_parameters", "overlap_offload", "reduce_every_micro_batch"]
+
+
+def configuration(d, files, result):
+    """Files of other programs, which say what keys would say."""
+    kind = d.pick(["deepspeed", "trainer", "megatron"])
+    if kind == "deepspeed":
+        files["deepspeed.json"] = json.dumps({
+            "train_micro_batch_size_per_gpu": d.count(1, 2), "gradient_accumulation_steps": d.count(1, 3),
+            "zero_optimization": {"stage": d.count(0, 3), "overlap_comm": d.flag(),
+                                  "reduce_bucket_size": d.count(10**4, 10**6)},
+            "bf16": {"enabled": d.flag()}})
+        result[kind] = "deepspeed.json"
+    elif kind == "trainer":
+        lines = {"per_device_train_batch_size": d.count(1, 2), "gradient_accumulation_steps": d.count(1, 3),
+                 "bf16": d.flag(), "gradient_checkpointing": d.flag(), "ddp_bucket_cap_mb": d.count(1, 25)}
+        files["trainer.yaml"] = "".join(f"{key}: {json.dumps(value)}\n" for key, value in lines.items())
+        result[kind] = "trainer.yaml"
+    else:
+        options = {"tensor-model-parallel-size": d.pick([1, 2]), "pipeline-model-parallel-size": d.pick([1, 2]),
+                   "num-layers": 4, "hidden-size": 128, "num-attention-heads": 8, "seq-length": 32,
+                   "max-position-embeddings": 128, "micro-batch-size": d.count(1, 2),
+                   "global-batch-size": d.pick([8, 16]), "vocab-size": 512}
+        flags = d.some(["sequence-parallel", "use-distributed-optimizer", "recompute-activations", "bf16",
+                        "overlap-grad-reduce", "swiglu", "untie-embeddings-and-output-weights"])
+        words = [f"--{key} {value}" for key, value in options.items()] + [f"--{flag}" for flag in flags]
+        files["pretrain.sh"] = "torchrun pretrain_gpt.py \\\n  " + " \\\n  ".join(words) + "\n"
+        result[kind] = "pretrain.sh"
+        for key in ("model", "parallelism", "micro_batch", "micro_batches", "sequence_length"):
+            result.pop(key, None)
+        files.pop("model.json")
 
 
 def training(d, files, facts):
@@ -278,32 +320,69 @@ def training(d, files, facts):
         result["symmetry"] = {"data": d.count(2, 3)}
     storage(d, result, facts)
     if d.chance(0.4):
-        for key, value in collective_options(d, files, ranks, facts).items():
-            if key in ("algorithm", "channels", "chunk_size", "protocol", "credits", "slices_per_chunk"):
-                result[key] = value
+        result.update(collective_options(d, files, ranks, facts))
+        if d.chance(0.7):
+            for key in ("dimensions", "ranks_per_server", "ranks_per_leaf"):
+                result.pop(key, None)  # groups of all sizes have to fit
+    if d.chance(0.15):
+        kinds = names.keys("workload.collectives", {"workload": {**names.TRAINING, "collectives": {}}})
+        result["collectives"] = {kind: collective_options(d, files, 2, facts) for kind in d.some(kinds, 2)}
+    further_training(d, result)
+    if d.chance(0.1):
+        configuration(d, files, result)
     return result
+
+
+def further_training(d, result):
+    for key in names.TRAINING_WORDS:
+        if d.chance(0.05):
+            result[key] = d.word(names.words(f"workload.{key}"))
+    if d.chance(0.1):
+        result["framework"] = d.word(names.folder_names("workloads/frameworks", ".yaml"))
+    if d.chance(0.15):
+        result.pop("micro_batches", None)
+        result["global_batch"] = d.pick([1, 2, 4, 8, 16, 24])
+    if d.chance(0.1):
+        result.update(recompute="full", recompute_layers=d.count(1, 4))
+    elif d.chance(0.1):
+        modules = ["core_attn", "layernorm", "mlp", "moe_act", "moe"]
+        result.update(recompute="selective", recompute_modules=d.some(modules, 2))
 
 
 def storage(d, result, facts):
     targets = {} if facts.storage else {"targets": 1}
     if d.chance(0.12):
-        result["data_loading"] = {"bytes_per_sample": d.size(1000, 100_000), **targets}
+        result["data_loading"] = {"bytes_per_sample": d.size(1000, 100_000), **targets, **stored(d)}
         if d.chance(0.5):
             result["data_loading"]["prefetch"] = d.count(0, 3)
     if d.chance(0.12):
-        result["checkpoint"] = {"every": d.count(1, 2), **targets}
+        result["checkpoint"] = {"every": d.count(1, 2), **targets, **stored(d)}
         if d.chance(0.4):
             result["checkpoint"]["asynchronous"] = d.flag()
         if d.chance(0.4):
             result["checkpoint"]["size"] = d.size(1000, 300_000)
         if d.chance(0.6):
             result["failures"] = {"mean_time": d.time(MS, 20 * MS)} if d.chance(0.5) else {"times": [d.time(100 * US, 5 * MS)]}
+            if d.chance(0.3):
+                result["failures"]["seed"] = d.count(0, 99)
             if d.chance(0.5):
                 result["failures"]["step_time"] = d.time(100 * US, 2 * MS)
             if d.chance(0.5):
                 result["failures"]["detection"] = d.time(0, MS)
             if d.chance(0.5):
                 result["failures"]["restart"] = d.time(0, MS)
+
+
+def stored(d):
+    """How targets store."""
+    result = {}
+    if d.chance(0.3):
+        result["piece"] = d.size(1000, 300_000)
+    if d.chance(0.3):
+        result["device_rate"] = d.rate(10**9, 10**11)
+    if d.chance(0.3):
+        result["device_latency"] = d.time(0, 20 * US)
+    return result
 
 
 def noise(d, ranks):
@@ -353,6 +432,7 @@ class Program:
         self.ids = {rank: [] for rank in range(ranks)}
         self.operations = []
         self.communicators = {}
+        self.calls = 0 if d.chance(0.1) else None  # all collectives say which call they are, or none does
         if ranks > 1 and d.chance(0.5):
             for number in range(d.between(1, 2)):
                 self.communicators[f"group{number}"] = d.random.sample(range(ranks), d.between(1, ranks))
@@ -386,6 +466,15 @@ class Program:
         members = self.communicators.get(name, list(range(self.ranks)))
         kind = d.pick(["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "barrier"])
         operation = {"collective": kind, "size": d.size(1, 200_000)}
+        if kind in BLOCKS and d.chance(0.15):
+            del operation["size"]
+            rows = [[d.size(1, 20_000) for _ in members] for _ in (members if kind == "all_to_all" else [0])]
+            operation["blocks"] = rows if kind == "all_to_all" else rows[0]
+        if self.calls is not None:
+            operation["call"] = d.count(self.calls, self.calls)
+            self.calls += 1
+        elif d.chance(0.1):
+            operation["tuning"] = d.word(["own"])
         if name != "all":
             operation["communicator"] = name
         if kind == "broadcast" and d.chance(0.5):
@@ -413,6 +502,8 @@ def program(d, files, facts):
     result = {"kind": "program", "ranks": d.count(ranks, ranks), "operations": made.operations}
     if made.communicators:
         result["communicators"] = made.communicators
+    if "tuning" in str(made.operations):
+        result["tunings"] = {"own": collective_options(d, files, 2, facts)}
     if d.chance(0.2):
         result["read_ahead"] = d.count(1, 8)
     if d.chance(0.2):
@@ -430,7 +521,11 @@ def placement(d, hosts, ranks, first=None):
     if choice < 0.15:
         return d.word(["packed", "random", "by_rail"])
     if choice < 0.4:
-        return {"kind": "random", **({"seed": d.count(0, 99)} if d.chance(0.5) else {})}
+        keys = {"kind": "random", **({"seed": d.count(0, 99)} if d.chance(0.5) else {})}
+        if d.chance(0.3):
+            keys["first"] = d.count(0, 1)
+            keys["count"] = d.count(max(1, hosts - 1), max(1, hosts - 1))
+        return keys
     if choice < 0.7 and isinstance(ranks, int) and 0 < ranks <= hosts:
         return {"hosts": d.random.sample(range(hosts), ranks)}
     room = max(0, hosts - (ranks if isinstance(ranks, int) and ranks > 0 else 1))
@@ -460,6 +555,8 @@ def jobs(d, files, facts):
             job["background"] = True
         if d.chance(0.4):
             job["name"] = f"work{number}"
+        if "size" in work and d.chance(0.15):
+            job["set"] = [f"size={d.size(1, 100_000)}"]
         if d.chance(0.4):
             job["start"] = d.time(0, 50 * US)
         if d.chance(0.6):
@@ -551,8 +648,9 @@ def chakra(d, files, facts):
 # CollectiveCommType of schema/protobuf/et_def.proto (github.com/mlcommons/chakra).
 CHAKRA_KINDS = {"ALL_REDUCE": 0, "ALL_GATHER": 2, "ALL_TO_ALL": 6, "REDUCE_SCATTER": 7}
 
-MAKERS = {"goal": goal, "astra_sim_text": layer_table, "chakra": chakra, "collective": collective, "traffic": traffic, "checkpoint": checkpoint, "training": training,
-          "recommendation": recommendation, "program": program, "jobs": jobs}
+MAKERS = {"goal": goal, "astra_sim_text": layer_table, "chakra": chakra, "collective": collective, "traffic": traffic,
+          "checkpoint": checkpoint, "training": training, "recommendation": recommendation, "program": program,
+          "jobs": jobs}
 
 WEIGHTS = {"collective": 5, "traffic": 5, "program": 3, "jobs": 2, "training": 2}
 

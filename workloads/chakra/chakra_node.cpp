@@ -38,7 +38,7 @@ struct WholeAttribute {
   std::optional<std::int64_t> ChakraNode::*field;
   bool may_be_negative;
 };
-constexpr std::array<WholeAttribute, 12> whole_attributes{{
+constexpr std::array<WholeAttribute, 13> whole_attributes{{
     {"num_ops", &ChakraNode::operations, false},
     {"tensor_size", &ChakraNode::tensor_size, false},
     {"comm_type", &ChakraNode::comm_type, false},
@@ -51,6 +51,7 @@ constexpr std::array<WholeAttribute, 12> whole_attributes{{
     {"comm_root", &ChakraNode::root, true},
     {"stream", &ChakraNode::stream, true},
     {"tid", &ChakraNode::thread, true},
+    {"weft_call", &ChakraNode::call, false},
 }};
 
 }  // namespace

@@ -35,6 +35,7 @@ struct ChakraNode {
   std::optional<std::int64_t> comm_type;    ///< CollectiveCommType
   std::optional<std::int64_t> comm_size;    ///< bytes
   std::optional<std::int64_t> comm_source, comm_destination, comm_tag;
+  std::optional<std::int64_t> call;    ///< "weft_call" of traces that weft has written: number of the collective call
   std::optional<std::int64_t> root;    ///< "root", "root_rank" or "comm_root": index in the group
   std::optional<std::int64_t> stream;  ///< of the accelerator; negative: of none
   std::optional<std::int64_t> thread;  ///< "tid" of the processor

@@ -30,6 +30,7 @@ ChakraTrace::ChakraTrace(std::vector<ChakraFile> files, ChakraOptions options, c
   communicators_.emplace_back(0, ranks());
   names_.emplace_back("0");
   calls_.emplace_back();
+  given_ids_.emplace_back();
   calls_of_members_.emplace_back();
   for (const auto& [name, members] : options_.groups) groups_of_all_[name] = communicator_of(name, members);
   for (std::uint32_t rank = 0; rank < ranks(); ++rank) survey(rank);
@@ -102,6 +103,7 @@ std::uint32_t ChakraTrace::communicator_of(const std::string& name, std::vector<
   }
   names_.push_back(name);
   calls_.emplace_back();
+  given_ids_.emplace_back();
   calls_of_members_.emplace_back();
   return id;
 }
@@ -131,8 +133,23 @@ void ChakraTrace::walk_all(const Spec& where, const WorkloadContext& context) {
     messages_ += one.messages * times_settled_[i];
     bytes_ += static_cast<unsigned __int128>(one.bytes.count()) * times_settled_[i];
   }
+  number_calls();
   calls_of_members_.clear();
   lanes_ = MessageLanes();
+}
+
+/// Calls have the numbers that their nodes say, if these are all numbers there are.
+void ChakraTrace::number_calls() {
+  std::vector<std::uint32_t> ids, places(call_count_, no_id);
+  for (const auto& given : given_ids_)
+    for (const std::uint32_t id : given) {
+      if (id >= call_count_ || places[id] != no_id) return given_ids_.clear();
+      places[id] = static_cast<std::uint32_t>(ids.size());
+      ids.push_back(id);
+    }
+  id_of_place_ = std::move(ids);
+  place_of_id_ = std::move(places);
+  given_ids_.clear();
 }
 
 void ChakraTrace::walk(std::uint32_t rank, const Spec& where, const WorkloadContext& context) {
@@ -188,6 +205,8 @@ void ChakraTrace::count_call(std::uint32_t rank, const ChakraNode& node, const C
   calls_of_members_[shape.communicator][rank] = number + 1;
   if (number == calls.size()) {
     calls.push_back(mine);
+    const std::int64_t id = node.call.value_or(no_id);
+    given_ids_[shape.communicator].push_back(id < no_id ? static_cast<std::uint32_t>(id) : no_id);
     ++times_settled_[mine];
     return;
   }
@@ -279,9 +298,10 @@ void ChakraTrace::require_matching() const {
 
 CollectiveCall ChakraTrace::call(std::uint32_t id) const {
   WEFT_EXPECT(id < call_count_, "call {} of {}", id, call_count_);
-  const auto after = std::upper_bound(first_call_.begin(), first_call_.end(), id);
+  const std::uint32_t place = place_of_id_.empty() ? id : place_of_id_[id];
+  const auto after = std::upper_bound(first_call_.begin(), first_call_.end(), place);
   const auto communicator = static_cast<std::size_t>(after - first_call_.begin()) - 1;
-  const std::uint32_t number = id - first_call_[communicator];
+  const std::uint32_t number = place - first_call_[communicator];
   CollectiveCall call = settled_[calls_[communicator][number]];
   call.id = id;
   call.label = communicator == 0 ? fmt::format("{} {}", to_text(call.kind), number)

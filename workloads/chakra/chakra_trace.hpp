@@ -89,7 +89,8 @@ class ChakraTrace {
   };
 
   std::uint32_t call_id(const ChakraShape& shape, std::uint32_t number) const {
-    return first_call_[shape.communicator] + number;
+    const std::uint32_t place = first_call_[shape.communicator] + number;
+    return id_of_place_.empty() ? place : id_of_place_[place];
   }
 
  private:
@@ -115,6 +116,7 @@ class ChakraTrace {
                   const Spec& where, const WorkloadContext& context);
   std::uint32_t settled(const ChakraShape& shape, const ChakraNode& node, std::uint32_t rank, const Spec& where,
                         const WorkloadContext& context);
+  void number_calls();
   void require_all_members() const;
   void require_matching() const;
   std::string text_of(const ChakraShape& shape) const;
@@ -130,11 +132,15 @@ class ChakraTrace {
   std::vector<std::vector<std::uint32_t>> calls_;  // [communicator] number -> settled_
   std::vector<std::uint32_t> first_call_;          // [communicator]
   std::uint64_t call_count_ = 0;
+  // If all nodes say which call theirs is: by place, which is first_call_ and the number in the communicator.
+  std::vector<std::uint32_t> id_of_place_, place_of_id_;
   std::map<ChakraShape, std::uint32_t> shapes_;  // -> settled_
   std::deque<CollectiveCall> settled_;           // without id and label
   std::vector<std::uint64_t> times_settled_;     // [settled_] calls
 
   // While it is read
+  std::vector<std::vector<std::uint32_t>> given_ids_;  // [communicator] number -> id that the node says, or no_id
+  static constexpr std::uint32_t no_id = 0xffffffffU;
   std::vector<std::map<std::uint32_t, std::uint32_t>> calls_of_members_;  // [communicator] rank -> calls
   MessageLanes lanes_;
 

@@ -30,7 +30,9 @@ class NoisyProgram : public RankProgram {
   bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
   bool in_order_of_time() const override { return inner_->in_order_of_time(); }
   std::size_t read_ahead() const override { return inner_->read_ahead(); }
+  bool reads_past_started() const override { return inner_->reads_past_started(); }
   bool takes_what_is_ready() const override { return inner_->takes_what_is_ready(); }
+  bool streams_are_processors() const override { return inner_->streams_are_processors(); }
   double compute_slowdown() const override { return inner_->compute_slowdown(); }
   Time compute_time(const Operation& operation, Time now) const override {
     return noise_.stretched(rank_, operation.id, inner_->compute_time(operation, now), now);

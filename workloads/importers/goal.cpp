@@ -18,60 +18,68 @@ namespace {
 
 class GoalProgram : public RankProgram {
  public:
-  explicit GoalProgram(GoalRank rank) : rank_(std::move(rank)) {}
+  GoalProgram(std::unique_ptr<GoalStream> stream, bool has_lines, std::size_t read_ahead)
+      : stream_(std::move(stream)), has_lines_(has_lines), read_ahead_(read_ahead) {}
 
   bool next(Operation& operation) override {
-    if (at_ == rank_.operations.size()) return false;
-    const GoalOperation& one = rank_.operations[at_];
+    GoalOperation one;
+    if (!stream_->next(one, dependencies_)) return false;
     operation = Operation();
-    operation.id = at_;
+    operation.id = at_++;
     operation.kind = one.kind;
-    operation.line = one.line;
-    operation.after.assign(rank_.dependencies.begin() + rank_.first_dependency[at_],
-                           rank_.dependencies.begin() + rank_.first_dependency[at_ + 1]);
-    ++at_;
+    operation.line = has_lines_ ? one.place : 0;
+    operation.cpu = one.cpu;
+    for (const std::uint32_t before : dependencies_)
+      ((before & goal_at_start) != 0 ? operation.after_start : operation.after).push_back(before & ~goal_at_start);
     if (one.kind == Operation::Kind::compute) {
       operation.duration = bounded_product(one.size, Time::from_ns(1));
-      operation.stream = static_cast<Stream>(1 + one.cpu);
+      // The first ones have a name in results.
+      operation.stream = one.cpu + std::size_t{2} < stream_count ? static_cast<Stream>(1 + one.cpu) : Stream::host;
       return true;
     }
     operation.peer = Rank(one.peer);
     operation.tag = one.tag;
-    operation.bytes = Bytes(one.size);
+    operation.bytes = Bytes(bytes_of(one));
     operation.queue_pair = one.nic;
     return true;
   }
   bool takes_what_is_ready() const override { return true; }
+  bool streams_are_processors() const override { return true; }
+  std::size_t read_ahead() const override { return read_ahead_; }
+  bool reads_past_started() const override { return true; }
+
+  /// Simulators of GOAL send at least a byte.
+  static std::int64_t bytes_of(const GoalOperation& message) { return std::max<std::int64_t>(message.size, 1); }
 
  private:
-  GoalRank rank_;
-  std::size_t at_ = 0;
+  std::unique_ptr<GoalStream> stream_;
+  bool has_lines_;
+  std::size_t read_ahead_;
+  std::vector<std::uint32_t> dependencies_;
+  std::uint64_t at_ = 0;
 };
 
 class GoalWorkload : public Workload {
  public:
   /// Goes through the whole file once.
-  explicit GoalWorkload(const std::string& path) : path_(path) {
-    GoalFile file{ByteSource(path)};
-    GoalRank rank;
+  GoalWorkload(const std::string& path, std::size_t read_ahead)
+      : file_(open_goal([path] { return ByteSource(path); })), read_ahead_(read_ahead) {
     MessageLanes lanes;
-    index_.ranks.push_back(file.place());
-    for (std::uint32_t r = 0; file.next(rank); ++r) {
+    for (std::uint32_t r = 0; r < ranks(); ++r) {
       look_for_interrupt();
-      add(rank, r, lanes);
-      index_.ranks.push_back(file.place());
+      add(r, lanes);
     }
-    index_.ranks.pop_back();
     if (const auto lane = lanes.mismatch()) complain(*lane);
   }
 
-  std::uint32_t ranks() const override { return static_cast<std::uint32_t>(index_.ranks.size()); }
+  std::uint32_t ranks() const override { return file_->ranks(); }
   std::uint64_t call_count() const override { return 0; }
   CollectiveCall call(std::uint32_t id) const override { throw InternalError(fmt::format("call {} of none", id)); }
   bool from_user() const override { return true; }
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
-    return with_noise(std::make_unique<GoalProgram>(schedule(rank.value())), rank, noise_);
+    const bool has_lines = file_->text_of_place({}).starts_with("line");
+    return with_noise(std::make_unique<GoalProgram>(file_->stream(rank.value()), has_lines, read_ahead_), rank, noise_);
   }
   WorkloadEstimate estimate() const override { return {messages_, saturated(bytes_), busiest_}; }
   std::vector<std::pair<std::string, std::string>> description() const override {
@@ -83,63 +91,64 @@ class GoalWorkload : public Workload {
   void set_noise(ComputeNoise noise) { noise_ = std::move(noise); }
 
  private:
-  GoalRank schedule(std::uint32_t rank) const {
-    GoalFile file{ByteSource(path_)};
-    file.go_to(index_.ranks[rank], rank);
-    GoalRank result;
-    file.next(result);
-    return result;
-  }
-
-  void add(const GoalRank& rank, std::uint32_t r, MessageLanes& lanes) {
+  void add(std::uint32_t rank, MessageLanes& lanes) {
+    const auto stream = file_->stream(rank);
+    std::vector<std::uint32_t> dependencies;
     Time compute;
-    for (const GoalOperation& one : rank.operations) {
+    for (GoalOperation one; stream->next(one, dependencies);) {
+      look_for_interrupt();
+      const std::int64_t bytes = GoalProgram::bytes_of(one);
       if (one.kind == Operation::Kind::send) {
-        lanes.send({r, one.peer, one.tag}, one.size);
+        lanes.send({rank, one.peer, one.tag}, bytes);
         ++messages_;
-        bytes_ += static_cast<unsigned __int128>(one.size);
+        bytes_ += static_cast<unsigned __int128>(bytes);
       } else if (one.kind == Operation::Kind::recv) {
-        lanes.recv({one.peer, r, one.tag}, one.size);
+        lanes.recv({one.peer, rank, one.tag}, bytes);
       } else {
-        const Time duration = bounded_product(one.size, Time::from_ns(1));
-        if (duration >= Time::limit())
-          throw InputError(
-              {path_, static_cast<int>(one.line)},
-              fmt::format("a calc of {} ns; less than 106 days, where simulated time ends, are due here", one.size));
-        compute = bounded_sum(compute, duration);
+        compute = bounded_sum(compute, duration_of(rank, one));
         ++calcs_;
       }
     }
     busiest_ = std::max(busiest_, compute);
   }
 
+  Time duration_of(std::uint32_t rank, const GoalOperation& calc) const {
+    const Time duration = bounded_product(calc.size, Time::from_ns(1));
+    if (duration < Time::limit()) return duration;
+    throw file_->error(
+        rank, calc,
+        fmt::format("a calc of {} ns; less than 106 days, where simulated time ends, are due here", calc.size));
+  }
+
+  std::vector<GoalOperation> messages(std::uint32_t rank, std::uint32_t peer, std::uint32_t tag,
+                                      Operation::Kind kind) const {
+    std::vector<GoalOperation> found;
+    std::vector<std::uint32_t> dependencies;
+    const auto stream = file_->stream(rank);
+    for (GoalOperation one; stream->next(one, dependencies);)
+      if (one.kind == kind && one.peer == peer && one.tag == tag) found.push_back(one);
+    return found;
+  }
+
   /// Reads both ranks once more for the first message without its other end.
   [[noreturn]] void complain(const MessageLanes::Key& key) const {
     const auto& [source, destination, tag] = key;
-    const auto messages = [&, t = tag](std::uint32_t rank, std::uint32_t peer, Operation::Kind kind) {
-      std::vector<GoalOperation> found;
-      for (const GoalOperation& one : schedule(rank).operations)
-        if (one.kind == kind && one.peer == peer && one.tag == t) found.push_back(one);
-      return found;
-    };
-    const auto sends = messages(source, destination, Operation::Kind::send);
-    const auto recvs = messages(destination, source, Operation::Kind::recv);
+    const auto sends = messages(source, destination, tag, Operation::Kind::send);
+    const auto recvs = messages(destination, source, tag, Operation::Kind::recv);
     const std::string which = fmt::format("from rank {} to rank {} with tag {}", source, destination, tag);
-    const auto error = [this](const GoalOperation& one, const std::string& message) {
-      return InputError({path_, static_cast<int>(one.line)}, message);
-    };
     for (std::size_t i = 0; i < std::min(sends.size(), recvs.size()); ++i)
-      if (sends[i].size != recvs[i].size)
-        throw error(sends[i], fmt::format("message {} {}: the send has {} bytes, and the recv on line {} has {}", i,
-                                          which, sends[i].size, recvs[i].line, recvs[i].size));
+      if (GoalProgram::bytes_of(sends[i]) != GoalProgram::bytes_of(recvs[i]))
+        throw file_->error(source, sends[i],
+                           fmt::format("message {} {}: the send has {} bytes, and the recv on {} has {}", i, which,
+                                       sends[i].size, file_->text_of_place(recvs[i]), recvs[i].size));
     const std::string counts = fmt::format("there are {} sends and {} recvs", sends.size(), recvs.size());
     if (sends.size() > recvs.size())
-      throw error(sends[recvs.size()], fmt::format("the send {} has no recv: {}", which, counts));
-    throw error(recvs.at(sends.size()), fmt::format("the recv {} has no send: {}", which, counts));
+      throw file_->error(source, sends[recvs.size()], fmt::format("the send {} has no recv: {}", which, counts));
+    throw file_->error(destination, recvs.at(sends.size()), fmt::format("the recv {} has no send: {}", which, counts));
   }
 
-  std::string path_;
-  GoalIndex index_;
+  std::unique_ptr<GoalFile> file_;
+  std::size_t read_ahead_;
   ComputeNoise noise_;
   std::uint64_t calcs_ = 0;
   std::uint64_t messages_ = 0;
@@ -152,7 +161,10 @@ class GoalReader : public WorkloadReader {
   std::unique_ptr<Workload> read(const Spec& spec, const WorkloadContext& context) const override {
     static_cast<void>(spec.find("kind"));
     const Spec where = spec.at("file");
-    auto workload = std::make_unique<GoalWorkload>(resolve_file(where, context.directory, "", ""));
+    std::size_t read_ahead = 4096;
+    if (const auto ahead = spec.find("read_ahead"))
+      read_ahead = static_cast<std::size_t>(ahead->integer(1, most_goal_operations));
+    auto workload = std::make_unique<GoalWorkload>(resolve_file(where, context.directory, "", ""), read_ahead);
     require_ranks(where, workload->ranks(), context);
     if (const auto map = spec.find("compute_noise")) workload->set_noise({*map, workload->ranks(), context.seed});
     spec.finish();
@@ -160,8 +172,8 @@ class GoalReader : public WorkloadReader {
   }
 };
 
-const Registration<WorkloadReader, GoalReader> goal_registration("goal",
-                                                                 "a GOAL schedule of LogGOPSim or ATLAHS, as text");
+const Registration<WorkloadReader, GoalReader> goal_registration(
+    "goal", "a GOAL schedule of LogGOPSim or ATLAHS, text or binary");
 
 }  // namespace
 }  // namespace weft

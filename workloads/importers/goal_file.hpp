@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// GOAL schedules as text, the input of LogGOPSim and ATLAHS (docs/traces.md).
+// GOAL schedules, the input of LogGOPSim and ATLAHS: text or binary (docs/traces.md).
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -11,62 +13,62 @@
 
 namespace weft {
 
-/// An operation of one rank. Dependencies are positions in the rank's list.
+/// An operation of one rank.
 struct GoalOperation {
   Operation::Kind kind = Operation::Kind::compute;
   std::uint8_t cpu = 0;
   std::uint8_t nic = 0;
   std::uint32_t peer = 0;
   std::uint32_t tag = 0;
-  std::uint32_t line = 0;
-  std::int64_t size = 0;  ///< bytes, or nanoseconds
+  std::uint32_t place = 0;  ///< line of a text, number of the node in a binary file
+  std::int64_t size = 0;    ///< bytes, or nanoseconds
 };
 
-/// The schedule of one rank in an order in which each operation stands behind those that it waits for.
-struct GoalRank {
-  std::vector<GoalOperation> operations;
-  std::vector<std::uint32_t> first_dependency;  ///< [operation], and the end
-  std::vector<std::uint32_t> dependencies;      ///< those of operation i from first_dependency[i] on
+/// What an operation waits for: the position of another one among those that its stream has given, and with this bit
+/// only for its start (irequires).
+constexpr std::uint32_t goal_at_start = 1U << 31;
+constexpr std::uint32_t most_goal_operations = goal_at_start - 1;
+
+/// The operations of one rank, each behind those that it waits for.
+class GoalStream {
+ public:
+  virtual ~GoalStream() = default;
+  /// False at the end. Throws InputError.
+  virtual bool next(GoalOperation& operation, std::vector<std::uint32_t>& dependencies) = 0;
 };
 
-/// Where the schedules of a file begin.
-struct GoalIndex {
-  struct Place {
-    std::uint64_t byte = 0;
-    std::uint32_t line = 0;
-  };
-  std::vector<Place> ranks;  ///< of the word `rank`
-};
-
-/// Reads a file section by section. Every mistake is an InputError with file and line.
+/// One file with the schedules of all ranks.
 class GoalFile {
  public:
-  explicit GoalFile(ByteSource source);
-  std::uint32_t ranks() const { return ranks_; }
-  /// The next rank's schedule, in the order of the file; false after the last.
-  bool next(GoalRank& rank);
-  /// Where next() begins.
-  GoalIndex::Place place() const { return {source_.taken(), line_}; }
-  /// Goes on there, with this rank.
-  void go_to(const GoalIndex::Place& place, std::uint32_t rank);
-
- private:
-  class Section;
-  InputError error(const std::string& message) const {
-    return InputError({source_.name(), static_cast<int>(line_)}, message);
-  }
-  int take();
-  void skip_blanks(bool lines);
-  bool skip_comment();
-  std::string word();
-  std::uint64_t number(const std::string& text, const std::string& what, std::uint64_t most) const;
-  void expect(const std::string& text);
-  bool statement(Section& section);
-
-  ByteSource source_;
-  std::uint32_t line_ = 1;
-  std::uint32_t ranks_ = 0;
-  std::uint32_t rank_ = 0;  // next one
+  virtual ~GoalFile() = default;
+  virtual std::uint32_t ranks() const = 0;
+  /// The schedule of a rank. Ranks that are asked for in ascending order are found without a search. Throws InputError
+  /// for every mistake, with its line or node.
+  virtual std::unique_ptr<GoalStream> stream(std::uint32_t rank) = 0;
+  /// A complaint about an operation of the rank.
+  virtual InputError error(std::uint32_t rank, const GoalOperation& operation, const std::string& message) const = 0;
+  /// "the recv on line 7", "the recv of node 7".
+  virtual std::string text_of_place(const GoalOperation& operation) const = 0;
 };
+
+/// The content of a file, from its beginning, as often as it is asked for.
+using GoalContent = std::function<ByteSource()>;
+
+/// Text or binary, told by its first bytes; either may be in gzip.
+std::unique_ptr<GoalFile> open_goal(const GoalContent& content);
+std::unique_ptr<GoalFile> open_goal_text(const GoalContent& content);
+std::unique_ptr<GoalFile> open_goal_binary(const GoalContent& content);
+
+/// One `requires` or `irequires`.
+struct GoalWait {
+  std::uint32_t operation = 0, before = 0;  ///< positions in the file
+  bool at_start = false;
+};
+using GoalComplaint = std::function<InputError(const GoalOperation&, const std::string&)>;
+
+/// A schedule in memory, in the order of its dependencies; of those that could come next, the first in the file. Throws
+/// what `error` makes if some wait for each other.
+std::unique_ptr<GoalStream> sort_goal(std::vector<GoalOperation> operations, const std::vector<GoalWait>& waits,
+                                      const GoalComplaint& error);
 
 }  // namespace weft

@@ -47,8 +47,9 @@ InputError ByteSource::error(const std::string& message) const {
 std::size_t ByteSource::fetch(char* to, std::size_t most) {
   std::size_t count = 0;
   if (content_) {
-    count = std::min<std::size_t>(most, content_->size() - fetched_);
-    std::memcpy(to, content_->data() + fetched_, count);
+    const std::uint64_t begin = std::min<std::uint64_t>(fetched_, content_->size());
+    count = std::min<std::size_t>(most, content_->size() - begin);
+    std::memcpy(to, content_->data() + begin, count);
   } else {
     std::ifstream file(name_, std::ios::binary);
     if (!file.seekg(static_cast<std::streamoff>(fetched_)))

@@ -65,6 +65,24 @@ std::map<std::string, std::string> misplaced_parallelism() {
   return meant;
 }
 
+/// Each of the five dimensions once.
+std::string read_order(const Spec& value) {
+  std::string order = value.text();
+  std::vector<std::string> words(1), due{"cp", "dp", "ep", "pp", "tp"};
+  for (const char letter : order)
+    if (letter == '-')
+      words.emplace_back();
+    else
+      words.back() += letter;
+  std::sort(words.begin(), words.end());
+  if (words != due)
+    throw value.error(
+        fmt::format("expected tp, cp, ep, dp and pp once each in any order, such as 'tp-cp-ep-dp-pp'; "
+                    "found '{}'",
+                    order));
+  return order;
+}
+
 void read_parallelism(const Spec& map, TrainingDescription& d) {
   ParallelPlan& plan = d.parallel;
   Fields fields(map, d);
@@ -89,7 +107,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
     plan.schedule = value->one_of(PipelineScheduleRegistry::instance().names());
   else if (plan.virtual_stages > 1 && plan.schedule == "1f1b")
     plan.schedule = "interleaved";
-  if (const auto value = fields.find("order")) plan.order = value->text();
+  if (const auto value = fields.find("order")) plan.order = read_order(*value);
   if (const auto value = fields.find("sharding"))
     plan.sharding = read_word<Sharding>(*value, {{"none", Sharding::none},
                                                  {"optimizer", Sharding::optimizer},

@@ -7,6 +7,7 @@
 
 #include "fabric/network_parameters.hpp"
 #include "graph/reduction_shape.hpp"
+#include "graph/server_shape.hpp"
 #include "routing/deadlock_check.hpp"
 #include "routing/path.hpp"
 #include "support/random.hpp"
@@ -22,18 +23,42 @@ std::string length_class(Time delay) {
 }
 
 void count_links(const Topology& topology, TopologyReport& report) {
-  std::map<std::tuple<std::uint8_t, Bandwidth, Time>, std::uint64_t> classes;
+  struct Count {
+    std::uint64_t links = 0;
+    std::uint64_t network_ends = 0;
+  };
+  std::map<std::tuple<std::uint8_t, Bandwidth, Time>, Count> classes;
   const ClusterGraph& graph = topology.graph;
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const LinkProperties& link = graph.link(LinkId(i));
-    ++classes[{topology.link_class[i], link.rate, link.delay}];
+    Count& count = classes[{topology.link_class[i], link.rate, link.delay}];
+    ++count.links;
+    for (const NodeId end : link.ends)
+      if (!graph.is_host(end) && !graph.node(end).in_server) ++count.network_ends;
     ++report.cables[length_class(link.delay)];
     if (!graph.is_host(link.ends[0]) && !graph.is_host(link.ends[1])) ++report.switch_links;
   }
   for (const auto& [key, count] : classes)
-    report.classes.push_back({topology.link_classes[std::get<0>(key)], std::get<1>(key), std::get<2>(key), count});
+    report.classes.push_back(
+        {topology.link_classes[std::get<0>(key)], std::get<1>(key), std::get<2>(key), count.links, count.network_ends});
   for (std::uint32_t i = graph.host_count(); i < graph.node_count(); ++i)
     ++report.switch_ports[static_cast<std::uint32_t>(graph.ports(NodeId(i)).size())];
+}
+
+/// A NIC is a node of a server with a link to a switch of the network; a host without a server has one at each link.
+void count_materials(const Topology& topology, BillOfMaterials& bill) {
+  const ClusterGraph& graph = topology.graph;
+  if (const auto* shape = shape_of<ServerShape>(topology)) bill.servers = shape->servers;
+  const auto of_network = [&](NodeId node) { return !graph.is_host(node) && !graph.node(node).in_server; };
+  for (std::uint32_t i = 0; i < graph.node_count(); ++i) {
+    const auto ports = graph.ports(NodeId(i));
+    const auto outwards = static_cast<std::uint64_t>(
+        std::count_if(ports.begin(), ports.end(), [&](const PortEnd& port) { return of_network(port.peer); }));
+    if (of_network(NodeId(i)))
+      ++bill.switch_ports[static_cast<std::uint32_t>(ports.size())];
+    else
+      bill.nics += graph.is_host(NodeId(i)) ? outwards : outwards > 0 ? 1 : 0;
+  }
 }
 
 /// A few pairs of different switches that have hosts.
@@ -107,6 +132,7 @@ TopologyReport report_topology(const Topology& whole, const std::vector<std::uin
   report.switches = graph.switch_count();
   report.links = graph.link_count();
   count_links(topology, report);
+  count_materials(topology, report.bill);
   report.distances = measure_distances(graph);
   examine_routing(topology, report);
   report.formula_bps = topology.bisection_bps;

@@ -20,6 +20,14 @@ struct LinkCount {
   Bandwidth rate;
   Time delay;
   std::uint64_t count = 0;
+  std::uint64_t network_ends = 0;  ///< ends at switches outside servers, of all of them
+};
+
+/// What would be bought: the hosts are accelerators and storage hosts.
+struct BillOfMaterials {
+  std::uint64_t servers = 0;                            ///< 0 if the machine says nothing of servers
+  std::uint64_t nics = 0;                               ///< of servers; hosts without a server have one at each link
+  std::map<std::uint32_t, std::uint64_t> switch_ports;  ///< of switches outside servers: number of ports -> switches
 };
 
 struct TopologyReport {
@@ -34,6 +42,7 @@ struct TopologyReport {
   std::vector<LinkCount> classes;
   std::map<std::uint32_t, std::uint64_t> switch_ports;  ///< number of ports -> switches
   std::map<std::string, std::uint64_t> cables;          ///< length class -> links
+  BillOfMaterials bill;
   HostDistances distances;
   std::map<std::uint32_t, std::uint64_t> routed;  ///< pairs by links of the way that the routing gives flow 0
   unsigned lanes = 1;                             ///< virtual lanes of the routing

@@ -63,9 +63,15 @@ std::string to_json(const TopologyReport& report) {
     json["links_by_class"].push_back({{"class", item.link_class},
                                       {"count", item.count},
                                       {"rate_bps", item.rate.bps()},
-                                      {"delay_ps", item.delay.ps()}});
+                                      {"delay_ps", item.delay.ps()},
+                                      {"network_ends", item.network_ends}});
   json["switches_by_ports"] = object_of(report.switch_ports);
   json["cables_by_length"] = object_of(report.cables);
+  json["bill_of_materials"] = {{"accelerators", report.hosts - report.storage_hosts},
+                               {"storage_hosts", report.storage_hosts},
+                               {"servers", report.bill.servers},
+                               {"nics", report.bill.nics},
+                               {"network_switches_by_ports", object_of(report.bill.switch_ports)}};
   json["diameter"] = report.distances.diameter;
   json["mean_distance"] = report.distances.mean;
   json["hop_histogram"] = object_of(report.distances.histogram);
@@ -109,6 +115,8 @@ std::string to_table(const TopologyReport& report) {
     text += report_line("  " + item.link_class,
                         fmt::format("{} of {}, {}", item.count, to_text(item.rate), to_text(item.delay)));
   text += report_line("cables", list(report.cables, "{} {}"));
+  text += report_line("servers, NICs", fmt::format("{}, {}; switches outside servers: {}", report.bill.servers,
+                                                   report.bill.nics, list(report.bill.switch_ports, "{} of {} ports")));
   const HostDistances& distances = report.distances;
   text += report_line("diameter", fmt::format("{} links", distances.diameter));
   text += report_line("mean distance", fmt::format("{:.6f} links", distances.mean));

@@ -97,7 +97,15 @@ std::vector<Representative> representatives(const Workload& workload) {
 struct Sums {
   double messages = 0, payload = 0, data_packets = 0, control_packets = 0, packet_hops = 0, operations = 0;
   std::vector<double> wire;
+  std::map<std::string, double> of_kind;
 };
+
+std::string kind_of_operation(const Operation& operation) {
+  if (operation.kind == Operation::Kind::collective) return std::string(to_text(operation.call->kind));
+  return operation.kind == Operation::Kind::compute ? "compute"
+         : operation.kind == Operation::Kind::send  ? "send"
+                                                    : "recv";
+}
 
 constexpr std::uint64_t most_operations = 100'000'000;  // of a rank
 
@@ -125,6 +133,7 @@ Volume expected_volume(const Experiment& experiment) {
     const auto program = experiment.workload->program(Rank(r));
     for (Operation operation; program->next(operation); operation = Operation()) {
       sums.operations += weight;
+      sums.of_kind[kind_of_operation(operation)] += weight;
       if (++operations > most_operations)
         throw InputError({experiment.path, 0},
                          fmt::format("rank {} has more than {} operations, which are counted one by one; fewer starts "
@@ -161,6 +170,7 @@ Volume expected_volume(const Experiment& experiment) {
   volume.control_packets = rounded(sums.control_packets);
   volume.packet_hops = rounded(sums.packet_hops);
   volume.operations = rounded(sums.operations);
+  for (const auto& [kind, count] : sums.of_kind) volume.operations_of_kind[kind] = rounded(count);
   for (const double wire : sums.wire) volume.wire_by_class.emplace_back(static_cast<std::int64_t>(rounded(wire)));
   return volume;
 }

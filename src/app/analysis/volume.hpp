@@ -21,6 +21,7 @@ struct Volume {
   std::vector<Bytes> wire_by_class;   ///< [link classes], both directions, with headers and overheads
   Time busiest_compute;               ///< compute time of the rank that has most
   std::uint64_t operations = 0;
+  std::map<std::string, std::uint64_t> operations_of_kind;  ///< "compute", "all_reduce", ..., "send", "recv"
   std::uint32_t walked = 0;  ///< ranks whose programs were walked, if not all; they stand for the others of their kinds
 };
 

@@ -66,6 +66,18 @@ po::options_description workload_options() {
   return options;
 }
 
+po::options_description export_options() {
+  po::options_description options("weft export chakra|goal EXPERIMENT.yaml -o PREFIX|FILE", 100);
+  auto add = options.add_options();
+  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
+  add("seed", po::value<std::string>(), "N: as for run");
+  add("output,o", po::value<std::string>(),
+      "chakra: PREFIX of PREFIX.0.et, PREFIX.1.et, ...; goal: FILE, binary if it ends in .bin");
+  add("steps", po::bool_switch(), "goal: every collective as its sends and receives");
+  add("quiet", po::bool_switch(), "no report");
+  return options;
+}
+
 po::options_description topology_options() {
   po::options_description options("weft topology SPEC.yaml (an experiment, or its topology map alone)", 100);
   auto add = options.add_options();
@@ -146,6 +158,22 @@ void read_workload_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("ranks") != 0) line.ranks = values["ranks"].as<std::vector<std::uint32_t>>();
 }
 
+void read_export_words(const std::vector<std::string>& words, CommandLine& line) {
+  std::vector<std::string> positional;
+  const auto values = parse_options(words, export_options(), positional);
+  read_settings(values, line);
+  line.export_as = one_of("`weft export`", positional.empty() ? "" : positional[0], {"chakra", "goal"});
+  positional.erase(positional.begin());
+  read_experiment_name(positional, line);
+  line.quiet = values["quiet"].as<bool>();
+  line.steps = values["steps"].as<bool>();
+  if (line.steps && line.export_as != "goal") refuse("--steps is for goal; Chakra has collectives");
+  if (values.count("output") == 0)
+    refuse(line.export_as == "goal" ? "-o FILE is missing, such as -o out.goal or -o out.bin"
+                                    : "-o PREFIX is missing: of PREFIX.0.et, PREFIX.1.et, ...");
+  line.export_to = values["output"].as<std::string>();
+}
+
 void read_topology_words(const std::vector<std::string>& words, CommandLine& line) {
   std::vector<std::string> positional;
   const auto values = parse_options(words, topology_options(), positional);
@@ -210,6 +238,8 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     read_experiment_name(positional, line);
   } else if (line.command == "workload") {
     read_workload_words(words, line);
+  } else if (line.command == "export") {
+    read_export_words(words, line);
   } else if (line.command == "topology") {
     read_topology_words(words, line);
   } else if (line.command == "collective" || line.command == "perf" || line.command == "goodput") {
@@ -233,7 +263,9 @@ std::string help_text() {
           "  weft run EXPERIMENT.yaml [options]   simulate; under `mpirun -n P` on P processes, with the same result\n"
           "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
           "  weft workload FILE                   a job: FLOPs, bytes, memory, bubble, step time without congestion\n"
+          "  weft export chakra|goal EXPERIMENT.yaml -o FILE   all operations as a trace for other simulators\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
+          "  weft topology --hosts N --rate R     machines of N hosts, as `weft propose N`\n"
           "  weft list [topologies|collectives|workloads|congestion-controls|routing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
@@ -243,6 +275,7 @@ std::string help_text() {
        << run_options() << '\n'
        << describe_options() << '\n'
        << workload_options() << '\n'
+       << export_options() << '\n'
        << topology_options() << '\n'
        << collective_options_text() << '\n'
        << perf_options_text() << '\n'

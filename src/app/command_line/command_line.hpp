@@ -14,7 +14,7 @@ namespace weft {
 
 /// A parsed command line.
 struct CommandLine {
-  /// run, describe, workload, topology, collective, perf, goodput, list, bench, help, version
+  /// run, describe, workload, export, topology, collective, perf, goodput, list, bench, help, version
   std::string command;
   std::string text;  ///< as typed, for the manifest
   std::string experiment;
@@ -29,6 +29,8 @@ struct CommandLine {
   bool no_run = false;                               ///< workload --no-run
   std::string timeline;                              ///< workload --timeline, or empty
   std::string export_to;                             ///< workload --export chakra:PREFIX: PREFIX, or empty
+  std::string export_as;                             ///< export: chakra or goal
+  bool steps = false;                                ///< export --steps
   std::string dump;                                  ///< workload --dump, or empty
   std::string list_what;                             ///< topologies, collectives, ... or empty for all
   std::string json_file;                             ///< bench --json

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -24,11 +25,24 @@ constexpr const char* interpreter = "/usr/bin/python3";
 
 fs::path script_of(const std::string& name) { return data_directory("scripts") / "commands" / (name + ".py"); }
 
+/// The command that the words name. `weft topology --hosts N` has no file: it is `weft propose`.
+std::string script_named(int argc, char** argv) {
+  const bool topology = std::strcmp(argv[1], "topology") == 0;
+  const auto hosts = [](const char* word) { return std::string_view(word).starts_with("--hosts"); };
+  return topology && std::any_of(argv + 2, argv + argc, hosts) ? "propose" : argv[1];
+}
+
 /// Whether mpirun has started this process as another than the first.
 bool further_process() {
   for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMI_RANK"})
     if (const char* rank = std::getenv(variable); rank != nullptr) return std::strcmp(rank, "0") != 0;
   return false;
+}
+
+/// `weft export` of a workload, by its first word; that of results is a script.
+bool exports_a_workload(int argc, char** argv) {
+  if (argc < 3 || std::strcmp(argv[1], "export") != 0) return false;
+  return std::strcmp(argv[2], "chakra") == 0 || std::strcmp(argv[2], "goal") == 0;
 }
 
 }  // namespace
@@ -57,19 +71,20 @@ std::string script_commands_help() {
 }
 
 void become_script(int argc, char** argv) {
-  if (argc < 2) return;
+  if (argc < 2 || exports_a_workload(argc, argv)) return;
   const std::vector<std::string> names = script_commands();
-  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) return;
+  const std::string name = script_named(argc, argv);
+  if (std::find(names.begin(), names.end(), name) == names.end()) return;
   if (further_process()) std::_Exit(exit_done);
   std::error_code none;
   setenv("WEFT_PROGRAM", fs::read_symlink("/proc/self/exe", none).c_str(), 1);  // proc(5)
-  const std::string script = script_of(argv[1]).string();
+  const std::string script = script_of(name).string();
   // -B: nothing is written beside the scripts, which may be installed for all.
   std::vector<const char*> words = {interpreter, "-B", script.c_str()};
   words.insert(words.end(), argv + 2, argv + argc);
   words.push_back(nullptr);
   execv(interpreter, const_cast<char* const*>(words.data()));
-  throw EnvironmentError(fmt::format("`weft {}` is a script for {}, which cannot be started: {}", argv[1], interpreter,
+  throw EnvironmentError(fmt::format("`weft {}` is a script for {}, which cannot be started: {}", name, interpreter,
                                      std::strerror(errno)));
 }
 

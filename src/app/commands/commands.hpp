@@ -10,6 +10,7 @@ namespace weft {
 int run_command(const CommandLine& line, ProcessGroup& group);
 int describe_command(const CommandLine& line, ProcessGroup& group);
 int workload_command(const CommandLine& line, ProcessGroup& group);
+int export_command(const CommandLine& line, ProcessGroup& group);
 int topology_command(const CommandLine& line, ProcessGroup& group);
 int list_command(const CommandLine& line, ProcessGroup& group);
 int collective_command(const CommandLine& line, ProcessGroup& group);

@@ -90,7 +90,10 @@ void print_volume(const Experiment& experiment) {
   std::cout << "expected\n";
   if (volume.walked > 0)
     line("counted", fmt::format("on {} ranks of all kinds, which stand for the others", counted(volume.walked)));
-  line("operations", counted(volume.operations));
+  std::string kinds;
+  for (const auto& [kind, count] : volume.operations_of_kind)
+    kinds += fmt::format("{}{} {}", kinds.empty() ? ": " : ", ", kind, counted(count));
+  line("operations", counted(volume.operations) + kinds);
   line("messages", counted(volume.messages));
   line("payload", binary(static_cast<double>(volume.payload.count())));
   for (std::size_t c = 0; c < topology.link_classes.size(); ++c)

@@ -185,11 +185,14 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
     for (const auto& tap : taps) tap->close();
   });
   summary.facts = facts;
+  summary.operations = group.sum(simulation.runtime().operations_done());
   summary.complete = ended;
   summary.partition = simulation.partition();
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
   if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
   summary.warnings = advice(experiment, facts.congestion);
+  if (ended) advise_on_transfers(summary.transfers, summary.warnings);
+  if (group.size() > 1) advise_on_portions(experiment, recording.portions(), summary.warnings);
   summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.network().memory_bytes());
   return summary;
@@ -233,11 +236,12 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
       throw InputError(SourceLine{}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "
                                                  "mpirun out or use --engine weft",
                                                  group.size()));
-    if (experiment.network.fidelity == Fidelity::ideal && (line.engine == EngineChoice::ns3_default || line.verify))
-      throw InputError(experiment.network.fidelity_place,
-                       fmt::format("fidelity: ideal has no events of packets for {}; fidelity: packet, or the "
-                                   "experiment without that option, is due here",
-                                   line.verify ? "--verify" : "--engine ns3-default"));
+    if (experiment.network.fidelity != Fidelity::packet && (line.engine == EngineChoice::ns3_default || line.verify))
+      throw InputError(
+          experiment.network.fidelity_place,
+          fmt::format("fidelity: {} has no events of packets for {}; fidelity: packet, or the "
+                      "experiment without that option, is due here",
+                      to_text(experiment.network.fidelity), line.verify ? "--verify" : "--engine ns3-default"));
   });
   if (group.rank() == 0 && !line.quiet) warn_of_memory(*experiment.workload);
   remember_interrupts();  // before there is a file that would be left behind

@@ -31,6 +31,9 @@ std::string needless_repeats(const Experiment& experiment, const CongestionTotal
                      std::min(most, 8 * std::max<std::uint32_t>(rules.reordering, 16)));
 }
 
+// All processes stop for each portion, for milliseconds.
+constexpr std::uint64_t many_portions = 20, few_rows = 1000;
+
 }  // namespace
 
 std::vector<std::string> advice(const Experiment& experiment, const CongestionTotals& totals) {
@@ -38,6 +41,24 @@ std::vector<std::string> advice(const Experiment& experiment, const CongestionTo
   if (totals.repeated > 0 && totals.dropped + totals.lost + totals.trimmed == 0)
     result.push_back(needless_repeats(experiment, totals));
   return result;
+}
+
+void advise_on_transfers(const std::vector<TransferRecord>& transfers, std::vector<std::string>& warnings) {
+  for (const TransferRecord& transfer : transfers)
+    if (transfer.size >= 0 && !transfer.complete())
+      warnings.push_back(
+          fmt::format("transfer {}, '{}', has delivered {} of {} B: TCP has given up, as what it sent got lost or came "
+                      "too late too often",
+                      transfer.transfer, transfer.name, transfer.bytes, transfer.size));
+}
+
+void advise_on_portions(const Experiment& experiment, std::uint64_t portions, std::vector<std::string>& warnings) {
+  const std::uint64_t rows = experiment.output.rows_in_memory;
+  if (portions < many_portions || rows >= few_rows) return;
+  warnings.push_back(
+      fmt::format("all processes stopped {} times to write rows, which takes most of the time of such a run; set "
+                  "output.rows_in_memory: {} or more",
+                  portions, few_rows));
 }
 
 }  // namespace weft

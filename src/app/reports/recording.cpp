@@ -62,6 +62,13 @@ std::vector<LinkWaitRecord> link_wait_records(const Fabric& fabric) {
   return rows;
 }
 
+std::vector<LinkPauseRecord> link_pause_records(const Fabric& fabric, Time end) {
+  std::vector<LinkPauseRecord> rows;
+  for (const auto& [link, lane, by, cause] : fabric.link_pauses(end))
+    rows.push_back({link, lane, by, cause.stops, cause.time, cause.first, cause.last});
+  return rows;
+}
+
 std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
   std::vector<QueueDepthRecord> rows;
   for (const QueueDepth& d : fabric.queue_depths(end))
@@ -194,6 +201,7 @@ bool Recording::portion_due() const { return rows_held() >= experiment_.output.r
 // Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
 // event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
+  ++portions_;
   const OutputOptions& output = experiment_.output;
   if (output.messages.every > 0)
     recorder_.append(simulation_.runtime().records().messages.take(), false, 0,
@@ -224,6 +232,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (simulation_.has_fabric() && explained) recorder_.write(link_wait_records(simulation_.fabric()));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {
     recorder_.write(link_class_records(simulation_, end));
+    if (explained) recorder_.write(link_pause_records(simulation_.fabric(), end));
     if (output.queue_depths) recorder_.write(queue_depth_records(simulation_.fabric(), end));
     if (output.queue_pairs) {
       recorder_.write(queue_pair_records(simulation_.fabric()));
@@ -275,6 +284,7 @@ void Recording::write_parallel(const RunFacts& facts) {
   const auto number = [](std::uint64_t value) { return static_cast<double>(value); };
   recorder_.write_processes({row}, {{"wall_seconds", facts.wall_seconds, "s"},
                                     {"build_seconds", facts.build_seconds, "s"},
+                                    {"processor_seconds", facts.processor_seconds, "s"},
                                     {"windows", number(facts.windows), "1"},
                                     {"packet_hops_per_window", facts.hops_per_window(), "1"},
                                     {"cut_links", number(partition.cut_links), "1"},

@@ -27,6 +27,7 @@ class Recording {
   bool portion_due() const;
   /// Collective, between two windows: everything before `now` has happened, nothing after.
   void write_portion(Time now);
+  std::uint64_t portions() const { return portions_; }
   /// Collective: the rest. Gives the run's fingerprint.
   std::uint64_t write_rest(const RunFacts& facts);
   /// After write_rest().
@@ -45,6 +46,7 @@ class Recording {
   Simulation& simulation_;
   std::vector<JobInfo> jobs_;
   std::size_t kept_rows_ = 0;  // after the last portion
+  std::uint64_t portions_ = 0;
   std::vector<JobRecord> job_rows_;
   std::vector<TransferRecord> transfer_rows_;
   RunShares shares_;

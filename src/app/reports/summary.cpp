@@ -179,6 +179,7 @@ std::string summary_json(const Summary& summary) {
   json["simulated_time_ps"] = summary.facts.simulated.ps();
   json["wall_seconds"] = summary.facts.wall_seconds;
   json["build_seconds"] = summary.facts.build_seconds;
+  json["processor_seconds"] = summary.facts.processor_seconds;
   json["packet_hops"] = summary.facts.packet_hops;
   json["packet_hops_per_second"] = hops_per_second(summary);
   json["events"] = summary.facts.events;
@@ -186,6 +187,7 @@ std::string summary_json(const Summary& summary) {
   json["seed"] = summary.seed;
   json["mpi_ranks"] = summary.mpi_ranks;
   json["fingerprint"] = fmt::format("{:016x}", summary.fingerprint);
+  json["operations"] = summary.operations;
   json["messages"] = summary.facts.messages;
   json["bytes_delivered"] = summary.facts.bytes_delivered;
   json["operations"] = summary.facts.operations;
@@ -248,7 +250,10 @@ std::string summary_table(const Summary& summary) {
   line("wall time",
        fmt::format("{:.3f} s (and {:.3f} s to build)", summary.facts.wall_seconds, summary.facts.build_seconds));
   const bool packets = summary.fidelity == Fidelity::packet;
-  line("fidelity", packets ? "packet" : "ideal: messages without contention inside the network, no packets");
+  line("fidelity", packets ? "packet"
+                   : summary.fidelity == Fidelity::ideal
+                       ? "ideal: messages without contention inside the network, no packets"
+                       : "loggp: processors, NICs and messages, no links");
   if (packets)
     line("packet-hops", fmt::format("{} ({})", in_unit(static_cast<double>(summary.facts.packet_hops), ""),
                                     in_unit(hops_per_second(summary), "/s")));

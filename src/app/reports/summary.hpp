@@ -30,6 +30,7 @@ struct Summary {
   std::uint64_t seed = 1;
   int mpi_ranks = 1;
   RunFacts facts;
+  std::uint64_t operations = 0;  ///< executed, of all ranks
   bool complete = false;
   bool verified = false;  ///< every row equals that of the reference
   std::uint64_t fingerprint = 0;

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
 #include "graph/cluster_graph.hpp"
 #include "graph/rails_shape.hpp"
@@ -15,6 +16,7 @@
 #include "internet/background.hpp"
 #include "nccl/machine_channels.hpp"
 #include "schedule/server_check.hpp"
+#include "schedule/transform.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -54,13 +56,16 @@ void refuse_without_packets(const std::optional<Spec>& map, std::initializer_lis
   if (!map || experiment.network.fidelity == Fidelity::packet) return;
   for (const char* key : keys)
     if (map->has(key))
-      throw map->at(key).error("found with fidelity: ideal, which knows messages only; fidelity: packet is due here");
+      throw map->at(key).error(
+          fmt::format("found with fidelity: {}, which knows messages only; fidelity: packet is due here",
+                      to_text(experiment.network.fidelity)));
 }
 
 // Results that ports without queues by class do not have.
 void require_queues(const Spec& spec, const Experiment& experiment) {
-  if (experiment.network.fidelity == Fidelity::ideal)
-    throw spec.error("found with fidelity: ideal, where nothing waits; fidelity: packet is due here");
+  if (experiment.network.fidelity != Fidelity::packet)
+    throw spec.error(fmt::format("found with fidelity: {}, where nothing waits; fidelity: packet is due here",
+                                 to_text(experiment.network.fidelity)));
   if (!experiment.network.buffered() && !experiment.routing->per_packet() && experiment.routing->lanes() < 2)
     throw spec.error("found where ports keep no queues by class; network.queues: output is due with it");
 }
@@ -245,14 +250,17 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
     return ideal_time(text, path, directory, in_workload);
   };
   const auto placement = spec.find("placement");
+  const auto transform = spec.find("transform");
   const auto read = [&](const WorkloadContext& known) {
     experiment.workload = WorkloadRegistry::instance().find(kind)->make()->read(spec, known);
+    if (transform) experiment.workload = transformed(std::move(experiment.workload), *transform);
     const Workload& workload = *experiment.workload;
     experiment.placement = workload.placement() != nullptr
                                ? *workload.placement()
                                : read_placement(placement, spec,
                                                 {workload.ranks(), context.all_hosts(), context.servers,
                                                  experiment.seed, 0, context.storage, workload.storage_ranks()});
+    if (transform) experiment.placement = moved(experiment.placement, workload.ranks(), *transform);
   };
   if (const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine.shape)) {
     // Where ranks are is known when they have been counted; what their collectives do, when it is known where they are.
@@ -283,7 +291,9 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   const auto simulation = spec.find("simulation");
   const auto output = spec.find("output");
   const auto background = spec.find("background");
+  const auto accounting = spec.find("accounting");
   spec.finish();
+  if (accounting) check_accounting(*accounting);
   read_simulation(simulation, experiment);
   experiment.topology = std::make_unique<Topology>(build_topology(spec.at("topology")));
   if (const auto attributes = network ? network->find("ns3_attributes") : std::nullopt)
@@ -300,7 +310,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   }
   read_workload(spec.at("workload"), directory, experiment);
   experiment.output = read_output(output, path, experiment);
-  if (experiment.network.fidelity == Fidelity::ideal && experiment.output.sampling > Time()) {
+  if (experiment.network.fidelity != Fidelity::packet && experiment.output.sampling > Time()) {
     experiment.output.sampling = Time();  // nothing waits there, and links are not simulated
     experiment.network.without_effect.emplace_back("output.sampling");
   }

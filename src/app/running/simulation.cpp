@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include <ns3/simulator.h>
 
@@ -11,6 +12,7 @@
 #include "app/running/standstill.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ideal_network.hpp"
+#include "fabric/loggp_network.hpp"
 #include "fabric/ns3_view.hpp"
 #include "internet/background.hpp"
 #include "support/contract.hpp"
@@ -22,6 +24,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+/// Processor time of this process.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
 // Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
 // has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
@@ -45,6 +50,16 @@ void poll(Poll* state) {
   state->interval = events != state->events ? state->least_interval : quiet ? 2 * state->interval : state->interval;
   state->events = events;
   ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
+}
+
+/// All nodes belong to the first process; the others wait.
+Partition partition_of_one(const Topology& topology, int processes) {
+  Partition partition;
+  partition.method = "one process";
+  partition.parts = static_cast<std::uint32_t>(processes);
+  partition.owner.assign(topology.graph.node_count(), 0);
+  partition.balance = processes;
+  return partition;
 }
 
 JobsOfHosts jobs_of_hosts(const Experiment& experiment) {
@@ -73,8 +88,12 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
       experiment_(experiment),
       transfers_(experiment.output.sampling) {
   const auto start = Clock::now();
+  const double before = processor_seconds();
   partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
                                 experiment.seed);
+  // Its messages tell their senders of each other at once, which no window between processes would allow.
+  if (experiment.network.fidelity == Fidelity::loggp)
+    partition_ = partition_of_one(*experiment.topology, group_.size());
   // The engine comes first: ns-3 must know it before anything is scheduled.
   if (engine == EngineChoice::weft)
     use_parallel_simulator(group_);
@@ -94,6 +113,7 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
   else
     build();
   build_seconds_ = seconds_since(start);
+  processor_seconds_ = processor_seconds() - before;
 }
 
 void Simulation::build_network(const Experiment& experiment) {
@@ -101,6 +121,11 @@ void Simulation::build_network(const Experiment& experiment) {
     WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in windows only");
     network_ = std::make_unique<IdealNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                               *experiment.routing);
+    return;
+  }
+  if (experiment.network.fidelity == Fidelity::loggp) {
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the LogGOPS network runs in windows only");
+    network_ = std::make_unique<LogGpNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network);
     return;
   }
   const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
@@ -111,7 +136,10 @@ void Simulation::build_network(const Experiment& experiment) {
   if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
     fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
   if (experiment.output.queue_depths) fabric->keep_queue_depths();
-  if (experiment.output.attribution != Attribution::none) fabric->count_waits_by_job(jobs_of_hosts(experiment));
+  if (experiment.output.attribution != Attribution::none) {
+    fabric->count_waits_by_job(jobs_of_hosts(experiment));
+    fabric->count_pause_causes();
+  }
   fabric_ = fabric.get();
   network_ = std::move(fabric);
 }
@@ -140,6 +168,7 @@ bool Simulation::transfers_unfinished() const { return group_.sum(transfers_.unf
 RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;
   facts.build_seconds = build_seconds_;
+  const double before = processor_seconds();
   if (fabric_ != nullptr) {
     fabric_->settle_links(group_);
     fabric_->close_links();
@@ -157,6 +186,7 @@ RunFacts Simulation::run(const Looker& look) {
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
+  facts.processor_seconds = processor_seconds_ + processor_seconds() - before;
   if (engine != nullptr) engine->attach(nullptr);
   facts.interrupted = group_.sum(facts.interrupted ? 1 : 0) > 0;
   if (facts.interrupted) interruption_noticed();

@@ -31,6 +31,7 @@ struct RunFacts {
   Time simulated;  ///< time of the last event of any process, or when the run was ended with something still to do
   double wall_seconds = 0;  ///< of the run itself, without building
   double build_seconds = 0;
+  double processor_seconds = 0;   ///< of this process, for both
   std::uint64_t packet_hops = 0;  ///< of all processes
   std::uint64_t events = 0;       ///< of all processes: packet arrivals, timers and decisions of NICs
   std::uint64_t messages = 0;     ///< delivered, of all processes
@@ -101,6 +102,7 @@ class Simulation {
   std::unique_ptr<Ns3View> view_;  // of the background; goes before the network
   std::function<void(Time)> on_pause_;
   double build_seconds_ = 0;
+  double processor_seconds_ = 0;
 };
 
 }  // namespace weft

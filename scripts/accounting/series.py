@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The power of a machine over simulated time, from the operations of its ranks and the samples of its links."""
+
+import h5py
+import numpy
+
+from studies.errors import StudyError
+
+from .account import STATES, constant_power, switch_power
+from .bill import RATE, Links, bill_of
+from .usage import PICO, experiment_of, storage_hosts
+
+COMPUTE = 0  # of /operations/kind
+
+
+def covered(starts, ends):
+    """(starts, ends) of the times in which at least one interval is open."""
+    order = numpy.argsort(starts, kind="stable")
+    starts, ends = starts[order], numpy.maximum.accumulate(ends[order])
+    first = numpy.concatenate(([True], starts[1:] > ends[:-1])) if len(starts) else numpy.zeros(0, bool)
+    last = numpy.concatenate((first[1:], [True])) if len(starts) else first
+    return starts[first], ends[last]
+
+
+def covered_of_ranks(ranks, starts, ends, chosen):
+    """The same for each rank by itself, of the chosen rows; all together."""
+    found = [covered(starts[rows], ends[rows]) for rank in numpy.unique(ranks[chosen])
+             for rows in [chosen & (ranks == rank)]]
+    return tuple(numpy.concatenate([pair[i] for pair in found]) if found else numpy.zeros(0, numpy.int64)
+                 for i in range(2))
+
+
+def count_at(edges, starts, ends):
+    """How many intervals are open from each edge on."""
+    return numpy.searchsorted(numpy.sort(starts), edges, "right") - numpy.searchsorted(numpy.sort(ends), edges, "right")
+
+
+def switch_busy(file, edges, span):
+    """(edges, rate of ports of switches that send from each on, in units of RATE): the edges given, and those at which
+    the samples change; without samples the mean."""
+    links, directions = Links(file), file["links"]
+    leaving = directions["from"][:]
+    known = leaving < len(links.of_network)
+    weight = numpy.where(known & links.of_network[numpy.where(known, leaving, 0)], directions["rate"][:] / RATE, 0.0)
+    if "links_series" not in file:
+        mean = float((weight * directions["busy"][:]).sum() / span) if span else 0.0
+        return edges, numpy.full(len(edges), mean)
+    series = file["links_series"]
+    length = int(series.attrs["interval"])
+    # Intervals in which no link sends have no rows; the last one ends with the run.
+    until = numpy.minimum(length * (1 + numpy.arange(-(-span // length))), span)
+    row = numpy.searchsorted(directions["id"][:], series["link"][:])
+    busy = numpy.bincount(series["interval"][:], series["utilization"][:] * weight[row], minlength=len(until))
+    edges = numpy.unique(numpy.concatenate((edges, until[until < span])))
+    return edges, busy[numpy.searchsorted(until, edges, "right")]
+
+
+class PowerSeries:
+    """`edges` in ps, from each of which on the power of each part is `watts[part]` until the next one, or `span`."""
+
+    def __init__(self, path, usage, settings, estimate=None):
+        values = settings.values(estimate or settings.estimate, usage["device"])
+        bill = bill_of(usage["bill"])
+        with h5py.File(path, "r") as file:
+            if "operations" not in file:
+                raise StudyError(f"'{path}' has no operations; output.operations: true of its experiment is due")
+            self.span = int(file.attrs["simulated_time"])
+            intervals = self.intervals(file, bill)
+            edges = numpy.unique(numpy.concatenate((numpy.array([0]), *intervals["compute"], *intervals["any"])))
+            edges = edges[edges < self.span] if self.span else edges[:1]
+            self.edges, busy = switch_busy(file, edges, self.span)
+        compute = count_at(self.edges, *intervals["compute"])
+        active = count_at(self.edges, *intervals["any"])
+        numbers = {"compute": compute, "communication": active - compute, "idle": bill.accelerators - active}
+        self.watts = {state: numbers[state] * values["accelerator_power"] * values[f"{state}_share"]
+                      for state in STATES}
+        for part, watts in constant_power(bill, values, settings).items():
+            self.watts[part] = numpy.full(len(self.edges), watts)
+        self.watts["switches"] = switch_power(bill, values, busy)
+
+    def intervals(self, file, bill):
+        """In which ranks compute, and in which they do anything, without ranks of storage hosts."""
+        hosts = bill.accelerators + bill.storage
+        storage = storage_hosts(experiment_of(file).get("topology", {}), hosts, hosts // max(1, bill.servers))
+        ranks, nodes = file["ranks/rank"][:], file["ranks/node"][:]
+        computing = set(ranks[~numpy.isin(nodes, storage)].tolist())
+        operations = file["operations"]
+        rank, start, end = operations["rank"][:], operations["start"][:], operations["end"][:]
+        chosen = numpy.isin(rank, list(computing)) & (end > start)
+        compute = chosen & (operations["kind"][:] == COMPUTE)
+        return {"compute": covered_of_ranks(rank, start, end, compute),
+                "any": covered_of_ranks(rank, start, end, chosen)}
+
+    def total(self):
+        return sum(self.watts.values())
+
+    def integral(self):
+        """{part: J}."""
+        seconds = numpy.diff(numpy.append(self.edges, self.span)) * PICO
+        return {part: float((watts * seconds).sum()) for part, watts in self.watts.items()}
+
+    def as_csv(self):
+        """A line for each edge: ps, then W of all and of each part."""
+        parts = list(self.watts)
+        lines = [",".join(["time_ps", "total_W", *(f"{part}_W" for part in parts)])]
+        for i, (edge, total) in enumerate(zip(self.edges, self.total())):
+            lines.append(",".join([str(edge), f"{total:.9g}", *(f"{self.watts[part][i]:.9g}" for part in parts)]))
+        return "\n".join([*lines, ",".join([str(self.span), "", *("" for _ in parts)])]) + "\n"

@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`accounting:` of an experiment or a study: figures with three estimates, and what replaces them."""
+
+import functools
+import pathlib
+
+from studies import nodes
+from studies.errors import StudyError, did_you_mean
+from studies.quantities import parse_number
+
+ESTIMATES = ("low", "mid", "high")
+NUMBERS = ("training_tokens", "training_steps", "tokens_per_step", "flop_per_step", "accelerators_per_server")
+KEYS = ("estimate", "accelerator", "start_hour", "cable_lengths", *NUMBERS)
+USUAL_ACCELERATOR = "h100-sxm"
+HOURS = 24
+
+
+class Defaults:
+    """The file of figures: {name: {estimate: value}}, units, and figures by accelerator and region."""
+
+    def __init__(self, path):
+        data = nodes.load(path)[1].data()
+        self.figures = {name: {estimate: float(row[estimate]) for estimate in ESTIMATES}
+                        for name, row in data["figures"].items()}
+        self.units = {name: row["unit"] for name, row in data["figures"].items()}
+        self.descriptions = {name: row["of"] for name, row in data["figures"].items()}
+        self.sources = {name: row["source"] for name, row in data["figures"].items()}
+        self.accelerators = {name: {key: float(value) for key, value in row.items() if key != "source"}
+                             for name, row in data["accelerators"].items()}
+        self.regions = {name: float(value) for name, value in data["regions"].items()}
+
+
+@functools.cache
+def defaults():
+    return Defaults(pathlib.Path(__file__).resolve().parents[2] / "workloads" / "accounting" / "figures.yaml")
+
+
+def number(item, least=0.0, most=1e30):
+    value = parse_number(item.node.value) if item.is_scalar() else None
+    if value is None or not least <= value <= most:
+        raise item.error(f"found {item.found()}; a number of {least:g} or more is due here" if most == 1e30 else
+                         f"found {item.found()}; a number of {least:g} to {most:g} is due here")
+    return float(value)
+
+
+def one_of(item, known, what):
+    text = item.text(what)
+    if text not in known:
+        raise item.error(f"unknown {what} '{text}'{did_you_mean(text, known)}; known here: {', '.join(known)}")
+    return text
+
+
+def read_figure(item):
+    """{estimate: value} of a number for all of them, or of a map."""
+    if not item.is_map():
+        return dict.fromkeys(ESTIMATES, number(item))
+    parts = item.known(ESTIMATES)
+    for estimate in ESTIMATES:
+        if estimate not in parts:
+            raise item.error(f"missing key '{estimate}'; a number, or low, mid and high, is due here")
+    return {estimate: number(parts[estimate]) for estimate in ESTIMATES}
+
+
+class Settings:
+    """What an `accounting:` map says. `estimate`: which of the three studies take; values(estimate) {figure: value}."""
+
+    def __init__(self, item=None):
+        known = defaults()
+        parts = item.known([*KEYS, *known.figures]) if item else {}
+        self.estimate = one_of(parts["estimate"], ESTIMATES, "estimate") if "estimate" in parts else "mid"
+        self.accelerator = None
+        if "accelerator" in parts:
+            self.accelerator = one_of(parts["accelerator"], known.accelerators, "accelerator")
+        self.numbers = {name: number(parts[name]) for name in NUMBERS if name in parts}
+        self.start_hour = number(parts["start_hour"], 0, HOURS) if "start_hour" in parts else 0.0
+        self.lengths = {key.node.value: number(value) for key, value in parts["cable_lengths"].entries(
+            "a map of classes of links and metres")} if "cable_lengths" in parts else {}
+        self.hourly = None
+        self.given = {name: read_figure(part) for name, part in parts.items()
+                      if name in known.figures and name != "grid_intensity"}
+        if "grid_intensity" in parts:
+            self.read_intensity(parts["grid_intensity"])
+
+    def read_intensity(self, item):
+        """A figure, a region's name, or one number for each hour of a day."""
+        if item.is_list():
+            hours = [number(entry) for entry in item.items()]
+            if len(hours) != HOURS:
+                raise item.error(f"found {len(hours)} numbers; one for each of the {HOURS} hours of a day is due here")
+            self.hourly = hours
+        elif item.is_scalar() and item.node.value[:1].isalpha():
+            region = one_of(item, defaults().regions, "region")
+            self.given["grid_intensity"] = dict.fromkeys(ESTIMATES, defaults().regions[region])
+        else:
+            self.given["grid_intensity"] = read_figure(item)
+
+    def values(self, estimate, device=None):
+        """{figure: value} for machines of that device, unless the settings name another one."""
+        known = defaults()
+        values = {name: row[estimate] for name, row in known.figures.items()}
+        values.update(known.accelerators.get(self.accelerator or device or USUAL_ACCELERATOR, {}))
+        values.update({name: row[estimate] for name, row in self.given.items()})
+        return values
+
+    def intensity(self, values, seconds):
+        """Mean g of CO2 per kWh over so many seconds from `start_hour` on."""
+        if self.hourly is None:
+            return values["grid_intensity"]
+        return mean_of_hours(self.hourly, self.start_hour, seconds / 3600)
+
+
+def mean_of_hours(hourly, start, hours):
+    """Of a step function of the hour of the day over a stretch of time."""
+    if hours <= 0:
+        return hourly[int(start) % HOURS]
+
+    def until(hour):
+        whole, part = divmod(hour, 1)
+        days, rest = divmod(int(whole), HOURS)
+        return days * sum(hourly) + sum(hourly[:rest]) + part * hourly[rest]
+
+    return (until(start + hours) - until(start)) / hours
+
+
+def settings_of(data, place):
+    """Of data of an `accounting:` map, None for all defaults. Errors begin with `place`."""
+    if data is None:
+        return Settings()
+    try:
+        return Settings(nodes.parse(nodes.flow(data), "accounting"))
+    except StudyError as error:
+        raise StudyError(f"{place}: `accounting`: {str(error).removeprefix('accounting:1: ')}") from None

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What a run has used, from its results file: the machine, and how long its parts were in which state."""
+
+import re
+
+import h5py
+import numpy
+
+from studies.errors import EnvironmentFailure, StudyError
+
+from .bill import RATE, Links, bill_of_links
+from .settings import defaults
+
+PICO = 1e-12
+BATCH = re.compile(r"(\d+) sequences of (\d+) tokens")
+COPIES = re.compile(r"(\d+) of (\d+) data-parallel copies")
+FLOP = re.compile(r"([0-9.e+]+), by all ranks")
+MEMORY = re.compile(r"([0-9.]+) GB of")
+
+
+def text_of(value):
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def experiment_of(file):
+    """The experiment as it was run, as data."""
+    from studies import nodes
+
+    text = text_of(file["manifest/run/effective_experiment"][()])
+    return nodes.parse(text, file.filename).data()
+
+
+def storage_hosts(topology, hosts, per_server):
+    """Numbers of the hosts that `topology.storage_hosts` makes storage (topologies/storage_hosts.cpp)."""
+    asked = topology.get("storage_hosts") if isinstance(topology, dict) else None
+    if asked is None:
+        return []
+    if isinstance(asked, list):
+        return sorted(int(host) for host in asked)
+    if isinstance(asked, dict) and "every" in asked:
+        return list(range(int(asked["every"]) - 1, hosts, int(asked["every"])))
+    count = int(asked["servers"]) * per_server if isinstance(asked, dict) else int(asked)
+    return list(range(hosts - count, hosts))
+
+
+def device_of(experiment):
+    """The name of the workload's device, if there are figures for it."""
+    workload = experiment.get("workload")
+    name = workload.get("device") if isinstance(workload, dict) else None
+    return name if name in defaults().accelerators else None
+
+
+def of_text(pattern, model, name):
+    match = pattern.search(model.get(name, ""))
+    return [float(group) for group in match.groups()] if match else None
+
+
+def work_of_step(model):
+    """(tokens, FLOP) of a step of a training job that runs alone, or None: of what was simulated of it."""
+    batch, flop = of_text(BATCH, model, "batch"), of_text(FLOP, model, "FLOPs per step")
+    copies = of_text(COPIES, model, "approximation") or (1, 1)
+    return batch[0] * batch[1] * copies[0] / copies[1] if batch else None, flop[0] if flop else None
+
+
+def longest_job(file):
+    """(steps, time in ps) of the job that takes longest, of those that the run lasts for."""
+    jobs = file["jobs"]
+    time, background = jobs["time"][:], jobs["background"][:]
+    row = int(numpy.where(background == 0, time, -1).argmax())
+    return max(1, int(jobs["steps"][row])), int(time[row])
+
+
+def usage_of_file(file):
+    experiment = experiment_of(file)
+    links = Links(file)
+    hosts = int((links.is_host & links.exists).sum())
+    servers = links.servers()
+    storage = storage_hosts(experiment.get("topology", {}), hosts, hosts // max(1, servers))
+    bill = bill_of_links(links, len(storage))
+    span = int(file.attrs["simulated_time"])
+    ranks = file["ranks"]
+    computing = ~numpy.isin(ranks["node"][:], storage)
+    directions = file["links"]
+    leaving = directions["from"][:]
+    known = leaving < len(links.of_network)
+    of_switch = known & links.of_network[numpy.where(known, leaving, 0)]
+    busy = directions["busy"][:][of_switch].astype(float) * PICO * directions["rate"][:][of_switch] / RATE
+    model = {name: text_of(value) for name, value in file["manifest/model"].attrs.items()}
+    tokens, flop = work_of_step(model)
+    steps, job_time = longest_job(file)
+    memory = of_text(MEMORY, model, "memory per rank")
+    return {"bill": bill.as_data(), "device": device_of(experiment), "span": span * PICO, "steps": steps,
+            "job_time": job_time * PICO, "tokens_per_step": tokens, "flop_per_step": flop,
+            "compute": int(ranks["compute"][:][computing].sum()) * PICO,
+            "communication": int(ranks["exposed"][:][computing].sum()) * PICO, "switch_busy": float(busy.sum()),
+            "memory": None if memory is None else int(memory[0] * 1e9),
+            "fits": 0 if "DOES NOT FIT" in model.get("memory per rank", "") else 1}
+
+
+def usage_of(path):
+    """Of a results file: seconds summed over accelerators, and over ports in units of RATE."""
+    try:
+        with h5py.File(path, "r") as file:
+            if text_of(file.attrs.get("format", "")) != "weft-results":
+                raise StudyError(f"'{path}' is no result file of `weft run`")
+            return usage_of_file(file)
+    except (OSError, KeyError) as error:
+        raise EnvironmentFailure(f"cannot read '{path}': {error}") from None

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# weft account RUN.h5 [--set K=V]      what a run costs, in money, energy and emissions (docs/accounting.md)
+"""Counts what a simulated machine consists of, and what it takes for the run: cost, energy and emissions, of a step, a
+token and a whole training, each with a low, a middle and a high estimate.
+
+exit codes: 0 done, 2 the input is wrong, 3 the environment failed, 130 interrupted"""
+
+import argparse
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from studies.console import Parser, guarded  # noqa: E402
+
+
+def parse():
+    parser = Parser(prog="weft account", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", metavar="RUN.h5", help="a results file of `weft run`")
+    parser.add_argument("--accounting", metavar="FILE.yaml", help="figures from there (an `accounting:` map, or a file "
+                        "that has one) instead of those of the run's experiment")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of `accounting:`, such "
+                        "as grid_intensity=FR or training_tokens=1e12")
+    parser.add_argument("--series", metavar="FILE.csv", help="power over time; the run needs output.operations: true")
+    parser.add_argument("--json", action="store_true", help="one JSON object with all estimates")
+    return parser.parse_args()
+
+
+def section(options):
+    """The `accounting:` map as data, and the file it stands in."""
+    import h5py
+    from accounting.usage import experiment_of
+    from studies import nodes
+    from studies.errors import EnvironmentFailure, StudyError
+
+    place = options.accounting or options.run
+    if options.accounting:
+        data = nodes.load(place)[1].data()
+        data = data.get("accounting", data) if isinstance(data, dict) else data
+    else:
+        try:
+            with h5py.File(place, "r") as file:
+                data = experiment_of(file).get("accounting")
+        except (OSError, KeyError) as error:
+            raise EnvironmentFailure(f"cannot read '{place}': {error}") from None
+    for setting in options.set:
+        key, equals, value = setting.partition("=")
+        if not equals or not key:
+            raise StudyError(f"--set found '{setting}'; KEY=VALUE is due, such as grid_intensity=FR")
+        data = {**(data or {}), key: nodes.parse(value, f"--set {setting}").data()}
+    return data, place
+
+
+def account_command():
+    options = parse()
+    from accounting import text, usage
+    from accounting.series import PowerSeries
+    from accounting.settings import settings_of
+    from studies.records import write_whole
+
+    used = usage.usage_of(options.run)
+    data, place = section(options)
+    settings = settings_of(data, place)
+    if options.series:
+        write_whole(pathlib.Path(options.series), PowerSeries(options.run, used, settings).as_csv())
+    print(text.as_json(used, settings) if options.json else text.as_table(used, settings))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(guarded(account_command))

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Tables about a sweep: what a search has found, the Pareto front, and which input the outcomes depend on."""
+
+from report_page.elements import note, section, table, tag, text
+from report_page.sensitivity import sensitivity as shares_of
+from report_page.values import percent, value_text
+
+MOST_ROWS, MOST_OUTCOMES, MOST_VALUES = 100, 4, 8
+
+
+def columns_of(sweep):
+    return {column["name"]: column for column in sweep["columns"]}
+
+
+def head(column):
+    told = column["unit"] in ("", "1", "text", "id", "ps", "B", "bit/s", "J", "W", "g", "$", "s")
+    return text(column["title"] if told else f"{column['title']} ({column['unit']})")
+
+
+def cell(column, row):
+    return text(value_text(column["values"][row], column["unit"]))
+
+
+def case_name(sweep, row):
+    inputs = [column for column in sweep["columns"] if column["role"] == "input"]
+    return ", ".join(f"{column['title']} {value_text(column['values'][row], column['unit'])}" for column in inputs)
+
+
+def search(sweep):
+    """The best case, and how good the order of the ideal network was."""
+    found = sweep.get("search")
+    if found is None:
+        return ""
+    if found["best"] < 0:
+        return section("Search", "search", note("No case holds all constraints."))
+    columns, best = columns_of(sweep), found["best"]
+    ranked = sum(place > 0 for place in columns["ideal_place"]["values"])
+    decided = sum(place > 0 for place in columns["place"]["values"])
+    words = (f"The best by <code>{text(found['objective'])}</code> is case {best} ({text(case_name(sweep, best))}): "
+             f"{cell(columns['objective'], best)}. The ideal network had it in place "
+             f"{columns['ideal_place']['values'][best]} of {ranked}; packets decided among {decided}.")
+    if found["order_correlation"] is not None:
+        words += f" Order correlation (Spearman) of both among these: {found['order_correlation']:.3f}."
+    return section("Search", "search", tag("p", words), data_best=best)
+
+
+def titles(columns, names):
+    return ", ".join(text(columns[name]["title"]) for name in names)
+
+
+def front(sweep):
+    """The cases that are best by the study's objective."""
+    columns = columns_of(sweep)
+    if "pareto" not in columns or not any(sweep["objective"][key] for key in ("minimize", "maximize")):
+        return ""
+    asked = [*sweep["objective"]["minimize"], *sweep["objective"]["maximize"]]
+    within = sweep["objective"]["within"]
+    inputs = [column for column in sweep["columns"] if column["role"] == "input"]
+    outcomes = [column for column in sweep["columns"] if column["role"] == "output" and
+                not (column["name"].startswith("machine_") and column["name"] not in asked)]
+    outcomes.sort(key=lambda column: asked.index(column["name"]) if column["name"] in asked else len(asked))
+    shown = [*(column for column in inputs if column["name"] in within),
+             *(column for column in inputs if column["name"] not in within), *outcomes]
+    first = columns[asked[0]]["values"]
+    rows = [i for i, best in enumerate(columns["pareto"]["values"]) if best and columns["same_as"]["values"][i] == i]
+    rows.sort(key=lambda i: [*((isinstance(columns[name]["values"][i], str), columns[name]["values"][i])
+                               for name in within), first[i]])
+    compared = f", of those with the same {titles(columns, within)}" if within else ""
+    more = f"; the first {MOST_ROWS}" if len(rows) > MOST_ROWS else ""
+    words = (f"No other case is as good in each of {titles(columns, asked)} and better in one{compared}. "
+             f"{len(rows)} cases{more}.")
+    cells = [[tag("span", str(i), data_front=i), *(cell(column, i) for column in shown)] for i in rows[:MOST_ROWS]]
+    numbers = [at for at, column in enumerate(shown, 1) if column["numeric"]]
+    return section("The best (Pareto front)", "front", note(words),
+                   tag("div", table(["case", *map(head, shown)], cells, numbers), class_="scroll"))
+
+
+def outcomes_of(sweep, columns):
+    """What the study asks for, else the first outcomes that differ. Of a search what all cases have: packets decide
+    among the best ones only."""
+    if sweep.get("search"):
+        return [columns["ideal_objective"]]
+    asked = [columns[name] for key in ("minimize", "maximize") for name in sweep["objective"][key]]
+    found = asked or [column for column in sweep["columns"] if column["role"] == "output" and column["numeric"] and
+                      not column["name"].startswith("machine_")]
+    return [column for column in found if column["numeric"] and len(set(column["values"])) > 1][:MOST_OUTCOMES]
+
+
+def effect_text(column, effect):
+    def name(value):
+        if isinstance(value, tuple):
+            return " to ".join(value_text(one, column["unit"]) for one in value)
+        return value_text(value, column["unit"])
+
+    shown = sorted(effect, key=lambda pair: pair[1])[:MOST_VALUES]
+    more = f" and {len(effect) - len(shown)} more" if len(effect) > len(shown) else ""
+    return ", ".join(f"{text(name(value))} {factor:.3g}" for value, factor in shown) + more
+
+
+def sensitivity(sweep):
+    """For each outcome the inputs by their share of its variance, with the factors between their values."""
+    columns = columns_of(sweep)
+    inputs = {column["name"]: column["values"] for column in sweep["columns"] if column["role"] == "input" and
+              column["name"] not in sweep["objective"]["within"] and len(set(column["values"])) > 1}
+    groups = [tuple(columns[name]["values"][i] for name in sweep["objective"]["within"])
+              for i in range(len(sweep["columns"][0]["values"]))]
+    rows = []
+    for outcome in outcomes_of(sweep, columns):
+        for at, (name, share, effect) in enumerate(shares_of(inputs, outcome["values"], groups)):
+            meter = tag("span", class_="meter", style=f"width:{max(80 * share, 1):.1f}px")
+            rows.append([head(outcome) if at == 0 else "", text(columns[name]["title"]),
+                         tag("span", percent(share), data_input=name, data_outcome=outcome["name"], data_share=share),
+                         meter, effect_text(columns[name], effect)])
+    if not rows:
+        return ""
+    words = ("Share of the variance between an input's values, of logarithms, within groups of comparable cases; then "
+             "the values with their geometric means as factors of the least. What is missing to 100 % is of inputs that "
+             "act together.")
+    return section("Sensitivity", "sensitivity", note(words), tag("div", table(
+        ["outcome", "input", "share", "", "values"], rows, (2,)), class_="scroll"))

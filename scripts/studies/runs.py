@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs of cases, side by side: what has no record yet, each once."""
+
+import json
+import sys
+import time
+
+from .errors import EnvironmentFailure
+from .processes import Processes
+
+LOOK = 0.5  # s between looks at runs that other programs do
+
+
+def name_of(case):
+    return ", ".join(f"{key} {choice.label}" for key, choice in case.choices.items()) or "the only one"
+
+
+def first_line(text):
+    lines = [line for line in text.splitlines() if line.startswith("weft: ")] or text.splitlines()
+    return lines[0].removeprefix("weft: ") if lines else ""
+
+
+def summary_of(ended):
+    """What a run printed as its summary; None if it has failed. mpirun may print lines of its own before."""
+    if ended.code != 0:
+        return None
+    try:
+        return json.loads(ended.out[max(0, ended.out.find("{")):])
+    except ValueError:
+        return None
+
+
+class Progress:
+    """Lines on standard error: how many cases are done, and how long the others will take."""
+
+    def __init__(self, quiet, total):
+        self.quiet, self.total, self.done, self.start = quiet, total, 0, time.monotonic()
+        self.terminal, self.last = sys.stderr.isatty(), None
+
+    def tell(self, text):
+        if not self.quiet:
+            print(f"{chr(13) if self.terminal and self.last else ''}weft sweep: {text}", file=sys.stderr, flush=True)
+
+    def step(self, running):
+        """One run has ended. The others take as long as those before, on average."""
+        self.done += 1
+        now = time.monotonic()
+        left = self.total - self.done
+        due = self.last is None or now - self.last >= (0.2 if self.terminal else 10) or left == 0
+        if self.quiet or not due:
+            return
+        self.last = now
+        seconds = (now - self.start) / self.done * left
+        text = f"weft sweep: {self.done} of {self.total} runs, {running} under way, about {seconds:.0f} s left"
+        end = "\n" if not self.terminal or left == 0 else ""
+        print(f"{chr(13) if self.terminal else ''}{text:<78}", end=end, file=sys.stderr, flush=True)
+
+
+class Runs:
+    """Of cases with their identities. `words_of(case)` is the command line of a run, without the results file;
+    `excluded` numbers of cases that are not run; `what` names them in the progress."""
+
+    def __init__(self, cases, identities, words_of, records, settings):
+        self.cases, self.identities, self.words_of, self.records = cases, identities, words_of, records
+        self.mpi_processes, self.quiet, self.excluded, self.what = settings
+        self.errors = {}  # {identity: why it has failed}
+        self.elsewhere = set()  # identities that other programs were found to run
+        self.reused = 0
+
+    def to_run(self, numbers=None):
+        """Numbers of the cases that run, each identity once."""
+        chosen = {}
+        for case in self.cases:
+            if case.number not in self.excluded and (numbers is None or case.number in numbers):
+                chosen.setdefault(self.identities[case.number], case.number)
+        return list(chosen.values())
+
+    def run(self, jobs, numbers=None, fresh=False):
+        """Runs what has no record yet, `jobs` at a time."""
+        waiting = self.to_run(numbers)
+        if fresh:
+            for number in waiting:
+                self.records.forget(self.identities[number])
+        to_run = [number for number in waiting if self.records.find(self.identities[number]) is None]
+        self.reused = len(waiting) - len(to_run)
+        progress = Progress(self.quiet, len(to_run))
+        progress.tell(f"{len(self.cases)} {self.what}: {len(to_run)} to run, {self.reused} have been run before, "
+                      f"{len(self.excluded)} break a constraint")
+        with Processes(jobs) as processes:
+            elsewhere, looked = [], 0
+            while to_run or elsewhere or processes.running:
+                if not to_run and elsewhere and time.monotonic() - looked > LOOK:
+                    to_run, elsewhere, looked = elsewhere, [], time.monotonic()
+                while to_run and processes.has_room():
+                    number = to_run.pop(0)
+                    if not self.begin(number, processes, progress):
+                        elsewhere.append(number)
+                if not (processes.running or elsewhere):
+                    continue  # others have run it in the meantime
+                for (number, lock), ended in processes.wait(LOOK if elsewhere else 60):
+                    self.end(number, lock, ended, progress)
+                    progress.step(len(processes.running))
+
+    def begin(self, number, processes, progress):
+        """Starts a run, or finds that another program has done it. False if another program is about it."""
+        identity = self.identities[number]
+        lock = self.records.lock(identity)
+        try:
+            taken = lock.take()
+        except OSError as error:
+            raise EnvironmentFailure(f"cannot lock '{lock.path}': {error.strerror}") from None
+        if not taken:
+            if identity not in self.elsewhere:
+                progress.tell(f"case {number} is being run by another process; waiting for it")
+            self.elsewhere.add(identity)
+            return False
+        if self.records.find(identity) is not None:
+            lock.give_back()
+            progress.step(len(processes.running))
+            return True
+        words = [*self.words_of(self.cases[number]), "-o", str(self.records.results(identity)), "--summary", "json",
+                 "--quiet"]
+        processes.start((number, lock), words, self.mpi_processes, (lock.descriptor,))
+        return True
+
+    def end(self, number, lock, ended, progress):
+        identity = self.identities[number]
+        summary = summary_of(ended)
+        if summary:
+            self.records.keep(identity, summary, ended.seconds, self.mpi_processes)
+        else:
+            how = f"exit code {ended.code}" if ended.code >= 0 else f"signal {-ended.code}"
+            self.errors[identity] = f"{first_line(ended.err)} ({how})".strip()
+            self.records.keep_error(identity, self.errors[identity])
+            progress.tell(f"case {number} ({name_of(self.cases[number])}) failed: {self.errors[identity]}")
+        lock.give_back()
+
+    def error(self, number):
+        """Why the case has failed, or nothing."""
+        identity = self.identities[number]
+        return self.errors.get(identity) or self.records.error(identity)

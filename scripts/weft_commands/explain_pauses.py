@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Pause frames followed back to what caused them: a switch stops the links that fill it, their senders fill up and stop
+others. What is found is a tree of stopped links for each link at which such a chain begins (its root), with who sent
+there, and whose messages were held up although they went elsewhere."""
+
+import numpy as np
+
+MOST_PAIRS = 3
+
+
+def stopped_links(run):
+    """{link: {cause: [ps, stops, first, last]}} over all classes; {} if nothing was paused or the file does not say."""
+    if run.rows("link_pauses") == 0:
+        return {}
+    rows = run.table("link_pauses")
+    found = {}
+    for link, cause, time, stops, first, last in zip(*(rows[name].tolist() for name in
+                                                       ("link", "cause", "time", "stops", "first", "last"))):
+        known = found.setdefault(link, {}).setdefault(cause, [0, 0, first, last])
+        known[0] += time
+        known[1] += stops
+        known[2:] = [min(known[2], first), max(known[3], last)]
+    return found
+
+
+def root_of(link, stopped):
+    """Follows the cause of most stops, as long as that link was itself stopped for at least a tenth of the time for which
+    it is to blame: then it could not send as it would, and what stopped it is to blame. A link that was stopped less
+    has more to send than it can. In a circle of waiting links: the one with the largest number."""
+    chain = [link]
+    while chain[-1] in stopped:
+        cause, (blamed, *_) = max(stopped[chain[-1]].items(), key=lambda item: (item[1][0], -item[0]))
+        if cause in chain:
+            return max(chain[chain.index(cause):])
+        chain.append(cause)
+        if 10 * sum(times[0] for times in stopped.get(cause, {}).values()) < blamed:
+            break
+    return chain[-1]
+
+
+def held_up(run):
+    """{(source rank, destination rank): ps that flow control held their messages}, and {the same: bytes}."""
+    times, sizes = {}, {}
+    if not run.has("messages", "source", "destination", "paused", "bytes"):
+        return times, sizes
+    for block in run.blocks("messages", ["source", "destination", "paused", "bytes"]):
+        pairs, where = np.unique(np.stack([block["source"], block["destination"]], axis=1), axis=0, return_inverse=True)
+        for sums, column in ((times, "paused"), (sizes, "bytes")):
+            totals = np.zeros(len(pairs), dtype=np.int64)
+            np.add.at(totals, where.reshape(-1), block[column].astype(np.int64))
+            for (source, destination), total in zip(pairs.tolist(), totals.tolist()):
+                sums[source, destination] = sums.get((source, destination), 0) + total
+    return times, sizes
+
+
+def largest(pairs, value):
+    return sorted(({"source": source, "destination": destination, value: amount}
+                   for (source, destination), amount in pairs.items() if amount > 0),
+                  key=lambda pair: (-pair[value], pair["source"], pair["destination"]))
+
+
+class Machine:
+    """Which rank is where, and how links are called."""
+
+    def __init__(self, run):
+        links = run.table("links", ["from", "to", "from_name", "to_name"])
+        self.starts, self.ends = links["from"].tolist(), links["to"].tolist()
+        self.names = list(zip(links["from_name"].tolist(), links["to_name"].tolist()))
+        self.nodes = {int(rank): int(node) for rank, node in zip(*run.table("ranks", ["rank", "node"]).values())}
+
+    def ends_of(self, link):
+        return dict(zip(("link", "from", "to"), (link, *map(str, self.names[link]))))
+
+
+def tree(machine, root, members, stopped, times, sizes):
+    links = [{**machine.ends_of(link), "time": sum(cause[0] for cause in stopped[link].values()),
+              "stops": sum(cause[1] for cause in stopped[link].values()),
+              "cause": max(stopped[link], key=lambda cause: (stopped[link][cause][0], -cause))} for link in members]
+    links.sort(key=lambda link: (-link["time"], link["link"]))
+    end = machine.ends[root]
+    senders = {pair: size for pair, size in sizes.items() if machine.nodes[pair[1]] == end}
+    held = {machine.starts[link] for link in members}
+    victims = {pair: time for pair, time in times.items()
+               if machine.nodes[pair[0]] in held and machine.nodes[pair[1]] != end and senders}
+    causes = [cause for link in members for cause in stopped[link].values()]
+    return {**machine.ends_of(root), "time": sum(link["time"] for link in links),
+            "first": min(cause[2] for cause in causes), "last": max(cause[3] for cause in causes), "links": links,
+            "senders": largest(senders, "bytes"), "victims": largest(victims, "time")}
+
+
+def pause_trees(run):
+    """[{link, from, to, time, first, last, links, senders, victims}], a tree for each root, the largest time first. Times
+    in ps: of `links`, how long they were stopped; of `victims`, how long messages were held up that leave hosts whose link
+    the tree stopped, and do not go where its root ends. `senders`: to the host where the root ends; none if it is a
+    switch, and then nobody can be told to be a victim either."""
+    stopped = stopped_links(run)
+    if not stopped:
+        return []
+    machine, (times, sizes) = Machine(run), held_up(run)
+    members = {}
+    for link in stopped:
+        members.setdefault(root_of(link, stopped), []).append(link)
+    trees = [tree(machine, root, links, stopped, times, sizes) for root, links in members.items()]
+    return sorted(trees, key=lambda found: (-found["time"], found["link"]))
+
+
+def pairs_text(pairs, text):
+    shown = [f"{pair['source']} -> {pair['destination']} {text(pair)}" for pair in pairs[:MOST_PAIRS]]
+    return ", ".join(shown) + (f", and {len(pairs) - MOST_PAIRS} more" if len(pairs) > MOST_PAIRS else "")

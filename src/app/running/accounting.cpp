@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "app/running/accounting.hpp"
+
+#include <fmt/format.h>
+
+#include "support/data_directory.hpp"
+
+namespace weft {
+namespace {
+
+constexpr double most = 1e30;
+
+std::vector<std::string> keys_of(const Spec& map) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map.entries()) names.push_back(name);
+  return names;
+}
+
+bool begins_with_letter(const std::string& text) {
+  return !text.empty() && ((text[0] >= 'a' && text[0] <= 'z') || (text[0] >= 'A' && text[0] <= 'Z'));
+}
+
+/// A number, or {low, mid, high}.
+void check_figure(const Spec& value) {
+  if (!value.is_map()) {
+    static_cast<void>(value.number(0, most));
+    return;
+  }
+  for (const char* estimate : {"low", "mid", "high"}) static_cast<void>(value.at(estimate).number(0, most));
+  value.finish();
+}
+
+/// A figure, the name of a region, or one number for each hour of a day.
+void check_intensity(const Spec& value, const Spec& regions) {
+  if (value.is_sequence()) {
+    if (value.size() != 24)
+      throw value.error(
+          fmt::format("found {} numbers; one for each of the 24 hours of a day is due here", value.size()));
+    for (const Spec& hour : value.items()) static_cast<void>(hour.number(0, most));
+  } else if (value.is_scalar() && begins_with_letter(value.text())) {
+    static_cast<void>(value.one_of(keys_of(regions)));
+  } else {
+    check_figure(value);
+  }
+}
+
+void check_numbers(const Spec& spec, std::initializer_list<const char*> keys) {
+  for (const char* key : keys)
+    if (const auto value = spec.find(key)) static_cast<void>(value->number(0, most));
+}
+
+}  // namespace
+
+void check_accounting(const Spec& spec) {
+  const Spec known = Spec::load((data_directory("workloads") / "accounting" / "figures.yaml").string());
+  for (const auto& [name, figure] : known.at("figures").entries()) {
+    const auto value = spec.find(name);
+    if (value && name != "grid_intensity") check_figure(*value);
+  }
+  if (const auto value = spec.find("grid_intensity")) check_intensity(*value, known.at("regions"));
+  if (const auto value = spec.find("estimate")) static_cast<void>(value->one_of({"low", "mid", "high"}));
+  if (const auto value = spec.find("accelerator")) static_cast<void>(value->one_of(keys_of(known.at("accelerators"))));
+  if (const auto value = spec.find("accelerators_per_server")) static_cast<void>(value->integer(1, INT32_MAX));
+  if (const auto value = spec.find("start_hour")) static_cast<void>(value->number(0, 24));
+  check_numbers(spec, {"training_tokens", "training_steps", "tokens_per_step", "flop_per_step"});
+  if (const auto lengths = spec.find("cable_lengths"))
+    for (const auto& [link_class, metres] : lengths->entries()) static_cast<void>(metres.number(0, most));
+  spec.finish();
+}
+
+}  // namespace weft

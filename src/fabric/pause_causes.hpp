@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which outputs of a switch filled the ingress queues whose senders it had to stop.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace weft {
+
+/// One output that has filled an ingress queue: most bytes of the queue waited for it when its sender was stopped.
+struct PauseCause {
+  std::uint32_t port = 0;   ///< local port of the output
+  std::uint64_t stops = 0;  ///< how often the sender was stopped for it
+  std::int64_t time = 0;    ///< ps during which it stayed stopped
+  std::int64_t first = 0;   ///< ps, the first of these stops
+  std::int64_t last = 0;    ///< ps, the end of the last of them
+};
+
+/// Counts them by ingress queue. Something happens here when a sender is stopped and when it may go on, not per packet.
+class PauseCauses {
+ public:
+  explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none) {}
+
+  /// The sender of `queue` is stopped at `now`; most of the queue waits for `port`.
+  void stopped(std::size_t queue, std::uint32_t port, std::int64_t now);
+  /// It had been stopped since `since`, and may go on at `now`.
+  void resumed(std::size_t queue, std::int64_t since, std::int64_t now);
+
+  /// Without the stop that has not ended yet.
+  std::span<const PauseCause> of_queue(std::size_t queue) const { return causes_[queue]; }
+  /// The cause that a queue is stopped for, as its place in of_queue(); `none` if it is not stopped.
+  std::uint32_t current(std::size_t queue) const { return current_[queue]; }
+  std::uint64_t memory_bytes() const;
+
+  static constexpr std::uint32_t none = 0xffffffffU;
+
+ private:
+  std::vector<std::vector<PauseCause>> causes_;  // few each
+  std::vector<std::uint32_t> current_;
+};
+
+}  // namespace weft

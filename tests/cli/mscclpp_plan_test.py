@@ -1,0 +1,100 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""MSCCL++'s execution plans as algorithms: proof, bytes, times, and what is wrong with a plan."""
+
+import functools
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import mscclpp_plans as plans
+from weft_testing import (EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, picoseconds_to_send, table, two_at_a_time,
+                          weft)
+
+# reduce.json of github.com/microsoft/mscclpp test/execution-files (MIT License, (c) Microsoft Corporation).
+PUBLISHED = SOURCE / "tests" / "fuzz" / "corpus" / "mscclpp_json" / "reduce.json"
+
+
+class MscclppPlan(ProgramTest):
+    def plan(self, content, name="plan.json"):
+        path = self.folder / name
+        path.write_text(content if isinstance(content, str) else json.dumps(content))
+        return path
+
+    def experiment(self, collective, ranks, size, algorithm="plan.json"):
+        return {"topology": STAR, "network": {**NETWORK, "ack": "none"}, "simulation": {"seed": 1},
+                "workload": {"kind": "collective", "collective": collective, "ranks": ranks, "size": size,
+                             "algorithm": algorithm}}
+
+    def test_plans_are_proved(self):
+        for name, content in (("all_reduce", plans.all_reduce(4)), ("all_gather", plans.all_gather(4)),
+                              ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch())):
+            with self.subTest(name=name):
+                out = self.run_weft("collective", self.plan(content), "--size", "1200000", "--check").out
+                self.assertIn("correct", out)
+        self.assertIn("correct", self.run_weft("collective", PUBLISHED, "--size", "1MiB", "--check").out)
+
+    def test_bytes(self):
+        """allreduce: each of the n chunks is read by n - 1 and written to n - 1 others: 2 (n - 1) S. allgather of S:
+        (n - 1) S. Through scratch: S / 2 there and back on both sides, 2 S. The published plan, chunks of S / 4: on each
+        side one read and written, one got and written: 2 * 4 * S / 4 = 2 S, as 2 (n - 1) S says."""
+        size = 1_200_000
+        for content, kind, ranks, sent in ((plans.all_reduce(4), "all_reduce", 4, 6 * size),
+                                           (plans.all_gather(4), "all_gather", 4, 3 * size),
+                                           (plans.all_gather(3, "get"), "all_gather", 3, 2 * size),
+                                           (plans.through_scratch(), "all_reduce", 2, 2 * size),
+                                           (PUBLISHED.read_text(), "all_reduce", 2, 2 * size)):
+            with self.subTest(sent=sent, kind=kind):
+                self.plan(content)
+                summary, _ = self.simulate(self.experiment(kind, ranks, size))
+                self.assertEqual(summary["bytes_delivered"], sent)
+                self.assertTrue(summary["complete"])
+
+    def test_time_of_puts_between_two(self):
+        """Both put a chunk of one packet at the same time: 2 (s / C + d)."""
+        self.plan(plans.all_gather(2))
+        summary, _ = self.simulate(self.experiment("all_gather", 2, 8000))
+        self.assertEqual(summary["simulated_time_ps"], 2 * (picoseconds_to_send(4000 + 82, 400 * 10**9) + 500_000))
+
+    def test_the_same_on_any_number_of_processes(self):
+        self.plan(plans.all_reduce(4))
+        path = self.write(self.experiment("all_reduce", 4, 400_000))
+        one, *others = two_at_a_time([functools.partial(self.simulate, path, output=f"{n}.h5", ranks=n)
+                                      for n in (None, 2, 3, 4, 8)])
+        for summary, results in others:
+            self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
+            self.assert_same_results(one[1], results)
+
+    def test_complaints(self):
+        def changed(change):
+            content = plans.all_reduce(3)
+            change(content)
+            return content
+
+        def operation(content, number):
+            return content["gpus"][1]["threadblocks"][0]["ops"][number]
+        cases = (
+            ("{", "this is no JSON"),
+            ("{}", "this is no execution plan of MSCCL++"),
+            (changed(lambda c: c.update(protocol="LL")), "the protocol is 'LL'; Simple is due here"),
+            (changed(lambda c: c.update(collective="sendrecv")), "the collective is 'sendrecv'"),
+            (changed(lambda c: operation(c, 3).update(name="glres")), "GPU 1, thread block 0, operation 3 (glres): this operation is not modelled"),
+            (changed(lambda c: operation(c, 3)["src_buff"][0].update(index=7)), "chunks 7 to 8 of the buffer input of GPU 1, which has 3"),
+            (changed(lambda c: operation(c, 3)["src_buff"][1].update(buffer_id=77)), "the thread block has no remote buffer 77"),
+            (changed(lambda c: operation(c, 5).update(channel_ids=[0])), "it waits for ever: nobody signals"),
+            (changed(lambda c: operation(c, 0).update(channel_ids=[5])), "the thread block has no channel 5 of the type 'memory'"),
+            (changed(lambda c: operation(c, 3)["dst_buff"].pop()), "the schedule is wrong"),
+            (changed(lambda c: operation(c, 3)["src_buff"].pop()), "the schedule is wrong"),
+            (changed(lambda c: c["gpus"].pop()), "a channel to GPU 2"),
+            (changed(lambda c: c["gpus"][0].pop("threadblocks")), "a value is missing"))
+        for content, part in cases:
+            with self.subTest(part=part):
+                done = weft("collective", self.plan(content), "--size", "1200000", "--check", folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertIn(part, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

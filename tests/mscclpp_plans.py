@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Execution plans of MSCCL++ for tests, in the form that its Python language writes (github.com/microsoft/mscclpp
+python/mscclpp/language; test/execution-files)."""
+
+
+def plan(collective, gpus, inplace=False, protocol="Simple"):
+    return {"name": f"{collective} of {len(gpus)}", "collective": collective, "protocol": protocol, "inplace": inplace,
+            "reuse_resources": False, "gpus": gpus, "num_threads_per_block": 1024, "use_double_scratch_buffer": False,
+            "buffer_alignment": 16, "min_message_size": 0, "max_message_size": 2**64 - 1}
+
+
+def gpu(rank, ranks, chunks, operations):
+    """A GPU of one thread block that has a channel to each other one, in ascending order, and their buffers i, o, s."""
+    peers = [peer for peer in range(ranks) if peer != rank]
+    buffers = [{"rank": peer, "type": kind, "access_channel_types": ["memory"]} for peer in peers for kind in "ios"]
+    return {"id": rank, "input_chunks": chunks[0], "output_chunks": chunks[1], "scratch_chunks": chunks[2],
+            "channels": [{"channel_type": "memory", "connected_to": peers}], "remote_buffers": buffers, "semaphores": [],
+            "threadblocks": [{"id": 0, "ops": operations,
+                              "channels": [{"channel_type": "memory", "channel_ids": list(range(len(peers)))}],
+                              "remote_buffer_refs": [{"access_channel_type": "memory",
+                                                      "remote_buffer_ids": list(range(len(buffers)))}]}]}
+
+
+def own(kind, index, size=1):
+    return {"type": kind, "index": index, "size": size}
+
+
+def remote(rank, peer, kind, index, size=1):
+    return {"buffer_id": 3 * (peer if peer < rank else peer - 1) + "ios".index(kind), "index": index, "size": size}
+
+
+def sync(name, ranks):
+    return {"name": name, "channel_ids": list(range(ranks - 1)), "channel_type": "memory"}
+
+
+def moves(name, source, target, **more):
+    return {"name": name, "src_buff": source, "dst_buff": target, "channel_type": "memory", **more}
+
+
+def all_reduce(ranks):
+    """GPU r sums up chunk r of all, which it reads, and writes the sum to all."""
+    gpus = []
+    for rank in range(ranks):
+        peers = [peer for peer in range(ranks) if peer != rank]
+        gpus.append(gpu(rank, ranks, (ranks, ranks, 0), [
+            sync("rlxsignal", ranks), sync("rlxwait", ranks), {"name": "nop"},
+            moves("rres", [own("i", rank)] + [remote(rank, peer, "i", rank) for peer in peers],
+                  [own("o", rank)] + [remote(rank, peer, "o", rank) for peer in peers], reduce_op="sum"),
+            {"name": "nop"}, sync("signal", ranks), sync("wait", ranks)]))
+    return plan("allreduce", gpus)
+
+
+def all_gather(ranks, kind="put"):
+    """Every GPU puts its chunk to all others, or gets theirs."""
+    gpus = []
+    for rank in range(ranks):
+        peers = [peer for peer in range(ranks) if peer != rank]
+        if kind == "put":
+            transfers = [moves("put", [own("i", 0)], [remote(rank, peer, "o", rank)]) for peer in peers]
+        else:
+            transfers = [moves("get", [remote(rank, peer, "i", 0)], [own("o", peer)]) for peer in peers]
+        gpus.append(gpu(rank, ranks, (1, ranks, 0), [
+            moves("copy", [own("i", 0)], [own("o", rank)]), *transfers, sync("signal", ranks), sync("wait", ranks)]))
+    return plan("allgather", gpus)
+
+
+def through_scratch():
+    """Two GPUs: each puts half of its input into the other's scratch, adds up, and puts the sum back."""
+    gpus = []
+    for rank in (0, 1):
+        peer = 1 - rank
+        gpus.append(gpu(rank, 2, (2, 2, 1), [
+            {"name": "pws", "src_buff": [own("i", peer)], "dst_buff": [remote(rank, peer, "s", 0)], "channel_ids": [0],
+             "channel_type": "memory"},
+            sync("wait", 2),
+            {"name": "pipeline", "iter_context": {"unit_size": 1024, "num_chunks": 1},
+             "ops": [moves("res", [own("i", rank), own("s", 0)], [own("o", rank), remote(rank, peer, "o", rank)],
+                           reduce_op="sum")]},
+            sync("signal", 2), sync("wait", 2)]))
+    return plan("allreduce", gpus)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How long a run has taken, as if nothing else ran on its machine: what limits of time are measured in."""
+
+import os
+import pathlib
+import time
+
+PROCESSORS = os.cpu_count() or 1
+
+
+def spent(pid):
+    """Seconds for which a process ran, and waited for a processor (Linux, Documentation/scheduler/sched-stats.rst)."""
+    try:
+        ran, waited, _ = pathlib.Path(f"/proc/{pid}/schedstat").read_text().split()
+    except (OSError, ValueError):
+        return None
+    return int(ran) / 1e9, int(waited) / 1e9
+
+
+class FairTime:
+    """Processes of one run. Time for which they ran is shared among the processors that they could have had; time for
+    which all of them slept counts as it is; time for which they waited because others ran does not count."""
+
+    def __init__(self, spent=spent, clock=time.monotonic, processors=PROCESSORS):
+        self.spent, self.clock, self.processors = spent, clock, processors
+        self.before = {}  # of each process: when it was looked at last, and what it had had
+        self.seconds = 0.0
+
+    def look(self, pids):
+        """What they have had since the last look. Those that are new, or have ended, count for nothing."""
+        now, present, ran, slept = self.clock(), {}, [], []
+        for pid in pids:
+            if figures := self.spent(pid):
+                present[pid] = (now, *figures)
+                if pid in self.before:
+                    moment, ran_before, waited_before = self.before[pid]
+                    ran.append(figures[0] - ran_before)
+                    slept.append(now - moment - ran[-1] - (figures[1] - waited_before))
+        self.before = present
+        if ran:
+            self.seconds += sum(ran) / min(self.processors, len(ran)) + max(0, min(slept))

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// GOAL schedules as text. Grammar: Schedgen and txt2bin of LogGOPSim (github.com/spcl/LogGOPSim; T. Hoefler, T.
+// Schneider, A. Lumsdaine, "LogGOPSim - Simulating Large-Scale Applications in the LogGOPS Model",
+// doi:10.1145/1851476.1851564).
+#include <algorithm>
+#include <limits>
+#include <unordered_map>
+
+#include <fmt/format.h>
+
+#include "workloads/importers/goal_file.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::uint64_t goal_most_of_u32 = std::numeric_limits<std::uint32_t>::max();
+
+bool is_goal_word(int byte) {
+  return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '_' ||
+         byte == '-';
+}
+
+/// What has been read of one rank.
+struct GoalSection {
+  std::vector<GoalOperation> operations;
+  std::unordered_map<std::string, std::uint32_t> labels;
+  std::vector<GoalWait> waits;
+};
+
+/// Reads a file section by section. Every mistake is an InputError with file and line.
+class GoalTextReader {
+ public:
+  explicit GoalTextReader(ByteSource source);
+  std::uint32_t ranks() const { return ranks_; }
+  const std::string& name() const { return source_.name(); }
+  /// The section of the next rank, in the order of the file.
+  GoalSection next();
+  /// Where next() begins.
+  struct Place {
+    std::uint64_t byte = 0;
+    std::uint32_t line = 0;
+  };
+  Place place() const { return {source_.taken(), line_}; }
+  /// Goes on there, with this rank.
+  void go_to(const Place& place, std::uint32_t rank);
+
+ private:
+  InputError error(const std::string& message) const {
+    return InputError({source_.name(), static_cast<int>(line_)}, message);
+  }
+  int take();
+  void skip_blanks(bool lines);
+  bool skip_comment();
+  std::string word();
+  std::uint64_t number(const std::string& text, const std::string& what, std::uint64_t most) const;
+  void expect(const std::string& text);
+  bool statement(GoalSection& section);
+  void relation(GoalSection& section, const std::string& verb, const std::string& label);
+  void operation(GoalSection& section, const std::string& verb, const std::string& label, std::uint32_t line);
+  void size_and_peer(GoalOperation& operation);
+  void options(GoalOperation& operation);
+
+  ByteSource source_;
+  std::uint32_t line_ = 1;
+  std::uint32_t ranks_ = 0;
+  std::uint32_t rank_ = 0;  // next one
+};
+
+GoalTextReader::GoalTextReader(ByteSource source) : source_(std::move(source)) {
+  skip_blanks(true);
+  expect("num_ranks");
+  skip_blanks(false);
+  ranks_ = static_cast<std::uint32_t>(number(word(), "the number of ranks", std::numeric_limits<std::int32_t>::max()));
+  if (ranks_ == 0) throw error("0 ranks; 1 or more are due here");
+  skip_blanks(true);
+}
+
+void GoalTextReader::go_to(const Place& place, std::uint32_t rank) {
+  source_.skip_to(place.byte);
+  line_ = place.line;
+  rank_ = rank;
+}
+
+int GoalTextReader::take() {
+  const int byte = source_.get();
+  if (byte == '\n') ++line_;
+  return byte;
+}
+
+// Blanks, and with `lines` also ends of lines and comments, which stand where a statement begins.
+void GoalTextReader::skip_blanks(bool lines) {
+  while (true) {
+    const int byte = source_.peek();
+    if (byte == ' ' || byte == '\t' || byte == '\r' || (lines && byte == '\n'))
+      take();
+    else if (!lines || !skip_comment())
+      return;
+  }
+}
+
+bool GoalTextReader::skip_comment() {
+  if (source_.peek() != '/' || (source_.peek(1) != '/' && source_.peek(1) != '*')) return false;
+  take();
+  const bool to_end_of_line = take() == '/';
+  while (true) {
+    const int byte = take();
+    if (byte == ByteSource::end && !to_end_of_line) throw error("the file ends within a comment");
+    if (byte == ByteSource::end || (byte == '\n' && to_end_of_line)) return true;
+    if (byte == '*' && !to_end_of_line && source_.peek() == '/') {
+      take();
+      return true;
+    }
+  }
+}
+
+std::string GoalTextReader::word() {
+  std::string text;
+  constexpr std::size_t longest = 1000;
+  while (is_goal_word(source_.peek())) {
+    text += static_cast<char>(take());
+    if (text.size() > longest) throw error("a word of more than 1000 letters");
+  }
+  if (!text.empty()) return text;
+  const int byte = source_.peek();
+  if (byte == ByteSource::end) throw error("the file ends in the middle of a schedule");
+  throw error(byte == '\n' ? "the line ends in the middle of a statement"
+                           : fmt::format("found '{}', which no statement has here", static_cast<char>(byte)));
+}
+
+std::uint64_t GoalTextReader::number(const std::string& text, const std::string& what, std::uint64_t most) const {
+  constexpr std::size_t most_digits = 19;
+  const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+  if (!digits || text.size() > most_digits || std::stoull(text) > most)
+    throw error(fmt::format("{} is '{}'; a whole number from 0 to {} is due here", what, text, most));
+  return std::stoull(text);
+}
+
+void GoalTextReader::expect(const std::string& text) {
+  const std::string found = word();
+  if (found != text) throw error(fmt::format("found '{}'; '{}' is due here", found, text));
+}
+
+GoalSection GoalTextReader::next() {
+  skip_blanks(true);
+  expect("rank");
+  skip_blanks(false);
+  if (const auto found = number(word(), "the rank", goal_most_of_u32); found != rank_)
+    throw error(fmt::format("found rank {}; rank {} is due here: they stand in ascending order", found, rank_));
+  skip_blanks(true);
+  if (take() != '{') throw error("a '{' is due behind the rank");
+  GoalSection section;
+  while (statement(section)) {
+  }
+  ++rank_;
+  skip_blanks(true);
+  return section;
+}
+
+// [LABEL:] calc N [cpu C] | [LABEL:] send Nb to R [tag T] [cpu C] [nic C] | recv Nb from R ... | A requires B |
+// A irequires B. False behind the closing brace.
+bool GoalTextReader::statement(GoalSection& section) {
+  skip_blanks(true);
+  if (source_.peek() == '}') {
+    take();
+    return false;
+  }
+  const std::uint32_t line = line_;
+  std::string verb = word();
+  skip_blanks(false);
+  std::string label;
+  if (source_.peek() == ':') {
+    take();
+    label = verb;
+    skip_blanks(false);
+    verb = word();
+    skip_blanks(false);
+  }
+  if (verb != "calc" && verb != "send" && verb != "recv")
+    relation(section, verb, label);
+  else
+    operation(section, verb, label, line);
+  skip_blanks(false);
+  const int end = source_.peek();
+  if (end != '\n' && end != '}' && end != ByteSource::end && !skip_comment())
+    throw error(fmt::format("found '{}'; the statement ends with its line", static_cast<char>(end)));
+  return true;
+}
+
+void GoalTextReader::relation(GoalSection& section, const std::string& verb, const std::string& label) {
+  const std::string relation = label.empty() ? word() : "";
+  if (relation != "requires" && relation != "irequires")
+    throw error(fmt::format("found '{}'; calc, send, recv, or LABEL requires LABEL are due here", verb));
+  skip_blanks(false);
+  const std::string before = word();
+  for (const std::string& name : {verb, before})
+    if (!section.labels.contains(name))
+      throw error(fmt::format("no operation of rank {} above has the label '{}'", rank_, name));
+  section.waits.push_back({section.labels.at(verb), section.labels.at(before), relation == "irequires"});
+}
+
+void GoalTextReader::operation(GoalSection& section, const std::string& verb, const std::string& label,
+                               std::uint32_t line) {
+  GoalOperation operation;
+  operation.place = line;
+  operation.kind = verb == "calc"   ? Operation::Kind::compute
+                   : verb == "send" ? Operation::Kind::send
+                                    : Operation::Kind::recv;
+  size_and_peer(operation);
+  options(operation);
+  if (section.operations.size() == most_goal_operations)
+    throw error(fmt::format("more than {} operations of a rank", most_goal_operations));
+  if (!label.empty()) section.labels.try_emplace(label, static_cast<std::uint32_t>(section.operations.size()));
+  section.operations.push_back(operation);
+}
+
+void GoalTextReader::size_and_peer(GoalOperation& operation) {
+  const bool calc = operation.kind == Operation::Kind::compute;
+  std::string size = word();
+  if (!calc) {
+    if (size.back() != 'b') throw error(fmt::format("the size is '{}'; bytes such as 4096b are due here", size));
+    size.pop_back();
+  }
+  operation.size = static_cast<std::int64_t>(
+      number(size, calc ? "the time in ns" : "the size in bytes", std::numeric_limits<std::int64_t>::max()));
+  if (calc) return;
+  skip_blanks(false);
+  expect(operation.kind == Operation::Kind::send ? "to" : "from");
+  skip_blanks(false);
+  const std::string peer = word();
+  if (peer == "-1") throw error("a recv from any rank (-1) is not modelled; name the rank");
+  operation.peer = static_cast<std::uint32_t>(number(peer, "the other rank", goal_most_of_u32));
+  if (operation.peer >= ranks_)
+    throw error(fmt::format("rank {} is out of range: the file has ranks 0 to {}", operation.peer, ranks_ - 1));
+  if (operation.peer == rank_) throw error("a message of a rank to itself; another one is due here");
+}
+
+void GoalTextReader::options(GoalOperation& operation) {
+  const bool calc = operation.kind == Operation::Kind::compute;
+  for (skip_blanks(false); is_goal_word(source_.peek()); skip_blanks(false)) {
+    const std::string option = word();
+    skip_blanks(false);
+    constexpr std::uint64_t most_cpus = 255, most_nics = 255;
+    if (option == "cpu") {
+      operation.cpu = static_cast<std::uint8_t>(number(word(), "'cpu'", most_cpus));
+    } else if (option == "nic" && !calc) {
+      operation.nic = static_cast<std::uint8_t>(number(word(), "'nic'", most_nics));
+    } else if (option == "tag" && !calc) {
+      const std::string tag = word();
+      if (tag == "-1") throw error("any tag (-1) is not modelled; name the tag");
+      // The largest number is the binary form's -1.
+      operation.tag = static_cast<std::uint32_t>(number(tag, "'tag'", goal_most_of_u32 - 1));
+    } else {
+      throw error(fmt::format("found '{}'; {} is due here", option, calc ? "cpu" : "tag, cpu or nic"));
+    }
+  }
+}
+
+class TextGoal final : public GoalFile {
+ public:
+  explicit TextGoal(const GoalContent& content)
+      : content_(content), reader_(content()), places_{reader_.place()}, name_(reader_.name()) {}
+
+  std::uint32_t ranks() const override { return reader_.ranks(); }
+
+  std::unique_ptr<GoalStream> stream(std::uint32_t rank) override {
+    for (; places_.size() <= rank; places_.push_back(reader_.place())) reader_.next();
+    if (places_.size() == rank + std::size_t{1}) {
+      auto sorted = sort(rank, reader_.next());
+      places_.push_back(reader_.place());
+      return sorted;
+    }
+    GoalTextReader reader(content_());
+    reader.go_to(places_[rank], rank);
+    return sort(rank, reader.next());
+  }
+
+  InputError error(std::uint32_t /*rank*/, const GoalOperation& operation, const std::string& message) const override {
+    return InputError({name_, static_cast<int>(operation.place)}, message);
+  }
+  std::string text_of_place(const GoalOperation& operation) const override {
+    return fmt::format("line {}", operation.place);
+  }
+
+ private:
+  std::unique_ptr<GoalStream> sort(std::uint32_t rank, GoalSection section) const {
+    return sort_goal(
+        std::move(section.operations), section.waits,
+        [this, rank](const GoalOperation& one, const std::string& message) { return error(rank, one, message); });
+  }
+
+  GoalContent content_;
+  GoalTextReader reader_;                      // behind the ranks that have been asked for
+  std::vector<GoalTextReader::Place> places_;  // [rank] of the word `rank`
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<GoalFile> open_goal_text(const GoalContent& content) { return std::make_unique<TextGoal>(content); }
+
+}  // namespace weft
