@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a model of PyTorch as a program of weft (docs/program_format.md). It runs where PyTorch is: copy this one file there.
+"""Writes a model of PyTorch as a program of weft (docs/program_format.md). It runs where PyTorch is: copy this one file
+there.
 
     import export_torch
     exported = torch.export.export(module, (example_input,))
@@ -10,11 +11,12 @@ or, on the command line, with a function that gives (module, inputs):
 
     python export_torch.py my_model:make -o step.yaml --ranks 8 --device h100-sxm
 
-Input: what torch.export.export gives, or a torch.fx.GraphModule whose nodes have shapes (torch.fx.passes.shape_prop.ShapeProp).
-Each operator of the graph becomes a kernel of each rank, after those whose results it takes: matrix products with m, n, k and
-their bytes, everything else with its bytes. Views take no time. Functional collectives (torch.ops._c10d_functional) become
-collectives of all ranks. With train=True a backward pass of twice the forward pass's work follows, gradients of all
-parameters are reduced among the ranks in buckets of 25 MiB, and an optimizer goes over them (Adam, 28 bytes a parameter)."""
+Input: what torch.export.export gives, or a torch.fx.GraphModule whose nodes have shapes
+(torch.fx.passes.shape_prop.ShapeProp). Each operator of the graph becomes a kernel of each rank, after those whose
+results it takes: matrix products with m, n, k and their bytes, everything else with its bytes. Views take no time.
+Functional collectives (torch.ops._c10d_functional) become collectives of all ranks. With train=True a backward pass of
+twice the forward pass's work follows, gradients of all parameters are reduced among the ranks in buckets of 25 MiB, and
+an optimizer goes over them (Adam, 28 bytes a parameter)."""
 
 import argparse
 import importlib
@@ -22,16 +24,17 @@ import math
 import os
 import sys
 
-VIEWS = {"view", "reshape", "transpose", "permute", "t", "expand", "slice", "select", "unsqueeze", "squeeze", "detach", "alias",
-         "as_strided", "_unsafe_view", "_to_copy", "clone", "split", "split_with_sizes", "getitem", "flatten", "unbind", "chunk",
-         "empty", "contiguous", "lift_fresh_copy", "dropout", "sym_size", "arange", "wait_tensor", "unflatten", "scalar_tensor",
-         "_assert_tensor_metadata", "movedim", "narrow"}
+VIEWS = {"view", "reshape", "transpose", "permute", "t", "expand", "slice", "select", "unsqueeze", "squeeze", "detach",
+         "alias", "as_strided", "_unsafe_view", "_to_copy", "clone", "split", "split_with_sizes", "getitem", "flatten",
+         "unbind", "chunk", "empty", "contiguous", "lift_fresh_copy", "dropout", "sym_size", "arange", "wait_tensor",
+         "unflatten", "scalar_tensor", "_assert_tensor_metadata", "movedim", "narrow"}
 PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "addmm": 1, "baddbmm": 1}
 CONVOLUTIONS = {"convolution", "conv1d", "conv2d", "conv3d", "_convolution"}
-ATTENTION = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
-             "_scaled_dot_product_flash_attention_for_cpu", "_scaled_dot_product_cudnn_attention"}
-COLLECTIVES = {"all_reduce": "all_reduce", "all_gather_into_tensor": "all_gather", "reduce_scatter_tensor": "reduce_scatter",
-               "all_to_all_single": "all_to_all", "broadcast": "broadcast"}
+ATTENTION = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
+             "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention_for_cpu",
+             "_scaled_dot_product_cudnn_attention"}
+COLLECTIVES = {"all_reduce": "all_reduce", "all_gather_into_tensor": "all_gather",
+               "reduce_scatter_tensor": "reduce_scatter", "all_to_all_single": "all_to_all", "broadcast": "broadcast"}
 PRECISIONS = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16", "torch.float8_e4m3fn": "fp8"}
 BUCKET = 25 << 20
 ADAM_BYTES = 28
@@ -43,7 +46,8 @@ def operator_name(node):
     if not name or name.startswith("<"):
         name = getattr(node.target, "__name__", str(node.target))
     parts = [part for part in name.split(".") if part]
-    return parts[-2] if len(parts) > 1 and parts[0] in ("aten", "_c10d_functional", "prims", "c10d") and len(parts) > 2 else parts[-1]
+    return parts[-2] if len(parts) > 1 and parts[0] in ("aten", "_c10d_functional", "prims",
+                                                        "c10d") and len(parts) > 2 else parts[-1]
 
 
 def value_of(node):
@@ -156,11 +160,12 @@ class Exporter:
         share = sum(size for size, _ in parameters) / max(1, len(self.works))
         for at, (name, kernel) in enumerate(reversed(self.works), 1):
             for part in range(2 if kernel.startswith("m:") else 1):
-                last = self.item(f"gradient {part} of {name}", f"compute: {{{kernel}}}", [last] if last else self.last_ids())
+                last = self.item(f"gradient {part} of {name}", f"compute: {{{kernel}}}",
+                                 [last] if last else self.last_ids())
             bucket += share
             if self.ranks > 1 and (bucket >= BUCKET or at == len(self.works)) and bucket >= 1:
-                reductions.append(self.item(f"bucket {len(reductions)}", f"collective: all_reduce, size: {int(bucket)} B", [last],
-                                            of_all=False))
+                reductions.append(self.item(f"bucket {len(reductions)}", f"collective: all_reduce, size: {int(bucket)} "
+                                            f"B", [last], of_all=False))
                 bucket = 0
         elements = sum(count for _, count in parameters)
         if elements:

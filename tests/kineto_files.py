@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Traces of torch.profiler for tests, as Kineto writes them (libkineto/src/output_json.cpp and CuptiActivity.cpp of
-github.com/pytorch/kineto, and saveNcclMeta in torch/csrc/profiler/util.cpp of PyTorch): a rank's events are listed here by
-hand, with times in microseconds."""
+github.com/pytorch/kineto, and saveNcclMeta in torch/csrc/profiler/util.cpp of PyTorch): a rank's events are listed here
+by hand, with times in microseconds."""
 
 import gzip
 import json
@@ -37,10 +37,11 @@ class Trace:
     def parameters(self, name, elements, dtype="Float", group="0", out=None, **more):
         return {"Collective name": name, "In msg nelems": elements, "Out msg nelems": elements if out is None else out,
                 "Group size": len(self.groups[group]), "dtype": dtype, "Process Group Name": group,
-                "Process Group Description": "default_pg", "Process Group Ranks": str(self.groups[group]), "Rank": self.rank,
-                **more}
+                "Process Group Description": "default_pg", "Process Group Ranks": str(self.groups[group]),
+                "Rank": self.rank, **more}
 
-    def collective(self, name, elements, start, duration, launch, stream=NCCL, kernel="AllReduce_Sum_f32_RING_LL", **more):
+    def collective(self, name, elements, start, duration, launch, stream=NCCL, kernel="AllReduce_Sum_f32_RING_LL",
+                   **more):
         """record_param_comms on the host, and the kernel of NCCL, which has its members, too."""
         self.external += 1
         parameters = self.parameters(name, elements, **more)
@@ -63,8 +64,8 @@ class Trace:
         named = [{"pg_name": name, "pg_desc": "default_pg", "backend_config": "cuda:nccl", "pg_size": len(ranks),
                   "ranks": ranks} for name, ranks in self.groups.items()]
         head = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}],
-                "distributedInfo": {"backend": "nccl", "rank": self.rank, "world_size": self.world, "pg_count": len(named),
-                                    "pg_config": named, "nccl_version": "2.21.5"},
+                "distributedInfo": {"backend": "nccl", "rank": self.rank, "world_size": self.world,
+                                    "pg_count": len(named), "pg_config": named, "nccl_version": "2.21.5"},
                 "displayTimeUnit": "ms", "baseTimeNanoseconds": 1_700_000_000_000_000_000}
         # One event per line, not in the order of time: the host's first, as Kineto has them.
         events = sorted(self.events, key=lambda event: event["cat"] in ("kernel", "gpu_memcpy", "cuda_sync"))

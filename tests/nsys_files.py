@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""SQLite exports of Nsight Systems for tests: tables, columns and types as NVIDIA's "Exporter SQLite schema" documents them
-(docs.nvidia.com/nsight-systems, 2025.6), rows in any order. Payloads of NVTX ranges are those of NCCL
+"""SQLite exports of Nsight Systems for tests: tables, columns and types as NVIDIA's "Exporter SQLite schema" documents
+them (docs.nvidia.com/nsight-systems, 2025.6), rows in any order. Payloads of NVTX ranges are those of NCCL
 (src/include/nvtx_payload_schemas.h of github.com/NVIDIA/nccl)."""
 
 import json
@@ -56,16 +56,17 @@ class Report:
 
     def call(self, process, name, begin, duration=1):
         number = self.correlation(process)
-        self.rows.append(("CUPTI_ACTIVITY_KIND_RUNTIME", (begin * 1000, (begin + duration) * 1000, 1, self.pid(process) | 7,
-                                                          number, self.string(f"{name}_v7000"), 0, None)))
+        self.rows.append(("CUPTI_ACTIVITY_KIND_RUNTIME", (begin * 1000, (begin + duration) * 1000, 1,
+                                                          self.pid(process) | 7, number, self.string(f"{name}_v7000"),
+                                                          0, None)))
         return number
 
     def kernel(self, process, start, duration, launch, name="sgemm", stream=7):
         number = self.call(process, "cudaLaunchKernel", launch)
         label = self.string(name)
         self.rows.append(("CUPTI_ACTIVITY_KIND_KERNEL",
-                          (start * 1000, (start + duration) * 1000, process, 1, stream, number, self.pid(process), label,
-                           label, None, 1, 1, 1, 128, 1, 1)))
+                          (start * 1000, (start + duration) * 1000, process, 1, stream, number, self.pid(process),
+                           label, label, None, 1, 1, 1, 128, 1, 1)))
 
     def record(self, process, at, stream, event):
         self.rows.append(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",
@@ -90,8 +91,8 @@ class Report:
         else:
             text = json.dumps({field: value for (field, *_), value in zip(fields, values)})
         self.rows.append(("NVTX_EVENTS", (begin * 1000, (begin + duration) * 1000, PUSH_POP, None, None, None, None,
-                                          self.pid(process) | 7, None, self.string(name), 1, None, None, None, None, None, None,
-                                          None, text, binary)))
+                                          self.pid(process) | 7, None, self.string(name), 1, None, None, None, None,
+                                          None, None, None, text, binary)))
 
     def write(self, path):
         path.unlink(missing_ok=True)
@@ -100,7 +101,8 @@ class Report:
         random.Random(1).shuffle(self.rows)
         for table, values in self.rows:
             database.execute(f"INSERT INTO {table} VALUES ({','.join('?' * len(values))})", values)
-        database.executemany("INSERT INTO StringIds VALUES (?, ?)", [(number, text) for text, number in self.strings.items()])
+        database.executemany("INSERT INTO StringIds VALUES (?, ?)",
+                             [(number, text) for text, number in self.strings.items()])
         for schema, fields in FIELDS.items():
             for index, (name, kind, offset, _) in enumerate(fields):
                 database.execute("INSERT INTO NVTX_PAYLOAD_SCHEMA_ENTRIES VALUES (1, ?, ?, NULL, ?, ?, NULL, NULL, ?)",
@@ -111,8 +113,8 @@ class Report:
 
 
 def two_gpus(binary=True):
-    """Each GPU computes 50 us, reduces 4 MiB with the other one while it computes 40 us more, and then, when both are done,
-    10 us. The order of processes is not that of ranks."""
+    """Each GPU computes 50 us, reduces 4 MiB with the other one while it computes 40 us more, and then, when both are
+    done, 10 us. The order of processes is not that of ranks."""
     report = Report(binary)
     world = 0xCAFE0001
     for process in range(2):
@@ -121,7 +123,8 @@ def two_gpus(binary=True):
         report.record(process, 22, 7, 11)
         report.wait(process, 24, 20, 11)
         report.range(process, "ncclAllReduce", 26, 6, COLLECTIVE, world, 4 << 20)
-        report.kernel(process, 150, 60, 28, "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20)
+        report.kernel(process, 150, 60, 28,
+                      "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 20)
         report.kernel(process, 150, 40, 36, "backward")
         report.record(process, 40, 20, 12)
         report.wait(process, 42, 7, 12)

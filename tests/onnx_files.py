@@ -56,9 +56,10 @@ def model(nodes, weights, inputs, outputs):
 
 def two_layers(width=1024, hidden=4096, kind=FLOAT):
     """Products of [batch, width] by [width, hidden] and back, with a rectifier between and a residual connection."""
-    return model([node("Gemm", ["x", "w1", "b1"], ["h"]), node("Relu", ["h"], ["r"]), node("MatMul", ["r", "w2"], ["m"]),
-                  node("Add", ["m", "x"], ["y"])],
-                 [tensor("w1", [width, hidden], kind), tensor("b1", [hidden], kind), tensor("w2", [hidden, width], kind)],
+    return model([node("Gemm", ["x", "w1", "b1"], ["h"]), node("Relu", ["h"], ["r"]),
+                  node("MatMul", ["r", "w2"], ["m"]), node("Add", ["m", "x"], ["y"])],
+                 [tensor("w1", [width, hidden], kind), tensor("b1", [hidden], kind),
+                  tensor("w2", [hidden, width], kind)],
                  [value("x", ["N", width], kind)], [value("y", ["N", width], kind)])
 
 
@@ -73,8 +74,8 @@ def attention(tokens=64, width=256, heads=4):
                   node("Transpose", [f"{name}1"], [name], perm=[0, 2, 3, 1] if name == "k" else [0, 2, 1, 3])]
     nodes += [node("MatMul", ["q", "k"], ["scores"]), node("Softmax", ["scores"], ["p"], axis=3),
               node("MatMul", ["p", "v"], ["c"]), node("Transpose", ["c"], ["c1"], perm=[0, 2, 1, 3]),
-              node("Reshape", ["c1", "join"], ["c2"]), node("MatMul", ["c2", "wo"], ["o"]), node("Add", ["o", "x"], ["r"]),
-              node("LayerNormalization", ["r", "g", "b"], ["y"], axis=2)]
+              node("Reshape", ["c1", "join"], ["c2"]), node("MatMul", ["c2", "wo"], ["o"]),
+              node("Add", ["o", "x"], ["r"]), node("LayerNormalization", ["r", "g", "b"], ["y"], axis=2)]
     weights = [tensor(f"w{name}", [width, width]) for name in "qkvo"] + [tensor("g", [width]), tensor("b", [width])]
     weights += [tensor("zero", [], INT64, [0]), tensor("axes0", [1], INT64, [0]),
                 tensor("rest", [3], INT64, [tokens, heads, each]), tensor("whole", [2], INT64, [tokens, width])]
@@ -84,7 +85,8 @@ def attention(tokens=64, width=256, heads=4):
 def convolution(size=32):
     """Two convolutions, pooling and a classifier."""
     return model([node("Conv", ["x", "w1"], ["a"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
-                  node("Relu", ["a"], ["b"]), node("Conv", ["b", "w2"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], group=2),
+                  node("Relu", ["a"], ["b"]), node("Conv", ["b", "w2"], ["c"], kernel_shape=[3, 3], pads=[1, 1, 1, 1],
+                                                   group=2),
                   node("GlobalAveragePool", ["c"], ["d"]), node("Flatten", ["d"], ["e"]),
                   node("Gemm", ["e", "w3", "b3"], ["y"], transB=1)],
                  [tensor("w1", [16, 3, 3, 3]), tensor("w2", [32, 8, 3, 3]), tensor("w3", [10, 32]), tensor("b3", [10])],

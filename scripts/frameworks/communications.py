@@ -7,12 +7,13 @@ from dataclasses import asdict, dataclass, field
 
 from .elements import element_size
 
-# What a name begins with, without blanks, underscores and case: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of PyTorch
+# What a name begins with, without blanks, underscores and case: torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp of
+# PyTorch
 # (RECORD_PARAM_COMMS), and the names of NCCL's kernels and functions.
 KINDS = (("allreduce", "all_reduce"), ("allgather", "all_gather"), ("reducescatter", "reduce_scatter"),
          ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("bcast", "broadcast"), ("reduce", "reduce"),
-         ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("sendrecv", "messages"), ("send", "send"),
-         ("recv", "recv"), ("receive", "recv"))
+         ("barrier", "barrier"), ("gather", "gather"), ("scatter", "scatter"), ("sendrecv", "messages"),
+         ("send", "send"), ("recv", "recv"), ("receive", "recv"))
 NCCL_KERNEL = re.compile(r"(?:nccl|rccl)\w*?[Kk]ernel\w*?_([A-Za-z]+)|^nccl:?_?([a-z_]+)")
 PARAMETERS_NODE = "record_param_comms"
 TRUNCATED = "..."
@@ -50,7 +51,8 @@ def kind_of(name):
 
 def is_nccl(name):
     """Of a kernel."""
-    return bool(re.match(r"(?:void )?(?:nccl|rccl)", name, re.IGNORECASE) or "ncclDevKernel" in name or "ncclKernel" in name)
+    return bool(re.match(r"(?:void )?(?:nccl|rccl)", name, re.IGNORECASE) or "ncclDevKernel" in name or
+                "ncclKernel" in name)
 
 
 def kind_of_kernel(name):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The ranks of a job together: process groups, tags, ranks that were not traced, and the calls of all ranks side by side."""
+"""The ranks of a job together: process groups, tags, ranks that were not traced, and the calls of all ranks side by
+side."""
 
 import itertools
 
@@ -31,14 +32,15 @@ class Groups:
         for name, ranks in self.own().items():
             shape = aligned_group(ranks, self.world)
             if shape is None:
-                raise InputError(path, None, f"--fill symmetric: process group '{name}' is {ranks} of {self.world} ranks, "
-                                 "which is no row or column; trace a rank of each group")
+                raise InputError(path, None, f"--fill symmetric: process group '{name}' is {ranks} of {self.world} "
+                                             f"ranks, which is no row or column; trace a rank of each group")
             moved[name] = group_of(other, *shape)
         return Groups(other, self.world, moved)
 
 
 class Job:
-    """Writes the calls of one rank. `count` is called with each (kind, group's ranks, bytes, number of the call, place)."""
+    """Writes the calls of one rank. `count` is called with each (kind, group's ranks, bytes, number of the call,
+    place)."""
 
     def __init__(self, groups, tags, names, symmetric=False, count=None):
         self.groups, self.tags, self.names, self.symmetric = groups, tags, names, symmetric
@@ -63,11 +65,11 @@ class Job:
     def members(self, timeline, call, place):
         ranks = self.groups.ranks(call.group)
         if ranks is None:
-            raise timeline.error(place, f"process group '{call.group}' is not known: no distributedInfo, no 'Process Group "
-                                 "Ranks' and no process_group:init says which ranks it has")
+            raise timeline.error(place, f"process group '{call.group}' is not known: no distributedInfo, no 'Process "
+                                        f"Group Ranks' and no process_group:init says which ranks it has")
         if self.groups.rank not in ranks:
-            raise timeline.error(place, f"rank {self.groups.rank} calls {call.kind} of process group '{call.group}', whose "
-                                 f"ranks are {ranks}")
+            raise timeline.error(place, f"rank {self.groups.rank} calls {call.kind} of process group '{call.group}', "
+                                        f"whose ranks are {ranks}")
         return ranks
 
     def write_collective(self, out, timeline, name, after, call, stream, place):
@@ -85,8 +87,8 @@ class Job:
     def write_message(self, out, timeline, name, after, call, stream, place):
         ranks = self.members(timeline, call, place)
         if self.symmetric:
-            raise timeline.error(place, f"--fill symmetric: this rank has a {call.kind}, and ranks of a pipeline do not do "
-                                 "the same; trace all ranks")
+            raise timeline.error(place, f"--fill symmetric: this rank has a {call.kind}, and ranks of a pipeline do "
+                                        f"not do the same; trace all ranks")
         peer = call.peer
         if peer is None and call.peer_position is not None and 0 <= call.peer_position < len(ranks):
             peer = ranks[call.peer_position]
@@ -109,7 +111,8 @@ class Job:
         tag = self.tag(ranks, COLLECTIVE_TAG)
         nodes = set()
         if self.symmetric:
-            # As the traced rank sends so many to its next neighbour, this one does, and gets as many from the one before.
+            # As the traced rank sends so many to its next neighbour, this one does, and gets as many from
+            # the one before.
             traced = self.symmetric.get(call.group, own)
             at = len(ranks)
             sends = [sends[(traced + i - own) % at] for i in range(at)]
@@ -155,8 +158,8 @@ class Calls:
         elif calls[at] != number:
             other = next(one for one, value in self.shapes.items() if value == calls[at])
             raise InputError(path, place, f"call {at} of the group {brief(ranks)} is {said(shape)} on rank {rank}, and "
-                             f"{said(other)} on rank {owner[0]} ({owner[1]}); all ranks of a group make the same calls in "
-                             "the same order")
+                             f"{said(other)} on rank {owner[0]} ({owner[1]}); all ranks of a group make the same calls "
+                             f"in the same order")
 
     def check(self):
         """Every rank has all calls of its groups."""
@@ -164,9 +167,9 @@ class Calls:
             for rank in ranks:
                 count = self.found.get((ranks, rank), -1) + 1
                 if count != len(calls):
-                    raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {count} calls in the group "
-                                     f"{brief(ranks)}, and rank {owner[0]} ({owner[1]}) {len(calls)}: the traces do not "
-                                     "have the same steps")
+                    raise StudyError(f"{self.paths.get(rank, f'rank {rank}')}: rank {rank} makes {count} calls in the "
+                                     f"group {brief(ranks)}, and rank {owner[0]} ({owner[1]}) {len(calls)}: the traces "
+                                     f"do not have the same steps")
 
 
 def brief(ranks):
@@ -183,15 +186,17 @@ def which_ranks(timelines, world, fill):
     have = {}
     for timeline in timelines:
         if timeline.rank in have:
-            raise InputError(timeline.path, None, f"it is of rank {timeline.rank}, and so is {have[timeline.rank].path}")
+            raise InputError(timeline.path, None, f"it is of rank {timeline.rank}, and so is "
+                                                  f"{have[timeline.rank].path}")
         have[timeline.rank] = timeline
     beyond = [rank for rank in have if rank >= world]
     if beyond:
-        raise InputError(have[beyond[0]].path, None, f"it is of rank {beyond[0]}, and the job has ranks 0 to {world - 1}")
+        raise InputError(have[beyond[0]].path, None, f"it is of rank {beyond[0]}, and the job has ranks 0 to "
+                                                     f"{world - 1}")
     missing = [rank for rank in range(world) if rank not in have]
     if missing and fill != "symmetric":
-        raise StudyError(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no trace; "
-                         "give all of them, or --fill symmetric if they do what the others do")
+        raise StudyError(f"{timelines[0].path}: the job has {world} ranks, and of ranks {brief(missing)} there is no "
+                         f"trace; give all of them, or --fill symmetric if they do what the others do")
     return {rank: have.get(rank) or stand_in(rank, have) for rank in range(world)}
 
 

@@ -125,8 +125,8 @@ class JsonStream:
                 return
 
     def members(self, lists):
-        """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If the
-        file is a list, its elements, as those of ''."""
+        """(key, value, line) of the map that is the file: those of `lists` element by element, others as a whole. If
+        the file is a list, its elements, as those of ''."""
         if self.peek() == "[":
             for value, line in self.elements():
                 yield "", value, line
@@ -134,6 +134,7 @@ class JsonStream:
             yield from self.of_map(lists)
         if found := self.peek():
             raise self.error(f"found '{found}' behind the end of the trace")
+        self.file.close()
 
     def of_map(self, lists):
         self.expect("{")

@@ -10,8 +10,8 @@ from importing.imported import Beside, Map
 from .wire import VARINT, delimited, varint
 
 COMPUTE, SEND, RECV, COLLECTIVE = 4, 5, 6, 7
-COLLECTIVES = {"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5, "all_to_all": 6,
-               "reduce_scatter": 7, "barrier": 9}
+COLLECTIVES = {"all_reduce": 0, "reduce": 1, "all_gather": 2, "gather": 3, "scatter": 4, "broadcast": 5,
+               "all_to_all": 6, "reduce_scatter": 7, "barrier": 9}
 MOST = (1 << 63) - 1
 NAME_LENGTH = 200
 # Fields of AttributeProto's value.
@@ -28,8 +28,8 @@ def attribute(name, number, value):
 
 class RankFile:
     """Writes one rank's operations. Each method gives the operation's id for `after` of later ones. Operations with one
-    `stream` of the accelerator, or one `thread` of the host, run one after another; without either they wait for `after`
-    alone."""
+    `stream` of the accelerator, or one `thread` of the host, run one after another; without either they wait for
+    `after` alone."""
 
     def __init__(self, file):
         self.file, self.next, self.pending, self.size = file, 0, [], 0
@@ -68,7 +68,8 @@ class RankFile:
         return self.node(name, COMPUTE, after, self.place(stream, thread) + more)
 
     def collective(self, name, after, kind, size, group, stream=None, root=0):
-        """`size` is what each rank brings in, in bytes; `group` a name of GroupNames; `root` a position in the group."""
+        """`size` is what each rank brings in, in bytes; `group` a name of GroupNames; `root` a position in the
+        group."""
         more = attribute("comm_type", INT64, COLLECTIVES[kind]) + attribute("pg_name", STRING, group)
         more += attribute("comm_size", INT64, bounded(size, name, "bytes"))
         if root:
@@ -82,8 +83,8 @@ class RankFile:
 
 
 class GroupNames:
-    """Process groups of all ranks, each with a name of its own, in the file that the workload's `groups` names. "0" is all
-    ranks."""
+    """Process groups of all ranks, each with a name of its own, in the file that the workload's `groups` names. "0" is
+    all ranks."""
 
     def __init__(self, world):
         self.world, self.names, self.taken = world, {}, {"", "0"}
@@ -110,8 +111,8 @@ class GroupNames:
 
 
 def chakra_workload(imported, ranks, names, write):
-    """Has `write(rank, file)` make the file of each rank beside the experiment, and their groups' file behind them. Names have
-    the number of ranks, so that files of an earlier import are not taken for those of more ranks."""
+    """Has `write(rank, file)` make the file of each rank beside the experiment, and their groups' file behind them.
+    Names have the number of ranks, so that files of an earlier import are not taken for those of more ranks."""
     for rank in range(ranks):
         imported.beside(f"{ranks}ranks.{rank}.et", lambda file, rank=rank: write(rank, file))
     imported.workload = Map(kind="chakra", file=Beside(f"{ranks}ranks.{{rank}}.et"), ranks=ranks, issue="streams")

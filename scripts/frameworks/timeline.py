@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What a GPU and its host did, as profilers record it, and the program that this is.
 
-Files of profilers have events in any order. A timeline keeps them in a database on disk, in which they are put in order:
-memory does not grow with the trace. All times are whole picoseconds."""
+Files of profilers have events in any order. A timeline keeps them in a database on disk, in which they are put in
+order: memory does not grow with the trace. All times are whole picoseconds."""
 
 import collections
 import pathlib
+import shutil
 import sqlite3
 import tempfile
+import weakref
 
 from importing.errors import InputError
 
@@ -18,18 +20,20 @@ CREATE TABLE names (id INTEGER PRIMARY KEY, name TEXT UNIQUE);
 CREATE TABLE ops (id INTEGER PRIMARY KEY, start INTEGER, end INTEGER, stream INTEGER, corr INTEGER, name INTEGER,
                   external INTEGER, call TEXT, place INTEGER);
 CREATE TABLE launches (corr INTEGER PRIMARY KEY, begin INTEGER, thread INTEGER);
-CREATE TABLE calls (id INTEGER PRIMARY KEY, external INTEGER, record INTEGER, begin INTEGER, end INTEGER, thread INTEGER,
-                    call TEXT, used INTEGER DEFAULT 0, launched INTEGER DEFAULT 0);
+CREATE TABLE calls (id INTEGER PRIMARY KEY, external INTEGER, record INTEGER, begin INTEGER, end INTEGER,
+                    thread INTEGER,                    call TEXT, used INTEGER DEFAULT 0, launched INTEGER DEFAULT 0);
 CREATE TABLE recorded (record INTEGER PRIMARY KEY, call TEXT);
 CREATE TABLE waits (corr INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
 CREATE TABLE syncs (begin INTEGER, end INTEGER, stream INTEGER, producer INTEGER, record INTEGER);
-CREATE TABLE hosts (id INTEGER PRIMARY KEY, begin INTEGER, end INTEGER, thread INTEGER, name INTEGER, call TEXT, place INTEGER);
+CREATE TABLE hosts (id INTEGER PRIMARY KEY, begin INTEGER, end INTEGER, thread INTEGER, name INTEGER, call TEXT,
+                    place INTEGER);
 """
 INDICES = """
 CREATE INDEX ops_start ON ops (start, corr, id);
 CREATE INDEX ops_stream ON ops (stream, corr);
 CREATE INDEX ops_external ON ops (external);
-UPDATE calls SET launched = 1 WHERE external IS NOT NULL AND EXISTS (SELECT 1 FROM ops WHERE ops.external = calls.external);
+UPDATE calls SET launched = 1
+  WHERE external IS NOT NULL AND EXISTS (SELECT 1 FROM ops WHERE ops.external = calls.external);
 CREATE INDEX calls_external ON calls (external);
 CREATE INDEX calls_open ON calls (used, thread, begin);
 CREATE INDEX calls_of_groups ON calls (launched, used, begin);
@@ -43,14 +47,20 @@ SHORT = 10 * US
 HOST_THREAD = 0
 
 
+def remove(database, folder):
+    database.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 class Timeline:
     """Of one rank. `path` is the file of which complaints speak."""
 
     def __init__(self, path):
         self.path, self.rank, self.world = str(path), None, None
         self.groups = {}  # name: ranks, [] for all
-        self.folder = tempfile.TemporaryDirectory(prefix="weft-import-")
-        self.database = sqlite3.connect(str(pathlib.Path(self.folder.name) / "timeline"), isolation_level=None)
+        folder = tempfile.mkdtemp(prefix="weft-import-")
+        self.database = sqlite3.connect(str(pathlib.Path(folder) / "timeline"), isolation_level=None)
+        self.end = weakref.finalize(self, remove, self.database, folder)
         self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
                                     f"PRAGMA cache_size=-4096; {SCHEMA}")
         self.database.execute("BEGIN")
@@ -106,9 +116,7 @@ class Timeline:
         return InputError(self.path, place, what)
 
     def close(self):
-        self.database.execute("COMMIT")
-        self.database.close()
-        self.folder.cleanup()
+        self.end()
 
 
 class Notes:
@@ -140,9 +148,9 @@ class Moment:
 
 
 class ProgramOfTimeline:
-    """Writes the operations of a timeline, in the order in which they started. `out` is a RankFile, `job` knows groups and
-    tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise only what waits for something by
-    stream, event or launch does so here."""
+    """Writes the operations of a timeline, in the order in which they started. `out` is a RankFile, `job` knows groups
+    and tags (frameworks/job.py), `traced` keeps the traced order of all streams; otherwise only what waits for
+    something by stream, event or launch does so here."""
 
     def __init__(self, timeline, out, job, notes, traced, host=True):
         self.timeline, self.out, self.job, self.notes, self.traced, self.host = timeline, out, job, notes, traced, host
@@ -152,8 +160,8 @@ class ProgramOfTimeline:
         self.ended = {}  # stream: the last Moment that had ended
         self.known = collections.defaultdict(dict)  # stream: {other stream: node that it already comes after}
         self.nodes = timeline.database
-        self.nodes.execute("CREATE TEMP TABLE IF NOT EXISTS done (stream INTEGER, corr INTEGER, node INTEGER, end INTEGER,"
-                           " communicates INTEGER)")
+        self.nodes.execute("CREATE TEMP TABLE IF NOT EXISTS done (stream INTEGER, corr INTEGER, node INTEGER, end "
+                           "INTEGER, communicates INTEGER)")
         self.nodes.execute("DELETE FROM done")
         self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_corr ON done (stream, corr)")
         self.nodes.execute("CREATE INDEX IF NOT EXISTS temp.done_all ON done (communicates, corr)")
@@ -256,8 +264,8 @@ class ProgramOfTimeline:
         if not self.timeline.has_waits or corr is None:
             return []
         found = []
-        rows = self.timeline.all("SELECT producer, record FROM waits WHERE stream = ? AND corr > ? AND corr < ?", stream,
-                                 self.last_corr.get(stream, -1), corr).fetchall()
+        rows = self.timeline.all("SELECT producer, record FROM waits WHERE stream = ? AND corr > ? AND corr < ?",
+                                 stream, self.last_corr.get(stream, -1), corr).fetchall()
         for producer, record in rows:
             moment = self.look_up("stream = ? AND corr < ?", producer, record)
             found += [moment] if moment else []
@@ -332,8 +340,8 @@ class ProgramOfTimeline:
         if self.timeline.grouped:
             found = self.calls_since(name, begin, thread)
             if not found:
-                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no NVTX "
-                                          "range of NCCL that says what precedes its launch: profile with "
+                raise self.timeline.error(None, f"the kernel '{name[:80]}' at {start_text(begin)} communicates, and no "
+                                                f"NVTX range of NCCL that says what precedes its launch: profile with "
                                           "--trace=cuda,nvtx")
             return found
         found = self.recorded_calls(external, begin, thread)
@@ -348,15 +356,15 @@ class ProgramOfTimeline:
         if found:
             return found
         raise self.timeline.error(
-            place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective name' and "
-            "no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, and so have execution "
-            "traces beside these files")
+            place, f"the kernel '{name[:80]}' communicates, and the trace does not say what: it has no 'Collective "
+                   f"name' and no record_param_comms that belongs to it. Traces of PyTorch 2.2 and later have them, "
+            f"and so have execution traces beside these files")
 
     def calls_since(self, name, begin, thread):
         """Of NVTX ranges: several calls may be in a group, which is launched at its end."""
         kind = kind_of_kernel(name)
-        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY begin, id",
-                                  (thread, begin)).fetchall() if begin is not None else []
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE used = 0 AND thread IS ? AND begin <= ? ORDER BY "
+                                  "begin, id", (thread, begin)).fetchall() if begin is not None else []
         found = [(number, Communication.of_text(call)) for number, call in rows]
         wanted = ("send", "recv", "all_to_all", "gather", "scatter") if kind == "messages" else (kind,)
         found = [(number, call) for number, call in found if call.kind in wanted]
@@ -369,8 +377,8 @@ class ProgramOfTimeline:
             row = self.nodes.execute("SELECT id, call, record FROM calls WHERE external = ? AND call IS NOT NULL",
                                      (external,)).fetchone()
         if row is None and begin is not None:
-            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 AND "
-                                     "thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",
+            row = self.nodes.execute("SELECT id, call, record FROM calls WHERE begin <= ? AND end >= ? AND used = 0 "
+                                     "AND thread IS ? AND call IS NOT NULL ORDER BY begin DESC LIMIT 1",
                                      (begin, begin, thread)).fetchone()
         if row is None:
             return []
@@ -383,12 +391,12 @@ class ProgramOfTimeline:
         return [found]
 
     def grouped_calls(self, name, begin):
-        """What is called between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) has one kernel
-        together, and none of its own."""
+        """What is called between the beginning and the end of a group (a coalescing manager, batch_isend_irecv) has one
+        kernel together, and none of its own."""
         if begin is None:
             return []
-        rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY begin",
-                                  (begin,)).fetchall()
+        rows = self.nodes.execute("SELECT id, call FROM calls WHERE launched = 0 AND used = 0 AND begin <= ? ORDER BY "
+                                  "begin", (begin,)).fetchall()
         kind = kind_of_kernel(name)
         wanted = ("send", "recv") if kind == "messages" else (kind,)
         found = [(number, Communication.of_text(call)) for number, call in rows]

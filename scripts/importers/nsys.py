@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Nsight Systems' export to SQLite (`nsys export --type sqlite`): kernels, calls of the runtime and NCCL's NVTX ranges of all
-GPUs in the file. Tables and columns are those of NVIDIA's "Exporter SQLite schema"; tables are made only if something is to
-stand in them, and rows have no order."""
+"""Nsight Systems' export to SQLite (`nsys export --type sqlite`): kernels, calls of the runtime and NCCL's NVTX ranges
+of all GPUs in the file. Tables and columns are those of NVIDIA's "Exporter SQLite schema"; tables are made only if
+something is to stand in them, and rows have no order."""
 
 import json
 import sqlite3
@@ -25,13 +25,13 @@ DAMAGES = (sqlite3.Error, UnicodeError)  # SQLite's complaints may be no text th
 # A payload in binaryData: a header of 32 bytes whose third number is the schema.
 HEADER = struct.Struct("<IIIIQQ")
 # NVTX_PAYLOAD_ENTRY_TYPE_* of nvToolsExtPayload.h that NCCL uses, as formats of struct.
-TYPES = {3: "<h", 4: "<H", 5: "<i", 6: "<I", 7: "<q", 8: "<Q", 9: "<q", 10: "<Q", 11: "<b", 12: "<B", 13: "<h", 14: "<H",
-         15: "<i", 16: "<I", 17: "<q", 18: "<Q", 22: "<Q"}
+TYPES = {3: "<h", 4: "<H", 5: "<i", 6: "<I", 7: "<q", 8: "<Q", 9: "<q", 10: "<Q", 11: "<b", 12: "<B", 13: "<h",
+         14: "<H", 15: "<i", 16: "<I", 17: "<q", 18: "<Q", 22: "<Q"}
 
 
 def add_arguments(parser):
-    parser.add_argument("input", metavar="FILE.sqlite", nargs="+", help="one report of all GPUs, or one of each process or "
-                        "node in the order of ranks")
+    parser.add_argument("input", metavar="FILE.sqlite", nargs="+", help="one report of all GPUs, or one of each "
+                        "process or node in the order of ranks")
     add_gpu_arguments(parser)
 
 
@@ -53,10 +53,11 @@ class Report:
         if read_bytes(path, len(MAGIC)) != MAGIC:
             raise InputError(path, None, "it is no SQLite file; `nsys export --type sqlite REPORT.nsys-rep` makes one")
         try:
-            self.database = sqlite3.connect(f"file:{self.path.replace('?', '%3f').replace('#', '%23')}?mode=ro&immutable=1",
-                                            uri=True)
+            name = self.path.replace("?", "%3f").replace("#", "%23")
+            self.database = sqlite3.connect(f"file:{name}?mode=ro&immutable=1", uri=True)
             self.database.text_factory = lambda content: content.decode("utf-8", "replace")
-            self.tables = {name for name, in self.database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            self.tables = {name for name, in self.database.execute("SELECT name FROM sqlite_master WHERE type = "
+                                                                   "'table'")}
         except DAMAGES as wrong:
             raise InputError(path, None, f"it is damaged: {wrong}") from None
 
@@ -92,12 +93,13 @@ class Gpu:
 
 def gpus_of(report):
     if not report.has(KERNELS):
-        raise InputError(report.path, None, f"it has no table {KERNELS}: no kernels were recorded (nsys profile --trace=cuda,"
-                         "nvtx)")
+        raise InputError(report.path, None, f"it has no table {KERNELS}: no kernels were recorded (nsys profile "
+                                            f"--trace=cuda,nvtx)")
     process = "globalPid" if "globalPid" in report.columns(KERNELS) else "0"
     found = list(report.rows(f"SELECT DISTINCT {process}, deviceId FROM {KERNELS} ORDER BY 1, 2"))
     if not found or not all(isinstance(number, int) for row in found for number in row):
-        raise InputError(report.path, None, f"{KERNELS} has {'rows without a process or device' if found else 'no rows'}")
+        raise InputError(report.path, None,
+                         f"{KERNELS} has {'rows without a process or device' if found else 'no rows'}")
     return [Gpu(report, *row) for row in found]
 
 
@@ -133,9 +135,10 @@ def read_kernels(gpu):
 def add_operation(gpu, table, row, start, end, stream, corr, label):
     check(gpu.report, row, table, start, end, stream, corr)
     if start is None or end is None or not 0 <= start <= end < 1 << 52:
-        raise InputError(gpu.report.path, None, f"row {row} of {table}: it is from {start} to {end}; nanoseconds are due")
-    gpu.timeline.add("ops", start * NS, end * NS, gpu.timeline.stream(0, stream), corr, gpu.timeline.name(label), None, None,
-                     None)
+        raise InputError(gpu.report.path, None, f"row {row} of {table}: it is from {start} to {end}; nanoseconds are "
+                                                f"due")
+    gpu.timeline.add("ops", start * NS, end * NS, gpu.timeline.stream(0, stream), corr, gpu.timeline.name(label), None,
+                     None, None)
 
 
 def threads_of(report, process, column="globalTid"):
@@ -176,7 +179,8 @@ def read_syncs(gpu):
                 timeline.add("waits", corr, timeline.stream(0, stream), producer, record)
         elif end > begin:
             known = stream is not None and 0 <= stream < 1 << 31 and (0, stream) in timeline.streams
-            timeline.add("syncs", begin * NS, end * NS, timeline.streams[0, stream] if known else None, producer, record)
+            timeline.add("syncs", begin * NS, end * NS, timeline.streams[0, stream] if known else None, producer,
+                         record)
 
 
 def last_record(gpu, event, corr):
@@ -246,10 +250,12 @@ def read_ranges(gpu, notes):
     if not columns:
         return
     payloads = Payloads(report)
-    parts = {name: (name if name in columns else "NULL") for name in ("text", "textId", "jsonText", "jsonTextId", "binaryData")}
+    parts = {name: (name if name in columns else "NULL") for name in ("text", "textId", "jsonText", "jsonTextId",
+                                                                      "binaryData")}
     if report.has("StringIds"):
-        text = f"COALESCE({parts['text']}, (SELECT value FROM StringIds WHERE StringIds.id = {parts['textId']}))"
-        json_text = f"COALESCE({parts['jsonText']}, (SELECT value FROM StringIds WHERE StringIds.id = {parts['jsonTextId']}))"
+        value = "(SELECT value FROM StringIds WHERE StringIds.id = {})"
+        text = f"COALESCE({parts['text']}, {value.format(parts['textId'])})"
+        json_text = f"COALESCE({parts['jsonText']}, {value.format(parts['jsonTextId'])})"
     else:
         text, json_text = parts["text"], parts["jsonText"]
     for row, begin, end, thread, label, coded, binary in report.rows(
@@ -259,7 +265,8 @@ def read_ranges(gpu, notes):
         payload = payloads.read(row, coded, binary)
         communicator = number_in(payload, "communicator id", report, row)
         if "Init" in label:
-            position = number_in({name: value for name, value in payload.items() if name == "Rank"}, "rank", report, row)
+            position = number_in({name: value for name, value in payload.items() if name == "Rank"}, "rank", report,
+                                 row)
             device = number_in(payload, "cuda device", report, row)
             if communicator is not None and position is not None and device in (None, gpu.device):
                 gpu.positions[communicator] = position
@@ -291,8 +298,8 @@ def read(options):
 
 
 def number_ranks(gpus, world):
-    """Ranks by the positions in the communicator of all, if its making was recorded, else in the order of files, processes
-    and devices; the ranks of communicators are those that use them."""
+    """Ranks by the positions in the communicator of all, if its making was recorded, else in the order of files,
+    processes and devices; the ranks of communicators are those that use them."""
     everybody = [name for name in gpus[0].positions if all(name in gpu.positions for gpu in gpus)]
     positions = [gpu.positions[everybody[0]] for gpu in gpus] if everybody else []
     known = len(set(positions)) == len(gpus) and all(0 <= one < world for one in positions)

@@ -38,7 +38,8 @@ class Hlo(ImportTest):
     def test_a_scheduled_module(self):
         read = self.imported(self.source(hlo_files.STEP))
         # In each of 3 rounds two products and a counter; a permutation is a send and a receive.
-        self.assertEqual(read["operations"], {"all_gather": 4, "all_reduce": 12, "send": 4, "recv": 4, "compute": 4 * 9})
+        self.assertEqual(read["operations"], {"all_gather": 4, "all_reduce": 12, "send": 4, "recv": 4,
+                                              "compute": 4 * 9})
         self.assertEqual(read["bytes"], {"all_gather": 4 * 4 * 2 * MIB, "all_reduce": 12 * 8 * MIB, "send": 4 * 2 * MIB,
                                          "recv": 4 * 2 * MIB})
         self.assertAlmostEqual(read["compute_seconds"] * 1e6 / 24, product_us(1024, 4096, 1024), 3)
@@ -61,8 +62,8 @@ class Hlo(ImportTest):
                 self.run_imported()
 
     def test_who_takes_part(self):
-        """CollectiveOpGroupMode: without a channel replicas, with one and without global ids all partitions of the replicas
-        named, permutations between partitions."""
+        """CollectiveOpGroupMode: without a channel replicas, with one and without global ids all partitions of the
+        replicas named, permutations between partitions."""
         for what, attributes, groups in (
                 ("replicas", "replica_groups={{0,1}}", [[0, 2], [1, 3]]),
                 ("both", "channel_id=1, replica_groups={{0},{1}}", [[0, 1], [2, 3]]),
@@ -148,7 +149,8 @@ body {
         read = self.imported(self.source(hlo_files.module(body % known, more=loop)))
         self.assertEqual(read["operations"]["all_reduce"], 16)
         known = ", backend_config=\"{\\\"known_trip_count\\\":{\\\"n\\\":\\\"5\\\"}}\""
-        self.assertEqual(self.imported(self.source(hlo_files.module(body % known, more=loop)))["operations"]["all_reduce"], 20)
+        self.assertEqual(self.imported(self.source(hlo_files.module(body % known,
+                                                                    more=loop)))["operations"]["all_reduce"], 20)
 
     def test_stable_hlo(self):
         read = self.imported(self.source(hlo_files.STABLE, "step.mlir"))
@@ -165,7 +167,8 @@ body {
                 ("cut", good[:2000], r"module.txt:\d+: "),
                 ("bracket", good.replace("fusion(%a, %b)", "fusion(%a, %b", 1), r"module.txt:\d+: '\(' without"),
                 ("dynamic", good.replace("%p = bf16[1024,1024]", "%p = bf16[<=1024,1024]"), "not fixed"),
-                ("group", good.replace("{{0,1,2,3}}", "{{0,1,2,9}}"), r"module.txt:\d+: 'gathered': the group .* none of 0 to 3"),
+                ("group", good.replace("{{0,1,2,3}}", "{{0,1,2,9}}"),
+                 r"module.txt:\d+: 'gathered': the group .* none of 0 to 3"),
                 ("twice", good.replace("{{0,1,2,3}}", "{{0,1},{1,3}}"), "in two groups"),
                 ("form", good.replace("{{0,1,2,3}}", "{0,1"), r"module.txt:\d+: "),
                 ("send", good.replace("ROOT %out = bf16[1024,4096]{1,0} get-tuple-element(%w), index=2",

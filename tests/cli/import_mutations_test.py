@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""The importers from frameworks on inputs that are damaged at random: each is imported or refused in one line, and nothing
-else ever comes out of a reader.
+"""The importers from frameworks on inputs that are damaged at random: each is imported or refused in one line, and
+nothing else ever comes out of a reader.
 
-tests/cli/import_mutations_test.py [--seconds N] [FORMAT]     goes on for so long, from seeds of its own; without: a few each"""
+tests/cli/import_mutations_test.py [--seconds N] [FORMAT]     goes on for so long, from seeds of its own; without: a few
+each"""
 
 # Time limit: 300 s
 
 import argparse
 import contextlib
 import io
+import json
 import pathlib
 import random
 import resource
@@ -30,19 +32,24 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 from importing import command, registry  # noqa: E402
 from studies.errors import StudyError  # noqa: E402
 
-EXECUTION = b"""{"schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": [
-{"id": 2, "name": "thread", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [], "types": []},
- "outputs": {"values": [], "shapes": [], "types": []}, "attrs": [{"name": "rf_id", "type": "uint64", "value": 0}]},
-{"id": 3, "name": "## process_group:init ##", "ctrl_deps": 2, "inputs": {"values":
- ["[{\\"pg_name\\": \\"0\\", \\"ranks\\": [0, 1]}]"], "shapes": [[]], "types": ["String"]}, "outputs": {"values": []}, "attrs": []},
-{"id": 5, "name": "aten::mm", "ctrl_deps": 2, "inputs": {"values": [[1, 2, 0, 65536, 2, "cuda:0"], [3, 4, 0, 65536, 2, "cuda:0"]],
- "shapes": [[256, 256], [256, 256]], "types": ["Tensor(c10::BFloat16)", "Tensor(c10::BFloat16)"]},
- "outputs": {"values": [[5, 6, 0, 65536, 2, "cuda:0"]], "shapes": [[256, 256]], "types": ["Tensor(c10::BFloat16)"]}, "attrs": []},
-{"id": 7, "name": "record_param_comms", "ctrl_deps": 2, "inputs": {"values": [[[5, 6, 0, 65536, 2, "cuda:0"]], 3, ["0", "default_pg"],
- 0, "all_to_allv", [1, 3], [2, 2], 0, 1, 2], "shapes": [], "types": []}, "outputs": {"values": [[[5, 6, 0, 65536, 2, "cuda:0"]]]},
- "attrs": [{"name": "rf_id", "type": "uint64", "value": 9}]}], "finish_ts": 3}
-"""
-WORDS = [b"0", b"-1", b"1e99", b"9223372036854775808", b"null", b"[]", b"{}", b'""', b"nan", b"<=", b"{{0,1}}", b"%x", b"(", b"}",
+TENSOR = [5, 6, 0, 65536, 2, "cuda:0"]
+HALF = "Tensor(c10::BFloat16)"
+
+
+def execution_node(number, name, inputs=(), outputs=(), shapes=(), types=()):
+    return {"id": number, "name": name, "ctrl_deps": 2,
+            "inputs": {"values": list(inputs), "shapes": list(shapes), "types": list(types)},
+            "outputs": {"values": list(outputs)}, "attrs": [{"name": "rf_id", "type": "uint64", "value": number}]}
+
+
+EXECUTION = json.dumps({"schema": "1.0.2-chakra.0.0.4", "pid": 1, "nodes": [
+    execution_node(2, "thread"),
+    execution_node(3, "## process_group:init ##", ['[{"pg_name": "0", "ranks": [0, 1]}]']),
+    execution_node(5, "aten::mm", [TENSOR, [3, 4, *TENSOR[2:]]], [[1, 2, *TENSOR[2:]]], [[256, 256]] * 2, [HALF] * 2),
+    execution_node(7, "record_param_comms", [[TENSOR], 3, ["0", "default_pg"], 0, "all_to_allv", [1, 3], [2, 2], 0, 1, 2],
+                   [[TENSOR]])], "finish_ts": 3}, indent=1).encode()
+WORDS = [b"0", b"-1", b"1e99", b"9223372036854775808", b"null", b"[]", b"{}", b'""', b"nan", b"<=", b"{{0,1}}", b"%x",
+         b"(", b"}",
          b"\x00", b"\xff\xff\xff\xff\x0f", b"[[[[", b"tensor<", b"while(", b"fusion(", b"true"]
 
 

@@ -105,7 +105,8 @@ class Nsys(ImportTest):
         database.close()
         self.refused("empty.sqlite", says=["no kernels were recorded"])
         report = two_gpus()
-        report.rows.append(("CUPTI_ACTIVITY_KIND_KERNEL", (5, 2, 0, 1, 7, 999, report.pid(0), 1, 1, None, 1, 1, 1, 1, 1, 1)))
+        report.rows.append(("CUPTI_ACTIVITY_KIND_KERNEL", (5, 2, 0, 1, 7, 999, report.pid(0), 1, 1, None, 1, 1, 1, 1,
+                                                           1, 1)))
         self.refused(self.write_report(report), says=[r"row \d+ of CUPTI_ACTIVITY_KIND_KERNEL: it is from 5 to 2"])
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft import onnx`: models written field by field (tests/onnx_files.py); FLOPs, bytes and times by the operators' definitions."""
+"""`weft import onnx`: models written field by field (tests/onnx_files.py); FLOPs, bytes and times by the operators'
+definitions."""
 
 # Time limit: 300 s
 
@@ -30,7 +31,8 @@ class Onnx(ImportTest):
         return sorted(map(int, rows["bytes"]))
 
     def test_flops_and_parameters(self):
-        """Of a layer and its way back; of convolutions, in groups, too; of attention, whose shapes the graph computes."""
+        """Of a layer and its way back; of convolutions, in groups, too; of attention, whose shapes the graph
+        computes."""
         convolutions = 2 * 16 * 16 * 16 * 27 + 2 * 32 * 16 * 16 * 8 * 9 + 2 * 32 * 10
         attention = 4 * 2 * 64 * 256 * 256 + 2 * 2 * 4 * 64 * 64 * 64
         for content, parameters, flops in (
@@ -67,8 +69,8 @@ class Onnx(ImportTest):
         self.assertEqual(self.collectives(), [4 * 2048 * HIDDEN, 4 * (2048 * HIDDEN + HIDDEN)])
 
     def test_tensor_parallel(self):
-        """Columns, then rows: one sum forward, of the result, and one backward, of the input's gradient. In attention heads
-        are dealt out, and three products share the sum of their input's gradient."""
+        """Columns, then rows: one sum forward, of the result, and one backward, of the input's gradient. In attention
+        heads are dealt out, and three products share the sum of their input's gradient."""
         self.imported(self.model(onnx_files.two_layers()), "--tensor", "2", "--batch", "16", "--micro-batches", "1")
         self.run_imported()
         self.assertEqual(self.collectives(), [16 * WIDTH * 4] * 2)
@@ -78,12 +80,15 @@ class Onnx(ImportTest):
         self.assertEqual(self.collectives(), [64 * 256 * 4] * 2)
 
     def test_pipeline(self):
-        """Two stages, four micro-batches of two: what is used behind the cut crosses it, and its gradient comes back."""
-        read = self.imported(self.model(onnx_files.two_layers(64, 64)), "--pipeline", "2", "--batch", "8", "--micro-batches", "4")
+        """Two stages, four micro-batches of two: what is used behind the cut crosses it, and its gradient comes
+        back."""
+        read = self.imported(self.model(onnx_files.two_layers(64, 64)), "--pipeline", "2", "--batch", "8",
+                             "--micro-batches", "4")
         self.assertEqual(read["operations"]["send"], read["operations"]["recv"])
         self.assertEqual(read["operations"]["send"], 2 * 4)
         self.run_imported()
-        read = self.imported(self.model(onnx_files.attention()), "--data", "2", "--tensor", "2", "--pipeline", "2", "--batch", "4")
+        read = self.imported(self.model(onnx_files.attention()), "--data", "2", "--tensor", "2", "--pipeline", "2",
+                             "--batch", "4")
         self.assertEqual(read["ranks"], 8)
         self.run_imported()
         self.refused("model.onnx", "--pipeline", "3", "--batch", "4", says=["--batch 4 in 3 micro-batches"])
@@ -118,10 +123,12 @@ class Onnx(ImportTest):
                 ("nothing within", b"\x08\x08", "no graph"),
                 ("operator", one([node("Frobnicate", ["x"], ["y"])]).replace(b"\x0a\x01y", b"\x0a\x01z"),
                  r"node 'Frobnicate_\w' \(Frobnicate\)"),
-                ("product", one([node("MatMul", ["x", "w"], ["y"])], [tensor("w", [9, 8])]), r"a product of \[1, 8\] and \[9, 8\]"),
+                ("product", one([node("MatMul", ["x", "w"], ["y"])], [tensor("w", [9, 8])]),
+                 r"a product of \[1, 8\] and \[9, 8\]"),
                 ("value", one([node("Relu", ["nowhere"], ["y"])]), "made by no node above"),
                 ("loop", one([loop]), "a graph within"),
-                ("dimension", one([node("Relu", ["x"], ["y"])], inputs=[value("x", ["N", "tokens"])]), "give --dim tokens=SIZE")):
+                ("dimension", one([node("Relu", ["x"], ["y"])], inputs=[value("x", ["N", "tokens"])]),
+                 "give --dim tokens=SIZE")):
             with self.subTest(what):
                 self.refused(self.model(content), says=[says])
         self.refused("missing.onnx", says=["missing.onnx: it cannot be read"])

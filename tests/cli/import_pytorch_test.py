@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft import pytorch`: traces written by Kineto's rules with times set by hand (tests/kineto_files.py), and execution traces.
-What has to come out is derived here from the events."""
+"""`weft import pytorch`: traces written by Kineto's rules with times set by hand (tests/kineto_files.py), and execution
+traces. What has to come out is derived here from the events."""
 
 # Time limit: 600 s
 
@@ -27,11 +27,12 @@ class Pytorch(ImportTest):
         for trace in traces:
             trace.write(self.folder / "traces", **options)
 
-    # Order and time --------------------------------------------------------------------------------------------------------
+    # Order and time
+    # --------------------------------------------------------------------------------------------------------
 
     def test_a_step_of_data_parallel_training(self):
-        """The buckets' all-reduces start behind the kernels whose gradients they have, one after another, and the optimizer
-        behind both: whatever the network takes for them."""
+        """The buckets' all-reduces start behind the kernels whose gradients they have, one after another, and the
+        optimizer behind both: whatever the network takes for them."""
         for packing in (None, "gz", "xz"):
             with self.subTest(packing=packing):
                 self.traces(*(data_parallel_step(rank, 2) for rank in range(2)), packing=packing)
@@ -55,8 +56,8 @@ class Pytorch(ImportTest):
         return sorted((start / 10**6, end / 10**6) for start, end in zip(rows["start"], rows["end"]))
 
     def overlapping(self, wait):
-        """A kernel runs beside an all-reduce of 4 MiB that took 30 us in the trace, and another one behind both; with `wait`
-        the trace says that it waits."""
+        """A kernel runs beside an all-reduce of 4 MiB that took 30 us in the trace, and another one behind both; with
+        `wait` the trace says that it waits."""
         for rank in range(2):
             trace = Trace(rank, 2)
             trace.kernel(100, 10, 10, "first")
@@ -92,7 +93,8 @@ class Pytorch(ImportTest):
         self.assertEqual(found[0, "behind"], (end, end + 5))
 
     def test_a_wait_that_is_not_recorded_shows(self):
-        """Without recorded waits and with --overlap network: a stream that was idle until a communication ended waited."""
+        """Without recorded waits and with --overlap network: a stream that was idle until a communication ended
+        waited."""
         for rank in range(2):
             trace = Trace(rank, 2)
             trace.kernel(100, 10, 10, "first")
@@ -105,8 +107,8 @@ class Pytorch(ImportTest):
         self.assertEqual((start, found[1, "behind"]), (10, (end, end + 5)))
 
     def test_the_host_is_late(self):
-        """The second kernel is launched 40 us after the first one had ended; the host's way to it counts from the beginning,
-        so that a longer first kernel hides it."""
+        """The second kernel is launched 40 us after the first one had ended; the host's way to it counts from the
+        beginning, so that a longer first kernel hides it."""
         trace = Trace(0, 1)
         trace.kernel(100, 10, 95, "first")
         trace.kernel(156, 10, 150, "second")
@@ -119,8 +121,8 @@ class Pytorch(ImportTest):
         self.assertEqual(self.run_imported()[0, "second"], (10, 20))
 
     def test_the_host_waits_for_the_accelerator(self):
-        """cudaStreamSynchronize returns when the all-reduce is done; 20 us later comes the next launch: whatever the network
-        takes, the kernel starts 25 us behind its end."""
+        """cudaStreamSynchronize returns when the all-reduce is done; 20 us later comes the next launch: whatever the
+        network takes, the kernel starts 25 us behind its end."""
         for rank in range(2):
             trace = Trace(rank, 2)
             trace.kernel(100, 10, 90, "first")
@@ -134,8 +136,8 @@ class Pytorch(ImportTest):
         self.assertAlmostEqual(found[0, "second"][0], end + 25, 6)
 
     def test_the_host_waits_for_one_stream(self):
-        """cuda_sync says for which: not for the all-reduce, though that had ended, too. The kernel comes 15 us behind the end of
-        the long one on the stream."""
+        """cuda_sync says for which: not for the all-reduce, though that had ended, too. The kernel comes 15 us behind
+        the end of the long one on the stream."""
         for rank in range(2):
             trace = Trace(rank, 2)
             trace.kernel(100, 10, 90, "first")
@@ -159,7 +161,8 @@ class Pytorch(ImportTest):
             self.run_imported(ranks=ranks)
             self.assertEqual(self.summary["fingerprint"], alone)
 
-    # Communications -----------------------------------------------------------------------------------------------------
+    # Communications
+    # -----------------------------------------------------------------------------------------------------
 
     def test_kinds_and_groups(self):
         """Bytes that each rank brings in, by the elements of the input; the groups' ranks stand in the events."""
@@ -172,8 +175,10 @@ class Pytorch(ImportTest):
                                       ("_reduce_scatter_base", "2", {"out": 512}), ("broadcast", "1", {}),
                                       ("all_to_all", "2", {}), ("allreduce_coalesced", "1", {"dtype": "BFloat16"}),
                                       ("barrier", "0", {})):
-                kernel = {"_allgather_base": "AllGather_RING_LL", "all_to_all": "SendRecv", "broadcast": "Broadcast_RING_LL",
-                          "_reduce_scatter_base": "ReduceScatter_Sum_f32_RING_LL"}.get(name, "AllReduce_Sum_f32_RING_LL")
+                kernel = {"_allgather_base": "AllGather_RING_LL", "all_to_all": "SendRecv",
+                          "broadcast": "Broadcast_RING_LL",
+                          "_reduce_scatter_base": "ReduceScatter_Sum_f32_RING_LL"}.get(name,
+                                                                                       "AllReduce_Sum_f32_RING_LL")
                 trace.collective(name, 1024, now, 10, now - 50, group=group, kernel=kernel,
                                  **({"Rank": 0} if name == "broadcast" else {}), **more)
                 now += 20
@@ -181,8 +186,9 @@ class Pytorch(ImportTest):
         read = self.imported("traces")
         self.assertEqual(read["operations"], {"all_reduce": 8, "all_gather": 4, "reduce_scatter": 4, "broadcast": 4,
                                               "all_to_all": 4, "barrier": 4})
-        self.assertEqual(read["call_bytes"], {"all_reduce": 4 * (4096 + 2048), "all_gather": 4 * 4096, "all_to_all": 4 * 4096,
-                                              "reduce_scatter": 4 * 4096, "broadcast": 4 * 4096, "barrier": 0})
+        self.assertEqual(read["call_bytes"], {"all_reduce": 4 * (4096 + 2048), "all_gather": 4 * 4096,
+                                              "all_to_all": 4 * 4096, "reduce_scatter": 4 * 4096,
+                                              "broadcast": 4 * 4096, "barrier": 0})
         self.run_imported()
 
     def test_uneven_all_to_all(self):
@@ -201,7 +207,8 @@ class Pytorch(ImportTest):
         self.assertEqual(read["sent_bytes"]["send"], sum(due))
         self.assertEqual(read["call_bytes"]["all_to_all"], 4096 * sum(map(sum, rows)))
         found = self.run_imported()
-        done = [max(end for (owner, label), (_, end) in found.items() if owner == rank and (" to " in label or " from " in label))
+        done = [max(end for (owner, label),
+                    (_, end) in found.items() if owner == rank and (" to " in label or " from " in label))
                 for rank in range(3)]
         self.assertEqual(self.reductions()[0][0], min(done))
 
@@ -212,12 +219,14 @@ class Pytorch(ImportTest):
             for name, key in (("send", "Dst Rank"), ("recv", "Src Rank")):
                 trace.external += 1
                 parameters = trace.parameters(name, 2048, **{key: 1 - rank, "Rank": 1 - rank})
-                trace.add("cpu_op", "record_param_comms", 50, 1, 1, 1000, **{"External id": trace.external, **parameters})
+                trace.add("cpu_op", "record_param_comms", 50, 1, 1, 1000,
+                          **{"External id": trace.external, **parameters})
             trace.kernel(100, 20, 60, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", NCCL)
             trace.kernel(100, 20, 64, "beside")
             self.traces(trace)
         read = self.imported("traces")
-        self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]), (2, 2, 2 * 8192))
+        self.assertEqual((read["operations"]["send"], read["operations"]["recv"], read["sent_bytes"]["send"]),
+                         (2, 2, 2 * 8192))
         self.run_imported()
 
     def test_collectives_in_one_kernel(self):
@@ -227,7 +236,8 @@ class Pytorch(ImportTest):
             for at, elements in enumerate((1000, 3000)):
                 trace.external += 1
                 trace.add("cpu_op", "record_param_comms", 50 + at, 0.5, 1, 1000,
-                          **{"External id": trace.external, **trace.parameters("_allgather_base", elements, out=2 * elements)})
+                          **{"External id": trace.external, **trace.parameters("_allgather_base", elements,
+                                                                               out=2 * elements)})
             trace.collective("coalesced", 0, 100, 20, 60, kernel="AllGather_RING_LL")
             trace.collective("_allgather_base", 500, 120, 20, 66, out=1000, kernel="AllGather_RING_LL")
             self.traces(trace)
@@ -243,11 +253,13 @@ class Pytorch(ImportTest):
             trace.add("cpu_op", "record_param_comms", 88, 5, 1, 1000, **{"External id": 41, "Record function id": 77})
             trace.kernel(100, 20, 90, REDUCE, NCCL, **{"External id": 41})
             self.traces(trace)
-            self.execution(rank, [("record_param_comms", [[[1, 2, 0, 3000, 4, f"cuda:{rank}"]], 5, ["0", "default_pg"], rank,
+            self.execution(rank,
+                           [("record_param_comms", [[[1, 2, 0, 3000, 4, f"cuda:{rank}"]], 5, ["0", "default_pg"], rank,
                                                          "allreduce", [], [], 0, 1, 2], 77)])
         self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 12000})
 
-    # Ranks ----------------------------------------------------------------------------------------------------------------
+    # Ranks
+    # ----------------------------------------------------------------------------------------------------------------
 
     def test_ranks_that_were_not_traced(self):
         self.traces(data_parallel_step(1, 4))
@@ -293,7 +305,8 @@ class Pytorch(ImportTest):
             (self.folder / "traces" / name).write_text(text)
             self.refused(f"traces/{name}", says=["is of rank 7, and the job has ranks 0 to 1|there is no trace"])
 
-    # The host alone ---------------------------------------------------------------------------------------------------------
+    # The host alone
+    # ---------------------------------------------------------------------------------------------------------
 
     def test_operators_of_the_host_alone(self):
         """They finish, with gloo's all-reduce between them."""
@@ -313,7 +326,8 @@ class Pytorch(ImportTest):
     def execution(self, rank, operators):
         """An execution trace of (name, inputs, rf_id)."""
         nodes = [{"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "ctrl_deps": 1,
-                  "inputs": {"values": [], "shapes": [], "types": []}, "outputs": {"values": [], "shapes": [], "types": []},
+                  "inputs": {"values": [], "shapes": [], "types": []}, "outputs": {"values": [], "shapes": [],
+                                                                                   "types": []},
                   "attrs": [{"name": "rf_id", "type": "uint64", "value": 0}]}]
         for at, (name, inputs, record, *outputs) in enumerate(operators):
             shapes = [[] for _ in inputs]
@@ -328,12 +342,14 @@ class Pytorch(ImportTest):
         (folder / f"host_{rank}.json").write_text(text)
 
     def test_execution_traces_alone(self):
-        """Leaves that run on the accelerator, in the order of their ids; a wait keeps what follows behind its collective."""
+        """Leaves that run on the accelerator, in the order of their ids; a wait keeps what follows behind its
+        collective."""
         for rank in range(2):
             device = f"cuda:{rank}"
             tensor = [[1, 2, 0, 1 << 20, 4, device], [3, 4, 0, 1 << 20, 4, device], [5, 6, 0, 1 << 20, 4, device]]
             self.execution(rank, [
-                ("aten::relu", [tensor[0]], 1, tensor[1]), ("aten::view", [tensor[1]], 2, [7, 4, 0, 1 << 20, 4, device]),
+                ("aten::relu", [tensor[0]], 1, tensor[1]),
+                ("aten::view", [tensor[1]], 2, [7, 4, 0, 1 << 20, 4, device]),
                 ("record_param_comms", [[tensor[1]], 9, ["0", "default_pg"], rank, "allreduce", [], [], 0, 1, 2], 3),
                 ("record_param_comms", [9, ["", ""], rank, "wait", [], [], -1, -1, 1], 4),
                 ("aten::add", [tensor[1], tensor[0]], 5, tensor[2])])
@@ -353,7 +369,8 @@ class Pytorch(ImportTest):
         self.imported("traces")
         self.run_imported()
 
-    # Damage ---------------------------------------------------------------------------------------------------------------
+    # Damage
+    # ---------------------------------------------------------------------------------------------------------------
 
     def test_damage(self):
         text = data_parallel_step(0, 1).text()
@@ -373,7 +390,8 @@ class Pytorch(ImportTest):
                 self.assertNotEqual(content, text)
                 path.write_text(content)
                 self.refused("traces", says=[says])
-        path.write_text('{"schema": "1.1", "nodes": [\n{"id": 1, "name": "a", "ctrl_deps": 0},\n{"id": 1, "name": "b"}]}')
+        path.write_text('{"schema": "1.1", "nodes": [\n{"id": 1, "name": "a", "ctrl_deps": 0},\n{"id": 1, "name": '
+                        '"b"}]}')
         self.refused("traces", says=["node 1: another node has this id"])
 
     def test_what_nccl_kernels_do_has_to_be_said(self):
@@ -389,11 +407,12 @@ class Pytorch(ImportTest):
             path = self.folder / f"rank0_{steps}.json"
             lines = ['{"schemaVersion": 1, "distributedInfo": {"rank": 0, "world_size": 1}, "traceEvents": [']
             for at in range(steps):
-                lines.append(json.dumps({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1,
-                                         "ts": at * 10, "dur": 2, "args": {"correlation": at}}) + ",")
+                lines.append(json.dumps({"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1,
+                                         "tid": 1, "ts": at * 10, "dur": 2, "args": {"correlation": at}}) + ",")
             for at in reversed(range(steps)):
                 lines.append(json.dumps({"ph": "X", "cat": "kernel", "name": f"kernel_{at % 50}", "pid": 0, "tid": 7,
-                                         "ts": at * 10 + 50, "dur": 10, "args": {"stream": 7, "device": 0, "correlation": at}})
+                                         "ts": at * 10 + 50, "dur": 10,
+                                         "args": {"stream": 7, "device": 0, "correlation": at}})
                              + ("," if at else ""))
             path.write_text("\n".join([*lines, "]}"]))
             program = ("import sys; sys.path.insert(0, sys.argv[1]); from importing.command import import_command; "

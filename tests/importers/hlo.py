@@ -21,10 +21,10 @@ def counts(folder):
     pairs = len(re.findall(r"\{\d,\d\}", re.search(r"source_target_pairs=(\S+)", entry).group(1)))
     reduced = 2 * 1024 * 4096 * len(re.findall("all-reduce-start", body)) * ROUNDS * DEVICES
     return {"ranks": DEVICES,
-            "operations": {"compute": kernels * DEVICES, "all_reduce": ROUNDS * DEVICES, "all_gather": DEVICES, "send": pairs,
-                           "recv": pairs},
-            "bytes": {"all_reduce": reduced, "all_gather": DEVICES * 4 * 2 * 1024 * 1024, "send": pairs * 2 * 1024 * 1024,
-                      "recv": pairs * 2 * 1024 * 1024}}
+            "operations": {"compute": kernels * DEVICES, "all_reduce": ROUNDS * DEVICES, "all_gather": DEVICES,
+                           "send": pairs, "recv": pairs},
+            "bytes": {"all_reduce": reduced, "all_gather": DEVICES * 4 * 2 * 1024 * 1024,
+                      "send": pairs * 2 * 1024 * 1024, "recv": pairs * 2 * 1024 * 1024}}
 
 
 def damaged(folder):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""scripts/export_torch.py without PyTorch: a graph with the interface of torch.fx's nodes (op, target, args, kwargs, name, meta)
-stands in for what torch.export.export gives. It shows what the script makes of such nodes, not that PyTorch gives them."""
+"""scripts/export_torch.py without PyTorch: a graph with the interface of torch.fx's nodes (op, target, args, kwargs,
+name, meta) stands in for what torch.export.export gives. It shows what the script makes of such nodes, not that PyTorch
+gives them."""
 
 import importlib.machinery
 import pathlib
@@ -12,7 +13,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import weft_testing
 from weft_testing import SOURCE
 
-export_torch = importlib.machinery.SourceFileLoader("export_torch", str(SOURCE / "scripts" / "export_torch.py")).load_module()
+export_torch = importlib.machinery.SourceFileLoader("export_torch",
+                                                    str(SOURCE / "scripts" / "export_torch.py")).load_module()
 
 
 class Target:
@@ -49,7 +51,8 @@ class Graph:
         self.nodes = []
 
     def add(self, op, target, value, *args):
-        one = types.SimpleNamespace(op=op, target=target, args=args, kwargs={}, name=f"{target}_{len(self.nodes)}".replace(".", "_"),
+        one = types.SimpleNamespace(op=op, target=target, args=args, kwargs={},
+                                    name=f"{target}_{len(self.nodes)}".replace(".", "_"),
                                     meta={"val": value} if value else {})
         self.nodes.append(one)
         return one
@@ -77,7 +80,8 @@ def exported():
 class ExportTorch(weft_testing.ProgramTest):
     def run_program(self):
         experiment = {"topology": weft_testing.STAR, "network": weft_testing.NETWORK, "simulation": {"seed": 1},
-                      "workload": {"kind": "program", "file": str(self.folder / "step.yaml")}, "output": {"operations": True}}
+                      "workload": {"kind": "program", "file": str(self.folder / "step.yaml")},
+                      "output": {"operations": True}}
         summary, results = self.simulate(experiment)
         self.assertTrue(summary["complete"])
         rows = weft_testing.table(results, "operations")

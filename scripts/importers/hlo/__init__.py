@@ -45,12 +45,13 @@ def read(options):
     reader = reader_of(options.input)
     if reader is None:
         read_bytes(options.input, 1)  # a file that is not there has a message of its own
-        raise InputError(options.input, 1, "it begins with neither 'HloModule' nor an MLIR module of StableHLO; a protobuf of "
-                         "HLO becomes text by XLA's hlo-opt or by as_text() of JAX's lowered and compiled functions")
+        raise InputError(options.input, 1, "it begins with neither 'HloModule' nor an MLIR module of StableHLO; a "
+                                           "protobuf of HLO becomes text by XLA's hlo-opt or by as_text() of JAX's "
+                         "lowered and compiled functions")
     plan = Plan(reader(options.input).read(), options)
     imported = Imported([options.input], plan.ranks, [
-        f"{options.input}: {plan.module.replicas} replicas of {plan.module.partitions} partitions, on {plan.device.name}.",
-        f"Each device: {plan.flops / 1e12:.6g} TFLOP in matrix products."])
+        f"{options.input}: {plan.module.replicas} replicas of {plan.module.partitions} partitions, on "
+        f"{plan.device.name}.", f"Each device: {plan.flops / 1e12:.6g} TFLOP in matrix products."])
     chakra_workload(imported, plan.ranks, plan.names, plan.write)
     for place, text in plan.notes.lines():
         imported.ignore(place, text)
@@ -87,8 +88,9 @@ class Plan:
         return InputError(self.module.path, line, what)
 
     def most_named(self):
-        return 1 + min(MOST_RANKS - 1, max((number for body in self.module.computations.values() for one in body for group in one.groups or ()
-                        for number in group), default=0))
+        named = (number for body in self.module.computations.values() for one in body for group in one.groups or ()
+                 for number in group)
+        return 1 + min(MOST_RANKS - 1, max(named, default=0))
 
     def of_computation(self, name, line=None):
         """(steps, FLOPs, how many steps are carried out) of one computation."""
@@ -123,7 +125,8 @@ class Plan:
         if op == "async-start" or (op.endswith("-start") and one.calls):
             return self.asynchronous(one, steps)
         if base in ("send", "recv", "ragged-all-to-all", "infeed", "outfeed"):
-            raise self.error(one.line, f"'{one.name}' is a {op}: its other end stands nowhere in the text; it is not read")
+            raise self.error(one.line, f"'{one.name}' is a {op}: its other end stands nowhere in the text, and it "
+                                       "is not read")
         if op == "while":
             return self.loop(one, steps, body)
         if op == "call":
@@ -145,8 +148,8 @@ class Plan:
         if trips is None:
             trips = self.options.trip_count
             if trips is None:
-                raise self.error(one.line, f"the loop '{one.name}': nothing says how often it runs (known_trip_count, or a "
-                                 "counter from a constant to a constant); give --trip-count N")
+                raise self.error(one.line, f"the loop '{one.name}': nothing says how often it runs (known_trip_count, "
+                                           f"or a counter from a constant to a constant); give --trip-count N")
         return self.call(one, steps, one.calls[0] if one.calls else "?", trips)
 
     def conditional(self, one, steps):
@@ -177,7 +180,8 @@ class Plan:
         return 0
 
     def division(self, one, base):
-        """The groups of ranks, as a number of self.divisions: CollectiveOpGroupMode of xla/service/collective_ops_utils.h."""
+        """The groups of ranks, as a number of self.divisions: CollectiveOpGroupMode of
+        xla/service/collective_ops_utils.h."""
         replicas, partitions = self.module.replicas, self.module.partitions
         whole = list(range(self.ranks))
         crosses_partitions = base in ("collective-permute", "all-to-all", "collective-broadcast")
@@ -185,10 +189,12 @@ class Plan:
             groups = one.groups or [whole]
         elif one.channel and crosses_partitions:
             named = one.groups or ([] if base == "collective-permute" else [list(range(partitions))])
-            groups = [[replica * partitions + number for number in group] for replica in range(replicas) for group in named]
+            groups = [[replica * partitions + number for number in group] for replica in range(replicas)
+                      for group in named]
         elif one.channel:
             named = one.groups or [list(range(replicas))]
-            groups = [[replica * partitions + part for replica in group for part in range(partitions)] for group in named]
+            groups = [[replica * partitions + part for replica in group for part in range(partitions)]
+                      for group in named]
         elif replicas == 1 and partitions > 1 and one.groups:
             groups = one.groups  # StableHLO and modules whose head says nothing: numbers are devices
         else:
@@ -205,7 +211,8 @@ class Plan:
             if any(not 0 <= rank < self.ranks for rank in group):
                 raise self.error(one.line, f"'{one.name}': the group {group} has a device that is none of 0 to "
                                  f"{self.ranks - 1}")
-        ends = [list(pair) for pair in zip(*groups)] if base == "collective-permute" else [[r for g in groups for r in g]]
+        ends = [list(pair) for pair in zip(*groups)] if base == "collective-permute" else [[r for g in groups
+                                                                                            for r in g]]
         for numbers in ends:
             if len(set(numbers)) != len(numbers):
                 raise self.error(one.line, f"'{one.name}': a device is in two groups")
@@ -229,7 +236,8 @@ class Plan:
 
     def products_in(self, name, line, depth):
         if name not in self.module.computations or depth > DEEPEST:
-            raise self.error(line, f"there is no computation '{name}'" if depth <= DEEPEST else f"'{name}' calls itself")
+            raise self.error(line, f"there is no computation '{name}'" if depth <= DEEPEST
+                             else f"'{name}' calls itself")
         found = []
         for one in self.module.computations[name]:
             found += [one.product] if one.product else []
@@ -250,7 +258,8 @@ class Plan:
         for at, shape in enumerate(one.taken):
             name = next((inner.name for inner in body if inner.op == "parameter" and inner.index == at), None)
             users = [inner for inner in body if name in inner.operands]
-            if users and all(user.op in ("dynamic-slice", "gather", "slice") and user.operands[0] == name for user in users):
+            if users and all(user.op in ("dynamic-slice", "gather", "slice") and user.operands[0] == name
+                             for user in users):
                 total += sum(user.shape.bytes for user in users)
             elif users and all(user.op == "dynamic-update-slice" and user.operands[0] == name for user in users):
                 total += sum(user.taken[1].bytes for user in users) - shape.bytes  # in place
@@ -267,8 +276,8 @@ class Plan:
 
 
 class RankWriter:
-    """Kernels one after another, communications one after another; a communication starts behind the kernels before it, and
-    what follows its end waits for it."""
+    """Kernels one after another, communications one after another; a communication starts behind the kernels before it,
+    and what follows its end waits for it."""
 
     def __init__(self, plan, rank, out, groups, divisions):
         self.plan, self.rank, self.out, self.groups, self.divisions = plan, rank, out, groups, divisions

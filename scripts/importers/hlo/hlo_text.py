@@ -6,7 +6,8 @@ import re
 from frameworks.communications import MOST_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups, whole_list)
+from .program import (COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups,
+                      whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
 START = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = ")
@@ -83,7 +84,8 @@ class HloReader:
         name, begun = None, 0
         for line, text in text_lines(self.path):
             stripped = text.strip()
-            if not stripped or stripped.startswith(("//", "FileNames", "FunctionNames", "FileLocations", "StackFrames")):
+            if not stripped or stripped.startswith(("//", "FileNames", "FunctionNames", "FileLocations",
+                                                    "StackFrames")):
                 continue
             if stripped.startswith("HloModule"):
                 self.header(stripped)
@@ -192,7 +194,8 @@ class HloReader:
                      for key in ("lhs_contracting_dimensions", "lhs_batch_dimensions")]
             if names[0]:
                 made = one.shape.parts[0] if one.shape.parts else one.shape
-                one.product = dot_product(made, self.operand(one, 0), self.operand(one, 1), whole_list(names[0].group(1)),
+                one.product = dot_product(made, self.operand(one, 0), self.operand(one, 1),
+                                          whole_list(names[0].group(1)),
                                           whole_list(names[1].group(1)) if names[1] else [])
                 return
         one.unknown = target or "?"
@@ -218,7 +221,8 @@ class HloReader:
         if iota:
             groups, dims = whole_list(iota.group(1)), whole_list(iota.group(2))
             order = whole_list(iota.group(3) or "")
-            if not self.product_of(groups) == self.product_of(dims) <= MOST_RANKS or (order and sorted(order) != list(range(len(dims)))):
+            fits = self.product_of(groups) == self.product_of(dims) <= MOST_RANKS
+            if not fits or (order and sorted(order) != list(range(len(dims)))):
                 raise self.error(one.line, f"'{one.name}': {iota.group(0)} does not fit together")
             one.groups = iota_groups(groups, dims, order)
         elif listed:

@@ -16,12 +16,13 @@ COLLECTIVES = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-s
 # Of what they take, only what they change or give is gone through.
 PARTS = {"dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "broadcast", "concatenate"}
 # A compiler puts them into the kernels of their neighbours.
-ELEMENTWISE = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log", "tanh", "rsqrt", "sqrt",
-               "negate", "abs", "power", "select", "compare", "convert", "broadcast-in-dim", "broadcast", "and", "or", "not", "xor",
-               "logistic", "exponential-minus-one", "log-plus-one", "sign", "floor", "ceil", "clamp", "is-finite", "erf", "cosine",
-               "sine", "transpose", "reverse", "remainder", "shift-left", "shift-right-logical", "shift-right-arithmetic",
-               "bitcast-convert", "real", "imag", "dynamic-reshape", "round-nearest-even", "round-nearest-afz", "tan", "cbrt",
-               "pad", "slice", "concatenate", "composite", "popcnt", "count-leading-zeros", "rng-bit-generator"}
+ELEMENTWISE = {"add", "subtract", "multiply", "divide", "maximum", "minimum", "exponential", "log", "tanh", "rsqrt",
+               "sqrt", "negate", "abs", "power", "select", "compare", "convert", "broadcast-in-dim", "broadcast",
+               "and", "or", "not", "xor", "logistic", "exponential-minus-one", "log-plus-one", "sign", "floor", "ceil",
+               "clamp", "is-finite", "erf", "cosine", "sine", "transpose", "reverse", "remainder", "shift-left",
+               "shift-right-logical", "shift-right-arithmetic", "bitcast-convert", "real", "imag", "dynamic-reshape",
+               "round-nearest-even", "round-nearest-afz", "tan", "cbrt", "pad", "slice", "concatenate", "composite",
+               "popcnt", "count-leading-zeros", "rng-bit-generator"}
 
 
 @dataclass

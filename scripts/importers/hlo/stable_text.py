@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""StableHLO as MLIR prints it (docs/spec.md of github.com/openxla/stablehlo), pretty or generic, read line by line: regions
-of reductions are passed over, functions and loops become computations."""
+"""StableHLO as MLIR prints it (docs/spec.md of github.com/openxla/stablehlo), pretty or generic, read line by line:
+regions of reductions are passed over, functions and loops become computations."""
 
 import re
 
@@ -8,7 +8,8 @@ from importing.errors import InputError, text_lines
 
 from .program import COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, whole_list
 
-OP = re.compile(r'^(?:(%[\w#:, %]+?)\s*=\s*)?"?(stablehlo|mhlo|func|chlo|sdy)\.([\w.]+)"?|^(?:(%[\w#:, %]+?)\s*=\s*)?(call|return)\b')
+RESULT = r"(?:(%[\w#:, %]+?)\s*=\s*)?"
+OP = re.compile(rf'^{RESULT}"?(stablehlo|mhlo|func|chlo|sdy)\.([\w.]+)"?|^{RESULT}(call|return)\b')
 TENSOR = re.compile(r"tensor<((?:\d+x|\?x)*)([^<>,]+(?:<[^<>]*>)?)[^<>]*>")
 REFERENCE = re.compile(r"%\w+")
 
@@ -189,9 +190,11 @@ class StableReader:
             labels = re.search(r"\]x\[([^\]]*)\]", text)
             if not labels:
                 raise self.error(one.line, "a convolution without its dim_numbers [..]x[..]->[..]")
-            one.product = convolution_product(one.shape, one.taken[1], [part.strip() for part in labels.group(1).split(",")])
+            one.product = convolution_product(one.shape, one.taken[1],
+                                              [part.strip() for part in labels.group(1).split(",")])
         elif one.op == "custom-call":
-            one.unknown = (re.search(r"@([\w.$\-]+)", text) or re.search(r'call_target_name = "([^"]*)"', text) or [0, "?"])[1]
+            named = re.search(r"@([\w.$\-]+)", text) or re.search(r'call_target_name = "([^"]*)"', text)
+            one.unknown = named.group(1) if named else "?"
         elif one.op in COLLECTIVES:
             self.communication(one, text)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have instead of an
-ONNX model is told what to do."""
+"""ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have
+instead of an ONNX model is told what to do."""
 
 import argparse
 import zipfile
@@ -21,10 +21,10 @@ SUMMARY = "an ONNX model: a step with --data, --tensor and --pipeline ways of pa
 TORCHSCRIPT = ("it is a TorchScript archive, whose program is Python and has no shapes; export the module in PyTorch: "
                "torch.onnx.export(module, inputs, 'model.onnx') and `weft import onnx`, or "
                "scripts/export_torch.py beside torch.export")
-CHECKPOINT = ("it is a checkpoint of PyTorch: weights without the program; export the module: torch.onnx.export(module, inputs, "
-              "'model.onnx')")
-SAVED = ("it is a GraphDef or SavedModel of TensorFlow; `python -m tf2onnx.convert --graphdef FILE --output model.onnx` "
-         "(or --saved-model) makes an ONNX model of it")
+CHECKPOINT = ("it is a checkpoint of PyTorch: weights without the program; export the module: "
+              "torch.onnx.export(module, inputs, 'model.onnx')")
+SAVED = ("it is a GraphDef or SavedModel of TensorFlow; `python -m tf2onnx.convert --graphdef FILE --output "
+         "model.onnx` (or --saved-model) makes an ONNX model of it")
 
 
 def dimension(text):
@@ -39,13 +39,14 @@ def add_arguments(parser):
     for name, text in (("data", "replicas, each with a batch of its own"), ("tensor", "ranks that share each product"),
                        ("pipeline", "stages, one behind the other")):
         parser.add_argument(f"--{name}", metavar="N", type=natural, default=1, help=f"{text} (1)")
-    parser.add_argument("--batch", metavar="N", type=natural, help="samples of a replica in a step, if the model's inputs leave "
-                        "it open (1 for each micro-batch)")
+    parser.add_argument("--batch", metavar="N", type=natural, help="samples of a replica in a step, if the model's "
+                        "inputs leave it open (1 for each micro-batch)")
     parser.add_argument("--micro-batches", metavar="N", type=natural, help="of a replica in a step (as many as stages)")
     parser.add_argument("--dim", metavar="NAME=SIZE", type=dimension, action="append", default=[],
                         help="of another open dimension")
     parser.add_argument("--inference", action="store_true", help="the forward pass alone")
-    parser.add_argument("--device", metavar="NAME", default="h100", help="whose times operators take (h100; workloads/devices)")
+    parser.add_argument("--device", metavar="NAME", default="h100", help="whose times operators take (h100; "
+                        "workloads/devices)")
     parser.add_argument("--precision", metavar="NAME", help="of all products (that of their tensors)")
 
 
@@ -60,13 +61,14 @@ def other_kind(path):
             return "it is a damaged archive; an ONNX model is due"
         if any("/code/" in name or name.endswith("constants.pkl") for name in names):
             return TORCHSCRIPT
-        return CHECKPOINT if any(name.endswith("data.pkl") for name in names) else "it is an archive; an ONNX model is due"
+        return CHECKPOINT if any(name.endswith("data.pkl")
+                                 for name in names) else "it is an archive; an ONNX model is due"
     return SAVED if looks_like_graph_def(path) else ""
 
 
 def looks_like_graph_def(path):
-    """GraphDef: nodes as field 1, each with a name and an operator (tensorflow/core/framework/graph.proto). SavedModel: a
-    schema's version and meta graphs (saved_model.proto)."""
+    """GraphDef: nodes as field 1, each with a name and an operator (tensorflow/core/framework/graph.proto). SavedModel:
+    a schema's version and meta graphs (saved_model.proto)."""
     try:
         with open(path, "rb") as file:
             size, kinds, first = file.seek(0, 2), set(), None
@@ -104,9 +106,9 @@ def read(options):
     stages = stages_of(works, layout.pipeline, options.input)
     cuts = crossing(planner, works, [begin for begin, _ in stages[1:]])
     imported = Imported([options.input], layout.ranks, [
-        f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of {batch // count} "
-        f"sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, pipeline), {count} micro-batches, "
-        f"on {device.name}."])
+        f"{options.input}: {planner.parameters:,} parameters, {planner.flops / 1e9:.6g} GFLOP in a forward pass of "
+        f"{batch // count} sample(s); {layout.data} x {layout.tensor} x {layout.pipeline} ranks (data, tensor, "
+        f"pipeline), {count} micro-batches, on {device.name}."])
     names = GroupNames(layout.ranks)
     for rank in range(layout.ranks):
         for name, ranks in layout.groups(rank).items():

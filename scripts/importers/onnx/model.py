@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""ONNX models in protobuf (onnx/onnx.proto of github.com/onnx/onnx): the graph's nodes and shapes. Weights stay where they
-are: of a large model only what is not a weight is read."""
+"""ONNX models in protobuf (onnx/onnx.proto of github.com/onnx/onnx): the graph's nodes and shapes. Weights stay where
+they are: of a large model only what is not a weight is read."""
 
 import struct
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from frameworks.wire import Part, WireError, real, signed
 from importing.errors import InputError
 
 # TensorProto.DataType: name, bytes.
-TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4), 7: ("int64", 8),
-         9: ("bool", 1), 10: ("float16", 2), 11: ("double", 8), 12: ("uint32", 4), 13: ("uint64", 8), 14: ("complex64", 8),
-         15: ("c128", 16), 16: ("bfloat16", 2), 17: ("float8_e4m3fn", 1), 18: ("float8_e4m3fnuz", 1), 19: ("float8_e5m2", 1),
-         20: ("float8_e5m2fnuz", 1)}
+TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: ("int16", 2), 6: ("int32", 4),
+         7: ("int64", 8), 9: ("bool", 1), 10: ("float16", 2), 11: ("double", 8), 12: ("uint32", 4), 13: ("uint64", 8),
+         14: ("complex64", 8), 15: ("c128", 16), 16: ("bfloat16", 2), 17: ("float8_e4m3fn", 1),
+         18: ("float8_e4m3fnuz", 1), 19: ("float8_e5m2", 1), 20: ("float8_e5m2fnuz", 1)}
 FLOATING = {1, 10, 11, 16, 17, 18, 19, 20}
 # Numbers are looked at in tensors of at most so many elements: shapes, axes and the like.
 FEW = 64
@@ -70,7 +70,8 @@ def read_model(path):
 
 
 def looks_like(path):
-    """Whether a file is a message with a version, a producer or operator sets, and a graph: from the heads of its fields."""
+    """Whether a file is a message with a version, a producer or operator sets, and a graph: from the heads of its
+    fields."""
     try:
         with open(path, "rb") as file:
             size, found = file.seek(0, 2), set()
@@ -159,8 +160,8 @@ class Reader:
             elif number == 5:
                 found = self.tensor(value)[1]
             elif number == 6:
-                raise self.error(f"node '{node.label}' ({node.op}): it has a graph within; whether and how often that runs is "
-                                 "not known: export without control flow")
+                raise self.error(f"node '{node.label}' ({node.op}): it has a graph within; whether and how often that "
+                                 f"runs is not known: export without control flow")
             elif number == 7:
                 lists[7] += floats(value.read()) if isinstance(value, Part) else [real(value)]
             elif number == 8:

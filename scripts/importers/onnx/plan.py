@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What one stage of a pipeline does with an ONNX graph: kernels with their FLOPs and bytes, what is split among the ranks of a
-tensor-parallel group, and where its parts have to be brought together.
+"""What one stage of a pipeline does with an ONNX graph: kernels with their FLOPs and bytes, what is split among the
+ranks of a tensor-parallel group, and where its parts have to be brought together.
 
-Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a product with weights of an
-input that every rank has whole is split by columns, one of an input that is split by rows; what is split stays so through
-everything that works on each element, head or channel alone."""
+Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a product with weights
+of an input that every rank has whole is split by columns, one of an input that is split by rows; what is split stays so
+through everything that works on each element, head or channel alone."""
 
 import math
 from dataclasses import dataclass, field
@@ -17,14 +17,14 @@ from .model import FLOATING
 PRODUCTS = {"MatMul", "Gemm", "FusedMatMul"}
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
 # They only name what is there in another way, or what is known beforehand.
-FREE = {"Shape", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Range", "Size",
-        "Dropout"}
+FREE = {"Shape", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Range",
+        "Size", "Dropout"}
 # They go over all features of a token: a rank needs all of them.
 OVER_FEATURES = {"LayerNormalization", "SimplifiedLayerNormalization", "SkipLayerNormalization", "RMSNormalization",
                  "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "LogSoftmax", "ArgMax", "LpNormalization"}
 TOGETHER = {"Add", "Sub", "Mul", "Div", "Sum", "Where", "Concat", "Max", "Min", "Pow"}
-# Bytes per parameter of Adam with all states in 32 bits: it reads weight, gradient and two moments, and writes all but the
-# gradient (Kingma and Ba, arXiv:1412.6980, algorithm 1).
+# Bytes per parameter of Adam with all states in 32 bits: it reads weight, gradient and two moments, and writes all but
+# the gradient (Kingma and Ba, arXiv:1412.6980, algorithm 1).
 ADAM_BYTES = 28
 
 
@@ -109,14 +109,17 @@ class Planner:
     def divides(self, node, weight):
         """Whether a weight's columns, or a convolution's kernels, can be dealt out."""
         dims = self.tensor(weight).dims
-        columns = dims[0] if node.op == "Conv" or node.attributes.get("transB") else dims[1] if node.op == "ConvTranspose" \
-            else dims[-1]
-        return columns % self.ways == 0 and node.attributes.get("group", 1) % (self.ways if node.attributes.get("group", 1) > 1
-                                                                               else 1) == 0
+        if node.op == "Conv" or node.attributes.get("transB"):
+            columns = dims[0]
+        else:
+            columns = dims[1] if node.op == "ConvTranspose" else dims[-1]
+        groups = node.attributes.get("group", 1)
+        return columns % self.ways == 0 and (groups == 1 or groups % self.ways == 0)
 
     def mixed(self, node, data, parts):
         """A sum of something split and something whole, such as a residual connection."""
-        return node.op in TOGETHER and any(name not in parts and self.elements(name) > 1 and len(self.tensor(name).dims) > 1
+        return node.op in TOGETHER and any(name not in parts and self.elements(name) > 1 and
+                                           len(self.tensor(name).dims) > 1
                                            and self.tensor(name).kind in FLOATING for name in data)
 
     def cost(self, node, work, weights, data, made):
@@ -130,10 +133,12 @@ class Planner:
             precision = self.precision or precision_of(self.tensor(made[0]).dtype)
             work.flops = 2 * m * n * k * count // ways
             self.flops += 2 * m * n * k * count
-            n, k = (max(1, n // ways), k) if self.cut == "columns" else (n, max(1, k // ways)) if self.cut == "rows" else (n, k)
+            n = max(1, n // ways) if self.cut == "columns" else n
+            k = max(1, k // ways) if self.cut == "rows" else k
             count = max(1, count // ways) if self.cut == "heads" else count
             work.forward = self.device.product(m, n, k, count, moved // ways, precision)
-            work.backward = 2 * work.forward  # products for the gradients of the input and of the weight, or of both inputs
+            # products for the gradients of the input and of the weight, or of both inputs
+            work.backward = 2 * work.forward
         else:
             work.forward = self.device.other(moved // ways)
             work.backward = work.forward

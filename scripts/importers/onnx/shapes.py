@@ -8,16 +8,17 @@ from importing.errors import InputError
 
 from .model import FEW, Tensor
 
-SAME = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Softmax", "LogSoftmax", "Gelu",
-        "LayerNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization", "SkipLayerNormalization",
-        "SimplifiedLayerNormalization", "RMSNormalization", "Dropout", "Identity", "Clip", "HardSwish", "HardSigmoid", "Elu",
-        "Selu", "PRelu", "Softplus", "Softsign", "Reciprocal", "Floor", "Ceil", "Round", "Not", "Sign", "Cos", "Sin", "Mish",
-        "FastGelu", "CumSum", "LpNormalization", "LRN", "Trilu", "Celu", "ThresholdedRelu", "IsNaN", "QuickGelu", "BiasGelu",
-        "Swish", "ScatterND", "ScatterElements", "Hardmax", "RotaryEmbedding"}
-BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "And", "Or", "Xor", "Equal", "Greater", "Less", "GreaterOrEqual",
-             "LessOrEqual", "Where", "Mod", "Sum", "Mean", "BitShift"}
-REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSumExp",
-              "ReduceSumSquare"}
+SAME = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Softmax", "LogSoftmax",
+        "Gelu", "LayerNormalization", "BatchNormalization", "InstanceNormalization", "GroupNormalization",
+        "SkipLayerNormalization", "SimplifiedLayerNormalization", "RMSNormalization", "Dropout", "Identity", "Clip",
+        "HardSwish", "HardSigmoid", "Elu", "Selu", "PRelu", "Softplus", "Softsign", "Reciprocal", "Floor", "Ceil",
+        "Round", "Not", "Sign", "Cos", "Sin", "Mish", "FastGelu", "CumSum", "LpNormalization", "LRN", "Trilu", "Celu",
+        "ThresholdedRelu", "IsNaN", "QuickGelu", "BiasGelu", "Swish", "ScatterND", "ScatterElements", "Hardmax",
+        "RotaryEmbedding"}
+BROADCAST = {"Add", "Sub", "Mul", "Div", "Pow", "Min", "Max", "And", "Or", "Xor", "Equal", "Greater", "Less",
+             "GreaterOrEqual", "LessOrEqual", "Where", "Mod", "Sum", "Mean", "BitShift"}
+REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2",
+              "ReduceLogSumExp", "ReduceSumSquare"}
 ARITHMETIC = {"Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
               "Div": lambda a, b: int(a / b) if b else 0, "Mod": lambda a, b: a % b if b else 0, "Min": min, "Max": max}
 BOOLEAN = 9
@@ -64,7 +65,8 @@ class Inference:
             if isinstance(one, str):
                 size = self.named.get(one, self.batch if one in self.batch_names else None)
                 if size is None and given:
-                    raise InputError(self.path, None, f"input '{name}': dimension {at} is '{one}'; give --dim {one}=SIZE")
+                    raise InputError(self.path, None, f"input '{name}': dimension {at} is '{one}'; give --dim "
+                                                      f"{one}=SIZE")
                 one = size
             dims.append(one)
         tensor.dims = None if None in dims else tuple(dims)
@@ -77,8 +79,8 @@ class Inference:
                 raise InputError(self.path, None, f"node '{node.label}' ({node.op}): {wrong}") from None
             except (IndexError, ValueError, TypeError, KeyError, ZeroDivisionError, AttributeError,
                     OverflowError, MemoryError):
-                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): its inputs {self.shown(node)} do not fit "
-                                 "the operator") from None
+                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): its inputs {self.shown(node)} do "
+                                                  f"not fit the operator") from None
 
     def shown(self, node):
         return [list(self.tensors[name].dims or ()) if name in self.tensors else "?" for name in node.inputs if name]
@@ -90,8 +92,8 @@ class Inference:
         if tensor is None:
             raise Unknown(f"its input '{name}' is made by no node above it")
         if tensor.dims is None:
-            raise Unknown(f"the shape of '{name}' is not known; onnx.shape_inference.infer_shapes_path writes shapes into a "
-                          "model")
+            raise Unknown(f"the shape of '{name}' is not known; onnx.shape_inference.infer_shapes_path writes shapes "
+                          f"into a model")
         return tensor.dims
 
     def values(self, node, at, attribute=None):
@@ -120,7 +122,8 @@ class Inference:
             if name:
                 self.dims(node, at)
         if op in SAME:
-            self.put(node, 0, self.dims(node, 0), values=self.tensors[node.inputs[0]].values if op == "Identity" else None)
+            self.put(node, 0, self.dims(node, 0), values=self.tensors[node.inputs[0]].values if op == "Identity"
+                     else None)
         elif op in BROADCAST:
             self.broadcast_node(node)
         elif op in REDUCTIONS:
@@ -145,7 +148,8 @@ class Inference:
             size = max(map(len, given))
             given = [one * size if len(one) == 1 else one for one in given]
             values = [ARITHMETIC[node.op](a, b) for a, b in zip(*given)]
-        kind = BOOLEAN if node.op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And", "Or") else None
+        kind = BOOLEAN if node.op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And",
+                                      "Or") else None
         if node.op == "Where":
             kind = self.tensors[node.inputs[1]].kind
         self.put(node, 0, dims, kind, values)
@@ -257,7 +261,8 @@ class Inference:
 
     def of_Reshape(self, node):  # noqa: N802
         into, wanted = self.dims(node, 0), self.values(node, 1, "shape")
-        dims = [into[at] if size == 0 and not node.attributes.get("allowzero") else size for at, size in enumerate(wanted)]
+        dims = [into[at] if size == 0 and not node.attributes.get("allowzero") else size for at,
+                size in enumerate(wanted)]
         rest = math.prod(size for size in dims if size != -1)
         dims = [math.prod(into) // rest if size == -1 else size for size in dims]
         if math.prod(dims) != math.prod(into):
@@ -282,7 +287,8 @@ class Inference:
 
     def of_Squeeze(self, node):  # noqa: N802
         into, axes = self.dims(node, 0), self.values(node, 1, "axes")
-        gone = {at for at, size in enumerate(into) if size == 1} if axes is None else {axis % len(into) for axis in axes}
+        gone = {at for at, size in enumerate(into) if size == 1} if axes is None else {axis % len(into)
+                                                                                       for axis in axes}
         self.put(node, 0, [size for at, size in enumerate(into) if at not in gone],
                  values=self.tensors[node.inputs[0]].values)
 

@@ -33,12 +33,13 @@ class Layout:
 
 
 class StepWriter:
-    """`works` of the rank's stage, `into` and `out` bytes at its two cuts, `micro_batches` one after another as 1F1B has them
-    (Narayanan et al., arXiv:2104.04473, section 2.2)."""
+    """`works` of the rank's stage, `into` and `out` bytes at its two cuts, `micro_batches` one after another as 1F1B
+    has them (Narayanan et al., arXiv:2104.04473, section 2.2)."""
 
     def __init__(self, file, rank, layout, names, works, cuts, micro_batches, device, trains):
         self.rank, self.layout, self.works, self.device, self.trains = rank, layout, works, device, trains
-        self.out, self.names = RankFile(file), {name: names.of(name, ranks) for name, ranks in layout.groups(rank).items()}
+        self.out, self.names = RankFile(file), {name: names.of(name, ranks) for name,
+                                                ranks in layout.groups(rank).items()}
         self.stage, self.replica, self.part = layout.place(rank)
         self.into = cuts[self.stage - 1] if self.stage > 0 else 0
         self.outgoing = cuts[self.stage] if self.stage < layout.pipeline - 1 else 0
@@ -83,7 +84,8 @@ class StepWriter:
     def send(self, stage, size, tag, name):
         if size:
             peer = self.layout.rank(stage, self.replica, self.part)
-            self.out.message(name, self.pending | ({self.last} if self.last is not None else set()), True, size, peer, tag)
+            self.out.message(name, self.pending | ({self.last} if self.last is not None else set()), True, size, peer,
+                             tag)
 
     def forward(self, batch):
         self.receive(self.stage - 1, self.into, FORWARD_TAG, f"activations of micro-batch {batch}")
@@ -106,8 +108,8 @@ class StepWriter:
     def reduce(self, size, rest=False):
         self.bucket += size
         if self.layout.data > 1 and (self.bucket >= BUCKET or rest) and self.bucket:
-            self.reductions.add(self.out.collective("gradients", {self.last}, "all_reduce", self.bucket, self.names["data"],
-                                                    DATA))
+            self.reductions.add(self.out.collective("gradients", {self.last}, "all_reduce", self.bucket,
+                                                    self.names["data"], DATA))
             self.bucket = 0
 
     def finish(self):

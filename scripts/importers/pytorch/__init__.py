@@ -64,8 +64,8 @@ def rank_of_name(path):
 def read(options):
     files, notes = files_of(options.input), Notes()
     if not any(files.values()):
-        raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution trace "
-                         "('schema' and 'nodes') here")
+        raise InputError(options.input, None, "there is no trace of torch.profiler ('traceEvents') and no execution "
+                                              "trace ('schema' and 'nodes') here")
     device = Device(options.device) if options.device else None
     traces = [execution.Execution(path, notes, device).read() for path in files["execution"]]
     for trace in traces:
@@ -87,7 +87,8 @@ def join(trace, timelines):
     """What an execution trace knows of its rank's communications, for a Kineto trace that does not say it."""
     found = [timeline for timeline in timelines if timeline.rank == trace.rank]
     if not found:
-        raise StudyError(f"{trace.path}: an execution trace of rank {trace.rank}, of which there is no trace of the profiler")
+        raise StudyError(f"{trace.path}: an execution trace of rank {trace.rank}, of which there is no trace of the "
+                         f"profiler")
     for name, ranks in trace.groups.items():
         found[0].groups.setdefault(name, ranks)
     found[0].database.executemany("INSERT OR IGNORE INTO recorded VALUES (?, ?)",

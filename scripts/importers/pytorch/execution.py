@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""PyTorch's execution traces (torch/csrc/profiler/standalone/execution_trace_observer.cpp): operators with their tensors,
-without times. What an operator of the accelerator takes is that of a device, if one is given."""
+"""PyTorch's execution traces (torch/csrc/profiler/standalone/execution_trace_observer.cpp): operators with their
+tensors, without times. What an operator of the accelerator takes is that of a device, if one is given."""
 
 import json
 import sqlite3
@@ -111,8 +111,8 @@ class Execution:
             raise self.error(number, "its process groups are no list of maps with 'pg_name' and 'ranks'") from None
 
     def call(self, number, inputs, outputs):
-        """(communication, None), or (None, sequence number) of a wait. The values are those of RECORD_PARAM_COMMS: tensors,
-        sequence, (group, description), rank or root, name, splits, first rank, stride, size."""
+        """(communication, None), or (None, sequence number) of a wait. The values are those of RECORD_PARAM_COMMS:
+        tensors, sequence, (group, description), rank or root, name, splits, first rank, stride, size."""
         at = next((i for i, value in enumerate(inputs) if isinstance(value, str) and i >= 2), None)
         if at is None:
             raise self.error(number, f"{PARAMETERS_NODE} without the name of a collective")
@@ -129,13 +129,14 @@ class Execution:
         tail = inputs[at + 1:]
         splits = [numbers(one) if isinstance(one, list) else [] for one in tail[:2]] + [[], []]
         start, stride, size = [one if isinstance(one, int) else None for one in [*tail[2:5], None, None, None][:3]]
-        if size and 0 < size <= MOST_RANKS and start is not None and start >= 0 and stride and stride > 0 and not self.timeline.groups.get(group):
+        regular = start is not None and start >= 0 and (stride or 0) > 0 and 0 < (size or 0) <= MOST_RANKS
+        if regular and not self.timeline.groups.get(group):
             self.timeline.groups[group] = [start + stride * i for i in range(size)]
         members = size or len(self.timeline.groups.get(group) or []) or 1
         root = inputs[at - 1] if isinstance(inputs[at - 1], int) else 0
         try:
-            found = communication(name, kernels.bytes_of(inputs[:max(0, at - 3)]), kernels.bytes_of(outputs), members, group,
-                                  root, splits[0], splits[1])
+            found = communication(name, kernels.bytes_of(inputs[:max(0, at - 3)]), kernels.bytes_of(outputs), members,
+                                  group, root, splits[0], splits[1])
         except ValueError as wrong:
             raise self.error(number, f"{name}: {wrong}") from None
         found.sequence = sequence
@@ -145,28 +146,31 @@ class Execution:
 
     def kernel(self, number, name, node, inputs):
         """(picoseconds, whether it runs on the accelerator)."""
-        shapes = node.get("inputs", {}).get("shapes") if isinstance(node.get("inputs"), dict) else node.get("input_shapes")
+        shapes = node.get("inputs", {}).get("shapes") if isinstance(node.get("inputs"),
+                                                                    dict) else node.get("input_shapes")
         types = node.get("inputs", {}).get("types") if isinstance(node.get("inputs"), dict) else node.get("input_types")
         try:
-            return kernels.time_of(name, inputs, self.side(node, "outputs", number), shapes or [], types or [], self.device)
+            return kernels.time_of(name, inputs, self.side(node, "outputs", number), shapes or [], types or [],
+                                   self.device)
         except (TypeError, IndexError, ValueError) as wrong:
             raise self.error(number, f"'{name}': its tensors are not understood: {wrong}") from None
 
     def order(self):
-        """Operators that call no other one, by id, which is the order in which they began. Without any of the accelerator:
-        those of the host."""
+        """Operators that call no other one, by id, which is the order in which they began. Without any of the
+        accelerator: those of the host."""
         self.nodes.execute("CREATE INDEX nodes_parent ON nodes (parent)")
         on_device = self.timeline.one("SELECT EXISTS(SELECT 1 FROM nodes WHERE kernel = 1)")
         place = self.operation if on_device else self.host_operation
         self.now, self.calls, self.wanted = 0, {}, 1 if on_device else 2
         for row in self.nodes.cursor().execute(
-                "SELECT id, name, record, took, call, wait FROM nodes WHERE call IS NOT NULL OR wait IS NOT NULL OR (kernel = ? "
-                "AND NOT EXISTS (SELECT 1 FROM nodes AS child WHERE child.parent = nodes.id AND child.kernel = ?)) "
-                "ORDER BY id", (self.wanted, self.wanted)):
+                "SELECT id, name, record, took, call, wait FROM nodes WHERE call IS NOT NULL OR wait IS NOT NULL OR "
+            "(kernel = ? AND NOT EXISTS (SELECT 1 FROM nodes AS child WHERE child.parent = nodes.id AND child.kernel = "
+            "?)) ORDER BY id", (self.wanted, self.wanted)):
             place(*row)
         if self.device is None or not on_device:
             self.notes.add("operators take no time: the trace has none" + (
-                "; --device h100 gives them those of a device" if on_device else ", and no operators of an accelerator"),
+                "; --device h100 gives them those of a device" if on_device
+                else ", and no operators of an accelerator"),
                 self.path)
 
     def operation(self, number, name, record, took, call, wait):
@@ -183,7 +187,8 @@ class Execution:
                 stream, corr = self.calls[wait]
                 timeline.add("waits", number, timeline.stream("compute", 0), stream, corr + 1)
         else:
-            timeline.add("ops", self.now, self.now + took, timeline.stream("compute", 0), number, name, None, None, None)
+            timeline.add("ops", self.now, self.now + took, timeline.stream("compute", 0), number, name, None, None,
+                         None)
             self.now += took
 
     def host_operation(self, number, name, record, took, call, wait):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What operators of an execution trace do on an accelerator: tensors stand there as [id, storage, offset, elements, bytes of
-an element, device], shapes and types beside them."""
+"""What operators of an execution trace do on an accelerator: tensors stand there as [id, storage, offset, elements,
+bytes of an element, device], shapes and types beside them."""
 
 import math
 import re
@@ -8,10 +8,11 @@ import re
 from frameworks.devices import precision_of
 
 # They make tensors and move nothing.
-NOTHING = ("aten::empty", "aten::result_type", "aten::resize_", "aten::set_", "aten::_local_scalar_dense", "aten::detach",
-           "detach", "aten::is_nonzero", "nccl:", "c10d::", "gloo:", "ucc:", "mpi:")
-CONVOLUTIONS = ("aten::cudnn_convolution", "aten::miopen_convolution", "aten::_slow_conv2d_forward", "aten::_conv_depthwise2d",
-                "aten::convolution_overrideable", "aten::mkldnn_convolution", "aten::slow_conv3d_forward")
+NOTHING = ("aten::empty", "aten::result_type", "aten::resize_", "aten::set_", "aten::_local_scalar_dense",
+           "aten::detach", "detach", "aten::is_nonzero", "nccl:", "c10d::", "gloo:", "ucc:", "mpi:")
+CONVOLUTIONS = ("aten::cudnn_convolution", "aten::miopen_convolution", "aten::_slow_conv2d_forward",
+                "aten::_conv_depthwise2d", "aten::convolution_overrideable", "aten::mkldnn_convolution",
+                "aten::slow_conv3d_forward")
 TYPE = re.compile(r"Tensor\(([^)]*)\)")
 
 
@@ -63,12 +64,14 @@ def matrix_products(name, inputs, outputs, shapes):
         yield m, n, k, math.prod(batch)
     elif name in CONVOLUTIONS:
         yield convolution(shapes[1], next(tensors(outputs))[3])
-    elif name in ("aten::convolution_backward", "aten::cudnn_convolution_backward", "aten::miopen_convolution_backward"):
+    elif name in ("aten::convolution_backward", "aten::cudnn_convolution_backward",
+                  "aten::miopen_convolution_backward"):
         one = convolution(shapes[2], inputs[0][3])
         for made in outputs[:2]:
             if is_tensor(made) and made[3]:
                 yield one
-    elif "scaled_dot_product" in name or name in ("aten::_flash_attention_forward", "aten::_efficient_attention_forward"):
+    elif "scaled_dot_product" in name or name in ("aten::_flash_attention_forward",
+                                                  "aten::_efficient_attention_forward"):
         found = [shape for shape in shapes if len(shape) == 4]
         backward = "backward" in name
         query, key = (found[1], found[2]) if backward else (found[0], found[1])

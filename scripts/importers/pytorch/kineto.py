@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp of
-github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
+"""Traces of torch.profiler: Chrome's events with what Kineto adds (libkineto/src/output_json.cpp and CuptiActivity.cpp
+of github.com/pytorch/kineto; torch/csrc/profiler/util.cpp, saveNcclMeta, of PyTorch)."""
 
 import decimal
 
-from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl, kind_of,
-                                       kind_of_kernel, numbers)
+from frameworks.communications import (MOST_RANKS, PARAMETERS_NODE, Communication, bytes_of, communication, is_nccl,
+                                       kind_of, kind_of_kernel, numbers)
 from frameworks.json_stream import JsonStream
 from frameworks.timeline import Timeline
 from importing.errors import InputError
@@ -85,12 +85,19 @@ class Kineto:
                     value = decimal.Decimal(value)
                 except decimal.InvalidOperation:
                     value = None
-            if isinstance(value, bool) or not isinstance(value, (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
+            if isinstance(value, bool) or not isinstance(value,
+                                                         (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
                 raise self.error(line, f"'{key}' is {event.get(key)!r}; microseconds are due")
             found.append(int(value * 1000000))
         if found[1] < 0:
             raise self.error(line, f"'dur' is {event['dur']}; 0 or more is due")
         return found[0], found[0] + found[1]
+
+    def arguments(self, event, line):
+        found = event.get("args") or {}
+        if not isinstance(found, dict):
+            raise self.error(line, f"'args' is {str(found)[:40]!r}; a map is due")
+        return found
 
     def number(self, arguments, key, line):
         value = arguments.get(key)
@@ -106,19 +113,20 @@ class Kineto:
 
     def operation(self, event, line, kind):
         start, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name = str(event.get("name", kind))
-        stream = self.timeline.stream(arguments.get("device", event.get("pid")), arguments.get("stream", event.get("tid")))
+        stream = self.timeline.stream(arguments.get("device", event.get("pid")),
+                                      arguments.get("stream", event.get("tid")))
         call = None
         if kind == "kernel" and is_nccl(name):
             found = self.call(arguments, line, kind_of_kernel(name)) if "Collective name" in arguments else None
             call = found.text() if found else None
-        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line), self.timeline.name(name),
-                          self.number(arguments, "External id", line), call, line)
+        self.timeline.add("ops", start, end, stream, self.number(arguments, "correlation", line),
+                          self.timeline.name(name), self.number(arguments, "External id", line), call, line)
 
     def call_of_runtime(self, event, line):
         begin, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name = str(event.get("name", ""))
         correlation = self.number(arguments, "correlation", line)
         if correlation is not None:
@@ -128,7 +136,7 @@ class Kineto:
 
     def sync(self, event, line):
         """Of enable_cuda_sync_events."""
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         if arguments.get("cuda_sync_kind", event.get("name")) != "Stream Wait Event":
             return self.sync_of_host(event, arguments, line)
         producer = self.number(arguments, "wait_on_stream", line)
@@ -151,12 +159,13 @@ class Kineto:
         self.sync_events = True
         if end > begin:
             known = producer is not None and record is not None and producer >= 0 and record >= 0
-            self.timeline.add("syncs", begin, end, self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
+            self.timeline.add("syncs", begin, end,
+                              self.timeline.stream(device, stream) if (-1 if stream is None else stream) >= 0 else None,
                               self.timeline.stream(device, producer) if known else None, record if known else None)
 
     def host(self, event, line):
         begin, end = self.times(event, line)
-        arguments = event.get("args") or {}
+        arguments = self.arguments(event, line)
         name, thread = str(event.get("name", "")), self.number(event, "tid", line)
         call = None
         if name == PARAMETERS_NODE:
