@@ -10,6 +10,9 @@
 #include "fabric/buffered_port.hpp"
 #include "fabric/depth_histogram.hpp"
 #include "fabric/event_heap.hpp"
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/marking/queue_marking.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
 #include "fabric/shared_buffer.hpp"
 #include "fabric/switch_parameters.hpp"
 #include "fabric/telemetry_pool.hpp"
@@ -49,7 +52,7 @@ struct Connection {
   std::uint32_t cnps = 0;                ///< received
   std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
   SendWaits waits;
-  std::vector<std::uint8_t> good_entropies;  ///< of load_balancing: reps, to be used again, oldest first
+  std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 
 /// What a port of a host has to send.
@@ -91,19 +94,6 @@ struct ReliableHost {
   std::vector<GivenCredits> credits;  ///< by connection, as they first gave one
 };
 
-/// When a port marks packets.
-struct MarkingRule {
-  std::int64_t least = INT64_MAX;  ///< bytes
-  std::int64_t most = INT64_MAX;
-  double probability = 1;
-};
-
-/// Last choice for a group of flows at a switch (flowlet switching).
-struct Flowlet {
-  std::int64_t last = INT64_MIN / 2;
-  std::uint16_t port = 0;
-};
-
 /// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
 struct ReportedQueues {
   std::uint32_t slots = 0;            ///< most queues that a node reports
@@ -134,13 +124,15 @@ struct BufferedState {
   std::vector<PortState> ports;        ///< [local ports]
   std::vector<ClassQueue> classes;     ///< [local ports][plan.count]
   std::vector<DepthHistogram> depths;  ///< [local ports][plan.count], empty unless they are kept
-  std::vector<MarkingRule> marking;    ///< [local ports], empty if nothing is marked
+  /// [local ports][plan.count], empty if nothing is marked; null at hosts.
+  std::vector<std::unique_ptr<QueueMarker>> markers;
+  std::vector<std::unique_ptr<PortScheduler>> schedulers;  ///< [local ports], empty if no classes share links
   OutputBlocks blocks;
-  std::vector<std::uint32_t> buffer_of;        ///< [local nodes] -> buffers, or no_slot
-  std::vector<SharedBuffer> buffers;           ///< [local switches], empty if memory is unlimited
-  std::vector<EventHeap> events;               ///< [local nodes]
-  std::vector<ReliableHost> hosts;             ///< [owned hosts]
-  std::vector<std::vector<Flowlet>> flowlets;  ///< [local nodes], tables of flowlet_entries
+  std::vector<std::uint32_t> buffer_of;                    ///< [local nodes] -> buffers, or no_slot
+  std::vector<SharedBuffer> buffers;                       ///< [local switches], empty if memory is unlimited
+  std::vector<EventHeap> events;                           ///< [local nodes]
+  std::vector<ReliableHost> hosts;                         ///< [owned hosts]
+  std::vector<std::unique_ptr<SwitchBalancer>> balancers;  ///< [local nodes], empty if switches do not choose
   TelemetryPool telemetry;
   ReportedQueues reports;
   std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node

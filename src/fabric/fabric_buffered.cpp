@@ -12,14 +12,6 @@
 #include "support/interrupt.hpp"
 
 namespace weft {
-namespace {
-
-double uniform(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
-  return static_cast<double>(mix64(mix64(seed ^ mix64(link + 1)) + count) >> 11) * 0x1p-53;
-}
-
-}  // namespace
-
 // Events of nodes ----------------------------------------------------------------------------------------------------
 
 void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
@@ -180,13 +172,13 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
                         (ps.blocked >> packet.lane & 1U) == 0;
   // What finds the port free and nobody waiting needs no queue.
   if (may_pass && takes_credit(out, packet.lane, frame, now)) {
-    if (marks_at_arrival_) mark(out, packet, state.queue_of(out, packet.lane), 0);
+    if (marks_passing_) mark(out, packet, 0, now, now);
     launch(out, now, packet, size);
     if (!bypass) give_room(in_port, in_lane, frame, now);
     return;
   }
   ClassQueue& queue = state.queue_of(out, packet.lane);
-  if (marks_at_arrival_) mark(out, packet, queue, queue.bytes);
+  if (marks_at_arrival_) mark(out, packet, queue.bytes, now, now);
   packet.time = now;
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
     messages_[packet.message].pause_mark = paused_time(out, packet.lane, now);
@@ -256,22 +248,23 @@ void Fabric::trim(std::uint32_t out, Packet& packet) {
   packet.lane = buffered_->plan.control & 0xfU;
 }
 
-void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes) {
-  const bool frame = packet.kind == PacketKind::frame && !buffered_->ports[port].of_host;
+// `came`: to its queue.
+inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now) {
+  if (queue > buffered_->ports[port].mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+}
+
+void Fabric::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
+                               std::int64_t now) {
+  BufferedState& state = *buffered_;
+  const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
-  const MarkingRule& rule = buffered_->marking[port];
-  if (bytes <= rule.least) return;
-  if (bytes <= rule.most) {
-    const double probability =
-        rule.probability * static_cast<double>(bytes - rule.least) / static_cast<double>(rule.most - rule.least);
-    // Drawn for each packet: several may come between two departures.
-    const std::uint64_t which = mix64(std::uint64_t{packet.source} << 32 | packet.queue_pair) + packet.psn;
-    if (uniform(seed_ ^ 0xec11, outputs_[port].directed_link, mix64(which) + outputs_[port].packets) >= probability)
-      return;
-  }
+  const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
+  const MarkingDraw draw{seed_, outputs_[port].directed_link, flow, packet.psn, outputs_[port].packets};
+  QueueMarker& marker = *state.markers[port * state.plan.count + packet.lane];
+  if (!marker.marks({Time::from_ps(now), Time::from_ps(now - came), Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;
   if (frame) frames_->mark(packet.message);
-  ++queue.marked;
+  ++state.queue_of(port, packet.lane).marked;
 }
 
 // Ports --------------------------------------------------------------------------------------------------------------
@@ -338,8 +331,7 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
     ClassQueue& queue = state.queue_of(port_index, lane);
     const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
     if (takes_credit(port_index, lane, frame, now)) {
-      const std::uint32_t sharing = ready & state.plan.shared;
-      if ((sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing)) queue.deficit -= frame;
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, Bytes(frame));
       leave_queue(port_index, lane, now);
       return true;
     }
@@ -362,7 +354,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   if (state.reports.slots > 0) queue_changed(port_index, now);
   if (queue.queue.empty()) {
     ps.occupied &= ~(1U << lane);
-    queue.deficit = 0;
+    ps.emptied |= static_cast<std::uint8_t>(1U << lane);
   }
   const WireTime size = wire_time(port, sent.packet);
   const std::int64_t wait = now - sent.packet.time;
@@ -377,32 +369,34 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
     message.paused += paused;
     if (!ps.of_host) message.paused_in_network += paused;
   }
-  if (marks_at_departure_) mark(port_index, sent.packet, queue, queue.bytes);
+  if (marks_at_departure_) mark(port_index, sent.packet, queue.bytes, sent.packet.time, now);
   launch(port_index, now, sent.packet, size);
   if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
 }
 
-// Strict priority, except among the classes that share by deficit round robin (Shreedhar and Varghese, "Efficient fair
-// queueing using deficit round robin", SIGCOMM 1995, doi:10.1145/217382.217453).
+// Strict priority, except among classes that share the link.
 std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
-  BufferedState& state = *buffered_;
   const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
-  const std::uint32_t sharing = ready & state.plan.shared;
-  if ((state.plan.shared >> first & 1U) == 0 || std::has_single_bit(sharing)) return first;
-  PortState& ps = state.ports[port_index];
-  std::uint32_t lane = ps.round;
-  while (true) {
-    if ((sharing >> lane & 1U) != 0) {
-      ClassQueue& queue = state.queue_of(port_index, lane);
-      const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
-      if (queue.deficit >= frame) {
-        ps.round = static_cast<std::uint16_t>(lane);
-        return lane;
-      }
-    }
-    lane = lane + 1 == state.plan.count ? 0 : lane + 1;
-    if ((sharing >> lane & 1U) != 0) state.queue_of(port_index, lane).deficit += state.plan.quantum[lane];
+  return competes(ready, first) ? choose_sharing(port_index, ready) : first;
+}
+
+std::uint32_t Fabric::choose_sharing(std::uint32_t port_index, std::uint32_t ready) {
+  BufferedState& state = *buffered_;
+  ReadyClasses classes;
+  classes.lanes = ready & state.plan.shared;
+  const bool of_host = state.ports[port_index].of_host;
+  for (std::uint32_t rest = classes.lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    classes.frame[lane] = of_host ? Bytes(1) : Bytes(state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
   }
+  tell_emptied(port_index);
+  return state.schedulers[port_index]->choose(classes);
+}
+
+void Fabric::tell_emptied(std::uint32_t port_index) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.emptied != 0) buffered_->schedulers[port_index]->emptied(ps.emptied);
+  ps.emptied = 0;
 }
 
 // The first bit leaves now.

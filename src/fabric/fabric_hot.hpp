@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
@@ -33,6 +34,12 @@ inline void Fabric::send_on(OutputPort& port, const Packet& packet, std::int64_t
 
 /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
 inline bool Fabric::is_bypass(std::uint32_t lane) const { return (buffered_->bypass >> lane & 1U) != 0; }
+
+/// The class shares the link, and another one that does is ready, too.
+inline bool Fabric::competes(std::uint32_t ready, std::uint32_t lane) const {
+  const std::uint32_t sharing = ready & buffered_->plan.shared;
+  return (sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing);
+}
 
 // Of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
 inline std::int64_t Fabric::odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const {

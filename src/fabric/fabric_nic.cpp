@@ -9,12 +9,6 @@
 #include "support/contract.hpp"
 
 namespace weft {
-namespace {
-
-constexpr std::size_t most_entropies = 64;  // that a connection remembers as good
-
-}  // namespace
-
 // Sending ------------------------------------------------------------------------------------------------------------
 
 // There is a packet, and the window has room for it. One packet is always allowed.
@@ -139,7 +133,8 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
   if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
-  if (parameters_.fabric.load_balancing == LoadBalancing::reps) packet.entropy = next_entropy(node, connection);
+  if (connection.balancer) [[unlikely]]
+    packet.entropy = connection.balancer->entropy({seed_, node.id, connection.sender.number(), connection.sent_bytes});
   const std::int64_t wire = packet.payload + data_overhead_;
   connection.last_send = now;
   connection.last_wire = wire;
@@ -155,19 +150,6 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   }
   nic_list(node, connection, now);
   return true;
-}
-
-// Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and Failure Mitigation", 2024,
-// arXiv:2407.21625: entropies whose packets came back unmarked are used again, others are drawn anew.
-std::uint8_t Fabric::next_entropy(const Node& node, Connection& connection) const {
-  if (!connection.good_entropies.empty()) {
-    const std::uint8_t entropy = connection.good_entropies.front();
-    connection.good_entropies.erase(connection.good_entropies.begin());
-    return entropy;
-  }
-  return static_cast<std::uint8_t>(mix64(seed_ ^
-                                         mix64(static_cast<std::uint64_t>(node.id) << 32 | connection.sender.number()) ^
-                                         static_cast<std::uint64_t>(connection.sent_bytes)));
 }
 
 // The next packet not before the last one has had its time at the allowed rate.
@@ -389,9 +371,8 @@ void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
   else
     progress = sender.on_nack(now, packet.psn, messages_, state.rules);
   const bool marked = (packet.flags & packet_ecn) != 0;
-  if (parameters_.fabric.load_balancing == LoadBalancing::reps && packet.kind == PacketKind::ack && !marked &&
-      connection.good_entropies.size() < most_entropies)
-    connection.good_entropies.push_back(packet.entropy);
+  if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
+    connection.balancer->acknowledged(packet.entropy, marked);
   if (state.services.acks && packet.kind == PacketKind::ack) {
     AckEvent ack;
     ack.at = {now, connection.sent_bytes};
@@ -437,6 +418,7 @@ std::uint32_t Fabric::open_connection(const Node& node, std::uint32_t destinatio
   if (node.ports > 1) routing_.route(NodeId(node.id), {&request, 1}, &port);
   connection.port = node.first_port + port;
   connection.lane = buffered_->plan.data;
+  connection.balancer = parameters_.fabric.load_balancing->at_sender();
   return number;
 }
 
