@@ -81,6 +81,7 @@ struct alignas(64) PortState {
   std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
   std::uint8_t emptied = 0;       ///< classes whose queues have become empty since the scheduler was asked
   bool of_host = false;
+  bool deferred = false;  ///< in the list of its switch: DeferredPorts
   // Of the link: classes that pause frames stop, and classes that take credits.
   std::uint8_t pausing = 0;
   std::uint8_t credited = 0;
@@ -110,6 +111,7 @@ struct NodeEvent {
     pacing,     ///< queue pair `data` may send again
     timeout,    ///< of queue pair `data`
     credit,     ///< the credits of `data`, a position in ReliableHost::credits, may have been lost
+    pull,       ///< a host may ask for a packet
     control,    ///< timer of the congestion control of queue pair `data`
     port_free,  ///< the port may send
     reporting,  ///< queues that have changed are to be reported

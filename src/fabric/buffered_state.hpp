@@ -51,6 +51,7 @@ struct Connection {
   std::int64_t sent_bytes = 0;           ///< wire bytes
   std::uint32_t cnps = 0;                ///< received
   std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
+  std::uint32_t pulls = 0;               ///< the same of pulls
   SendWaits waits;
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
@@ -61,8 +62,10 @@ struct NicPort {
   std::size_t urgent_head = 0;
   std::vector<std::uint32_t> ready;  ///< ring of connections that may send
   std::size_t ready_head = 0;
-  std::vector<std::uint32_t> held;  ///< connections whose lane is stopped
-  bool frames_turn = false;         ///< of the class of data, after the last packet: frames or connections
+  std::vector<std::uint32_t> held;            ///< connections whose lane is stopped
+  bool frames_turn = false;                   ///< of the class of data, after the last packet: frames or connections
+  std::unique_ptr<ReceiverControl> receiver;  ///< null unless receivers pull
+  std::int64_t pull_at = INT64_MAX;           ///< when an event sends the next pull
 
   bool has_urgent() const { return urgent_head < urgent.size(); }
   bool has_ready() const { return ready_head < ready.size(); }
@@ -72,6 +75,7 @@ struct ReceivingConnection {
   std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
   bool used = false;
   std::uint32_t credits = no_slot;  ///< position in ReliableHost::credits, once one was given
+  std::uint32_t pulled = 0;         ///< packets in all, modulo 2^32
   ReliableReceiver receiver;
 };
 
@@ -105,6 +109,17 @@ struct ReportedQueues {
   std::vector<std::int64_t> heard;    ///< [local ports][slots] bytes, as the other end has last told
 };
 
+/// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
+/// concerns no other one: what it gives back to the memory is looked at by those alone that find little room. So its
+/// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the window,
+/// without any event. See decision 13.
+struct DeferredPorts {
+  std::vector<std::uint32_t> ports;  ///< local ports, in no order
+  std::int64_t next = INT64_MAX;     ///< the first time at which one of them is to be looked at, after a window
+  std::uint32_t stopped = 0;         ///< classes of ports whose sender this switch has stopped
+  bool on = false;                   ///< else ports are looked at by events, in the order of time
+};
+
 struct BufferedState {
   ClassPlan plan;
   RecoveryRules rules;
@@ -131,6 +146,7 @@ struct BufferedState {
   std::vector<std::uint32_t> buffer_of;                    ///< [local nodes] -> buffers, or no_slot
   std::vector<SharedBuffer> buffers;                       ///< [local switches], empty if memory is unlimited
   std::vector<EventHeap> events;                           ///< [local nodes]
+  std::vector<DeferredPorts> deferred;                     ///< [local nodes], of switches
   std::vector<ReliableHost> hosts;                         ///< [owned hosts]
   std::vector<std::unique_ptr<SwitchBalancer>> balancers;  ///< [local nodes], empty if switches do not choose
   TelemetryPool telemetry;

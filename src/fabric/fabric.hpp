@@ -242,6 +242,16 @@ class Fabric final : public HostNetwork {
   std::int64_t next_buffered_event(const Node& node) const;
   void add_event(std::uint32_t local, const NodeEvent& event);
   void run_buffered(std::uint32_t local, std::int64_t end);
+  void run_connections(std::uint32_t local, std::int64_t end);
+  void run_queues(std::uint32_t local, std::int64_t end);
+  void run_events(std::uint32_t local, std::int64_t before);
+  void run_deferred(std::uint32_t local, std::int64_t end);
+  std::uint32_t next_port(const Node& node) const;
+  bool handle_first_event(std::uint32_t local);
+  void catch_up(std::uint32_t port_index, std::int64_t before);
+  void catch_up_all(std::uint32_t local, std::int64_t before);
+  void stop_deferring(std::uint32_t local);
+  bool may_defer() const;
   bool handle_event(std::uint32_t local, const NodeEvent& event);
   RouteRequest route_request(Packet& packet) const;
   void route_arrivals(const Node& node);
@@ -274,6 +284,8 @@ class Fabric final : public HostNetwork {
   bool send_next(std::uint32_t port_index, std::int64_t now);
   bool look_at(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
+  void look_by_event(std::uint32_t port_index, std::int64_t time);
+  void wake_node_at(std::uint32_t local, std::int64_t time);
   std::int64_t paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const;
   std::int64_t oldest_wait(std::uint32_t port_index, std::int64_t now) const;
   void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
@@ -331,6 +343,10 @@ class Fabric final : public HostNetwork {
   void nic_pace(const Node& node, const NodeEvent& event);
   bool nic_timeout(const Node& node, const NodeEvent& event);
   bool nic_control_timer(const Node& node, const NodeEvent& event);
+  void nic_note_data(const Node& node, std::uint32_t port_index, const Packet& packet);
+  void nic_watch_pulls(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_pull(const Node& node, const NodeEvent& event);
+  void nic_receive_pull(const Node& node, const Packet& packet);
   void nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress, std::int64_t now,
                 bool timeout);
   void nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet);
@@ -450,6 +466,7 @@ class Fabric final : public HostNetwork {
   bool marks_passing_ = false;       ///< also packets that wait in no queue
   bool watches_departures_ = false;  ///< faults or telemetry: each packet that leaves is looked at
   bool spreads_ = false;             ///< packets of a connection are routed by more than the connection
+  bool defers_ = false;              ///< switches work out departures when somebody looks: DeferredPorts
   bool suspicious_ = false;          ///< a port has been paused for so long that there may be a deadlock
   std::uint32_t running_node_ = no_slot;
   mutable Time longest_round_trip_;

@@ -17,50 +17,152 @@ namespace weft {
 void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
   buffered_->events[local].push(event);
   if (local == running_node_) return;  // looked at when the node is done
-  if (drive_ == Drive::ns3_events)
-    schedule_arrival(local, event.time);
-  else
-    calendar_.schedule(local, window_number(event.time));
+  wake_node_at(local, event.time);
 }
 
 void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
   const Node& node = nodes_[local];
   gather(node, end);
-  const bool is_switch = node.host == no_slot;
-  if (is_switch && !routes_one_by_one_) route_arrivals(node);
+  if (node.host != no_slot)
+    run_connections(local, end);
+  else
+    run_queues(local, end);
+}
+
+// A host: everything in the order of time, its few ports last.
+void Fabric::run_connections(std::uint32_t local, std::int64_t end) {
+  const Node& node = nodes_[local];
   EventHeap& events = buffered_->events[local];
+  const std::vector<HostTimer>& timers = host_states_[node.host].timers;
   std::size_t next_arrival = 0;
   while (true) {
     const std::int64_t arrival = next_arrival < arrivals_.size() ? arrivals_[next_arrival].time : never;
     const std::int64_t event = events.empty() ? never : events.time();
-    const std::int64_t timer =
-        is_switch || host_states_[node.host].timers.empty() ? never : host_states_[node.host].timers.front().time;
-    const std::int64_t now = std::min({arrival, event, timer});
+    const std::int64_t timer = timers.empty() ? never : timers.front().time;
+    const std::uint32_t port = next_port(node);
+    const std::int64_t now = std::min({arrival, event, timer, buffered_->ports[port].event_at});
     if (now >= end) break;
-    bool happened = true;
     if (arrival == now) {
-      const Arrival& came = arrivals_[next_arrival];
-      if (!is_switch)
-        nic_receive(node, came.port, *came.packet);
-      else if (routes_one_by_one_)
-        receive_adaptively(node, came);
-      else
-        enqueue(node, node.first_port + routes_[next_arrival], *came.packet, came.port, came.packet->lane, now);
-      ++next_arrival;
+      const Arrival& came = arrivals_[next_arrival++];
+      nic_receive(node, came.port, *came.packet);
     } else if (timer == now) {
       fire_timer(node, host_states_[node.host]);
+    } else if (event == now) {
+      if (!handle_first_event(local)) continue;
     } else {
-      events.take();
-      if (events.kind() == NodeEvent::Kind::port_free) [[likely]]
-        happened = look_at(events.port(), now);
-      else
-        happened = handle_event(local, events.front());
-      events.done();
+      buffered_->ports[port].event_at = never;
+      kick(port, now);
     }
-    if (!happened) continue;
     now_ = std::max(now_, now);
     ++events_;
   }
+}
+
+// The port of a host that is to be looked at first.
+inline std::uint32_t Fabric::next_port(const Node& node) const {
+  std::uint32_t first = node.first_port;
+  for (std::uint32_t p = first + 1; p < node.first_port + node.ports; ++p)
+    if (buffered_->ports[p].event_at < buffered_->ports[first].event_at) first = p;
+  return first;
+}
+
+inline bool Fabric::handle_first_event(std::uint32_t local) {
+  EventHeap& events = buffered_->events[local];
+  events.take();
+  const bool happened = handle_event(local, events.front());
+  events.done();
+  return happened;
+}
+
+// A switch: arrivals in the order of time, and events before each.
+void Fabric::run_queues(std::uint32_t local, std::int64_t end) {
+  BufferedState& state = *buffered_;
+  const Node& node = nodes_[local];
+  const EventHeap& events = state.events[local];
+  DeferredPorts& deferred = state.deferred[local];
+  deferred.on = defers_ && deferred.stopped == 0;
+  if (!routes_one_by_one_) route_arrivals(node);
+  const std::size_t count = arrivals_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Arrival& came = arrivals_[i];
+    if (!events.empty() && events.time() < came.time) [[unlikely]]
+      run_events(local, came.time);
+    if (routes_one_by_one_)
+      receive_adaptively(node, came);
+    else
+      enqueue(node, node.first_port + routes_[i], *came.packet, came.port, came.packet->lane, came.time);
+  }
+  events_ += count;
+  if (count > 0) now_ = std::max(now_, arrivals_[count - 1].time);
+  if (!events.empty() && events.time() < end) run_events(local, end);
+  if (!deferred.ports.empty()) run_deferred(local, end);
+}
+
+// Of a switch, those before a time.
+void Fabric::run_events(std::uint32_t local, std::int64_t before) {
+  const EventHeap& events = buffered_->events[local];
+  while (!events.empty() && events.time() < before) {
+    const std::int64_t now = events.time();
+    if (events.kind() != NodeEvent::Kind::port_free) catch_up(events.port(), now);
+    if (!handle_first_event(local)) continue;
+    now_ = std::max(now_, now);
+    ++events_;
+  }
+}
+
+// Ports that defer ----------------------------------------------------------------------------------------------------
+
+// What the port has sent before a time.
+inline void Fabric::catch_up(std::uint32_t port_index, std::int64_t before) {
+  PortState& ps = buffered_->ports[port_index];
+  while (ps.deferred && ps.event_at < before) {
+    const std::int64_t now = std::exchange(ps.event_at, never);
+    now_ = std::max(now_, now);
+    ++events_;
+    kick(port_index, now);
+  }
+}
+
+// The same of all ports of a switch, which then decides by the whole of its memory.
+void Fabric::catch_up_all(std::uint32_t local, std::int64_t before) {
+  for (const std::uint32_t port : buffered_->deferred[local].ports) catch_up(port, before);
+}
+
+// The rest of the window; ports that have nothing more to send leave the list.
+void Fabric::run_deferred(std::uint32_t local, std::int64_t end) {
+  DeferredPorts& deferred = buffered_->deferred[local];
+  std::size_t kept = 0;
+  deferred.next = never;
+  for (const std::uint32_t port : deferred.ports) {
+    catch_up(port, end);
+    PortState& ps = buffered_->ports[port];
+    ps.deferred = ps.event_at != never;
+    if (!ps.deferred) continue;
+    deferred.next = std::min(deferred.next, ps.event_at);
+    deferred.ports[kept++] = port;
+  }
+  deferred.ports.resize(kept);
+}
+
+// A sender is about to be stopped: from here on it counts when memory is given back. All ports have been caught up
+// with.
+void Fabric::stop_deferring(std::uint32_t local) {
+  DeferredPorts& deferred = buffered_->deferred[local];
+  if (!deferred.on) return;
+  deferred.on = false;
+  deferred.next = never;
+  for (const std::uint32_t port : deferred.ports) {
+    PortState& ps = buffered_->ports[port];
+    ps.deferred = false;
+    if (ps.event_at != never) add_event(local, {ps.event_at, port, 0, NodeEvent::Kind::port_free, 0, 0});
+  }
+  deferred.ports.clear();
+}
+
+// Whatever else looks at ports in the order of time wants events.
+bool Fabric::may_defer() const {
+  return drive_ == Drive::windows && !buffered_->credits && buffered_->reports.slots == 0 && !routes_one_by_one_ &&
+         !frames_ && sampling_ == 0 && taps_.empty() && !after_advance_ && !several_jobs_;
 }
 
 // False if the event was out of date and nothing has happened: timers that have become needless must not make a run
@@ -78,6 +180,8 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
       return nic_credit_timeout(nodes_[local], event);
     case NodeEvent::Kind::control:
       return nic_control_timer(nodes_[local], event);
+    case NodeEvent::Kind::pull:
+      return nic_send_pull(nodes_[local], event);
     case NodeEvent::Kind::pause:
       read_pause(event);
       break;
@@ -111,17 +215,34 @@ inline bool Fabric::look_at(std::uint32_t port_index, std::int64_t now) {
   return true;
 }
 
-// Sees to it that the port is looked at no later than at `time`.
-void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
+void Fabric::look_by_event(std::uint32_t port_index, std::int64_t time) {
   PortState& ps = buffered_->ports[port_index];
-  if (ps.event_at <= time) return;
-  ps.event_at = time;
-  add_event(local_of_port_[port_index], {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  const std::uint32_t local = local_of_port_[port_index];
+  DeferredPorts& deferred = buffered_->deferred[local];
+  if (deferred.on) {
+    ps.deferred = true;
+    deferred.ports.push_back(port_index);
+  } else if (!ps.of_host) {
+    add_event(local, {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  } else if (local != running_node_) {
+    wake_node_at(local, time);
+  }
+}
+
+// The node does something by itself.
+void Fabric::wake_node_at(std::uint32_t local, std::int64_t time) {
+  if (drive_ == Drive::ns3_events)
+    schedule_arrival(local, time);
+  else
+    calendar_.schedule(local, window_number(time));
 }
 
 std::int64_t Fabric::next_buffered_event(const Node& node) const {
-  const EventHeap& events = buffered_->events[local_of_[node.id]];
-  return events.empty() ? never : events.time();
+  const std::uint32_t local = local_of_[node.id];
+  const EventHeap& events = buffered_->events[local];
+  const std::int64_t by_ports =
+      node.host == no_slot ? buffered_->deferred[local].next : buffered_->ports[next_port(node)].event_at;
+  return events.empty() ? by_ports : std::min(by_ports, events.time());
 }
 
 // Switches -----------------------------------------------------------------------------------------------------------
@@ -153,11 +274,37 @@ inline void Fabric::note_depth(std::uint32_t port_index, std::uint32_t lane, std
   state.depths[port_index * state.plan.count + lane].hold(state.queue_of(port_index, lane).bytes, now);
 }
 
+// `came`: to its queue.
+inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now) {
+  if (queue > buffered_->ports[port].mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+}
+
+// Takes memory for a frame, and stops its sender where that is due.
+[[gnu::always_inline]] inline bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet,
+                                                     std::uint32_t in_port, std::uint8_t in_lane, std::int64_t now,
+                                                     std::int64_t frame) {
+  BufferedState& state = *buffered_;
+  const PortState& came = state.ports[in_port];
+  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
+  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
+  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
+  if (!state.limited) return true;
+  SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
+  const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
+  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
+    return true;
+  catch_up_all(local_of_[node.id], now);
+  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
+  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, out, frame, now);
+  return true;
+}
+
 void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
                      std::int64_t now) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[out];
   PortState& ps = state.ports[out];
+  catch_up(out, now);
   const bool bypass = is_bypass(packet.lane);
   WireTime size = wire_time(port, packet);
   std::int64_t frame = size.wire - wire_overhead_;
@@ -199,24 +346,6 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
     look_again(out, port.free_at);
 }
 
-// Takes memory for a frame, and stops its sender where that is due.
-bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
-                       std::uint8_t in_lane, std::int64_t now, std::int64_t frame) {
-  BufferedState& state = *buffered_;
-  const PortState& came = state.ports[in_port];
-  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
-  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
-  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
-  if (!state.limited) return true;
-  SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
-  const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
-  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
-    return true;
-  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
-  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, out, frame, now);
-  return true;
-}
-
 void Fabric::drop(std::uint32_t out, const Packet& packet) {
   ++buffered_->dropped;
   ++buffered_->queue_of(out, packet.lane).dropped;
@@ -246,11 +375,6 @@ void Fabric::trim(std::uint32_t out, Packet& packet) {
   packet.payload = 0;
   packet.flags = static_cast<std::uint8_t>((packet.flags & ~packet_last) | packet_trimmed);
   packet.lane = buffered_->plan.control & 0xfU;
-}
-
-// `came`: to its queue.
-inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now) {
-  if (queue > buffered_->ports[port].mark_floor) mark_beyond_floor(port, packet, queue, came, now);
 }
 
 void Fabric::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
@@ -292,12 +416,6 @@ Fabric::WireTime Fabric::odd_wire_time(const OutputPort& port, const Packet& pac
   return {wire, odd_time(port, packet, wire)};
 }
 
-// Something may be there to be sent: now, or when the port is free.
-void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
-  if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
-  if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
-}
-
 inline bool Fabric::has_work(std::uint32_t port_index) const {
   const PortState& ps = buffered_->ports[port_index];
   if ((ps.tell_pause | ps.tell_credit | (ps.occupied & ~ps.blocked)) != 0) return true;
@@ -308,7 +426,7 @@ inline bool Fabric::has_work(std::uint32_t port_index) const {
 }
 
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
-bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
+[[gnu::always_inline]] inline bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
   BufferedState& state = *buffered_;
   PortState& ps = state.ports[port_index];
   if (ps.tell_pause != 0) {
@@ -338,6 +456,12 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
     ready &= ~(1U << lane);
   }
   return false;
+}
+
+// Something may be there to be sent: now, or when the port is free.
+void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
+  if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
+  if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
 }
 
 void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
@@ -374,12 +498,7 @@ void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int6
   if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
 }
 
-// Strict priority, except among classes that share the link.
-std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
-  return competes(ready, first) ? choose_sharing(port_index, ready) : first;
-}
-
+// Of classes that share the link.
 std::uint32_t Fabric::choose_sharing(std::uint32_t port_index, std::uint32_t ready) {
   BufferedState& state = *buffered_;
   ReadyClasses classes;
@@ -399,16 +518,7 @@ void Fabric::tell_emptied(std::uint32_t port_index) {
   ps.emptied = 0;
 }
 
-// The first bit leaves now.
-void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
-  OutputPort& port = outputs_[port_index];
-  if (watches_departures_ || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
-    return launch_watched(port_index, now, packet, size);
-  count_departure(port, port_index, now, packet, size);
-  send_on(port, packet, arrival_of(port, port_index, now, size));
-}
-
-// The same where telemetry, taps, faults or ns-3 have a part in it.
+// What launch() does where telemetry, taps, faults or ns-3 have a part in it.
 void Fabric::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
   OutputPort& port = outputs_[port_index];
   if (packet.kind == PacketKind::data && buffered_->services.telemetry) record_hop(port_index, packet, now);
@@ -424,31 +534,6 @@ void Fabric::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& 
   if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
     hand_up(port.peer_port, packet, arrival);
   send_on(port, packet, arrival);
-}
-
-inline void Fabric::count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
-                                    WireTime size) {
-  if (packet.kind == PacketKind::data) {
-    ++port.data_packets;
-    port.payload_bytes += packet.payload;
-  }
-  ++port.packets;
-  ClassQueue& queue = buffered_->queue_of(port_index, packet.lane);
-  ++queue.packets;
-  queue.frame_bytes += size.wire - wire_overhead_;
-  port.free_at = now + size.busy;
-  if (several_jobs_) [[unlikely]]
-    waits_by_job_->sent(port_index, packet.source, now, port.free_at, oldest_wait(port_index, now));
-  port.busy += size.busy;
-  port.peak_backlog = std::max(port.peak_backlog, size.busy);
-  buffered_->ports[port_index].wire_bytes += size.wire;
-}
-
-// When the other end can do something with a packet that leaves now.
-inline std::int64_t Fabric::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
-                                       WireTime size) const {
-  const std::int64_t header_time = buffered_->ports[port_index].header_time;
-  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
 }
 
 // When the packet came that has waited longest at a port, of those at the heads of its queues.

@@ -131,6 +131,7 @@ void Fabric::build_buffered() {
   state.ports.resize(outputs_.size());
   state.classes.resize(outputs_.size() * state.plan.count);
   state.events.resize(nodes_.size());
+  state.deferred.resize(nodes_.size());
   state.hosts.resize(owned_hosts_.size());
   state.buffer_of.assign(nodes_.size(), no_slot);
   std::uint32_t at = 0;

@@ -7,6 +7,7 @@
 
 #include "fabric/buffered_state.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/waits_by_job.hpp"
 
 namespace weft {
 
@@ -80,6 +81,55 @@ inline void Fabric::give_room(std::uint32_t in_port, std::uint8_t lane, std::int
 // Time until everything has left that is there now.
 inline std::int64_t Fabric::port_load(std::uint32_t port, std::int64_t now) const {
   return std::max<std::int64_t>(0, outputs_[port].free_at - now) + buffered_->ports[port].queue_ps;
+}
+
+// Strict priority, except among classes that share the link.
+inline std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
+  return competes(ready, first) ? choose_sharing(port_index, ready) : first;
+}
+
+// Sees to it that the port is looked at no later than at `time`.
+inline void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.event_at <= time) return;
+  ps.event_at = time;
+  if (ps.deferred) return;
+  look_by_event(port_index, time);
+}
+
+// When the other end can do something with a packet that leaves now.
+inline std::int64_t Fabric::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
+                                       WireTime size) const {
+  const std::int64_t header_time = buffered_->ports[port_index].header_time;
+  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
+}
+
+inline void Fabric::count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
+                                    WireTime size) {
+  if (packet.kind == PacketKind::data) {
+    ++port.data_packets;
+    port.payload_bytes += packet.payload;
+  }
+  ++port.packets;
+  ClassQueue& queue = buffered_->queue_of(port_index, packet.lane);
+  ++queue.packets;
+  queue.frame_bytes += size.wire - wire_overhead_;
+  port.free_at = now + size.busy;
+  if (several_jobs_) [[unlikely]]
+    waits_by_job_->sent(port_index, packet.source, now, port.free_at, oldest_wait(port_index, now));
+  port.busy += size.busy;
+  port.peak_backlog = std::max(port.peak_backlog, size.busy);
+  buffered_->ports[port_index].wire_bytes += size.wire;
+}
+
+// The first bit leaves now.
+inline void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
+  OutputPort& port = outputs_[port_index];
+  if (watches_departures_ || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
+    return launch_watched(port_index, now, packet, size);
+  count_departure(port, port_index, now, packet, size);
+  send_on(port, packet, arrival_of(port, port_index, now, size));
 }
 
 }  // namespace weft

@@ -62,6 +62,7 @@ Time Fabric::lookahead() const { return Time::from_ps(lookahead_); }
 
 void Fabric::advance(Time end) {
   advancing_ = true;
+  defers_ = buffered_ && may_defer();
   run_windows_until(end.ps());
   if (after_advance_) after_advance_(end);
   advancing_ = false;
