@@ -13,6 +13,8 @@
 
 namespace weft {
 
+class SharedBuffer;
+
 /// A packet in an output queue; its time is that of its arrival there.
 struct QueuedPacket {
   Packet packet;
@@ -50,6 +52,7 @@ struct alignas(64) ClassQueue {
   std::int64_t peak = 0;
   std::uint64_t packets = 0;  ///< sent
   std::int64_t frame_bytes = 0;
+  std::int64_t mark_floor = INT64_MAX;  ///< bytes that wait up to which nothing is marked
   // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
   std::uint32_t sent = 0;
   std::uint32_t granted = 0;
@@ -85,19 +88,20 @@ struct alignas(64) PortState {
   // Of the link: classes that pause frames stop, and classes that take credits.
   std::uint8_t pausing = 0;
   std::uint8_t credited = 0;
-  std::int64_t event_at = never;  ///< the event that looks at this port next
-  std::int64_t queue_ps = 0;      ///< serialisation of all that waits
-  std::int64_t wire_bytes = 0;    ///< sent, link-control frames included
-  std::int64_t header_time = 0;   ///< of cut-through: until a switch at the other end knows where a packet goes
-  std::uint64_t lost = 0;         ///< packets that the link has lost
+  std::uint32_t first_queue = 0;   ///< that of class 0 in the switch's packet memory
+  std::int64_t event_at = never;   ///< the event that looks at this port next
+  std::int64_t queue_ps = 0;       ///< serialisation of all that waits
+  std::int64_t header_time = 0;    ///< of cut-through: until a switch at the other end knows where a packet goes
+  SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
 
+  std::uint64_t lost = 0;         ///< packets that the link has lost
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   std::int64_t link_frame_bytes = 0;
-  std::int64_t in_rate = 0;             ///< of the other direction, bit/s
-  std::int64_t in_after = 0;            ///< ps from the last bit of a packet at the other end to this node's output
-  std::int64_t propagation = 0;         ///< ps towards the other end
-  std::int64_t mark_floor = INT64_MAX;  ///< bytes of a queue up to which nothing is marked
+  std::int64_t in_rate = 0;      ///< of the other direction, bit/s
+  std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
+  std::int64_t propagation = 0;  ///< ps towards the other end
 };
+static_assert(sizeof(PortState) == 128);
 
 /// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
 struct NodeEvent {

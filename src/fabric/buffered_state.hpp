@@ -154,6 +154,15 @@ struct BufferedState {
   std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node
   std::uint64_t dropped = 0;         ///< packets for which there was no room
 
+  /// Sent by a port, link-control frames included; `overhead`: of each frame.
+  std::int64_t wire_bytes(std::uint32_t port, std::int64_t overhead) const {
+    std::int64_t bytes = ports[port].link_frame_bytes;
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+      const ClassQueue& queue = queue_of(port, lane);
+      bytes += queue.frame_bytes + static_cast<std::int64_t>(queue.packets) * overhead;
+    }
+    return bytes;
+  }
   std::size_t queue_number(std::uint32_t port, std::uint32_t lane) const { return port * plan.count + lane; }
   ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
   const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }

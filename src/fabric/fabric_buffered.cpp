@@ -74,30 +74,6 @@ inline bool Fabric::handle_first_event(std::uint32_t local) {
   return happened;
 }
 
-// A switch: arrivals in the order of time, and events before each.
-void Fabric::run_queues(std::uint32_t local, std::int64_t end) {
-  BufferedState& state = *buffered_;
-  const Node& node = nodes_[local];
-  const EventHeap& events = state.events[local];
-  DeferredPorts& deferred = state.deferred[local];
-  deferred.on = defers_ && deferred.stopped == 0;
-  if (!routes_one_by_one_) route_arrivals(node);
-  const std::size_t count = arrivals_.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    const Arrival& came = arrivals_[i];
-    if (!events.empty() && events.time() < came.time) [[unlikely]]
-      run_events(local, came.time);
-    if (routes_one_by_one_)
-      receive_adaptively(node, came);
-    else
-      enqueue(node, node.first_port + routes_[i], *came.packet, came.port, came.packet->lane, came.time);
-  }
-  events_ += count;
-  if (count > 0) now_ = std::max(now_, arrivals_[count - 1].time);
-  if (!events.empty() && events.time() < end) run_events(local, end);
-  if (!deferred.ports.empty()) run_deferred(local, end);
-}
-
 // Of a switch, those before a time.
 void Fabric::run_events(std::uint32_t local, std::int64_t before) {
   const EventHeap& events = buffered_->events[local];
@@ -111,17 +87,6 @@ void Fabric::run_events(std::uint32_t local, std::int64_t before) {
 }
 
 // Ports that defer ----------------------------------------------------------------------------------------------------
-
-// What the port has sent before a time.
-inline void Fabric::catch_up(std::uint32_t port_index, std::int64_t before) {
-  PortState& ps = buffered_->ports[port_index];
-  while (ps.deferred && ps.event_at < before) {
-    const std::int64_t now = std::exchange(ps.event_at, never);
-    now_ = std::max(now_, now);
-    ++events_;
-    kick(port_index, now);
-  }
-}
 
 // The same of all ports of a switch, which then decides by the whole of its memory.
 void Fabric::catch_up_all(std::uint32_t local, std::int64_t before) {
@@ -247,38 +212,6 @@ std::int64_t Fabric::next_buffered_event(const Node& node) const {
 
 // Switches -----------------------------------------------------------------------------------------------------------
 
-void Fabric::receive_adaptively(const Node& node, const Arrival& came) {
-  Packet& packet = *came.packet;
-  const std::uint8_t in_lane = packet.lane;
-  const std::uint16_t route = route_now(node, came.port, packet, came.time);
-  if (route == RoutingAlgorithm::no_route) {
-    if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
-      give_room(came.port, in_lane, frame_bytes(packet), came.time);
-    return drop(came.port, packet);
-  }
-  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
-}
-
-// How long the other end has stopped a class until now, in all.
-inline std::int64_t Fabric::paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const {
-  const ClassQueue& queue = buffered_->queue_of(port_index, lane);
-  const bool stopped = (buffered_->ports[port_index].blocked >> lane & 1U) != 0;
-  return queue.paused + (stopped ? now - queue.paused_since : 0);
-}
-
-// The depth of a queue is about to change.
-inline void Fabric::note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
-  BufferedState& state = *buffered_;
-  if (state.depths.empty()) [[likely]]
-    return;
-  state.depths[port_index * state.plan.count + lane].hold(state.queue_of(port_index, lane).bytes, now);
-}
-
-// `came`: to its queue.
-inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now) {
-  if (queue > buffered_->ports[port].mark_floor) mark_beyond_floor(port, packet, queue, came, now);
-}
-
 // Takes memory for a frame, and stops its sender where that is due.
 [[gnu::always_inline]] inline bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet,
                                                      std::uint32_t in_port, std::uint8_t in_lane, std::int64_t now,
@@ -288,9 +221,9 @@ inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue,
   if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
   const bool pausing = (came.pausing >> in_lane & 1U) != 0;
   if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
-  if (!state.limited) return true;
-  SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
-  const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
+  if (came.memory == nullptr) return true;
+  SharedBuffer& buffer = *came.memory;
+  const std::uint32_t queue = came.first_queue + in_lane;
   if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
     return true;
   catch_up_all(local_of_[node.id], now);
@@ -299,21 +232,23 @@ inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue,
   return true;
 }
 
-void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
-                     std::int64_t now) {
+[[gnu::always_inline]] inline void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet,
+                                                   std::uint32_t in_port, std::uint8_t in_lane, std::int64_t now) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[out];
   PortState& ps = state.ports[out];
-  catch_up(out, now);
-  const bool bypass = is_bypass(packet.lane);
+  if (ps.deferred && ps.event_at < now) catch_up(out, now);
+  bool bypass = is_bypass(packet.lane);
   WireTime size = wire_time(port, packet);
   std::int64_t frame = size.wire - wire_overhead_;
-  if (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) {
-    if (!parameters_.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
-      return drop(out, packet);
-    trim(out, packet);
-    return enqueue(node, out, packet, in_port, in_lane, now);
-  }
+  while (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) [[unlikely]] {
+      if (!parameters_.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
+        return drop(out, packet);
+      trim(out, packet);
+      bypass = is_bypass(packet.lane);
+      size = wire_time(port, packet);
+      frame = size.wire - wire_overhead_;
+    }
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(out));
   const bool may_pass = port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 &&
                         (ps.blocked >> packet.lane & 1U) == 0;
@@ -464,38 +399,52 @@ void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
   if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
 }
 
-void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+// What the port has sent before a time.
+void Fabric::catch_up(std::uint32_t port_index, std::int64_t before) {
+  PortState& ps = buffered_->ports[port_index];
+  while (ps.deferred && ps.event_at < before) {
+    const std::int64_t now = std::exchange(ps.event_at, never);
+    now_ = std::max(now_, now);
+    ++events_;
+    if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) continue;
+    if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
+  }
+}
+
+void Fabric::receive_adaptively(const Node& node, const Arrival& came) {
+  Packet& packet = *came.packet;
+  const std::uint8_t in_lane = packet.lane;
+  const std::uint16_t route = route_now(node, came.port, packet, came.time);
+  if (route == RoutingAlgorithm::no_route) {
+    if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
+      give_room(came.port, in_lane, frame_bytes(packet), came.time);
+    return drop(came.port, packet);
+  }
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
+}
+
+// A switch: arrivals in the order of time, and events before each.
+void Fabric::run_queues(std::uint32_t local, std::int64_t end) {
   BufferedState& state = *buffered_;
-  OutputPort& port = outputs_[port_index];
-  PortState& ps = state.ports[port_index];
-  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
-  ClassQueue& queue = state.queue_of(port_index, lane);
-  QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
-  queue.queue.pop(state.blocks);
-  note_depth(port_index, lane, now);
-  const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
-  queue.bytes -= frame;
-  if (state.reports.slots > 0) queue_changed(port_index, now);
-  if (queue.queue.empty()) {
-    ps.occupied &= ~(1U << lane);
-    ps.emptied |= static_cast<std::uint8_t>(1U << lane);
+  const Node& node = nodes_[local];
+  const EventHeap& events = state.events[local];
+  DeferredPorts& deferred = state.deferred[local];
+  deferred.on = defers_ && deferred.stopped == 0;
+  if (!routes_one_by_one_) route_arrivals(node);
+  const std::size_t count = arrivals_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Arrival& came = arrivals_[i];
+    if (!events.empty() && events.time() < came.time) [[unlikely]]
+      run_events(local, came.time);
+    if (routes_one_by_one_)
+      receive_adaptively(node, came);
+    else
+      enqueue(node, node.first_port + routes_[i], *came.packet, came.port, came.packet->lane, came.time);
   }
-  const WireTime size = wire_time(port, sent.packet);
-  const std::int64_t wait = now - sent.packet.time;
-  ps.queue_ps -= size.busy;
-  port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
-  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
-    Message& message = messages_[sent.packet.message];
-    message.add_wait(port.directed_link, wait);
-    if (waits_by_job_) waits_by_job_->waited(port_index, sent.packet.source, sent.packet.time, now);
-    const std::int64_t paused = paused_time(port_index, lane, now) - message.pause_mark;
-    message.paused += paused;
-    if (!ps.of_host) message.paused_in_network += paused;
-  }
-  if (marks_at_departure_) mark(port_index, sent.packet, queue.bytes, sent.packet.time, now);
-  launch(port_index, now, sent.packet, size);
-  if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
+  events_ += count;
+  if (count > 0) now_ = std::max(now_, arrivals_[count - 1].time);
+  if (!events.empty() && events.time() < end) run_events(local, end);
+  if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
 // Of classes that share the link.
@@ -553,8 +502,8 @@ void Fabric::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t n
     slot = buffered_->telemetry.add();
   }
   const OutputPort& port = outputs_[port_index];
-  const PortState& ps = buffered_->ports[port_index];
-  buffered_->telemetry[slot].add({now, ps.wire_bytes, queued_bytes(port_index), port.rate_bps, port.directed_link});
+  buffered_->telemetry[slot].add({now, buffered_->wire_bytes(port_index, wire_overhead_), queued_bytes(port_index),
+                                  port.rate_bps, port.directed_link});
 }
 
 }  // namespace weft

@@ -145,6 +145,12 @@ void Fabric::build_buffered() {
     }
     ++at;
   }
+  for (std::uint32_t p = 0; p < outputs_.size() && state.limited; ++p) {
+    const std::uint32_t local = local_of_port_[p];
+    if (state.buffer_of[local] == no_slot) continue;
+    state.ports[p].memory = &state.buffers[state.buffer_of[local]];
+    state.ports[p].first_queue = (p - nodes_[local].first_port) * state.plan.count;
+  }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
   if (state.plan.shared != 0) build_schedulers();
   build_faults();
@@ -251,10 +257,12 @@ void Fabric::build_marking() {
     const auto rate = Bandwidth::from_bps(outputs_[p].rate_bps);
     const MarkedPort port{rate, parameters_.congestion_control->default_marking(rate, longest_round_trip()),
                           Bytes(state.largest_frame), longest_round_trip()};
-    state.ports[p].mark_floor = marking.floor(port).count();
-    marks_passing_ |= state.ports[p].mark_floor < 0;
-    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
+    const std::int64_t floor = marking.floor(port).count();
+    marks_passing_ |= floor < 0;
+    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+      state.queue_of(p, lane).mark_floor = floor;
       state.markers[p * state.plan.count + lane] = marking.make(port);
+    }
   }
   marks_passing_ |= marks_at_arrival_;
 }

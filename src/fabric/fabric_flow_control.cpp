@@ -182,7 +182,6 @@ void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet 
   const auto [wire, busy] = wire_time(port, frame);
   port.free_at = now + busy;
   port.busy += busy;
-  ps.wire_bytes += wire;
   ++ps.link_frames;
   ps.link_frame_bytes += wire;
   std::int64_t arrival = port.free_at + ps.propagation + later;
