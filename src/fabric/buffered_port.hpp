@@ -8,9 +8,12 @@
 #include <vector>
 
 #include "fabric/packet_queue.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
 #include "transport/packet.hpp"
 
 namespace weft {
+
+class SharedBuffer;
 
 /// A packet in an output queue; its time is that of its arrival there.
 struct QueuedPacket {
@@ -24,7 +27,7 @@ using OutputBlocks = Blocks<QueuedPacket, queue_block>;
 
 /// The traffic classes of a fabric, most urgent first. A packet's lane is its position here.
 struct ClassPlan {
-  static constexpr std::size_t most = 8;
+  static constexpr std::size_t most = most_classes;
 
   std::uint32_t count = 3;
   std::array<std::uint8_t, most> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames
@@ -33,9 +36,10 @@ struct ClassPlan {
   std::uint8_t data_lanes = 1;  ///< virtual lanes of routing
   std::uint8_t other = 2;
   std::uint32_t lossless = 0;  ///< bit per class: link-level flow control
-  /// Classes that share the link by deficit round robin, bit per class; the others are strict. All data lanes are in.
+  /// Classes that share the link by a discipline of scheduling, bit per class; the others are strict. All data lanes
+  /// are in, or none.
   std::uint32_t shared = 0;
-  std::array<std::int64_t, most> quantum = {};  ///< bytes per round
+  std::array<std::int64_t, most> weight = {};  ///< of those
 
   bool is_data(std::uint32_t lane) const { return lane - data < data_lanes; }
 };
@@ -48,7 +52,7 @@ struct alignas(64) ClassQueue {
   std::int64_t peak = 0;
   std::uint64_t packets = 0;  ///< sent
   std::int64_t frame_bytes = 0;
-  std::int64_t deficit = 0;  ///< of deficit round robin
+  std::int64_t mark_floor = INT64_MAX;  ///< bytes that wait up to which nothing is marked
   // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
   std::uint32_t sent = 0;
   std::uint32_t granted = 0;
@@ -78,23 +82,26 @@ struct alignas(64) PortState {
   std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
   std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
   std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
-  std::uint16_t round = 0;        ///< class whose turn it is
+  std::uint8_t emptied = 0;       ///< classes whose queues have become empty since the scheduler was asked
   bool of_host = false;
+  bool deferred = false;  ///< in the list of its switch: DeferredPorts
   // Of the link: classes that pause frames stop, and classes that take credits.
   std::uint8_t pausing = 0;
   std::uint8_t credited = 0;
-  std::int64_t event_at = never;  ///< the event that looks at this port next
-  std::int64_t queue_ps = 0;      ///< serialisation of all that waits
-  std::int64_t wire_bytes = 0;    ///< sent, link-control frames included
-  std::int64_t header_time = 0;   ///< of cut-through: until a switch at the other end knows where a packet goes
-  std::uint64_t lost = 0;         ///< packets that the link has lost
+  std::uint32_t first_queue = 0;   ///< that of class 0 in the switch's packet memory
+  std::int64_t event_at = never;   ///< the event that looks at this port next
+  std::int64_t queue_ps = 0;       ///< serialisation of all that waits
+  std::int64_t header_time = 0;    ///< of cut-through: until a switch at the other end knows where a packet goes
+  SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
 
+  std::uint64_t lost = 0;         ///< packets that the link has lost
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   std::int64_t link_frame_bytes = 0;
   std::int64_t in_rate = 0;      ///< of the other direction, bit/s
   std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
   std::int64_t propagation = 0;  ///< ps towards the other end
 };
+static_assert(sizeof(PortState) == 128);
 
 /// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
 struct NodeEvent {
@@ -108,6 +115,7 @@ struct NodeEvent {
     pacing,     ///< queue pair `data` may send again
     timeout,    ///< of queue pair `data`
     credit,     ///< the credits of `data`, a position in ReliableHost::credits, may have been lost
+    pull,       ///< a host may ask for a packet
     control,    ///< timer of the congestion control of queue pair `data`
     port_free,  ///< the port may send
     reporting,  ///< queues that have changed are to be reported

@@ -10,6 +10,9 @@
 #include "fabric/buffered_port.hpp"
 #include "fabric/depth_histogram.hpp"
 #include "fabric/event_heap.hpp"
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/marking/queue_marking.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
 #include "fabric/shared_buffer.hpp"
 #include "fabric/switch_parameters.hpp"
 #include "fabric/telemetry_pool.hpp"
@@ -48,8 +51,9 @@ struct Connection {
   std::int64_t sent_bytes = 0;           ///< wire bytes
   std::uint32_t cnps = 0;                ///< received
   std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
+  std::uint32_t pulls = 0;               ///< the same of pulls
   SendWaits waits;
-  std::vector<std::uint8_t> good_entropies;  ///< of load_balancing: reps, to be used again, oldest first
+  std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 
 /// What a port of a host has to send.
@@ -58,8 +62,10 @@ struct NicPort {
   std::size_t urgent_head = 0;
   std::vector<std::uint32_t> ready;  ///< ring of connections that may send
   std::size_t ready_head = 0;
-  std::vector<std::uint32_t> held;  ///< connections whose lane is stopped
-  bool frames_turn = false;         ///< of the class of data, after the last packet: frames or connections
+  std::vector<std::uint32_t> held;            ///< connections whose lane is stopped
+  bool frames_turn = false;                   ///< of the class of data, after the last packet: frames or connections
+  std::unique_ptr<ReceiverControl> receiver;  ///< null unless receivers pull
+  std::int64_t pull_at = INT64_MAX;           ///< when an event sends the next pull
 
   bool has_urgent() const { return urgent_head < urgent.size(); }
   bool has_ready() const { return ready_head < ready.size(); }
@@ -69,6 +75,7 @@ struct ReceivingConnection {
   std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
   bool used = false;
   std::uint32_t credits = no_slot;  ///< position in ReliableHost::credits, once one was given
+  std::uint32_t pulled = 0;         ///< packets in all, modulo 2^32
   ReliableReceiver receiver;
 };
 
@@ -91,19 +98,6 @@ struct ReliableHost {
   std::vector<GivenCredits> credits;  ///< by connection, as they first gave one
 };
 
-/// When a port marks packets.
-struct MarkingRule {
-  std::int64_t least = INT64_MAX;  ///< bytes
-  std::int64_t most = INT64_MAX;
-  double probability = 1;
-};
-
-/// Last choice for a group of flows at a switch (flowlet switching).
-struct Flowlet {
-  std::int64_t last = INT64_MIN / 2;
-  std::uint16_t port = 0;
-};
-
 /// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
 struct ReportedQueues {
   std::uint32_t slots = 0;            ///< most queues that a node reports
@@ -113,6 +107,17 @@ struct ReportedQueues {
   std::vector<bool> pending;          ///< [local nodes] an event will report
   std::vector<std::int64_t> told;     ///< [local ports] bytes, in the last report
   std::vector<std::int64_t> heard;    ///< [local ports][slots] bytes, as the other end has last told
+};
+
+/// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
+/// concerns no other one: what it gives back to the memory is looked at by those alone that find little room. So its
+/// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the window,
+/// without any event. See decision 13.
+struct DeferredPorts {
+  std::vector<std::uint32_t> ports;  ///< local ports, in no order
+  std::int64_t next = INT64_MAX;     ///< the first time at which one of them is to be looked at, after a window
+  std::uint32_t stopped = 0;         ///< classes of ports whose sender this switch has stopped
+  bool on = false;                   ///< else ports are looked at by events, in the order of time
 };
 
 struct BufferedState {
@@ -134,18 +139,30 @@ struct BufferedState {
   std::vector<PortState> ports;        ///< [local ports]
   std::vector<ClassQueue> classes;     ///< [local ports][plan.count]
   std::vector<DepthHistogram> depths;  ///< [local ports][plan.count], empty unless they are kept
-  std::vector<MarkingRule> marking;    ///< [local ports], empty if nothing is marked
+  /// [local ports][plan.count], empty if nothing is marked; null at hosts.
+  std::vector<std::unique_ptr<QueueMarker>> markers;
+  std::vector<std::unique_ptr<PortScheduler>> schedulers;  ///< [local ports], empty if no classes share links
   OutputBlocks blocks;
-  std::vector<std::uint32_t> buffer_of;        ///< [local nodes] -> buffers, or no_slot
-  std::vector<SharedBuffer> buffers;           ///< [local switches], empty if memory is unlimited
-  std::vector<EventHeap> events;               ///< [local nodes]
-  std::vector<ReliableHost> hosts;             ///< [owned hosts]
-  std::vector<std::vector<Flowlet>> flowlets;  ///< [local nodes], tables of flowlet_entries
+  std::vector<std::uint32_t> buffer_of;                    ///< [local nodes] -> buffers, or no_slot
+  std::vector<SharedBuffer> buffers;                       ///< [local switches], empty if memory is unlimited
+  std::vector<EventHeap> events;                           ///< [local nodes]
+  std::vector<DeferredPorts> deferred;                     ///< [local nodes], of switches
+  std::vector<ReliableHost> hosts;                         ///< [owned hosts]
+  std::vector<std::unique_ptr<SwitchBalancer>> balancers;  ///< [local nodes], empty if switches do not choose
   TelemetryPool telemetry;
   ReportedQueues reports;
   std::vector<std::int64_t> queued;  ///< scratch: bytes waiting at each port of a node
   std::uint64_t dropped = 0;         ///< packets for which there was no room
 
+  /// Sent by a port, link-control frames included; `overhead`: of each frame.
+  std::int64_t wire_bytes(std::uint32_t port, std::int64_t overhead) const {
+    std::int64_t bytes = ports[port].link_frame_bytes;
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+      const ClassQueue& queue = queue_of(port, lane);
+      bytes += queue.frame_bytes + static_cast<std::int64_t>(queue.packets) * overhead;
+    }
+    return bytes;
+  }
   std::size_t queue_number(std::uint32_t port, std::uint32_t lane) const { return port * plan.count + lane; }
   ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
   const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }

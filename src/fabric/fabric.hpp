@@ -233,6 +233,7 @@ class Fabric final : public HostNetwork {
   void settle_ports_of(NodeId node);
   SharedBuffer make_buffer(const Node& node) const;
   void build_marking();
+  void build_schedulers();
   Bytes needed_headroom(std::uint32_t in_port) const;
   Bytes input_buffer(std::uint32_t port) const;
   Time longest_round_trip() const;
@@ -241,8 +242,18 @@ class Fabric final : public HostNetwork {
   std::int64_t next_buffered_event(const Node& node) const;
   void add_event(std::uint32_t local, const NodeEvent& event);
   void run_buffered(std::uint32_t local, std::int64_t end);
+  void run_connections(std::uint32_t local, std::int64_t end);
+  void run_queues(std::uint32_t local, std::int64_t end);
+  void run_events(std::uint32_t local, std::int64_t before);
+  void run_deferred(std::uint32_t local, std::int64_t end);
+  std::uint32_t next_port(const Node& node) const;
+  bool handle_first_event(std::uint32_t local);
+  void catch_up(std::uint32_t port_index, std::int64_t before);
+  void catch_up_all(std::uint32_t local, std::int64_t before);
+  void stop_deferring(std::uint32_t local);
+  bool may_defer() const;
   bool handle_event(std::uint32_t local, const NodeEvent& event);
-  RouteRequest route_request(const Packet& packet) const;
+  RouteRequest route_request(Packet& packet) const;
   void route_arrivals(const Node& node);
   std::uint16_t route_now(const Node& node, std::uint32_t in_port, Packet& packet, std::int64_t now);
   std::int64_t queued_bytes(std::uint32_t port) const;
@@ -255,7 +266,8 @@ class Fabric final : public HostNetwork {
   void drop(std::uint32_t out, const Packet& packet);
   void forget(const Packet& packet);
   void trim(std::uint32_t out, Packet& packet);
-  void mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes);
+  void mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
+  void mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
   std::int64_t wire_of(const Packet& packet) const;
   std::int64_t frame_bytes(const Packet& packet) const;
   /// Bytes of a packet on the wire, and ps that they take there.
@@ -272,11 +284,16 @@ class Fabric final : public HostNetwork {
   bool send_next(std::uint32_t port_index, std::int64_t now);
   bool look_at(std::uint32_t port_index, std::int64_t now);
   void look_again(std::uint32_t port_index, std::int64_t time);
+  void look_by_event(std::uint32_t port_index, std::int64_t time);
+  void wake_node_at(std::uint32_t local, std::int64_t time);
   std::int64_t paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const;
   std::int64_t oldest_wait(std::uint32_t port_index, std::int64_t now) const;
   void note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
   void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
+  bool competes(std::uint32_t ready, std::uint32_t lane) const;
   std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
+  std::uint32_t choose_sharing(std::uint32_t port_index, std::uint32_t ready);
+  void tell_emptied(std::uint32_t port_index);
   void launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
   void launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
   void count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
@@ -320,13 +337,16 @@ class Fabric final : public HostNetwork {
   bool nic_send_urgent(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_data(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_from(const Node& node, Connection& connection, std::int64_t now);
-  std::uint8_t next_entropy(const Node& node, Connection& connection) const;
   static void pace(Connection& connection);
   void nic_obey(const Node& node, Connection& connection, std::int64_t now);
   void nic_watch(const Node& node, Connection& connection);
   void nic_pace(const Node& node, const NodeEvent& event);
   bool nic_timeout(const Node& node, const NodeEvent& event);
   bool nic_control_timer(const Node& node, const NodeEvent& event);
+  void nic_note_data(const Node& node, std::uint32_t port_index, const Packet& packet);
+  void nic_watch_pulls(const Node& node, std::uint32_t port_index, std::int64_t now);
+  bool nic_send_pull(const Node& node, const NodeEvent& event);
+  void nic_receive_pull(const Node& node, const Packet& packet);
   void nic_lost(const Node& node, Connection& connection, const ReliableSender::Progress& progress, std::int64_t now,
                 bool timeout);
   void nic_receive(const Node& node, std::uint32_t port_index, const Packet& packet);
@@ -351,7 +371,6 @@ class Fabric final : public HostNetwork {
   bool nic_choose_beside_frames(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool nic_send_of_data_class(const Node& node, std::uint32_t port_index, std::int64_t now);
   bool send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
-  std::uint32_t choose_host_lane(std::uint32_t port_index, std::uint32_t ready);
   void check_frames(ProcessGroup& group) const;
 
   // fabric_faults.cpp
@@ -444,8 +463,10 @@ class Fabric final : public HostNetwork {
   bool routes_one_by_one_ = false;             ///< where a packet goes depends on the moment
   bool marks_at_arrival_ = false;
   bool marks_at_departure_ = false;
+  bool marks_passing_ = false;       ///< also packets that wait in no queue
   bool watches_departures_ = false;  ///< faults or telemetry: each packet that leaves is looked at
-  bool state_spreads_ = false;       ///< packets of a connection are routed by more than the connection
+  bool spreads_ = false;             ///< packets of a connection are routed by more than the connection
+  bool defers_ = false;              ///< switches work out departures when somebody looks: DeferredPorts
   bool suspicious_ = false;          ///< a port has been paused for so long that there may be a deadlock
   std::uint32_t running_node_ = no_slot;
   mutable Time longest_round_trip_;

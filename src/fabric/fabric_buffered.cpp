@@ -12,63 +12,122 @@
 #include "support/interrupt.hpp"
 
 namespace weft {
-namespace {
-
-double uniform(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
-  return static_cast<double>(mix64(mix64(seed ^ mix64(link + 1)) + count) >> 11) * 0x1p-53;
-}
-
-}  // namespace
-
 // Events of nodes ----------------------------------------------------------------------------------------------------
 
 void Fabric::add_event(std::uint32_t local, const NodeEvent& event) {
   buffered_->events[local].push(event);
   if (local == running_node_) return;  // looked at when the node is done
-  if (drive_ == Drive::ns3_events)
-    schedule_arrival(local, event.time);
-  else
-    calendar_.schedule(local, window_number(event.time));
+  wake_node_at(local, event.time);
 }
 
 void Fabric::run_buffered(std::uint32_t local, std::int64_t end) {
   const Node& node = nodes_[local];
   gather(node, end);
-  const bool is_switch = node.host == no_slot;
-  if (is_switch && !routes_one_by_one_) route_arrivals(node);
+  if (node.host != no_slot)
+    run_connections(local, end);
+  else
+    run_queues(local, end);
+}
+
+// A host: everything in the order of time, its few ports last.
+void Fabric::run_connections(std::uint32_t local, std::int64_t end) {
+  const Node& node = nodes_[local];
   EventHeap& events = buffered_->events[local];
+  const std::vector<HostTimer>& timers = host_states_[node.host].timers;
   std::size_t next_arrival = 0;
   while (true) {
     const std::int64_t arrival = next_arrival < arrivals_.size() ? arrivals_[next_arrival].time : never;
     const std::int64_t event = events.empty() ? never : events.time();
-    const std::int64_t timer =
-        is_switch || host_states_[node.host].timers.empty() ? never : host_states_[node.host].timers.front().time;
-    const std::int64_t now = std::min({arrival, event, timer});
+    const std::int64_t timer = timers.empty() ? never : timers.front().time;
+    const std::uint32_t port = next_port(node);
+    const std::int64_t now = std::min({arrival, event, timer, buffered_->ports[port].event_at});
     if (now >= end) break;
-    bool happened = true;
     if (arrival == now) {
-      const Arrival& came = arrivals_[next_arrival];
-      if (!is_switch)
-        nic_receive(node, came.port, *came.packet);
-      else if (routes_one_by_one_)
-        receive_adaptively(node, came);
-      else
-        enqueue(node, node.first_port + routes_[next_arrival], *came.packet, came.port, came.packet->lane, now);
-      ++next_arrival;
+      const Arrival& came = arrivals_[next_arrival++];
+      nic_receive(node, came.port, *came.packet);
     } else if (timer == now) {
       fire_timer(node, host_states_[node.host]);
+    } else if (event == now) {
+      if (!handle_first_event(local)) continue;
     } else {
-      events.take();
-      if (events.kind() == NodeEvent::Kind::port_free) [[likely]]
-        happened = look_at(events.port(), now);
-      else
-        happened = handle_event(local, events.front());
-      events.done();
+      buffered_->ports[port].event_at = never;
+      kick(port, now);
     }
-    if (!happened) continue;
     now_ = std::max(now_, now);
     ++events_;
   }
+}
+
+// The port of a host that is to be looked at first.
+inline std::uint32_t Fabric::next_port(const Node& node) const {
+  std::uint32_t first = node.first_port;
+  for (std::uint32_t p = first + 1; p < node.first_port + node.ports; ++p)
+    if (buffered_->ports[p].event_at < buffered_->ports[first].event_at) first = p;
+  return first;
+}
+
+inline bool Fabric::handle_first_event(std::uint32_t local) {
+  EventHeap& events = buffered_->events[local];
+  events.take();
+  const bool happened = handle_event(local, events.front());
+  events.done();
+  return happened;
+}
+
+// Of a switch, those before a time.
+void Fabric::run_events(std::uint32_t local, std::int64_t before) {
+  const EventHeap& events = buffered_->events[local];
+  while (!events.empty() && events.time() < before) {
+    const std::int64_t now = events.time();
+    if (events.kind() != NodeEvent::Kind::port_free) catch_up(events.port(), now);
+    if (!handle_first_event(local)) continue;
+    now_ = std::max(now_, now);
+    ++events_;
+  }
+}
+
+// Ports that defer ----------------------------------------------------------------------------------------------------
+
+// The same of all ports of a switch, which then decides by the whole of its memory.
+void Fabric::catch_up_all(std::uint32_t local, std::int64_t before) {
+  for (const std::uint32_t port : buffered_->deferred[local].ports) catch_up(port, before);
+}
+
+// The rest of the window; ports that have nothing more to send leave the list.
+void Fabric::run_deferred(std::uint32_t local, std::int64_t end) {
+  DeferredPorts& deferred = buffered_->deferred[local];
+  std::size_t kept = 0;
+  deferred.next = never;
+  for (const std::uint32_t port : deferred.ports) {
+    catch_up(port, end);
+    PortState& ps = buffered_->ports[port];
+    ps.deferred = ps.event_at != never;
+    if (!ps.deferred) continue;
+    deferred.next = std::min(deferred.next, ps.event_at);
+    deferred.ports[kept++] = port;
+  }
+  deferred.ports.resize(kept);
+}
+
+// A sender is about to be stopped: from here on it counts when memory is given back. All ports have been caught up
+// with.
+void Fabric::stop_deferring(std::uint32_t local) {
+  DeferredPorts& deferred = buffered_->deferred[local];
+  if (!deferred.on) return;
+  deferred.on = false;
+  deferred.next = never;
+  for (const std::uint32_t port : deferred.ports) {
+    PortState& ps = buffered_->ports[port];
+    ps.deferred = false;
+    if (ps.event_at != never) add_event(local, {ps.event_at, port, 0, NodeEvent::Kind::port_free, 0, 0});
+  }
+  deferred.ports.clear();
+}
+
+// Whatever else looks at ports in the order of time wants events.
+bool Fabric::may_defer() const {
+  return drive_ == Drive::windows && !buffered_->credits && buffered_->reports.slots == 0 && !routes_one_by_one_ &&
+         !frames_ && sampling_ == 0 && taps_.empty() && !after_advance_ && !several_jobs_;
 }
 
 // False if the event was out of date and nothing has happened: timers that have become needless must not make a run
@@ -86,6 +145,8 @@ bool Fabric::handle_event(std::uint32_t local, const NodeEvent& event) {
       return nic_credit_timeout(nodes_[local], event);
     case NodeEvent::Kind::control:
       return nic_control_timer(nodes_[local], event);
+    case NodeEvent::Kind::pull:
+      return nic_send_pull(nodes_[local], event);
     case NodeEvent::Kind::pause:
       read_pause(event);
       break;
@@ -119,74 +180,87 @@ inline bool Fabric::look_at(std::uint32_t port_index, std::int64_t now) {
   return true;
 }
 
-// Sees to it that the port is looked at no later than at `time`.
-void Fabric::look_again(std::uint32_t port_index, std::int64_t time) {
+void Fabric::look_by_event(std::uint32_t port_index, std::int64_t time) {
   PortState& ps = buffered_->ports[port_index];
-  if (ps.event_at <= time) return;
-  ps.event_at = time;
-  add_event(local_of_port_[port_index], {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  const std::uint32_t local = local_of_port_[port_index];
+  DeferredPorts& deferred = buffered_->deferred[local];
+  if (deferred.on) {
+    ps.deferred = true;
+    deferred.ports.push_back(port_index);
+  } else if (!ps.of_host) {
+    add_event(local, {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  } else if (local != running_node_) {
+    wake_node_at(local, time);
+  }
+}
+
+// The node does something by itself.
+void Fabric::wake_node_at(std::uint32_t local, std::int64_t time) {
+  if (drive_ == Drive::ns3_events)
+    schedule_arrival(local, time);
+  else
+    calendar_.schedule(local, window_number(time));
 }
 
 std::int64_t Fabric::next_buffered_event(const Node& node) const {
-  const EventHeap& events = buffered_->events[local_of_[node.id]];
-  return events.empty() ? never : events.time();
+  const std::uint32_t local = local_of_[node.id];
+  const EventHeap& events = buffered_->events[local];
+  const std::int64_t by_ports =
+      node.host == no_slot ? buffered_->deferred[local].next : buffered_->ports[next_port(node)].event_at;
+  return events.empty() ? by_ports : std::min(by_ports, events.time());
 }
 
 // Switches -----------------------------------------------------------------------------------------------------------
 
-void Fabric::receive_adaptively(const Node& node, const Arrival& came) {
-  Packet& packet = *came.packet;
-  const std::uint8_t in_lane = packet.lane;
-  const std::uint16_t route = route_now(node, came.port, packet, came.time);
-  if (route == RoutingAlgorithm::no_route) {
-    if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
-      give_room(came.port, in_lane, frame_bytes(packet), came.time);
-    return drop(came.port, packet);
-  }
-  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
-}
-
-// How long the other end has stopped a class until now, in all.
-inline std::int64_t Fabric::paused_time(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) const {
-  const ClassQueue& queue = buffered_->queue_of(port_index, lane);
-  const bool stopped = (buffered_->ports[port_index].blocked >> lane & 1U) != 0;
-  return queue.paused + (stopped ? now - queue.paused_since : 0);
-}
-
-// The depth of a queue is about to change.
-inline void Fabric::note_depth(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+// Takes memory for a frame, and stops its sender where that is due.
+[[gnu::always_inline]] inline bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet,
+                                                     std::uint32_t in_port, std::uint8_t in_lane, std::int64_t now,
+                                                     std::int64_t frame) {
   BufferedState& state = *buffered_;
-  if (state.depths.empty()) [[likely]]
-    return;
-  state.depths[port_index * state.plan.count + lane].hold(state.queue_of(port_index, lane).bytes, now);
+  const PortState& came = state.ports[in_port];
+  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
+  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
+  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
+  if (came.memory == nullptr) return true;
+  SharedBuffer& buffer = *came.memory;
+  const std::uint32_t queue = came.first_queue + in_lane;
+  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
+    return true;
+  catch_up_all(local_of_[node.id], now);
+  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
+  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, out, frame, now);
+  return true;
 }
 
-void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
-                     std::int64_t now) {
+[[gnu::always_inline]] inline void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet,
+                                                   std::uint32_t in_port, std::uint8_t in_lane, std::int64_t now) {
   BufferedState& state = *buffered_;
   OutputPort& port = outputs_[out];
   PortState& ps = state.ports[out];
-  const bool bypass = is_bypass(packet.lane);
+  if (ps.deferred && ps.event_at < now) catch_up(out, now);
+  bool bypass = is_bypass(packet.lane);
   WireTime size = wire_time(port, packet);
   std::int64_t frame = size.wire - wire_overhead_;
-  if (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) {
-    if (!parameters_.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
-      return drop(out, packet);
-    trim(out, packet);
-    return enqueue(node, out, packet, in_port, in_lane, now);
-  }
+  while (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) [[unlikely]] {
+      if (!parameters_.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
+        return drop(out, packet);
+      trim(out, packet);
+      bypass = is_bypass(packet.lane);
+      size = wire_time(port, packet);
+      frame = size.wire - wire_overhead_;
+    }
   if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(out));
   const bool may_pass = port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 &&
                         (ps.blocked >> packet.lane & 1U) == 0;
   // What finds the port free and nobody waiting needs no queue.
   if (may_pass && takes_credit(out, packet.lane, frame, now)) {
-    if (marks_at_arrival_) mark(out, packet, state.queue_of(out, packet.lane), 0);
+    if (marks_passing_) mark(out, packet, 0, now, now);
     launch(out, now, packet, size);
     if (!bypass) give_room(in_port, in_lane, frame, now);
     return;
   }
   ClassQueue& queue = state.queue_of(out, packet.lane);
-  if (marks_at_arrival_) mark(out, packet, queue, queue.bytes);
+  if (marks_at_arrival_) mark(out, packet, queue.bytes, now, now);
   packet.time = now;
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
     messages_[packet.message].pause_mark = paused_time(out, packet.lane, now);
@@ -205,24 +279,6 @@ void Fabric::enqueue(const Node& node, std::uint32_t out, Packet& packet, std::u
     kick(out, now);
   else
     look_again(out, port.free_at);
-}
-
-// Takes memory for a frame, and stops its sender where that is due.
-bool Fabric::find_room(const Node& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
-                       std::uint8_t in_lane, std::int64_t now, std::int64_t frame) {
-  BufferedState& state = *buffered_;
-  const PortState& came = state.ports[in_port];
-  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
-  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
-  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
-  if (!state.limited) return true;
-  SharedBuffer& buffer = state.buffers[state.buffer_of[local_of_[node.id]]];
-  const std::uint32_t queue = (in_port - node.first_port) * state.plan.count + in_lane;
-  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
-    return true;
-  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
-  if (pausing && buffer.must_pause(queue, state.largest_frame)) stop_sender(in_port, in_lane, out, frame, now);
-  return true;
 }
 
 void Fabric::drop(std::uint32_t out, const Packet& packet) {
@@ -256,22 +312,18 @@ void Fabric::trim(std::uint32_t out, Packet& packet) {
   packet.lane = buffered_->plan.control & 0xfU;
 }
 
-void Fabric::mark(std::uint32_t port, Packet& packet, ClassQueue& queue, std::int64_t bytes) {
-  const bool frame = packet.kind == PacketKind::frame && !buffered_->ports[port].of_host;
+void Fabric::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
+                               std::int64_t now) {
+  BufferedState& state = *buffered_;
+  const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
-  const MarkingRule& rule = buffered_->marking[port];
-  if (bytes <= rule.least) return;
-  if (bytes <= rule.most) {
-    const double probability =
-        rule.probability * static_cast<double>(bytes - rule.least) / static_cast<double>(rule.most - rule.least);
-    // Drawn for each packet: several may come between two departures.
-    const std::uint64_t which = mix64(std::uint64_t{packet.source} << 32 | packet.queue_pair) + packet.psn;
-    if (uniform(seed_ ^ 0xec11, outputs_[port].directed_link, mix64(which) + outputs_[port].packets) >= probability)
-      return;
-  }
+  const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
+  const MarkingDraw draw{seed_, outputs_[port].directed_link, flow, packet.psn, outputs_[port].packets};
+  QueueMarker& marker = *state.markers[port * state.plan.count + packet.lane];
+  if (!marker.marks({Time::from_ps(now), Time::from_ps(now - came), Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;
   if (frame) frames_->mark(packet.message);
-  ++queue.marked;
+  ++state.queue_of(port, packet.lane).marked;
 }
 
 // Ports --------------------------------------------------------------------------------------------------------------
@@ -299,12 +351,6 @@ Fabric::WireTime Fabric::odd_wire_time(const OutputPort& port, const Packet& pac
   return {wire, odd_time(port, packet, wire)};
 }
 
-// Something may be there to be sent: now, or when the port is free.
-void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
-  if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
-  if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
-}
-
 inline bool Fabric::has_work(std::uint32_t port_index) const {
   const PortState& ps = buffered_->ports[port_index];
   if ((ps.tell_pause | ps.tell_credit | (ps.occupied & ~ps.blocked)) != 0) return true;
@@ -315,7 +361,7 @@ inline bool Fabric::has_work(std::uint32_t port_index) const {
 }
 
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
-bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
+[[gnu::always_inline]] inline bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
   BufferedState& state = *buffered_;
   PortState& ps = state.ports[port_index];
   if (ps.tell_pause != 0) {
@@ -338,8 +384,7 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
     ClassQueue& queue = state.queue_of(port_index, lane);
     const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
     if (takes_credit(port_index, lane, frame, now)) {
-      const std::uint32_t sharing = ready & state.plan.shared;
-      if ((sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing)) queue.deficit -= frame;
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, Bytes(frame));
       leave_queue(port_index, lane, now);
       return true;
     }
@@ -348,73 +393,81 @@ bool Fabric::send_next(std::uint32_t port_index, std::int64_t now) {
   return false;
 }
 
-void Fabric::leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+// Something may be there to be sent: now, or when the port is free.
+void Fabric::kick(std::uint32_t port_index, std::int64_t now) {
+  if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) return;
+  if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
+}
+
+// What the port has sent before a time.
+void Fabric::catch_up(std::uint32_t port_index, std::int64_t before) {
+  PortState& ps = buffered_->ports[port_index];
+  while (ps.deferred && ps.event_at < before) {
+    const std::int64_t now = std::exchange(ps.event_at, never);
+    now_ = std::max(now_, now);
+    ++events_;
+    if (outputs_[port_index].free_at <= now && !send_next(port_index, now)) continue;
+    if (has_work(port_index)) look_again(port_index, outputs_[port_index].free_at);
+  }
+}
+
+void Fabric::receive_adaptively(const Node& node, const Arrival& came) {
+  Packet& packet = *came.packet;
+  const std::uint8_t in_lane = packet.lane;
+  const std::uint16_t route = route_now(node, came.port, packet, came.time);
+  if (route == RoutingAlgorithm::no_route) {
+    if ((buffered_->ports[came.port].credited >> in_lane & 1U) != 0)
+      give_room(came.port, in_lane, frame_bytes(packet), came.time);
+    return drop(came.port, packet);
+  }
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
+}
+
+// A switch: arrivals in the order of time, and events before each.
+void Fabric::run_queues(std::uint32_t local, std::int64_t end) {
   BufferedState& state = *buffered_;
-  OutputPort& port = outputs_[port_index];
-  PortState& ps = state.ports[port_index];
-  if (sampling_ != 0 && now >= port.next_sample) flush_samples(port, now, queued_bytes(port_index));
-  ClassQueue& queue = state.queue_of(port_index, lane);
-  QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
-  queue.queue.pop(state.blocks);
-  note_depth(port_index, lane, now);
-  const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
-  queue.bytes -= frame;
-  if (state.reports.slots > 0) queue_changed(port_index, now);
-  if (queue.queue.empty()) {
-    ps.occupied &= ~(1U << lane);
-    queue.deficit = 0;
+  const Node& node = nodes_[local];
+  const EventHeap& events = state.events[local];
+  DeferredPorts& deferred = state.deferred[local];
+  deferred.on = defers_ && deferred.stopped == 0;
+  if (!routes_one_by_one_) route_arrivals(node);
+  const std::size_t count = arrivals_.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    const Arrival& came = arrivals_[i];
+    if (!events.empty() && events.time() < came.time) [[unlikely]]
+      run_events(local, came.time);
+    if (routes_one_by_one_)
+      receive_adaptively(node, came);
+    else
+      enqueue(node, node.first_port + routes_[i], *came.packet, came.port, came.packet->lane, came.time);
   }
-  const WireTime size = wire_time(port, sent.packet);
-  const std::int64_t wait = now - sent.packet.time;
-  ps.queue_ps -= size.busy;
-  port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
-  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
-    Message& message = messages_[sent.packet.message];
-    message.add_wait(port.directed_link, wait);
-    if (waits_by_job_) waits_by_job_->waited(port_index, sent.packet.source, sent.packet.time, now);
-    const std::int64_t paused = paused_time(port_index, lane, now) - message.pause_mark;
-    message.paused += paused;
-    if (!ps.of_host) message.paused_in_network += paused;
-  }
-  if (marks_at_departure_) mark(port_index, sent.packet, queue, queue.bytes);
-  launch(port_index, now, sent.packet, size);
-  if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
+  events_ += count;
+  if (count > 0) now_ = std::max(now_, arrivals_[count - 1].time);
+  if (!events.empty() && events.time() < end) run_events(local, end);
+  if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
-// Strict priority, except among the classes that share by deficit round robin (Shreedhar and Varghese, "Efficient fair
-// queueing using deficit round robin", SIGCOMM 1995, doi:10.1145/217382.217453).
-std::uint32_t Fabric::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
+// Of classes that share the link.
+std::uint32_t Fabric::choose_sharing(std::uint32_t port_index, std::uint32_t ready) {
   BufferedState& state = *buffered_;
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
-  const std::uint32_t sharing = ready & state.plan.shared;
-  if ((state.plan.shared >> first & 1U) == 0 || std::has_single_bit(sharing)) return first;
-  PortState& ps = state.ports[port_index];
-  std::uint32_t lane = ps.round;
-  while (true) {
-    if ((sharing >> lane & 1U) != 0) {
-      ClassQueue& queue = state.queue_of(port_index, lane);
-      const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
-      if (queue.deficit >= frame) {
-        ps.round = static_cast<std::uint16_t>(lane);
-        return lane;
-      }
-    }
-    lane = lane + 1 == state.plan.count ? 0 : lane + 1;
-    if ((sharing >> lane & 1U) != 0) state.queue_of(port_index, lane).deficit += state.plan.quantum[lane];
+  ReadyClasses classes;
+  classes.lanes = ready & state.plan.shared;
+  const bool of_host = state.ports[port_index].of_host;
+  for (std::uint32_t rest = classes.lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    classes.frame[lane] = of_host ? Bytes(1) : Bytes(state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
   }
+  tell_emptied(port_index);
+  return state.schedulers[port_index]->choose(classes);
 }
 
-// The first bit leaves now.
-void Fabric::launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
-  OutputPort& port = outputs_[port_index];
-  if (watches_departures_ || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
-    return launch_watched(port_index, now, packet, size);
-  count_departure(port, port_index, now, packet, size);
-  send_on(port, packet, arrival_of(port, port_index, now, size));
+void Fabric::tell_emptied(std::uint32_t port_index) {
+  PortState& ps = buffered_->ports[port_index];
+  if (ps.emptied != 0) buffered_->schedulers[port_index]->emptied(ps.emptied);
+  ps.emptied = 0;
 }
 
-// The same where telemetry, taps, faults or ns-3 have a part in it.
+// What launch() does where telemetry, taps, faults or ns-3 have a part in it.
 void Fabric::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
   OutputPort& port = outputs_[port_index];
   if (packet.kind == PacketKind::data && buffered_->services.telemetry) record_hop(port_index, packet, now);
@@ -430,31 +483,6 @@ void Fabric::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& 
   if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
     hand_up(port.peer_port, packet, arrival);
   send_on(port, packet, arrival);
-}
-
-inline void Fabric::count_departure(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
-                                    WireTime size) {
-  if (packet.kind == PacketKind::data) {
-    ++port.data_packets;
-    port.payload_bytes += packet.payload;
-  }
-  ++port.packets;
-  ClassQueue& queue = buffered_->queue_of(port_index, packet.lane);
-  ++queue.packets;
-  queue.frame_bytes += size.wire - wire_overhead_;
-  port.free_at = now + size.busy;
-  if (several_jobs_) [[unlikely]]
-    waits_by_job_->sent(port_index, packet.source, now, port.free_at, oldest_wait(port_index, now));
-  port.busy += size.busy;
-  port.peak_backlog = std::max(port.peak_backlog, size.busy);
-  buffered_->ports[port_index].wire_bytes += size.wire;
-}
-
-// When the other end can do something with a packet that leaves now.
-inline std::int64_t Fabric::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
-                                       WireTime size) const {
-  const std::int64_t header_time = buffered_->ports[port_index].header_time;
-  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
 }
 
 // When the packet came that has waited longest at a port, of those at the heads of its queues.
@@ -474,8 +502,8 @@ void Fabric::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t n
     slot = buffered_->telemetry.add();
   }
   const OutputPort& port = outputs_[port_index];
-  const PortState& ps = buffered_->ports[port_index];
-  buffered_->telemetry[slot].add({now, ps.wire_bytes, queued_bytes(port_index), port.rate_bps, port.directed_link});
+  buffered_->telemetry[slot].add({now, buffered_->wire_bytes(port_index, wire_overhead_), queued_bytes(port_index),
+                                  port.rate_bps, port.directed_link});
 }
 
 }  // namespace weft

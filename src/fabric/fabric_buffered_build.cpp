@@ -16,8 +16,9 @@
 namespace weft {
 namespace {
 
-ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned routing_lanes, Bytes largest_frame) {
+ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned routing_lanes) {
   const PriorityParameters& wanted = fabric.priorities;
+  const bool by_weight = !wanted.one_queue && wanted.scheduling->shares();
   ClassPlan plan;
   if (wanted.one_queue) {
     if (routing_lanes > 1)
@@ -46,37 +47,20 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
   for (unsigned lane = 0; lane < routing_lanes; ++lane) {
     const std::uint32_t bit = 1U << (plan.data + lane);
     if (lossless) plan.lossless |= bit;
-    if (routing_lanes > 1 || wanted.round_robin) plan.shared |= bit;
-    plan.quantum[plan.data + lane] = wanted.data_weight * largest_frame.count();
+    if (routing_lanes > 1 || by_weight) plan.shared |= bit;
+    plan.weight[plan.data + lane] = wanted.data_weight;
   }
-  if (wanted.round_robin && plan.count > 1) {
+  if (by_weight && plan.count > 1) {
     plan.shared |= 1U << plan.other;
-    plan.quantum[plan.other] = wanted.other_weight * largest_frame.count();
+    plan.weight[plan.other] = wanted.other_weight;
   }
   return plan;
 }
 
 /// An empty buffer has to take a full frame where there is no headroom, or everything is dropped for ever.
-void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, std::int64_t headrooms,
-                            std::int64_t reserves, std::int64_t frame, const std::string& name) {
-  const std::int64_t more = frame - rules.reserve;  // beyond the queue's own
-  if (more <= 0 || more <= SharedBuffer(rules, 0).threshold()) return;
-  if (rules.threshold < more) {
-    throw InputError(
-        buffer.place,
-        fmt::format("found a threshold of {} and a reserve of {}, where no frame of {} fits; a threshold of "
-                    "at least {} is due here",
-                    to_text(Bytes(rules.threshold)), to_text(Bytes(rules.reserve)), to_text(Bytes(frame)),
-                    to_text(Bytes(more))));
-  }
-  const std::int64_t least =
-      headrooms + reserves + static_cast<std::int64_t>(std::ceil(static_cast<double>(more) / rules.alpha));
-  throw InputError(
-      buffer.place,
-      fmt::format("found a size of {} and an alpha of {}, with which a queue of {} may hold {}: no frame of "
-                  "{} fits; a size of at least {} is due here, or a larger alpha",
-                  to_text(*buffer.size), rules.alpha, name, to_text(Bytes(SharedBuffer(rules, 0).threshold())),
-                  to_text(Bytes(frame)), to_text(Bytes(least))));
+void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, const MissingRoom& room) {
+  if (room.beyond_reserve() <= std::max(Bytes(), rules.sharing->limit(room.empty))) return;
+  throw InputError(buffer.place, rules.sharing->remedy(room));
 }
 
 }  // namespace
@@ -128,7 +112,8 @@ void Fabric::build_buffered() {
   };
   state.pauses = some(FlowControl::pfc);
   state.credits = some(FlowControl::credit);
-  state.plan = plan_classes(fabric, state.pauses || state.credits, routing_.lanes(), Bytes(state.largest_frame));
+  choose_default_disciplines(parameters_.fabric);
+  state.plan = plan_classes(fabric, state.pauses || state.credits, routing_.lanes());
   state.services = parameters_.congestion_control->services();
   if (state.services.telemetry) watches_departures_ = true;
   state.rules = parameters_.recovery;
@@ -137,13 +122,16 @@ void Fabric::build_buffered() {
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
   state.finite = state.limited || fabric.buffer.queue;
   state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
-  state_spreads_ = fabric.load_balancing == LoadBalancing::spray || fabric.load_balancing == LoadBalancing::reps;
-  routes_one_by_one_ = routing_.per_packet() || fabric.load_balancing == LoadBalancing::flowlet ||
-                       fabric.load_balancing == LoadBalancing::adaptive;
-  if (routes_one_by_one_) state.flowlets.resize(nodes_.size());
+  spreads_ = fabric.load_balancing->spreads();
+  const bool switches_choose = fabric.load_balancing->at_switch() != nullptr && !routing_.per_packet();
+  routes_one_by_one_ = routing_.per_packet() || switches_choose;
+  if (switches_choose)
+    for (const Node& node : nodes_)
+      state.balancers.push_back(node.host == no_slot ? fabric.load_balancing->at_switch() : nullptr);
   state.ports.resize(outputs_.size());
   state.classes.resize(outputs_.size() * state.plan.count);
   state.events.resize(nodes_.size());
+  state.deferred.resize(nodes_.size());
   state.hosts.resize(owned_hosts_.size());
   state.buffer_of.assign(nodes_.size(), no_slot);
   std::uint32_t at = 0;
@@ -157,7 +145,14 @@ void Fabric::build_buffered() {
     }
     ++at;
   }
+  for (std::uint32_t p = 0; p < outputs_.size() && state.limited; ++p) {
+    const std::uint32_t local = local_of_port_[p];
+    if (state.buffer_of[local] == no_slot) continue;
+    state.ports[p].memory = &state.buffers[state.buffer_of[local]];
+    state.ports[p].first_queue = (p - nodes_[local].first_port) * state.plan.count;
+  }
   if (state.services.ecn || fabric.ecn.configured) build_marking();
+  if (state.plan.shared != 0) build_schedulers();
   build_faults();
   // Of a class of their own they have room in every queue. The same on all processes.
   state.loses_credits = parameters_.faults.lose_packets() || (state.finite && state.bypass == 0);
@@ -200,7 +195,7 @@ void Fabric::settle_ports_of(NodeId changed) {
   };
   settle(changed);
   for (const PortEnd& end : topology_.graph.ports(changed)) settle(end.peer);
-  if (!state.marking.empty()) build_marking();
+  if (!state.markers.empty()) build_marking();
 }
 
 SharedBuffer Fabric::make_buffer(const Node& node) const {
@@ -225,19 +220,24 @@ SharedBuffer Fabric::make_buffer(const Node& node) const {
                     topology_.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
                     to_text(Bytes(reserves)), to_text(*fabric.buffer.size)));
   }
-  rules.alpha = fabric.buffer.alpha;
-  if (fabric.buffer.threshold) rules.threshold = fabric.buffer.threshold->count();
+  rules.sharing = fabric.buffer.sharing.get();
   rules.reserve = fabric.buffer.reserve.count();
   std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
   if (!parameters_.frames && state.plan.other != state.plan.data) used &= ~(1U << state.plan.other);
   std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
     dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
+  const std::size_t queues = std::size_t{node.ports} * state.plan.count;
   if (dropping != 0)
-    require_room_for_frame(rules, fabric.buffer, headrooms, reserves, state.largest_frame,
-                           topology_.graph.name(NodeId(node.id)));
+    require_room_for_frame(rules, fabric.buffer,
+                           {Bytes(state.largest_frame),
+                            fabric.buffer.reserve,
+                            *fabric.buffer.size,
+                            Bytes(headrooms + reserves),
+                            {Bytes(rules.shared), Bytes(), queues},
+                            topology_.graph.name(NodeId(node.id))});
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
-  SharedBuffer buffer(rules, std::size_t{node.ports} * state.plan.count);
+  SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
     for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
       if ((state.ports[node.first_port + p].pausing >> lane & 1U) != 0)
@@ -245,20 +245,36 @@ SharedBuffer Fabric::make_buffer(const Node& node) const {
   return buffer;
 }
 
+// Host ports mark nothing: what waits there is the host's own.
 void Fabric::build_marking() {
   BufferedState& state = *buffered_;
-  const EcnParameters& ecn = parameters_.fabric.ecn;
-  state.marking.resize(outputs_.size());
-  marks_at_departure_ = ecn.at_departure;
-  marks_at_arrival_ = !ecn.at_departure;
+  const MarkingDiscipline& marking = *parameters_.fabric.ecn.marking;
+  state.markers.resize(outputs_.size() * state.plan.count);
+  marks_at_departure_ = marking.at_departure();
+  marks_at_arrival_ = !marks_at_departure_;
   for (std::uint32_t p = 0; p < outputs_.size(); ++p) {
-    const EcnMarking usual = parameters_.congestion_control->default_marking(Bandwidth::from_bps(outputs_[p].rate_bps),
-                                                                             longest_round_trip());
-    MarkingRule& rule = state.marking[p];
-    rule.least = (ecn.least ? *ecn.least : usual.least).count();
-    rule.most = (ecn.most ? *ecn.most : usual.most).count();
-    rule.probability = ecn.probability ? *ecn.probability : ecn.least ? 1.0 : usual.probability;
+    if (state.ports[p].of_host) continue;
+    const auto rate = Bandwidth::from_bps(outputs_[p].rate_bps);
+    const MarkedPort port{rate, parameters_.congestion_control->default_marking(rate, longest_round_trip()),
+                          Bytes(state.largest_frame), longest_round_trip()};
+    const std::int64_t floor = marking.floor(port).count();
+    marks_passing_ |= floor < 0;
+    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+      state.queue_of(p, lane).mark_floor = floor;
+      state.markers[p * state.plan.count + lane] = marking.make(port);
+    }
   }
+  marks_passing_ |= marks_at_arrival_;
+}
+
+// Virtual lanes of routing take turns where data and other traffic do not share.
+void Fabric::build_schedulers() {
+  BufferedState& state = *buffered_;
+  const SchedulingDiscipline* scheduling = parameters_.fabric.priorities.scheduling.get();
+  const auto turns = SchedulingRegistry::instance().find("deficit_round_robin")->make();
+  if (!scheduling->shares()) scheduling = turns.get();
+  const ClassShares shares{state.plan.count, state.plan.shared, state.plan.weight, Bytes(state.largest_frame)};
+  for (std::size_t p = 0; p < outputs_.size(); ++p) state.schedulers.push_back(scheduling->make(shares));
 }
 
 /// An upper bound that needs no search: twice as many of the slowest links as the machine has tiers.

@@ -19,6 +19,9 @@ void Fabric::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t
   PortState& ps = buffered_->ports[in_port];
   const std::uint32_t bit = 1U << lane;
   if ((ps.stopped & bit) != 0) return;
+  const std::uint32_t local = local_of_port_[in_port];
+  stop_deferring(local);
+  ++buffered_->deferred[local].stopped;
   ps.stopped |= bit;
   ps.tell_pause |= bit;
   buffered_->queue_of(in_port, lane).stopped_since = now;
@@ -32,6 +35,7 @@ void Fabric::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::in
   PortState& ps = buffered_->ports[in_port];
   const std::uint32_t bit = 1U << lane;
   ps.stopped &= ~bit;
+  --buffered_->deferred[local_of_port_[in_port]].stopped;
   ps.tell_pause |= bit;
   ClassQueue& counters = buffered_->queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
@@ -178,7 +182,6 @@ void Fabric::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet 
   const auto [wire, busy] = wire_time(port, frame);
   port.free_at = now + busy;
   port.busy += busy;
-  ps.wire_bytes += wire;
   ++ps.link_frames;
   ps.link_frame_bytes += wire;
   std::int64_t arrival = port.free_at + ps.propagation + later;

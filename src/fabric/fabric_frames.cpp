@@ -134,12 +134,13 @@ bool Fabric::nic_choose_beside_frames(const Node& node, std::uint32_t port_index
   const std::uint32_t data = 1U << state.plan.data;
   std::uint32_t ready = (ps.occupied & ~ps.blocked) | (nic.has_ready() ? data : 0);
   while (ready != 0) {
-    const std::uint32_t lane = choose_host_lane(port_index, ready);
-    const std::uint32_t sharing = ready & state.plan.shared;
+    const std::uint32_t lane = choose_lane(port_index, ready);
     ClassQueue& queue = state.queue_of(port_index, lane);
     const std::int64_t before = queue.frame_bytes;
     if (lane == state.plan.data ? nic_send_of_data_class(node, port_index, now) : send_waiting(port_index, lane, now)) {
-      if ((sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing)) queue.deficit -= queue.frame_bytes - before;
+      if (!competes(ready, lane)) return true;
+      tell_emptied(port_index);
+      state.schedulers[port_index]->sends(lane, Bytes(queue.frame_bytes - before));
       return true;
     }
     ready &= ~(1U << lane);
@@ -165,21 +166,6 @@ bool Fabric::send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int
   if (!takes_credit(port_index, lane, frame, now)) return false;
   leave_queue(port_index, lane, now);
   return true;
-}
-
-std::uint32_t Fabric::choose_host_lane(std::uint32_t port_index, std::uint32_t ready) {
-  BufferedState& state = *buffered_;
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
-  const std::uint32_t sharing = ready & state.plan.shared;
-  if ((state.plan.shared >> first & 1U) == 0 || std::has_single_bit(sharing)) return first;
-  PortState& ps = state.ports[port_index];
-  std::uint32_t lane = ps.round;
-  while ((sharing >> lane & 1U) == 0 || state.queue_of(port_index, lane).deficit <= 0) {
-    lane = lane + 1 == state.plan.count ? 0 : lane + 1;
-    if ((sharing >> lane & 1U) != 0) state.queue_of(port_index, lane).deficit += state.plan.quantum[lane];
-  }
-  ps.round = static_cast<std::uint16_t>(lane);
-  return lane;
 }
 
 const FrameCounters& Fabric::frame_counters() const {

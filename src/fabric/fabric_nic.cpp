@@ -11,15 +11,17 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_entropies = 64;  // that a connection remembers as good
+Moment moment_of(const Connection& connection, std::int64_t now) {
+  return {now, connection.sent_bytes, connection.sender.sent_packets()};
+}
 
 }  // namespace
-
 // Sending ------------------------------------------------------------------------------------------------------------
 
 // There is a packet, and the window has room for it. One packet is always allowed.
 bool Fabric::window_allows(const Connection& connection) const {
-  if (!connection.sender.has_packet()) return false;
+  if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.most_packets)
+    return false;
   const std::int64_t in_flight = connection.sender.in_flight();
   return in_flight == 0 ||
          in_flight + connection.sender.next_payload(messages_, buffered_->rules) <= connection.allowance.window;
@@ -138,8 +140,10 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   packet.lane = connection.lane & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
+  if (state.services.pulls && connection.sender.has_packet()) packet.flags |= packet_more;
   if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
-  if (parameters_.fabric.load_balancing == LoadBalancing::reps) packet.entropy = next_entropy(node, connection);
+  if (connection.balancer) [[unlikely]]
+    packet.entropy = connection.balancer->entropy({seed_, node.id, connection.sender.number(), connection.sent_bytes});
   const std::int64_t wire = packet.payload + data_overhead_;
   connection.last_send = now;
   connection.last_wire = wire;
@@ -150,24 +154,11 @@ bool Fabric::nic_send_from(const Node& node, Connection& connection, std::int64_
   connection.waits.put_on_wire(now, outputs_[port_index].free_at, again);
   nic_watch(node, connection);
   if (connection.sent_bytes >= connection.allowance.next_bytes) {
-    connection.allowance = connection.control->on_bytes_sent({now, connection.sent_bytes});
+    connection.allowance = connection.control->on_bytes_sent(moment_of(connection, now));
     nic_obey(node, connection, now);
   }
   nic_list(node, connection, now);
   return true;
-}
-
-// Bonato et al., "REPS: Recycled Entropy Packet Spraying for Adaptive Load Balancing and Failure Mitigation", 2024,
-// arXiv:2407.21625: entropies whose packets came back unmarked are used again, others are drawn anew.
-std::uint8_t Fabric::next_entropy(const Node& node, Connection& connection) const {
-  if (!connection.good_entropies.empty()) {
-    const std::uint8_t entropy = connection.good_entropies.front();
-    connection.good_entropies.erase(connection.good_entropies.begin());
-    return entropy;
-  }
-  return static_cast<std::uint8_t>(mix64(seed_ ^
-                                         mix64(static_cast<std::uint64_t>(node.id) << 32 | connection.sender.number()) ^
-                                         static_cast<std::uint64_t>(connection.sent_bytes)));
 }
 
 // The next packet not before the last one has had its time at the allowed rate.
@@ -233,7 +224,7 @@ bool Fabric::nic_control_timer(const Node& node, const NodeEvent& event) {
   if (connection.sender.idle()) return false;
   if (connection.next_sample <= event.time) [[unlikely]]
     flush_samples(node, connection, event.time);
-  connection.allowance = connection.control->on_timer({event.time, connection.sent_bytes});
+  connection.allowance = connection.control->on_timer(moment_of(connection, event.time));
   nic_obey(node, connection, event.time);
   return true;
 }
@@ -242,7 +233,7 @@ void Fabric::nic_lost(const Node& node, Connection& connection, const ReliableSe
                       std::int64_t now, bool timeout) {
   connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), messages_);
   LossEvent loss;
-  loss.at = {now, connection.sent_bytes};
+  loss.at = moment_of(connection, now);
   loss.lost_bytes = progress.lost_bytes;
   loss.acked_psn = connection.sender.acked();
   loss.next_psn = connection.sender.next();
@@ -268,6 +259,8 @@ void Fabric::nic_receive(const Node& node, std::uint32_t port_index, const Packe
       return nic_receive_credit(node, port_index, packet);
     case PacketKind::credit_ack:
       return nic_receive_credit_ack(node, packet);
+    case PacketKind::pull:
+      return nic_receive_pull(node, packet);
     case PacketKind::frame:
       return;  // ns-3 has had it at this time, before the packets
     case PacketKind::pause:
@@ -288,6 +281,8 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
     telemetry = last ? std::exchange(messages_[packet.message].telemetry, no_slot) : packet.message;
   }
   if (last) messages_[packet.message].arrived = now;
+  if (state.services.pulls) [[unlikely]]
+    nic_note_data(node, port_index, packet);
   ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
   const auto answer = receiver.on_data(now, packet, messages_, state.rules, state.services.cnp_interval.ps());
 
@@ -325,6 +320,55 @@ void Fabric::nic_receive_data(const Node& node, std::uint32_t port_index, const 
     message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
     client_->on_message(node.id, Time::from_ps(now), message);
   }
+}
+
+// The receiver's part of congestion control learns of a packet, and asks for others when it wants to.
+void Fabric::nic_note_data(const Node& node, std::uint32_t port_index, const Packet& packet) {
+  NicPort& nic = buffered_->hosts[node.host].ports[port_index - node.first_port];
+  if (!nic.receiver)
+    nic.receiver = parameters_.congestion_control->make_receiver(Time::from_ps(outputs_[port_index].full_packet));
+  nic.receiver->on_data({packet.time, packet.source, packet.queue_pair, (packet.flags & packet_trimmed) != 0,
+                         (packet.flags & packet_more) != 0});
+  nic_watch_pulls(node, port_index, packet.time);
+}
+
+// Sees to it that the next pull is sent.
+void Fabric::nic_watch_pulls(const Node& node, std::uint32_t port_index, std::int64_t now) {
+  NicPort& nic = buffered_->hosts[node.host].ports[port_index - node.first_port];
+  if (nic.receiver->next_pull() == Allowance::never) return;
+  const std::int64_t next = std::max(now, nic.receiver->next_pull());
+  if (next >= nic.pull_at) return;
+  nic.pull_at = next;
+  add_event(local_of_[node.id], {next, port_index, 0, NodeEvent::Kind::pull, 0, 0});
+}
+
+// Pulls tell how many there were in all, so that the latest makes up for those that are lost.
+bool Fabric::nic_send_pull(const Node& node, const NodeEvent& event) {
+  ReliableHost& host = buffered_->hosts[node.host];
+  NicPort& nic = host.ports[event.port - node.first_port];
+  if (nic.pull_at != event.time) return false;
+  nic.pull_at = never;
+  const Pull pull = nic.receiver->take_pull(event.time);
+  Packet packet;
+  packet.set_ends(node.id, pull.source);
+  packet.queue_pair = pull.queue_pair;
+  packet.psn = host.receivers.find(pull.source, pull.queue_pair).pulled += pull.packets;
+  packet.kind = PacketKind::pull;
+  packet.lane = buffered_->plan.control & 0xfU;
+  packet.message = no_slot;
+  nic_push_urgent(node, event.port, packet, event.time);
+  nic_watch_pulls(node, event.port, event.time);
+  return true;
+}
+
+void Fabric::nic_receive_pull(const Node& node, const Packet& packet) {
+  Connection& connection = buffered_->hosts[node.host].connections[packet.queue_pair];
+  const auto more = static_cast<std::int32_t>(packet.psn - connection.pulls);
+  if (more <= 0) return;  // overtaken by a later one
+  connection.pulls = packet.psn;
+  connection.allowance =
+      connection.control->on_pull(moment_of(connection, packet.time), static_cast<std::uint32_t>(more));
+  nic_obey(node, connection, packet.time);
 }
 
 // A count that is not above what is known already has been overtaken, or comes a second time because its
@@ -376,7 +420,7 @@ void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
     flush_samples(node, connection, now);
   if (packet.kind == PacketKind::cnp) {
     ++connection.cnps;
-    connection.allowance = connection.control->on_cnp({now, connection.sent_bytes});
+    connection.allowance = connection.control->on_cnp(moment_of(connection, now));
     return nic_obey(node, connection, now);
   }
   const auto caused_by = packet.psn + static_cast<std::uint32_t>(static_cast<std::int16_t>(packet.payload));
@@ -389,12 +433,11 @@ void Fabric::nic_receive_answer(const Node& node, const Packet& packet) {
   else
     progress = sender.on_nack(now, packet.psn, messages_, state.rules);
   const bool marked = (packet.flags & packet_ecn) != 0;
-  if (parameters_.fabric.load_balancing == LoadBalancing::reps && packet.kind == PacketKind::ack && !marked &&
-      connection.good_entropies.size() < most_entropies)
-    connection.good_entropies.push_back(packet.entropy);
+  if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
+    connection.balancer->acknowledged(packet.entropy, marked);
   if (state.services.acks && packet.kind == PacketKind::ack) {
     AckEvent ack;
-    ack.at = {now, connection.sent_bytes};
+    ack.at = moment_of(connection, now);
     ack.acked_bytes = progress.acked_bytes;
     ack.acked_psn = sender.acked();
     ack.next_psn = sender.next();
@@ -437,6 +480,7 @@ std::uint32_t Fabric::open_connection(const Node& node, std::uint32_t destinatio
   if (node.ports > 1) routing_.route(NodeId(node.id), {&request, 1}, &port);
   connection.port = node.first_port + port;
   connection.lane = buffered_->plan.data;
+  connection.balancer = parameters_.fabric.load_balancing->at_sender();
   return number;
 }
 

@@ -38,7 +38,7 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.busy_ps = port.busy;
       counters.free_at_ps = port.free_at;
       // Unsent work in ps times the rate: exact, in whole bytes.
-      if (buffered_) counters.bytes = buffered_->ports[node.first_port + p].wire_bytes;
+      if (buffered_) counters.bytes = buffered_->wire_bytes(node.first_port + p, wire_overhead_);
       if (buffered_) {
         counters.lost = buffered_->ports[node.first_port + p].lost;
         for (std::uint32_t lane = 0; lane < buffered_->plan.count; ++lane)

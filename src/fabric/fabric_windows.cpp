@@ -41,6 +41,23 @@ void fetch(const void* begin, const void* end) {
     fetch_line(reinterpret_cast<const void*>(at));
 }
 
+// Where ports have queues: what each packet touches of ports and hosts first, then of classes and connections.
+void fetch_queues(const LocalNode& node, const BufferedState& state, bool classes) {
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    if (classes) {
+      fetch_line(&state.queue_of(p, state.plan.control));
+      fetch_line(&state.queue_of(p, state.plan.data));
+    } else {
+      fetch_line(&state.ports[p]);
+    }
+  }
+  if (node.host == no_slot) return;
+  const ReliableHost& host = state.hosts[node.host];
+  if (!classes) return fetch(&host, &host + 1);
+  fetch(host.ports.data(), host.ports.data() + 1);
+  if (host.connections.size() == 1) fetch(host.connections.data(), host.connections.data() + 1);
+}
+
 bool carries_descriptor(const Packet& packet) {
   return packet.kind == PacketKind::data && (packet.flags & packet_last) != 0;
 }
@@ -62,6 +79,7 @@ Time Fabric::lookahead() const { return Time::from_ps(lookahead_); }
 
 void Fabric::advance(Time end) {
   advancing_ = true;
+  defers_ = buffered_ && may_defer();
   run_windows_until(end.ps());
   if (after_advance_) after_advance_(end);
   advancing_ = false;
@@ -117,6 +135,7 @@ void Fabric::fetch_next_nodes(std::size_t left, std::int64_t window_end) const {
     fetch(&inputs_[node.first_port], inputs_.data() + node.first_port + node.ports);
     fetch(&heads_[node.first_port], heads_.data() + node.first_port + node.ports);
     if (node.host != no_slot) fetch(&host_states_[node.host], host_states_.data() + node.host + 1);
+    if (buffered_) fetch_queues(node, *buffered_, false);
   }
   if (left >= 2) {
     const Node& node = nodes_[current_nodes_[left - 2]];
@@ -127,6 +146,7 @@ void Fabric::fetch_next_nodes(std::size_t left, std::int64_t window_end) const {
       fetch(packet, PacketBlock::end_of(packet));
     }
     if (node.host != no_slot) fetch_host(host_states_[node.host]);
+    if (buffered_) fetch_queues(node, *buffered_, true);
   }
   if (left >= 1) {
     const Node& node = nodes_[current_nodes_[left - 1]];

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "fabric/load_balancing/load_balancing.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "units/text.hpp"
 
@@ -23,11 +24,9 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
   RecoveryRules& rules = result.recovery;
   const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
   // Packets that take different ways must not be thrown away for coming early.
-  const LoadBalancing balancing = result.fabric.load_balancing;
-  const bool spreads =
-      balancing == LoadBalancing::spray || balancing == LoadBalancing::adaptive || balancing == LoadBalancing::reps;
-  // A flowlet may overtake the one before it, whose way may be longer than the gap between them.
-  const bool reorders = spreads || balancing == LoadBalancing::flowlet || routing_reorders;
+  const Overtaking order = result.fabric.load_balancing->overtaking();
+  const bool spreads = order == Overtaking::always;
+  const bool reorders = order != Overtaking::never || routing_reorders;
   std::string kind = reorders || result.fabric.trimming ? "selective_repeat" : "go_back_n";
   if (const auto value = network.find("recovery")) {
     result.recovery_given = true;
@@ -151,7 +150,7 @@ std::string_view to_text(Fidelity fidelity) {
 bool NetworkParameters::buffered() const {
   return frames || fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) ||
          fabric.buffer.size || fabric.buffer.queue || fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
-         fabric.load_balancing != LoadBalancing::ecmp || congestion_control_name != "none" || recovery_given ||
+         fabric.load_balancing_name != "ecmp" || congestion_control_name != "none" || recovery_given ||
          recovery.ack_interval > 1 || !faults.empty();
 }
 

@@ -2,24 +2,25 @@
 // The packet memory of a switch: who may use how much of it, and when a sender has to pause.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
+
+#include "fabric/buffer_sharing/buffer_sharing.hpp"
 
 namespace weft {
 
 /// What a switch does with its packet memory. Bytes are those of frames, without preamble and gap.
 struct BufferRules {
-  std::int64_t shared = INT64_MAX;     ///< bytes that all queues share, without reserves and headroom
-  double alpha = 0;                    ///< dynamic threshold: a queue may hold alpha * (free shared bytes); 0: static
-  std::int64_t threshold = INT64_MAX;  ///< static threshold of a queue; with alpha > 0 an upper bound
-  std::int64_t reserve = 0;            ///< of each ingress queue, beside the shared bytes
-  std::int64_t xon_offset = 0;         ///< a paused ingress queue resumes that far below its threshold
+  std::int64_t shared = INT64_MAX;         ///< bytes that all queues share, without reserves and headroom
+  const BufferSharing* sharing = nullptr;  ///< how much of them a queue may hold; outlives the buffer
+  std::int64_t reserve = 0;                ///< of each ingress queue, beside the shared bytes
+  std::int64_t xon_offset = 0;             ///< a paused ingress queue resumes that far below its threshold
 };
 
-/// Accounting of one switch by ingress port and traffic class, as shared-memory switches do it: Choudhury and Hahne,
-/// "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262,
-/// for the thresholds, and Zhu et al., "Congestion control for large-scale RDMA deployments", SIGCOMM 2015,
-/// doi:10.1145/2785956.2787484, section 4, for thresholds, pauses and headroom together.
+/// Accounting of one switch by ingress port and traffic class, as shared-memory switches do it. Thresholds are those of
+/// a discipline of sharing; thresholds, pauses and headroom together: Zhu et al., "Congestion control for large-scale
+/// RDMA deployments", SIGCOMM 2015, doi:10.1145/2785956.2787484, section 4.
 ///
 /// A frame takes from the queue's reserve first, then from the shared bytes while the queue stays within its threshold,
 /// then (lossless classes only) from the queue's headroom; if none of them has room for the whole frame it is dropped.
@@ -51,11 +52,13 @@ class SharedBuffer {
   /// sender (must_pause() says no): mostly, and with half of the arithmetic. Otherwise it does nothing.
   bool admit_easily(std::size_t queue, std::int64_t frame, std::int64_t largest) {
     Queue& q = queues_[queue];
-    const std::int64_t more = shared_part(q.bytes + frame) - shared_part(q.bytes);
-    if (q.in_headroom > 0 || used_ + more > rules_.shared) return false;
-    if (shared_part(q.bytes + frame + largest) > threshold_at(used_ + more)) return false;
+    const std::int64_t used = used_ + shared_part(q.bytes + frame) - shared_part(q.bytes);
+    const std::int64_t held = shared_part(q.bytes + frame + largest);
+    if (q.in_headroom > 0) return false;
+    if ((used > known_use_ || held > known_limit_) && !fits_anew(used, held)) [[unlikely]]
+      return false;
     q.bytes += frame;
-    used_ += more;
+    used_ = used;
     return true;
   }
 
@@ -97,15 +100,22 @@ class SharedBuffer {
     std::int64_t headroom = 0;     // its size
   };
   std::int64_t threshold_at(std::int64_t used) const {
-    if (rules_.alpha <= 0) return rules_.threshold;
-    const auto dynamic = static_cast<std::int64_t>(rules_.alpha * static_cast<double>(rules_.shared - used));
-    return dynamic < rules_.threshold ? dynamic : rules_.threshold;
+    return rules_.sharing->limit({Bytes(rules_.shared), Bytes(used), queues_.size()}).count();
+  }
+  /// Keeps the limit for a 64th more of the memory: limits do not rise while more is used.
+  bool fits_anew(std::int64_t used, std::int64_t held) {
+    if (used > rules_.shared) return false;
+    known_use_ = std::min(rules_.shared, used + rules_.shared / 64);
+    known_limit_ = threshold_at(known_use_);
+    return held <= known_limit_ || held <= threshold_at(used);
   }
   std::int64_t shared_part(std::int64_t bytes) const { return bytes > rules_.reserve ? bytes - rules_.reserve : 0; }
 
   BufferRules rules_;
   std::vector<Queue> queues_;
   std::int64_t used_ = 0;
+  std::int64_t known_use_ = -1;  // as long as no more is used, a queue may hold known_limit_
+  std::int64_t known_limit_ = -1;
 };
 
 }  // namespace weft

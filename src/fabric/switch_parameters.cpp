@@ -6,6 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "fabric/buffer_sharing/buffer_sharing.hpp"
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/marking/queue_marking.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -26,16 +30,25 @@ Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
   return bytes_between(spec, least, most_buffer, what);
 }
 
+template <class Discipline>
+std::shared_ptr<Discipline> make(const std::string& name) {
+  return Registry<Discipline>::instance().find(name)->make();
+}
+
+void read_sharing(const Spec& spec, BufferParameters& buffer) {
+  const auto named = spec.find("sharing");
+  const std::string name = named                   ? named->one_of(BufferSharingRegistry::instance().names())
+                           : spec.has("threshold") ? "static_threshold"
+                                                   : "dynamic_threshold";
+  const auto sharing = make<BufferSharing>(name);
+  sharing->configure(spec);
+  buffer.sharing = sharing;
+}
+
 void read_buffer(const Spec& spec, Bytes mtu_frame, BufferParameters& buffer) {
   buffer.place = spec.where();
   if (const auto value = spec.find("size")) buffer.size = bytes_at_least(*value, mtu_frame, "a packet memory");
-  const auto alpha = spec.find("alpha");
-  if (alpha) buffer.alpha = alpha->number(1e-6, 1e6);
-  if (const auto value = spec.find("threshold")) {
-    if (alpha) throw value->error("found beside alpha; a queue's limit is either a number of bytes or alpha");
-    buffer.threshold = bytes_at_least(*value, Bytes(), "a threshold");
-    buffer.alpha = 0;
-  }
+  read_sharing(spec, buffer);
   if (const auto value = spec.find("queue")) buffer.queue = bytes_at_least(*value, mtu_frame, "an output queue");
   if (const auto value = spec.find("reserve")) buffer.reserve = bytes_at_least(*value, Bytes(), "a reserve");
   spec.finish();
@@ -57,19 +70,25 @@ void read_pfc(const Spec& spec, PfcParameters& pfc) {
 
 void read_ecn(const Spec& spec, EcnParameters& ecn) {
   ecn.configured = true;
-  if (const auto value = spec.find("kmin")) ecn.least = bytes_at_least(*value, Bytes(), "a queue");
-  if (const auto value = spec.find("kmax")) {
-    ecn.most = bytes_at_least(*value, Bytes(), "a queue");
-    if (!ecn.least) throw value->error("found without kmin, from which on packets are marked");
-    if (*ecn.most < *ecn.least)
-      throw value->error(
-          fmt::format("found {}, below kmin; at least {} is due here", to_text(*ecn.most), to_text(*ecn.least)));
-  } else if (ecn.least) {
-    throw spec.error("kmin is there and kmax is not; both or neither are due here (the same value for a step)");
-  }
-  if (const auto value = spec.find("pmax")) ecn.probability = value->number(0, 1);
-  if (const auto value = spec.find("mark")) ecn.at_departure = value->one_of({"departure", "arrival"}) == "departure";
+  std::string name = "red";
+  if (const auto value = spec.find("algorithm")) name = value->one_of(MarkingRegistry::instance().names());
+  const auto marking = make<MarkingDiscipline>(name);
+  marking->configure(spec);
+  ecn.marking = marking;
   spec.finish();
+}
+
+void read_load_balancing(const Spec& network, SwitchParameters& result) {
+  const auto& registry = LoadBalancingRegistry::instance();
+  if (const auto value = network.find("load_balancing")) result.load_balancing_name = value->one_of(registry.names());
+  const auto balancing = make<LoadBalancing>(result.load_balancing_name);
+  for (const std::string& name : registry.names()) {
+    if (!registry.find(name)->make()->has_parameters()) continue;
+    const auto own = network.find(name);
+    if (own && name != result.load_balancing_name) throw own->error("found without load_balancing: " + name);
+    if (own) balancing->configure(*own);
+  }
+  result.load_balancing = balancing;
 }
 
 void read_priorities(const Spec& spec, PriorityParameters& priorities) {
@@ -81,14 +100,17 @@ void read_priorities(const Spec& spec, PriorityParameters& priorities) {
   priority("control", priorities.control);
   priority("other", priorities.other);
   if (const auto value = spec.find("scheduling")) {
-    const std::string word = value->one_of({"strict", "deficit_round_robin", "fifo"});
-    priorities.round_robin = word == "deficit_round_robin";
+    std::vector<std::string> names = SchedulingRegistry::instance().names();
+    names.emplace_back("fifo");
+    const std::string word = value->one_of(names);
     priorities.one_queue = word == "fifo";
+    if (!priorities.one_queue) priorities.scheduling = make<SchedulingDiscipline>(word);
   }
+  if (!priorities.scheduling) priorities.scheduling = make<SchedulingDiscipline>("strict");
   const auto weight = [&](const char* key, std::int64_t& value) {
     const auto found = spec.find(key);
     if (!found) return;
-    if (!priorities.round_robin)
+    if (!priorities.scheduling->shares())
       throw found->error("found with strict scheduling; weights belong to scheduling: deficit_round_robin");
     value = found->integer(1, 1000);
   };
@@ -131,19 +153,19 @@ void read_link_classes(const Spec& spec, SwitchParameters& result) {
   }
 }
 
-LoadBalancing load_balancing_of(const std::string& word) {
-  if (word == "spray") return LoadBalancing::spray;
-  if (word == "flowlet") return LoadBalancing::flowlet;
-  if (word == "adaptive") return LoadBalancing::adaptive;
-  return word == "reps" ? LoadBalancing::reps : LoadBalancing::ecmp;
-}
-
 }  // namespace
 
 bool uses(const SwitchParameters& parameters, FlowControl kind) {
   if (parameters.flow_control == kind) return true;
   return std::any_of(parameters.link_classes.begin(), parameters.link_classes.end(),
                      [kind](const LinkClassParameters& entry) { return entry.flow_control == kind; });
+}
+
+void choose_default_disciplines(SwitchParameters& parameters) {
+  if (!parameters.buffer.sharing) parameters.buffer.sharing = make<BufferSharing>("dynamic_threshold");
+  if (!parameters.ecn.marking) parameters.ecn.marking = make<MarkingDiscipline>("red");
+  if (!parameters.priorities.scheduling) parameters.priorities.scheduling = make<SchedulingDiscipline>("strict");
+  if (!parameters.load_balancing) parameters.load_balancing = make<LoadBalancing>(parameters.load_balancing_name);
 }
 
 SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
@@ -180,16 +202,7 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
     if (result.trimming && !result.buffer.size && !result.buffer.queue)
       throw value->error("found without a limit of the queues; buffer.queue or buffer.size says when to trim");
   }
-  if (const auto value = network.find("load_balancing"))
-    result.load_balancing = load_balancing_of(value->one_of({"ecmp", "spray", "flowlet", "adaptive", "reps"}));
-  if (const auto value = network.find("flowlet")) {
-    if (result.load_balancing != LoadBalancing::flowlet) throw value->error("found without load_balancing: flowlet");
-    if (const auto gap = value->find("gap")) {
-      result.flowlet_gap = gap->time();
-      if (result.flowlet_gap <= Time()) throw gap->error("found 0; a time above 0 is due here");
-    }
-    value->finish();
-  }
+  read_load_balancing(network, result);
   if (const auto value = network.find("queue_reports")) read_reports(*value, result.reports);
   if (const auto value = network.find("queues")) result.buffered = value->one_of({"committed", "output"}) == "output";
   if (result.flow_control == FlowControl::credit && result.link_classes.empty() && result.buffer.size)
@@ -201,6 +214,7 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
         .error(
             "pfc is found without buffer.size; pauses come when a switch's packet memory "
             "runs out (for example buffer: {size: 32 MiB})");
+  choose_default_disciplines(result);
   return result;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,6 +14,11 @@
 
 namespace weft {
 
+class BufferSharing;
+class LoadBalancing;
+class MarkingDiscipline;
+class SchedulingDiscipline;
+
 /// How the receiver of a link keeps its sender from overrunning it.
 enum class FlowControl : std::uint8_t {
   none,
@@ -20,17 +26,12 @@ enum class FlowControl : std::uint8_t {
   credit,  ///< per-lane credits as in InfiniBand (IBTA vol. 1, 7.9): never more is sent than there is room for
 };
 
-enum class LoadBalancing : std::uint8_t { ecmp, spray, flowlet, adaptive, reps };
-
 /// `network.buffer`. A frame counts without preamble and gap.
 struct BufferParameters {
-  std::optional<Bytes> size;  ///< packet memory of each switch; none: unlimited
-  /// A queue may hold alpha times the free shared memory (Choudhury and Hahne 1998). 1/8: the value of Zhu et al.,
-  /// SIGCOMM 2015, section 4 (there beta = 8).
-  double alpha = 0.125;
-  std::optional<Bytes> threshold;  ///< static: most bytes of a queue outside its headroom; none: alpha decides
-  std::optional<Bytes> queue;      ///< most bytes of an output queue, beyond which frames are dropped or trimmed
-  Bytes reserve;                   ///< of each ingress port and priority, beside the shared memory
+  std::optional<Bytes> size;   ///< packet memory of each switch; none: unlimited
+  std::optional<Bytes> queue;  ///< most bytes of an output queue, beyond which frames are dropped or trimmed
+  Bytes reserve;               ///< of each ingress port and priority, beside the shared memory
+  std::shared_ptr<const BufferSharing> sharing;  ///< how much of the rest an ingress queue may take
   SourceLine place;
 };
 
@@ -55,14 +56,10 @@ struct CreditParameters {
   SourceLine place;
 };
 
-/// `network.ecn`: random early detection on the output queue of a priority (Floyd and Jacobson 1993, as RoCE switches
-/// use it).
+/// `network.ecn`: when output queues mark packets.
 struct EcnParameters {
-  bool configured = false;            ///< the map is there
-  std::optional<Bytes> least;         ///< `kmin`; none: what the congestion control recommends for the port's rate
-  std::optional<Bytes> most;          ///< `kmax`
-  std::optional<double> probability;  ///< `pmax`: at kmax
-  bool at_departure = true;           ///< `mark: departure|arrival`: by the queue that a packet leaves behind, or finds
+  bool configured = false;  ///< the map is there
+  std::shared_ptr<const MarkingDiscipline> marking;
 };
 
 /// IEEE 802.1Q priorities (0 to 7, higher first) of the kinds of traffic.
@@ -70,8 +67,7 @@ struct PriorityParameters {
   std::uint8_t data = 3;     ///< RDMA data; virtual lanes of routing take the numbers from here on
   std::uint8_t control = 6;  ///< ACKs, NACKs, CNPs and credits of collectives: never paused, never dropped
   std::uint8_t other = 0;    ///< traffic of ns-3's IP stack: lossy
-  /// Deficit round robin (Shreedhar and Varghese, SIGCOMM 1995) between data and other instead of strict priority.
-  bool round_robin = false;
+  std::shared_ptr<const SchedulingDiscipline> scheduling;  ///< between data and other
   bool one_queue = false;  ///< `scheduling: fifo`: everything in one queue, in the class of data
   std::int64_t data_weight = 1;
   std::int64_t other_weight = 1;
@@ -105,14 +101,17 @@ struct SwitchParameters {
   PriorityParameters priorities;
   bool cut_through = false;
   bool trimming = false;  ///< what does not fit loses its payload instead of its life
-  LoadBalancing load_balancing = LoadBalancing::ecmp;
-  Time flowlet_gap = Time::from_us(50);
+  std::string load_balancing_name = "ecmp";
+  std::shared_ptr<const LoadBalancing> load_balancing;
   ReportParameters reports;
   bool buffered = false;  ///< `network.queues: output`: the queueing model below even where nothing needs it
 };
 
 /// Some link may have this kind, by the network's key or that of a class.
 bool uses(const SwitchParameters& parameters, FlowControl kind);
+
+/// Those disciplines that nobody has chosen are what they are in an experiment that does not name them.
+void choose_default_disciplines(SwitchParameters& parameters);
 
 /// Reads the keys of `network:` that belong here. Throws InputError.
 SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame);

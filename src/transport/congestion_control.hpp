@@ -41,6 +41,7 @@ struct FlowPath {
 struct Moment {
   std::int64_t now = 0;         ///< ps
   std::int64_t sent_bytes = 0;  ///< wire bytes that the queue pair has sent since it opened, retransmissions included
+  std::uint64_t sent_packets = 0;  ///< the same in packets
 };
 
 /// An ACK, after the queue pair has taken it into account.
@@ -81,6 +82,8 @@ struct Allowance {
   std::int64_t next_timer = never;
   /// on_bytes_sent() is due as soon as Moment::sent_bytes is at least this; never: no such call.
   std::int64_t next_bytes = never;
+  /// No packet leaves once Moment::sent_packets is this many: of algorithms whose receivers pull.
+  std::uint64_t most_packets = std::numeric_limits<std::uint64_t>::max();
 
   friend bool operator==(const Allowance&, const Allowance&) = default;
 };
@@ -103,6 +106,38 @@ class CongestionControl {
   virtual Allowance on_loss(const LossEvent& loss) = 0;
   virtual Allowance on_timer(Moment at) = 0;
   virtual Allowance on_bytes_sent(Moment at) = 0;
+  /// The receiver wants so many packets more. Only if Services::pulls.
+  virtual Allowance on_pull(Moment at, std::uint32_t packets) {
+    (void)packets;
+    return on_timer(at);
+  }
+};
+
+/// A packet of data at its receiver.
+struct ReceivedData {
+  std::int64_t now = 0;  ///< ps
+  std::uint32_t source = 0;
+  std::uint32_t queue_pair = 0;  ///< of the source
+  bool trimmed = false;          ///< its payload will come again
+  bool more = false;             ///< its sender had something else to send when it left
+};
+
+/// What a receiver asks of a queue pair.
+struct Pull {
+  std::uint32_t source = 0;
+  std::uint32_t queue_pair = 0;
+  std::uint32_t packets = 0;
+};
+
+/// The receiving half of an algorithm whose receivers pull: what one port of a host asks of all who send to it.
+class ReceiverControl {
+ public:
+  virtual ~ReceiverControl() = default;
+  virtual void on_data(const ReceivedData& data) = 0;
+  /// When the next pull is due, ps; Allowance::never: not before on_data().
+  virtual std::int64_t next_pull() const = 0;
+  /// That pull, at `now`, which is next_pull() or later.
+  virtual Pull take_pull(std::int64_t now) = 0;
 };
 
 /// What an algorithm wants from NICs and switches beyond ACKs.
@@ -111,6 +146,7 @@ struct Services {
   bool ecn = false;     ///< data packets are ECN-capable: switches mark them, and marks are echoed in ACKs
   Time cnp_interval{};  ///< a receiver of marked packets sends CNPs, at most one per queue pair in this time; 0: none
   bool telemetry = false;  ///< data packets collect HopTelemetry, and ACKs bring it back
+  bool pulls = false;      ///< receivers ask for packets: make_receiver()
 
   friend bool operator==(const Services&, const Services&) = default;
 };
@@ -140,6 +176,11 @@ class CongestionControlKind {
   /// the longest of the network. Of no concern unless Services::ecn.
   virtual EcnMarking default_marking(Bandwidth port_rate, Time base_rtt) const = 0;
   virtual std::unique_ptr<CongestionControl> make(const FlowPath& path) const = 0;
+  /// For a port of a receiving host at which a full packet takes `packet_time`. Only if Services::pulls.
+  virtual std::unique_ptr<ReceiverControl> make_receiver(Time packet_time) const {
+    (void)packet_time;
+    return nullptr;
+  }
 };
 using CongestionControlRegistry = Registry<CongestionControlKind>;
 

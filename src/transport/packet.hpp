@@ -13,6 +13,7 @@ enum class PacketKind : std::uint8_t {
            ///< the connection was opened, if credits can be lost
   credit_ack,  ///< acknowledges all credits up to number psn, where they can be lost
   nack,        ///< a packet is missing: AETH with a NAK syndrome
+  pull,        ///< the receiver wants more packets; psn: how many since the connection was opened
   cnp,         ///< congestion notification packet: the receiver of marked packets tells their sender
   frame,       ///< an Ethernet frame of other software (ns-3's IP stack), carried whole
   pause,       ///< priority flow control frame, from one end of a link to the other (IEEE 802.1Q clause 36)
@@ -30,6 +31,7 @@ enum : std::uint8_t {
   packet_again = 32,    ///< sent before
   packet_ask = 64,      ///< its sender can send nothing more until it is acknowledged (IBTA vol. 1, 9.7.5.1: AckReq);
                         ///< of a frame: it may be marked (RFC 3168: ECT)
+  packet_more = 128,    ///< its sender has something else to send; where receivers pull
 };
 
 /// 32 bytes: two share a cache line. Host numbers have 24 bits.

@@ -67,7 +67,9 @@ class ReliableSender {
   std::int64_t in_flight() const { return in_flight_; }  ///< payload bytes sent and neither acknowledged nor lost
   std::uint64_t acked() const { return acked_; }         ///< all packets below are acknowledged
   std::uint64_t next() const { return next_; }           ///< number of the next new packet
-  std::uint64_t repeated() const { return repeated_; }   ///< packets sent again
+  /// Packets sent, again and again included, since psn 0.
+  std::uint64_t sent_packets() const { return high_ + repeated_; }
+  std::uint64_t repeated() const { return repeated_; }  ///< packets sent again
   std::uint64_t timeouts() const { return timeouts_; }
 
  private:

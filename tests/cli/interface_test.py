@@ -20,7 +20,8 @@ from weft_testing import (EXIT_INPUT, EXIT_INTERRUPTED, FAT_TREE, NETWORK, SOURC
                           processes_in, quantities, start, stop, table, two_at_a_time, wait_until, weft)
 
 WORKLOADS = SOURCE / "workloads"
-LISTS = ["topologies", "collectives", "workloads", "congestion-controls", "routing", "background"]
+LISTS = ["topologies", "collectives", "workloads", "congestion-controls", "routing", "marking", "scheduling",
+         "buffer-sharing", "load-balancing", "background"]
 # Sections that `weft list` prints for a word beside the one of that name.
 BESIDE = {"topologies": ["keys"], "collectives": ["selections"], "background": ["jobs"]}
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
@@ -111,7 +112,10 @@ class Lists(ProgramTest):
         for what, names in [("topologies", {"fat_tree", "star", "line", "graph"}), ("collectives", {"ring"}),
                             ("workloads", {"training", "collective", "traffic", "program"}),
                             ("congestion-controls",
-                             {"none", "dcqcn", "dctcp", "timely", "hpcc", "swift", "nscc"}), ("routing", {"fat_tree", "shortest_path"})]:
+                             {"none", "dcqcn", "dctcp", "timely", "hpcc", "swift", "nscc"}), ("routing", {"fat_tree", "shortest_path"}),
+                            ("marking", {"red"}), ("scheduling", {"strict", "deficit_round_robin"}),
+                            ("buffer-sharing", {"dynamic_threshold", "static_threshold"}),
+                            ("load-balancing", {"ecmp", "spray", "flowlet", "adaptive", "reps"})]:
             self.assertLessEqual(names, set(everything[what]))
         self.assertLessEqual({"nccl", "best", "mpich", "open_mpi"}, set(everything["selections"]))
         self.assertLessEqual({"server", "storage_hosts"}, set(everything["keys"]))
@@ -124,6 +128,11 @@ class Lists(ProgramTest):
                                       ("topologies", "topology.kind", traffic(pattern="permutation", size="1 B")),
                                       ("workloads", "workload.kind", traffic(pattern="permutation", size="1 B")),
                                       ("routing", "network.routing", traffic(pattern="permutation", size="1 B")),
+                                      ("marking", "network.ecn.algorithm", traffic(pattern="permutation", size="1 B")),
+                                      ("buffer-sharing", "network.buffer.sharing",
+                                       traffic(pattern="permutation", size="1 B")),
+                                      ("load-balancing", "network.load_balancing",
+                                       traffic(pattern="permutation", size="1 B")),
                                       ("collectives", "workload.algorithm", collective)]:
             with self.subTest(what):
                 done = weft("describe", self.write(start_from), "--set", f"{key}=zzzzzzzz")

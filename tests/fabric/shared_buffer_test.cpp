@@ -3,8 +3,10 @@
 #include "fabric/shared_buffer.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "support/random.hpp"
@@ -14,11 +16,15 @@ namespace {
 
 using Place = SharedBuffer::Place;
 
+/// Dynamic thresholds, or a static one where `alpha` is 0. Disciplines live as long as the tests.
 BufferRules rules_of(std::int64_t shared, double alpha, std::int64_t threshold = INT64_MAX) {
+  static std::vector<std::unique_ptr<BufferSharing>> made;
+  made.push_back(BufferSharingRegistry::instance().find(alpha > 0 ? "dynamic_threshold" : "static_threshold")->make());
+  made.back()->configure(Spec::parse(
+      alpha > 0 ? fmt::format("{{alpha: {}}}", alpha) : fmt::format("{{threshold: {} B}}", threshold), "test.yaml"));
   BufferRules rules;
   rules.shared = shared;
-  rules.alpha = alpha;
-  rules.threshold = threshold;
+  rules.sharing = made.back().get();
   return rules;
 }
 
@@ -75,11 +81,6 @@ TEST(shared_buffer, the_memory_itself_is_a_limit_of_static_thresholds) {
   EXPECT_EQ(buffer.admit(0, 1000), Place::shared);
   EXPECT_EQ(buffer.admit(1, 501), Place::none);
   EXPECT_EQ(buffer.admit(1, 500), Place::shared);
-}
-
-TEST(shared_buffer, an_unlimited_threshold_caps_a_dynamic_one) {
-  SharedBuffer buffer(rules_of(10'000, 4, 300), 1);
-  EXPECT_EQ(buffer.threshold(), 300);
 }
 
 TEST(shared_buffer, the_reserve_is_its_owners_and_is_used_first) {

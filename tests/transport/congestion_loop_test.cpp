@@ -58,9 +58,10 @@ void run(const std::string& name, const Case& c, int senders) {
   EXPECT_GE(loop.fairness(), c.least_fairness) << name;
 }
 
-TEST(congestion_loop, every_algorithm_but_none_has_a_case) {
+// Those whose receivers pull have tests of their own: the loop has no receiver.
+TEST(congestion_loop, every_algorithm_whose_sender_decides_has_a_case) {
   for (const std::string& name : CongestionControlRegistry::instance().names())
-    EXPECT_EQ(cases().contains(name), name != "none") << name;
+    EXPECT_EQ(cases().contains(name), name != "none" && !congestion_control(name)->services().pulls) << name;
 }
 
 TEST(congestion_loop, two_senders_share_fairly) {

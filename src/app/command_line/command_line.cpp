@@ -21,8 +21,9 @@ namespace po = boost::program_options;
 
 const std::vector<std::string> commands = {"run",  "describe", "workload", "topology", "collective",
                                            "perf", "goodput",  "list",     "bench"};
-const std::vector<std::string> lists = {"topologies",          "collectives", "workloads",
-                                        "congestion-controls", "routing",     "background"};
+const std::vector<std::string> lists = {"topologies",     "collectives", "workloads",  "congestion-controls",
+                                        "routing",        "marking",     "scheduling", "buffer-sharing",
+                                        "load-balancing", "background"};
 
 po::options_description run_options() {
   po::options_description options("weft run EXPERIMENT.yaml (or a trace of another program: docs/importing.md)", 100);
@@ -266,7 +267,9 @@ std::string help_text() {
           "  weft export chakra|goal EXPERIMENT.yaml -o FILE   all operations as a trace for other simulators\n"
           "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
           "  weft topology --hosts N --rate R     machines of N hosts, as `weft propose N`\n"
-          "  weft list [topologies|collectives|workloads|congestion-controls|routing|background]\n"
+          "  weft list "
+          "[topologies|collectives|workloads|congestion-controls|routing|marking|scheduling|buffer-sharing|\n"
+          "             load-balancing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
           "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"

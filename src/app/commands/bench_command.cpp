@@ -38,17 +38,19 @@ std::string permutation_text(unsigned k, std::uint64_t bytes_per_host, const std
       k, network, bytes_per_host);
 }
 
-/// Mechanisms on the permutation of 128 hosts, each measured against the model that needs none of them.
+/// Mechanisms on the permutation of 128 hosts, each measured against the model that needs none of them; in the long
+/// benchmark some of them on 1,024 hosts, too.
 struct Mechanism {
   const char* name;
   const char* network;
+  bool also_large = false;
 };
 constexpr Mechanism mechanisms[] = {
     {"queues", ", queues: output"},
     {"spray", ", load_balancing: spray"},
-    {"pfc", ", flow_control: pfc, buffer: {size: 32 MiB}"},
-    {"pfc_ecn_dcqcn", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: dcqcn"},
-    {"pfc_hpcc", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: hpcc"},
+    {"pfc", ", flow_control: pfc, buffer: {size: 32 MiB}", true},
+    {"pfc_ecn_dcqcn", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: dcqcn", true},
+    {"pfc_hpcc", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: hpcc", true},
     {"credit", ", flow_control: credit"},
 };
 
@@ -103,7 +105,7 @@ struct Measurement {
 };
 
 /// All cases, those that are compared near each other; `unit`: what the amounts of traffic are multiples of.
-std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
+std::vector<Measurement> plan(std::uint64_t unit, bool quick, ProcessGroup& group) {
   std::vector<Measurement> all;
   const auto alone = [&all](const std::string& name, const std::string& text, EngineChoice engine) {
     all.push_back({false, [=] { return run_weft(name, text, ProcessGroup::alone(), engine); }});
@@ -123,6 +125,9 @@ std::vector<Measurement> plan(std::uint64_t unit, ProcessGroup& group) {
   all.push_back({false, [unit] { return run_ns3_stack(8, unit * (32 << 10)); }});
   alone("permutation", middle, EngineChoice::weft);
   if (several) together("permutation", middle);
+  for (const Mechanism& mechanism : mechanisms)
+    if (mechanism.also_large && !quick)
+      alone(mechanism.name, permutation_text(16, unit * (128 << 10), mechanism.network), EngineChoice::weft);
   alone("permutation", permutation_text(32, unit * (64 << 10)), EngineChoice::weft);
   if (!several) return all;
   alone("all_reduce", ring, EngineChoice::weft);
@@ -148,7 +153,7 @@ const Case& find(const std::vector<Case>& cases, const std::string& name, std::u
 /// Quotients of times per packet-hop, by name.
 using Ratios = std::vector<std::pair<std::string, double>>;
 
-Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
+Ratios ratios_of(const std::vector<Case>& cases, bool quick, int mpi_ranks) {
   const auto cost = [&cases](const std::string& name, std::uint32_t hosts, const std::string& engine, int ranks = 1) {
     return find(cases, name, hosts, engine, ranks).ns_per_packet_hop();
   };
@@ -160,6 +165,10 @@ Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
   for (const Mechanism& mechanism : mechanisms)
     ratios.emplace_back(fmt::format("cost_{}_over_committed", mechanism.name),
                         cost(mechanism.name, 128, "weft") / weft);
+  for (const Mechanism& mechanism : mechanisms)
+    if (mechanism.also_large && !quick)
+      ratios.emplace_back(fmt::format("cost_{}_over_committed_1024_hosts", mechanism.name),
+                          cost(mechanism.name, 1024, "weft") / cost("permutation", 1024, "weft"));
   if (mpi_ranks > 1)
     for (const char* name : {"permutation", "all_reduce"})
       ratios.emplace_back(fmt::format("speedup_{}_1024_hosts", name),
@@ -168,9 +177,9 @@ Ratios ratios_of(const std::vector<Case>& cases, int mpi_ranks) {
 }
 
 // Of each ratio the median over the turns: what disturbs a machine for a while disturbs both of its sides.
-Ratios median_ratios(const std::vector<std::vector<Case>>& turns, int mpi_ranks) {
+Ratios median_ratios(const std::vector<std::vector<Case>>& turns, bool quick, int mpi_ranks) {
   std::vector<Ratios> of_turn;
-  for (const std::vector<Case>& cases : turns) of_turn.push_back(ratios_of(cases, mpi_ranks));
+  for (const std::vector<Case>& cases : turns) of_turn.push_back(ratios_of(cases, quick, mpi_ranks));
   Ratios medians = of_turn.front();
   for (std::size_t r = 0; r < medians.size(); ++r) {
     std::vector<double> values;
@@ -199,7 +208,7 @@ void print(const std::vector<Case>& cases, const Ratios& ratios) {
     std::cout << fmt::format("{:<14} {:>7} {:>10} {:<12} {:>13} {:>9.3f} {:>13.1f} {:>15.3e}\n", one.name, one.hosts,
                              one.mpi_ranks, one.engine, one.packet_hops, one.wall_seconds, one.ns_per_packet_hop(),
                              static_cast<double>(one.packet_hops) / one.wall_seconds);
-  for (const auto& [name, value] : ratios) std::cout << fmt::format("{:<32} {:>8.2f}\n", name, value);
+  for (const auto& [name, value] : ratios) std::cout << fmt::format("{:<46} {:>8.2f}\n", name, value);
 }
 
 void write_json(const std::string& path, std::size_t turns, const std::vector<Case>& cases, const Ratios& ratios) {
@@ -230,7 +239,7 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
     if (line.json_file.empty() || group.rank() != 0) return;
     if (!std::ofstream(line.json_file + ".partial")) throw EnvironmentError("cannot write '" + line.json_file + "'");
   });
-  const auto measurements = plan(line.quick ? 1 : 10, group);
+  const auto measurements = plan(line.quick ? 1 : 10, line.quick, group);
   // Once in small, so that no case pays for page faults and lazy binding of the others.
   if (group.rank() == 0) run_weft("warm-up", permutation_text(8, 256 << 10), ProcessGroup::alone(), EngineChoice::weft);
   std::vector<std::vector<Case>> turns(line.quick ? 1 : 5);
@@ -241,7 +250,7 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
     }
   if (group.rank() != 0) return exit_done;
   const std::vector<Case> cases = median_cases(turns);
-  const Ratios ratios = median_ratios(turns, group.size());
+  const Ratios ratios = median_ratios(turns, line.quick, group.size());
   print(cases, ratios);
   if (!line.json_file.empty()) write_json(line.json_file, turns.size(), cases, ratios);
   return exit_done;

@@ -34,10 +34,11 @@ std::string write_trace(const CommandLine& line, const Workload& workload) {
 }  // namespace
 
 int export_command(const CommandLine& line, ProcessGroup& group) {
+  const TraceExperiment trace(group, line.experiment, group.size() > 1 ? "." : "");
   prepare(group, [&] {
     if (group.size() > 1)
       refuse(fmt::format("`weft export` runs on one MPI rank, found {}; leave mpirun out", group.size()));
-    const Experiment experiment = load_experiment(line.experiment, line.settings);
+    const Experiment experiment = load_experiment(trace.experiment(), line.settings);
     refuse_endless(experiment);
     const std::string report = write_trace(line, *experiment.workload);
     if (!line.quiet) std::cout << report << std::flush;

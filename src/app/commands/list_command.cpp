@@ -5,6 +5,10 @@
 #include <fmt/format.h>
 
 #include "app/commands/commands.hpp"
+#include "fabric/buffer_sharing/buffer_sharing.hpp"
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/marking/queue_marking.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
 #include "graph/topology_builder.hpp"
 #include "internet/background.hpp"
 #include "routing/routing_algorithm.hpp"
@@ -56,6 +60,11 @@ int list_command(const CommandLine& line, ProcessGroup& group) {
   if (wanted("workloads")) print<WorkloadReader>("workloads (workload.kind)");
   if (wanted("congestion-controls")) print<CongestionControlKind>("congestion-controls (network.congestion_control)");
   if (wanted("routing")) print<RoutingAlgorithm>("routing (network.routing)");
+  if (wanted("marking")) print<MarkingDiscipline>("marking (network.ecn.algorithm)");
+  if (wanted("scheduling"))
+    print<SchedulingDiscipline>("scheduling (network.priorities.scheduling; or fifo: one queue)");
+  if (wanted("buffer-sharing")) print<BufferSharing>("buffer-sharing (network.buffer.sharing)");
+  if (wanted("load-balancing")) print<LoadBalancing>("load-balancing (network.load_balancing)");
   if (wanted("background")) print<BackgroundKind>("background (background.kind)");
   if (wanted("background")) print_background_jobs();
   return exit_done;

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Dynamic thresholds: A. Choudhury, E. Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+// IEEE/ACM ToN 6(2), 1998, doi:10.1109/90.664262.
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "fabric/buffer_sharing/buffer_sharing.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+/// A queue may hold alpha times what is free.
+class DynamicThreshold final : public BufferSharing {
+ public:
+  void configure(const Spec& buffer) override {
+    if (const auto value = buffer.find("alpha")) alpha_ = value->number(1e-6, 1e6);
+  }
+  Bytes limit(const BufferUse& use) const override {
+    return Bytes(static_cast<std::int64_t>(alpha_ * static_cast<double>((use.shared - use.used).count())));
+  }
+  std::string remedy(const MissingRoom& missing) const override {
+    const auto needed =
+        static_cast<std::int64_t>(std::ceil(static_cast<double>(missing.beyond_reserve().count()) / alpha_));
+    return fmt::format(
+        "found a size of {} and an alpha of {}, with which a queue of {} may hold {}: no frame of {} fits; a size of "
+        "at least {} is due here, or a larger alpha",
+        to_text(missing.size), alpha_, missing.node, to_text(limit(missing.empty)), to_text(missing.frame),
+        to_text(missing.set_aside + Bytes(needed)));
+  }
+
+ private:
+  double alpha_ = 0.125;  // the value of Zhu et al., SIGCOMM 2015, section 4 (there beta = 8)
+};
+
+const Registration<BufferSharing, DynamicThreshold> dynamic_threshold_registration(
+    "dynamic_threshold", "a queue may hold alpha times the free memory (the default)");
+
+}  // namespace
+}  // namespace weft

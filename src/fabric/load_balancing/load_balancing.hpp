@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How the packets of a connection are spread over equal paths: the interface between hosts, switches and the
+// disciplines of load balancing.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fabric/arrival_order.hpp"
+#include "fabric/buffered_port.hpp"
+#include "fabric/port.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "support/registry.hpp"
+#include "support/spec.hpp"
+#include "transport/packet.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// The ports of a switch as a discipline sees them that decides by queues.
+class SwitchPorts {
+ public:
+  SwitchPorts(std::uint32_t node, std::uint64_t seed, const OutputPort* outputs, const PortState* states)
+      : node_(node), seed_(seed), outputs_(outputs), states_(states) {}
+
+  std::uint32_t node() const { return node_; }
+  std::uint64_t seed() const { return seed_; }
+  /// Until everything has left that is there at `now`.
+  Time load(std::uint16_t port, Time now) const {
+    const std::int64_t busy = std::max<std::int64_t>(0, outputs_[port].free_at - now.ps());
+    return Time::from_ps(busy + states_[port].queue_ps);
+  }
+  /// A full packet's, on the wire.
+  Time packet_time(std::uint16_t port) const { return Time::from_ps(outputs_[port].full_packet); }
+  /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
+  /// switches that move in step would all choose alike.
+  std::uint16_t least_loaded(std::span<const std::uint16_t> ports, const RouteRequest& flow, std::uint32_t psn,
+                             Time now) const;
+
+ private:
+  std::uint32_t node_;
+  std::uint64_t seed_;
+  const OutputPort* outputs_;  // of the switch
+  const PortState* states_;
+};
+
+/// The choices of one switch, each by the queues of its moment.
+class SwitchBalancer {
+ public:
+  virtual ~SwitchBalancer() = default;
+  /// One of `ports`, of which there are at least two. An indirect call for each data packet and switch: a decision by
+  /// the moment cannot be shared by a batch, and beside the search of the ports it is a hundredth of the cost.
+  virtual std::uint16_t choose(const SwitchPorts& at, std::span<const std::uint16_t> ports, const RouteRequest& flow,
+                               std::uint32_t psn, Time now) = 0;
+};
+
+/// What makes the draws of one queue pair differ from all others of a run.
+struct EntropyDraw {
+  std::uint64_t seed = 0;
+  std::uint32_t host = 0;
+  std::uint32_t queue_pair = 0;
+  std::int64_t sent_bytes = 0;  ///< by the queue pair, before this packet
+
+  std::uint8_t value() const {
+    return static_cast<std::uint8_t>(
+        mix64(seed ^ mix64(std::uint64_t{host} << 32 | queue_pair) ^ static_cast<std::uint64_t>(sent_bytes)));
+  }
+};
+
+/// The choices of one queue pair at its sender: an entropy for each packet, which tells paths from one another.
+class SenderBalancer {
+ public:
+  virtual ~SenderBalancer() = default;
+  virtual std::uint8_t entropy(const EntropyDraw& draw) = 0;
+  /// A packet with this entropy was acknowledged.
+  virtual void acknowledged(std::uint8_t entropy, bool marked) = 0;
+};
+
+/// Packets of one connection may overtake each other: never, now and then, or all the time.
+enum class Overtaking : std::uint8_t { never, between_bursts, always };
+
+/// A discipline and its parameters, made by name: `network.load_balancing`. Immutable once configured. It decides in
+/// one or several of three places: by the packet alone, at switches, at senders.
+class LoadBalancing {
+ public:
+  virtual ~LoadBalancing() = default;
+  /// There is a map `network.NAME`.
+  virtual bool has_parameters() const { return false; }
+  /// Reads and finishes that map, if it is given. Throws InputError.
+  virtual void configure(const Spec& own) { own.finish(); }
+  virtual Overtaking overtaking() const = 0;
+
+  /// spread() does something.
+  virtual bool spreads() const { return false; }
+  /// What routing takes for the queue pair of each packet of data; other packets keep theirs. One call for the arrivals
+  /// of a window.
+  virtual void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const {
+    (void)arrivals;
+    (void)requests;
+  }
+  /// nullptr: switches do not choose.
+  virtual std::unique_ptr<SwitchBalancer> at_switch() const { return nullptr; }
+  /// nullptr: senders do not choose.
+  virtual std::unique_ptr<SenderBalancer> at_sender() const { return nullptr; }
+};
+using LoadBalancingRegistry = Registry<LoadBalancing>;
+
+/// For disciplines by the packet alone: `Discipline::flow_of(packet)` stands for the queue pair.
+template <class Discipline>
+class SpreadingBalancing : public LoadBalancing {
+ public:
+  Overtaking overtaking() const override { return Overtaking::always; }
+  bool spreads() const override { return true; }
+  void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const override {
+    for (std::size_t i = 0; i < arrivals.size(); ++i)
+      if (arrivals[i].packet->kind == PacketKind::data)
+        requests[i].queue_pair = Discipline::flow_of(*arrivals[i].packet);
+  }
+};
+
+}  // namespace weft

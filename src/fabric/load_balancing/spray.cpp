@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Packet spraying: A. Dixit et al., "On the impact of packet spraying in data center networks", INFOCOM 2013,
+// doi:10.1109/INFCOM.2013.6567015.
+#include "fabric/load_balancing/load_balancing.hpp"
+
+namespace weft {
+namespace {
+
+class Spray final : public SpreadingBalancing<Spray> {
+ public:
+  // What UDP source ports do in reality: one per path that the sender wants.
+  static std::uint32_t flow_of(const Packet& packet) {
+    return static_cast<std::uint32_t>(mix64(static_cast<std::uint64_t>(packet.queue_pair) << 32 | packet.psn));
+  }
+};
+
+const Registration<LoadBalancing, Spray> spray_registration("spray",
+                                                            "each data packet by a hash of its number: oblivious");
+
+}  // namespace
+}  // namespace weft

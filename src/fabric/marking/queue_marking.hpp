@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// When a queue marks packets: the interface between ports and the marking disciplines (ECN).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "support/random.hpp"
+#include "support/registry.hpp"
+#include "support/spec.hpp"
+#include "transport/congestion_control.hpp"
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// A port as a marking discipline sees it.
+struct MarkedPort {
+  Bandwidth rate;
+  EcnMarking usual;         ///< what the congestion control recommends for that rate
+  Bytes largest_frame;      ///< of the network
+  Time longest_round_trip;  ///< an upper bound, without queues
+};
+
+/// What makes one draw differ from all others of a run.
+struct MarkingDraw {
+  std::uint64_t seed = 0;
+  std::uint32_t directed_link = 0;
+  std::uint64_t flow = 0;  ///< source << 32 | queue pair
+  std::uint32_t psn = 0;
+  std::uint64_t sent = 0;  ///< packets of the port before this one
+
+  /// Uniform from 0 to below 1. Drawn for each packet: several may come between two departures.
+  double uniform() const {
+    const std::uint64_t count = mix64(mix64(flow) + psn) + sent;
+    const std::uint64_t drawn = mix64(mix64(seed ^ 0xec11U ^ mix64(std::uint64_t{directed_link} + 1)) + count);
+    return static_cast<double>(drawn >> 11) * 0x1p-53;
+  }
+};
+
+/// A packet at the moment at which its queue may mark it.
+struct MarkingMoment {
+  Time now;
+  Time waited;  ///< by the packet, in this queue; 0 at its arrival
+  Bytes queue;  ///< frames that wait behind the packet, or that it finds
+  MarkingDraw draw;
+};
+
+/// The marking state of one queue: a class of a port.
+class QueueMarker {
+ public:
+  virtual ~QueueMarker() = default;
+  /// Whether the packet is marked. Called in the order of time, for packets that may carry a mark.
+  virtual bool marks(const MarkingMoment& moment) = 0;
+};
+
+/// A discipline and its parameters, made by name: `network.ecn.algorithm`. Immutable once configured.
+///
+/// Asking a marker is an indirect call. A port asks only beyond floor(), a number that it has at hand, so that of the
+/// packets of a network with short queues none pays for it.
+class MarkingDiscipline {
+ public:
+  virtual ~MarkingDiscipline() = default;
+  /// Reads its keys of the map `network.ecn`, all optional; who calls finishes the map. Not called where the map is
+  /// absent and congestion control wants marks. Throws InputError.
+  virtual void configure(const Spec& ecn) = 0;
+  /// Packets are looked at when they leave their queue; else when they reach it.
+  virtual bool at_departure() const { return true; }
+  /// A packet for which its queue holds no more than this is not marked, and its marker need not know of it. Below 0:
+  /// the marker sees each packet, also those that find an empty queue.
+  virtual Bytes floor(const MarkedPort& port) const = 0;
+  virtual std::unique_ptr<QueueMarker> make(const MarkedPort& port) const = 0;
+};
+using MarkingRegistry = Registry<MarkingDiscipline>;
+
+}  // namespace weft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Random early detection by the queue itself, as RoCE switches have it: S. Floyd, V. Jacobson, "Random early detection
+// gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993, doi:10.1109/90.251892; Y. Zhu et al., SIGCOMM 2015,
+// doi:10.1145/2785956.2787484, figure 5.
+#include <fmt/format.h>
+
+#include "fabric/marking/queue_marking.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+/// The probability is 0 up to `least`, rises to `probability` at `most`, and is 1 beyond. Without a state.
+class RedMarker final : public QueueMarker {
+ public:
+  explicit RedMarker(const EcnMarking& rule) : rule_(rule) {}
+  bool marks(const MarkingMoment& moment) override {
+    if (moment.queue <= rule_.least) return false;
+    if (moment.queue > rule_.most) return true;
+    const double probability = rule_.probability * static_cast<double>((moment.queue - rule_.least).count()) /
+                               static_cast<double>((rule_.most - rule_.least).count());
+    return moment.draw.uniform() < probability;
+  }
+
+ private:
+  const EcnMarking rule_;
+};
+
+class Red final : public MarkingDiscipline {
+ public:
+  void configure(const Spec& ecn) override {
+    const auto queue = [](const Spec& value) {
+      constexpr Bytes most = Bytes(std::int64_t{1} << 50);
+      if (value.bytes() < Bytes() || value.bytes() > most)
+        throw value.error(fmt::format("found {}; a queue of {} to {} is due here", to_text(value.bytes()),
+                                      to_text(Bytes()), to_text(most)));
+      return value.bytes();
+    };
+    if (const auto value = ecn.find("kmin")) least_ = queue(*value);
+    if (const auto value = ecn.find("kmax")) {
+      most_ = queue(*value);
+      if (!least_) throw value->error("found without kmin, from which on packets are marked");
+      if (*most_ < *least_)
+        throw value->error(
+            fmt::format("found {}, below kmin; at least {} is due here", to_text(*most_), to_text(*least_)));
+    } else if (least_) {
+      throw ecn.error("kmin is there and kmax is not; both or neither are due here (the same value for a step)");
+    }
+    if (const auto value = ecn.find("pmax")) probability_ = value->number(0, 1);
+    if (const auto value = ecn.find("mark")) at_departure_ = value->one_of({"departure", "arrival"}) == "departure";
+  }
+  bool at_departure() const override { return at_departure_; }
+  Bytes floor(const MarkedPort& port) const override { return rule(port).least; }
+  std::unique_ptr<QueueMarker> make(const MarkedPort& port) const override {
+    return std::make_unique<RedMarker>(rule(port));
+  }
+
+ private:
+  EcnMarking rule(const MarkedPort& port) const {
+    return {least_.value_or(port.usual.least), most_.value_or(port.usual.most),
+            probability_.value_or(least_ ? 1.0 : port.usual.probability)};
+  }
+
+  std::optional<Bytes> least_;
+  std::optional<Bytes> most_;
+  std::optional<double> probability_;
+  bool at_departure_ = true;
+};
+
+const Registration<MarkingDiscipline, Red> red_registration(
+    "red", "by the length of the queue, from kmin to kmax; with kmin = kmax a step (the default)");
+
+}  // namespace
+}  // namespace weft

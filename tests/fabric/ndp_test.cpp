@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NDP: Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM
+// 2017. In an incast the last link carries without a pause the payload of each packet once, and the headers of those of
+// the first windows that found no room; no later packet is trimmed (their section 3).
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/fabric/lean_machine.hpp"
+
+namespace weft {
+namespace {
+
+using test::LeanMachine;
+using test::network_of;
+
+constexpr std::int64_t mtu = 918, frame = 980;
+constexpr std::int64_t packet = 80'000;  // ps of 1000 B at 100 Gb/s
+constexpr std::int64_t header = 6'560;   // of 82 B
+const std::string star = "{kind: star, hosts: 9, link_rate: 100 Gb/s, link_delay: 1 us}";
+
+NetworkParameters network(std::int64_t first_window, std::int64_t queue) {
+  return network_of(
+      fmt::format("{{mtu: {} B, buffer: {{queue: {} B}}, trimming: true, selective_repeat: {{timeout: 1 s}}, "
+                  "congestion_control: ndp, ndp: {{initial_window: {}}}}}",
+                  mtu, queue * frame, first_window));
+}
+
+// A round trip is 4 us and some packets, so that a queue of 64 packets keeps the link busy until pulled packets come.
+TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_windows) {
+  constexpr std::int64_t senders = 8, packets = 100, window = 16;
+  LeanMachine machine(star, network(window, 64));
+  const auto tap = machine.tap(machine.a_switch(0), 8);
+  for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
+  machine.run();
+  machine.expect_quiet();
+  const CongestionTotals totals = machine.fabric->congestion();
+  EXPECT_EQ(totals.dropped, 0U);
+  EXPECT_EQ(totals.timeouts, 0U);
+  // Of the 8 x 16 packets that come in 16 packet times, 16 are sent and 64 wait; headers delay a few of them.
+  EXPECT_NEAR(static_cast<double>(totals.trimmed), senders * window - window - 64, 5);
+  EXPECT_EQ(totals.repeated, totals.trimmed);
+  std::int64_t free = 0;
+  for (const auto& entry : tap->entries) {
+    if (entry.packet.kind != PacketKind::data) continue;
+    const bool trimmed = (entry.packet.flags & packet_trimmed) != 0;
+    if (free > 0) {
+      EXPECT_EQ(entry.start.ps(), free) << "packet " << entry.packet.psn;
+    }
+    free = entry.start.ps() + (trimmed ? header : packet);
+    if (trimmed) {
+      EXPECT_LT(entry.packet.psn, window);
+      EXPECT_EQ(entry.packet.flags & packet_again, 0);
+    }
+  }
+  // From the first bit at the switch's port: 1 us and a packet after the start.
+  const std::int64_t all = senders * packets * packet + static_cast<std::int64_t>(totals.trimmed) * header;
+  EXPECT_EQ(free, 1'000'000 + packet + all);
+}
+
+// Round robin of pulls: all senders are served alike, whatever the order in which they began.
+TEST(ndp, senders_share_the_link_packet_by_packet) {
+  LeanMachine machine(star, network(16, 64));
+  for (std::uint32_t h = 0; h < 8; ++h) machine.post({h * Time::from_ns(300), h, machine.open(h, 8), 300 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  std::vector<std::int64_t> ends;
+  for (const auto& message : machine.messages) ends.push_back(message.at.ps());
+  // The first window of the first sender met no other: it may be ahead by that much in each of the others' turns.
+  EXPECT_LE(*std::max_element(ends.begin(), ends.end()) - *std::min_element(ends.begin(), ends.end()), 8 * 16 * packet);
+}
+
+// What is pulled comes back to a sender that has nothing to send: its next message begins with a first window again.
+TEST(ndp, a_later_message_begins_with_a_first_window) {
+  LeanMachine machine(star, network(16, 64));
+  const std::uint32_t pair = machine.open(0, 8);
+  for (int i = 0; i < 5; ++i) machine.post({i * Time::from_us(100), 0, pair, 40 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.messages.size(), 5U);
+  for (int i = 1; i < 5; ++i)
+    EXPECT_EQ(machine.messages[static_cast<std::size_t>(i)].at - machine.messages[0].at, i * Time::from_us(100));
+}
+
+// Alone, a first window of a bandwidth-delay product and pulls at the packet rate keep the link full: the ideal time.
+TEST(ndp, a_flow_alone_is_as_fast_as_the_link) {
+  LeanMachine machine(star, network_of(fmt::format("{{mtu: {} B, buffer: {{queue: {} B}}, trimming: true, "
+                                                   "congestion_control: ndp}}",
+                                                   mtu, 64 * frame)));
+  machine.post({Time(), 0, machine.open(0, 8), 1000 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  ASSERT_EQ(machine.messages.size(), 1U);
+  EXPECT_EQ(machine.messages[0].at.ps(), 2 * 1'000'000 + 1001 * packet);
+}
+
+}  // namespace
+}  // namespace weft
