@@ -7,6 +7,7 @@
 #include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
+#include "app/running/trace_experiment.hpp"
 #include "schedule/chakra_export.hpp"
 #include "schedule/goal_export.hpp"
 
