@@ -49,6 +49,7 @@ import weft_results; print(*weft_results.open("out.h5").tables)"""
         self.assertIn("halving_doubling", self.call(weft, "sweep", study, "--list", folder=empty))
         self.assertIn("torus_2d", self.call(weft, "propose", "16", folder=empty))
         self.assertIn("1024", self.call(weft, "plan", share / "workloads/incast.yaml", folder=empty))
+        self.assertIn("energy_per_step", self.call(weft, "account", "out.h5", folder=empty))
         # Files are looked for here, and not where the program was built.
         selections = share / "collectives/selections"
         (selections / "ours.yaml").write_bytes((selections / "mpich.yaml").read_bytes())
