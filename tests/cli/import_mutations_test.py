@@ -92,6 +92,15 @@ def mutated(content, rng):
     return bytes(found)
 
 
+class Enough(io.BytesIO):
+    """A file that has room for a few thousand operations: a loop may run as often as a number says."""
+
+    def write(self, content):
+        if self.tell() > 1 << 20:
+            raise StudyError("enough")
+        return super().write(content)
+
+
 def attempt(form, path, words):
     """Whether it was imported. Anything but a refusal in one line goes up."""
     module = registry.load(form)
@@ -100,7 +109,7 @@ def attempt(form, path, words):
     try:
         imported = module.read(options)
         for produce in list(imported.files.values())[:8]:
-            produce(io.BytesIO())
+            produce(Enough())
         return True
     except StudyError as error:
         if "\n" in str(error):

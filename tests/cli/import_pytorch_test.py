@@ -6,11 +6,15 @@ traces. What has to come out is derived here from the events."""
 
 import json
 import pathlib
+import sqlite3
 import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import hlo_files
+import nsys_files
+import onnx_files
 import weft_testing
 from import_testing import ImportTest
 from kineto_files import COMPUTE, NCCL, Trace, data_parallel_step
@@ -28,7 +32,6 @@ class Pytorch(ImportTest):
             trace.write(self.folder / "traces", **options)
 
     # Order and time
-    # --------------------------------------------------------------------------------------------------------
 
     def test_a_step_of_data_parallel_training(self):
         """The buckets' all-reduces start behind the kernels whose gradients they have, one after another, and the
@@ -162,7 +165,6 @@ class Pytorch(ImportTest):
             self.assertEqual(self.summary["fingerprint"], alone)
 
     # Communications
-    # -----------------------------------------------------------------------------------------------------
 
     def test_kinds_and_groups(self):
         """Bytes that each rank brings in, by the elements of the input; the groups' ranks stand in the events."""
@@ -259,7 +261,6 @@ class Pytorch(ImportTest):
         self.assertEqual(self.imported("traces")["bytes"], {"all_reduce": 2 * 12000})
 
     # Ranks
-    # ----------------------------------------------------------------------------------------------------------------
 
     def test_ranks_that_were_not_traced(self):
         self.traces(data_parallel_step(1, 4))
@@ -306,7 +307,6 @@ class Pytorch(ImportTest):
             self.refused(f"traces/{name}", says=["is of rank 7, and the job has ranks 0 to 1|there is no trace"])
 
     # The host alone
-    # ---------------------------------------------------------------------------------------------------------
 
     def test_operators_of_the_host_alone(self):
         """They finish, with gloo's all-reduce between them."""
@@ -369,8 +369,20 @@ class Pytorch(ImportTest):
         self.imported("traces")
         self.run_imported()
 
+    def test_ready_made_inputs(self):
+        """Those of workloads/traces are what the tests' generators write."""
+        folder = SOURCE / "workloads" / "traces"
+        for rank in range(2):
+            self.assertEqual((folder / "pytorch" / f"rank{rank}.json").read_text(), data_parallel_step(rank, 2).text())
+        self.assertEqual((folder / "step.hlo").read_text(), hlo_files.STEP)
+        self.assertEqual((folder / "attention.onnx").read_bytes(), onnx_files.attention(16, 32))
+        nsys_files.two_gpus().write(self.folder / "report.sqlite")
+        first, second = (sqlite3.connect(path) for path in (folder / "two_gpus.sqlite", self.folder / "report.sqlite"))
+        self.assertEqual(list(first.iterdump()), list(second.iterdump()))
+        first.close()
+        second.close()
+
     # Damage
-    # ---------------------------------------------------------------------------------------------------------------
 
     def test_damage(self):
         text = data_parallel_step(0, 1).text()

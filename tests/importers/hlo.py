@@ -3,7 +3,7 @@
 
 import re
 
-from hlo_files import STEP
+from hlo_files import STABLE, STEP
 
 ROUNDS, DEVICES = 3, 4
 
@@ -11,6 +11,11 @@ ROUNDS, DEVICES = 3, 4
 def sample(folder):
     (folder / "step.hlo").write_text(STEP)
     return ["step.hlo"]
+
+
+def further(folder):
+    (folder / "step.mlir").write_text(STABLE)
+    return ["step.mlir"]
 
 
 def counts(folder):

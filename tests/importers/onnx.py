@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Two layers on one rank: four operators forward, their gradients, and the optimizer."""
 
-from onnx_files import two_layers
+from onnx_files import convolution, two_layers
 
 
 def sample(folder):
     (folder / "layers.onnx").write_bytes(two_layers(64, 128))
     return ["layers.onnx"]
+
+
+def further(folder):
+    (folder / "convolution.onnx").write_bytes(convolution(8))
+    return ["convolution.onnx", "--data", "2", "--tensor", "2"]
 
 
 def counts(folder):

@@ -22,6 +22,22 @@ def sample(folder):
     return ["traces"]
 
 
+def further(folder):
+    """Execution traces of both ranks."""
+    (folder / "execution").mkdir(exist_ok=True)
+    for rank in range(2):
+        tensor = [1, 2, 0, 4096, 4, f"cuda:{rank}"]
+        operators = ((2, "aten::relu", [tensor], [[3, 4, *tensor[2:]]]),
+                     (3, "record_param_comms", [[tensor], 1, ["0", "default_pg"], rank, "allreduce", [], [], 0, 1, 2],
+                      []))
+        nodes = [{"id": number, "name": name, "ctrl_deps": 1, "inputs": {"values": inputs, "shapes": [], "types": []},
+                  "outputs": {"values": outputs, "shapes": [], "types": []}, "attrs": []}
+                 for number, name, inputs, outputs in operators]
+        text = json.dumps({"schema": "1.0.2-chakra.0.0.4", "nodes": nodes}, indent=1)
+        (folder / "execution" / f"host_{rank}.json").write_text(text)
+    return ["execution", "--device", "h100"]
+
+
 def counts(folder):
     """From the events themselves: a kernel is an operation, but the uneven all-to-all is a send and a receive, too."""
     kinds, sizes = {"compute": 0, "all_reduce": 0, "send": 0, "recv": 0}, {"all_reduce": 0, "send": 0, "recv": 0}

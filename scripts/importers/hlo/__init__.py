@@ -18,7 +18,7 @@ SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
 COMPUTE, COMMUNICATION = 0, 1  # streams
 PERMUTE_TAG = 0
 DEEPEST = 200
-MOST_OPERATIONS = 10**9  # of a device
+MOST_OPERATIONS = 10**6  # of a device: more of them may be meant, or a damaged counter of a loop
 
 
 def add_arguments(parser):
@@ -27,6 +27,8 @@ def add_arguments(parser):
                         "workloads/devices)")
     parser.add_argument("--precision", metavar="NAME", help="of all matrix products (that of their operands)")
     parser.add_argument("--trip-count", metavar="N", type=natural, help="of while loops that do not show it")
+    parser.add_argument("--most-operations", metavar="N", type=natural, default=MOST_OPERATIONS,
+                        help=f"of a device, loops written out ({MOST_OPERATIONS})")
     parser.add_argument("--ranks", metavar="N", type=natural, help="devices, if the module does not say it")
 
 
@@ -106,8 +108,9 @@ class Plan:
             flops += self.instruction(one, steps, body)
         self.open.pop()
         count = sum(self.steps[step[1]][2] * step[2] if step[0] == "call" else 1 for step in steps)
-        if count > MOST_OPERATIONS:
-            raise self.error(line, f"'{name}' has {count} operations; at most {MOST_OPERATIONS} are due")
+        if count > self.options.most_operations:
+            raise self.error(line, f"'{name}' comes to {count} operations of each device; at most "
+                             f"{self.options.most_operations} are due (--most-operations N)")
         self.steps[name] = (steps, flops, count)
         return self.steps[name]
 
