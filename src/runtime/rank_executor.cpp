@@ -194,10 +194,10 @@ void RankExecutor::begin_operation(Time now, Live& live) {
   release(live.dependents_of_start);
   const Operation& operation = live.operation;
   if (operation.kind == Operation::Kind::compute) {
-    ++computing_;
+    if (!operation.host) ++computing_;
     const Time duration = program_->compute_time(operation, now);
     if (asks_for_processors_) return network_.run_on_processor(host_, now, processor_request(live), duration);
-    if (slowed_.active()) slowed_.start(now, operation.id, duration);
+    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration);
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
@@ -324,10 +324,10 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   account(now);
   Live& live = found->second;
   const Operation& operation = live.operation;
-  if (operation.kind == Operation::Kind::compute)
-    --computing_;
-  else
+  if (operation.kind != Operation::Kind::compute)
     count_communication(live, false);
+  else if (!operation.host)
+    --computing_;
   if (slows_compute(operation)) slowed_.end_communication(now);
   ++operations_done_;
   record_.finished = now.ps();

@@ -60,6 +60,7 @@ struct Operation {
   std::string_view group;          ///< whom it communicates with: "tensor", "pipeline"
   std::string_view operator_name;  ///< what it computes or sends: "attention"
   double flops = 0;                ///< compute: floating-point operations
+  bool host = false;  ///< compute: by the rank's host, which is neither computing nor slowed by communication
 };
 
 /// The operations of one rank in program order, one at a time.

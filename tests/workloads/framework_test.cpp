@@ -135,6 +135,100 @@ TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
   EXPECT_DOUBLE_EQ(weights, static_cast<double>(h * (h + 2 * kd) + h * h + 3 * h * f));
 }
 
+/// Llama-3.1-8B: N = T h elements, queries and keys T (h + k d), T f of the MLP.
+struct Llama {
+  static constexpr std::int64_t tokens = BlockOfGpt::b * BlockOfGpt::s, h = 4096, kd = 1024, f = 14336, n = tokens * h,
+                                queries_keys = tokens * (h + kd);
+};
+
+// PyTorch eager, forward: two RMSNorms of to fp32 6, squares 8, mean 4, times factor 8, to bf16 6, times weight 4: 36 N
+// each; rotation 6 + 8 + 6 and copies of keys and values 4 of T (h + k d); residuals 6 N each; SiLU 4 and gate 6 of T
+// f. Backward: norms 4 + 6 + 2 + 6 + 8 + 12 + 4 + 4 + 8 + 8 + 12 + 12 + 6 = 92 N each, skips 6 N each, sums of the
+// gradients of three and two products 12 + 6 N; rotation and copies the same; 12 + 6 of T f.
+TEST(KernelCatalogue, BlockOfPyTorchEagerByHand) {
+  const PartPasses passes = BlockOfGpt("pytorch_eager", 1, "llama-3.1-8b").passes();
+  EXPECT_EQ(small_kernels(passes.forward).bytes,
+            (2 * 36 + 2 * 6) * Llama::n + 24 * Llama::queries_keys + 10 * Llama::tokens * Llama::f);
+  EXPECT_EQ(small_kernels(passes.backward).bytes,
+            (2 * 92 + 2 * 6 + 18) * Llama::n + 24 * Llama::queries_keys + 18 * Llama::tokens * Llama::f);
+}
+
+// Compiled, forward: norm 4 N, residual and norm 8 N, residual 6 N, rotation and copies as they are, SwiGLU 6 of T f.
+// Backward: norm with the sums of four gradients 12 N, of three 10 N, SwiGLU 10.
+TEST(KernelCatalogue, BlockOfPyTorchCompiledByHand) {
+  const PartPasses passes = BlockOfGpt("pytorch_compiled", 1, "llama-3.1-8b").passes();
+  EXPECT_EQ(small_kernels(passes.forward).bytes,
+            18 * Llama::n + 24 * Llama::queries_keys + 6 * Llama::tokens * Llama::f);
+  EXPECT_EQ(small_kernels(passes.backward).bytes,
+            22 * Llama::n + 24 * Llama::queries_keys + 10 * Llama::tokens * Llama::f);
+}
+
+// DeepSpeed with a Hugging Face model: norms and MLP as PyTorch eager, rotation 4 + 2 + 4 + 4 + 6 of T (h + k d), no
+// copies of keys and values; each gradient is put into a bucket and divided, 8 B.
+TEST(KernelCatalogue, BlockOfDeepSpeedByHand) {
+  BlockOfGpt one("deepspeed", 1, "llama-3.1-8b");
+  const PartPasses passes = one.passes();
+  const std::int64_t held =
+      held_parameters(one.description.model.layer_shape(0).tensors, one.description.parallel).sum();
+  EXPECT_EQ(small_kernels(passes.forward).bytes,
+            84 * Llama::n + 20 * Llama::queries_keys + 10 * Llama::tokens * Llama::f);
+  EXPECT_EQ(small_kernels(passes.backward).bytes,
+            214 * Llama::n + 20 * Llama::queries_keys + 18 * Llama::tokens * Llama::f + 8 * held);
+}
+
+// MPT of llm-foundry, f = 4 h, forward: norms 4 N each, context copy 4 N, residuals 6 N each, GELU 4 of 4 N. Backward:
+// norms 6 + 4 N each, skips 6 N each, GELU 6 of 4 N; gradients added up 6 B.
+TEST(KernelCatalogue, BlockOfLlmFoundryByHand) {
+  BlockOfGpt one("llm_foundry");
+  const PartPasses passes = one.passes();
+  const std::int64_t n = BlockOfGpt::b * BlockOfGpt::s * 768;
+  const std::int64_t held =
+      held_parameters(one.description.model.layer_shape(0).tensors, one.description.parallel).sum();
+  EXPECT_EQ(small_kernels(passes.forward).bytes, 40 * n);
+  EXPECT_EQ(small_kernels(passes.backward).bytes, 56 * n + 6 * held);
+}
+
+// fp8 of Megatron-Core: context and activation are cast, 3 B; backward the gradients of QKV 4 B, of both projections'
+// results 4 B, of both halves of the up projection's 8 B, with their transpositions; inputs are transposed, 2 B: two
+// norms, context, activation.
+TEST(KernelCatalogue, CastsOfFp8ByHand) {
+  BlockOfGpt plain("megatron_core", 1, "llama-3.1-8b"), cast("megatron_core", 1, "llama-3.1-8b");
+  cast.description.precision = "fp8";
+  cast.times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
+  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
+    return small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes;
+  };
+  EXPECT_EQ(more(&PartPasses::forward), 3 * Llama::n + 3 * Llama::tokens * Llama::f);
+  EXPECT_EQ(more(&PartPasses::backward), 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + (2 * 4 + 3 * 2) * Llama::n +
+                                             (8 + 2) * Llama::tokens * Llama::f);
+}
+
+// Parameters that eight ranks share out: a cast and a copy of the share, 10 B, and a copy of all, 4 B, in each pass;
+// gradients in order of ranks, 6 B.
+TEST(KernelCatalogue, CopiesOfSharedParametersByHand) {
+  BlockOfGpt alone("pytorch_eager", 1, "llama-3.1-8b"), shared("pytorch_eager", 1, "llama-3.1-8b");
+  shared.description.parallel.data = 8;
+  shared.description.parallel.sharding = Sharding::parameters;
+  const std::int64_t held = 218'112'000;  // 4096 (2 * 4096 + 2 * 1024 + 3 * 14336 + 2)
+  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
+    return small_kernels(shared.passes().*pass).bytes - small_kernels(alone.passes().*pass).bytes;
+  };
+  EXPECT_EQ(more(&PartPasses::forward), 10 * held / 8 + 4 * held);
+  EXPECT_EQ(more(&PartPasses::backward), 10 * held / 8 + 4 * held + 6 * held);
+}
+
+// torchtitan's selective checkpointing: products for keys, behind attention and for gates, and all small kernels but
+// the last residual's, 6 N.
+TEST(KernelCatalogue, OperatorsComputedAgainByHand) {
+  BlockOfGpt one("pytorch_eager", 1, "llama-3.1-8b");
+  one.description.recompute = Recompute::operators;
+  const PartPasses passes = one.passes();
+  EXPECT_EQ(small_kernels(passes.recompute).bytes, small_kernels(passes.forward).bytes - 6 * Llama::n);
+  double flops = 0;
+  for (const Segment& segment : passes.recompute) flops += segment.flops;
+  EXPECT_DOUBLE_EQ(flops, 2.0 * Llama::tokens * Llama::h * (Llama::kd + Llama::h + Llama::f));
+}
+
 // 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2
 // of setting the buffer to zero; dividing by the number of ranks 4 more.
 TEST(KernelCatalogue, OptimizerBytesPerParameter) {
@@ -171,13 +265,37 @@ TEST(KernelCatalogue, FirstMicroBatchHasNothingToAddTo) {
   EXPECT_EQ(count(labels(later)), 0);
 }
 
+// The host launches each kernel of a job, one after another, and a computation starts when it is launched.
+TEST(KernelCatalogue, HostLaunchesWhatTheDeviceDoes) {
+  const Spec spec = Spec::parse(job_of_gpt, "x.yaml");
+  TrainingWorkload workload(read_training_job(spec, context_of(1)), [](CollectiveCall&) {});
+  const auto program = workload.program(Rank(0));
+  Time host;
+  std::uint64_t launches = UINT64_MAX, waits = 0;
+  for (Operation operation; program->next(operation); operation = Operation()) {
+    if (operation.host) {
+      EXPECT_EQ(operation.operator_name, "launches");
+      host += operation.duration;
+      // After the one before, and, where a chunk's pass begins, after the device has done the last one.
+      const bool chained = std::count(operation.after.begin(), operation.after.end(), launches) == 1;
+      EXPECT_TRUE(chained || launches == UINT64_MAX);
+      waits += operation.after.size() > 1 ? 1 : 0;
+      launches = operation.id;
+    } else if (operation.phase != "optimizer") {
+      EXPECT_EQ(std::count(operation.after.begin(), operation.after.end(), launches), 1) << operation.label;
+    }
+  }
+  EXPECT_EQ(waits, 3U * 2 - 1);         // three micro-batches, forward and backward; nothing is before the first
+  EXPECT_EQ(host.ps() % 7'000'000, 0);  // 7 us a kernel
+}
+
 TEST(KernelCatalogue, AllReadyMadeOnesAreRead) {
   int files = 0;
   for (const auto& file : std::filesystem::directory_iterator(workloads_folder() + "/frameworks")) {
     EXPECT_TRUE(read_kernel_catalogue(Spec::load(file.path().string())).counts_optimizer()) << file.path();
     ++files;
   }
-  EXPECT_GE(files, 3);
+  EXPECT_GE(files, 7);
 }
 
 TEST(KernelCatalogue, Complaints) {

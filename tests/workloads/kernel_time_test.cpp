@@ -142,6 +142,90 @@ TEST(KernelTime, InAStepBandwidthGoesWithTheSize) {
   EXPECT_EQ(kernel_time(toy, kernel), Time::from_us(40 + 2));
 }
 
+/// 100 TFLOP/s and 1 TB/s as above, with all that a fit may have.
+const std::string fitted =
+    "name: toy\npeak: {bf16: 100 TFLOP/s, fp8: 200 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
+    "sustained:\n"
+    "  products: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, most_splits: 2, tiles: [[100, 100, "
+    "0.5]]}\n"
+    "  fp8_products: {units: 10, slowing: 0.5, tiles: [[100, 100, 0.5]]}\n"
+    "  attention:\n"
+    "    - {library: first, launch: 1 us, units: 10, rows: 128, peak_fraction: [[64, 0.25], [256, 0.75]], sharpness: "
+    "1, "
+    "alone: 2, backward: 0.8, key_overhead: 32, bandwidth_fraction: 0.5}\n"
+    "    - {library: second, units: 10, peak_fraction: [[64, 0.5]]}\n";
+
+double microseconds(const Device& device, const Kernel& kernel) {
+  return static_cast<double>(kernel_time(device, kernel).ps()) * 1e-6;
+}
+
+TEST(KernelTime, InAStepWavesAreSharedOutInPart) {
+  Device toy = device(fitted);
+  toy.in_a_step = true;
+  // 11 tiles on 10 units: between 2 waves and 1.1, half way 1.55; 2 * 15.5 * 1e4 * 100,000 FLOP at 50 TFLOP/s are 620
+  // us. The traffic, (1100 + 100) * 1e5 * 2 B + 1100 * 100 * 2 B at 1 TB/s, is 240.22 us. (a^2 + b^2)^(1/2). In two
+  // parts 22 tiles in 2.6 waves of half the length: 520 us and 1.76 us more of traffic; and 3 us to sum up.
+  const double whole = std::hypot(620, 240.22);
+  const double parts = std::hypot(520, 240.22 + 1.76) + 3;
+  ASSERT_LT(parts, whole);
+  EXPECT_NEAR(microseconds(toy, product(1100, 100, 100'000)), parts, 1e-5);
+  // Too short to be cut: one tile has a wave to itself even where work is shared out.
+  EXPECT_NEAR(microseconds(toy, product(100, 100, 100)), std::hypot(0.4, 0.06), 1e-5);
+}
+
+TEST(KernelTime, InAStepFp8HasItsOwnRatesAndLongKernelsSlowDown) {
+  Device toy = device(fitted);
+  toy.in_a_step = true;
+  Kernel kernel = product(10'000, 10'000, 50'000);
+  kernel.precision = "fp8";
+  // 1e13 FLOP at 100 TFLOP/s: 100 ms; (1 + 100 / 10)^0.5.
+  EXPECT_NEAR(microseconds(toy, kernel), 1e5 * std::sqrt(11), 0.1);
+}
+
+TEST(KernelTime, AttentionGoesInTilesOfQueries) {
+  Device toy = device(fitted);
+  Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};
+  kernel.causal = true;
+  kernel.flops = 2.0 * 1024 * 1024 * 128 * 30;  // half of two products
+  // As one fraction of the peak while no step counts: FLOPs at 90 TFLOP/s.
+  EXPECT_NEAR(microseconds(toy, kernel), kernel.flops / 90e6, 1e-5);
+  toy.in_a_step = true;
+  // Eight tiles of 128 queries a head, 240 on 10 units: 24 waves. They see (1024 + 128 + 64) / 2 keys in the mean and
+  // take 32 more; 4 * 128 FLOP a score at half of the peak (128 lies half way between 64 and 256 over the logarithm).
+  // The traffic of 1 MB at 0.5 TB/s is 2 us more, the launch 1 us.
+  const double score = 4 * 128 / 50e6;
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (608 + 32) * score + 2 + 1, 1e-4);
+  // Backward five products for two, at 0.8 of the rate.
+  Kernel backward = kernel;
+  backward.backward = true;
+  backward.flops = 2.5 * kernel.flops;
+  EXPECT_NEAR(microseconds(toy, backward), 240 * 128 * (608 + 32) * score * 2.5 / 0.8 + 3, 1e-4);
+  // One head of 128 queries: its tile has the device to itself, ten units' time at twice the rate.
+  Kernel lonely = kernel;
+  lonely.m = lonely.n = 128;
+  lonely.count = 1;
+  lonely.flops = 2.0 * 128 * 128 * 128;
+  EXPECT_NEAR(microseconds(toy, lonely), 128 * (128 + 32) * score * 10 / 2 + 3, 1e-4);
+  // Another library: 24 waves of the same at half of the peak, whatever the head size, and without overhead.
+  kernel.library = "second";
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * 608 * score, 1e-4);
+  // One that the device does not have: its first one.
+  kernel.library = "third";
+  EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (608 + 32) * score + 3, 1e-4);
+}
+
+TEST(KernelTime, FitsComplainWhereTheyAre) {
+  const auto about = [](const std::string& from, const std::string& to) {
+    std::string text = fitted;
+    text.replace(text.find(from), from.size(), to);
+    return complaint([&] { device(text); });
+  };
+  EXPECT_NE(about("even_share: 0.5", "even_share: 1.5").find("toy.yaml:7"), std::string::npos);
+  EXPECT_NE(about("even_share: 0.5", "even_shares: 0.5").find("did you mean 'even_share'"), std::string::npos);
+  EXPECT_NE(about("sharpness: 2", "sharpness: 0.5").find("sharpness"), std::string::npos);
+  EXPECT_NE(about("library: second, ", "").find("library"), std::string::npos);
+}
+
 TEST(KernelTime, CurvesRise) {
   std::string falling = in_step;
   falling.replace(falling.find("[4 MB"), 5, "[1 MB");

@@ -4,9 +4,11 @@
 import dataclasses
 import itertools
 import json
+import pathlib
 
 import yaml
 
+SETS = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # GPUs of a DGX A100.
 SERVER = 8
 
@@ -37,6 +39,7 @@ class Published:
     scatter_gather: bool = False
     overlap_tensor: bool = True
     framework: str = "megatron_2022"
+    peer: float = 0  # the peer's error in percent, if it is known for the row
 
     @property
     def micro_batches(self):
@@ -47,7 +50,7 @@ class Published:
         return self.tensor * self.pipeline * self.data
 
 
-def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch, teraflops):
+def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch, teraflops, peer):
     """D. Narayanan et al., SC'21, arXiv:2104.04473, table 1, gives FLOP/s per GPU, from which its formula (3) makes the
     time: F = 96 B s L h^2 (1 + s/(6h) + V/(16 L h))."""
     s, V = 2048, 51200  # noqa: N806
@@ -55,21 +58,7 @@ def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, mi
     seconds = flops / (tensor * pipeline * data * teraflops * 1e12)
     shape = (hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch)
     return Published(name, *shape, "full", seconds, scatter_gather=tensor > 1, overlap_tensor=False,
-                     framework="megatron_2021")  # fmt: skip
-
-
-NARAYANAN = [
-    sc21("1.7B", 2304, 24, 24, 1, 1, 32, 1, 16, 512, 137),
-    sc21("3.6B", 3072, 30, 32, 2, 1, 32, 1, 16, 512, 138),
-    sc21("7.5B", 4096, 36, 32, 4, 1, 32, 1, 16, 512, 142),
-    sc21("18B", 6144, 40, 48, 8, 1, 32, 1, 8, 1024, 135),
-    sc21("39B", 8192, 48, 64, 8, 2, 32, 1, 4, 1536, 138),
-    sc21("76B", 10240, 60, 80, 8, 4, 32, 3, 2, 1792, 140),
-    sc21("145B", 12288, 80, 96, 8, 8, 24, 2, 2, 2304, 148),
-    sc21("310B", 16384, 96, 128, 8, 16, 15, 2, 1, 2160, 155),
-    sc21("530B", 20480, 105, 128, 8, 35, 9, 3, 1, 2520, 163),
-    sc21("1T", 25600, 128, 160, 8, 64, 6, 1, 1, 3072, 163),
-]
+                     framework="megatron_2021", peer=peer)  # fmt: skip
 
 
 def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_batch, batch, full, selective):
@@ -81,13 +70,15 @@ def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_bat
             Published(name, *shape, "selective", selective)]  # fmt: skip
 
 
-KORTHIKANTI = [
-    *korthikanti("22B", 6144, 48, 64, 1, 1, 4, 4, 1.42, 1.10),
-    *korthikanti("175B", 12288, 96, 96, 8, 3, 1, 64, 18.13, 13.75),
-    *korthikanti("530B", 20480, 105, 128, 35, 3, 1, 280, 49.05, 37.83),
-    *korthikanti("1T", 25600, 128, 160, 64, 1, 1, 512, 94.42, 71.49),
-]
+def rows_of(name):
+    """The rows of a set's file."""
+    rows = yaml.safe_load((SETS / f"{name}.yaml").read_text())["rows"]
+    if name == "narayanan_2021":
+        return [sc21(model, *row) for model, row in rows.items()]
+    return [one for model, row in rows.items() for one in korthikanti(model, *row)]
 
+
+NARAYANAN, KORTHIKANTI = rows_of("narayanan_2021"), rows_of("korthikanti_2022")
 
 RINGS = {"algorithm": "ring", "channels": 1, "chunk_size": "64 GiB", "slices_per_chunk": 1}
 
@@ -170,6 +161,10 @@ def without(case, part, framework):
             "tiles": [[*one["tile"], one["peak_fraction"]]]}  # fmt: skip
     elif part == "curves of bandwidth (0.66 instead)":
         device["sustained"].pop("memory_kernels")
+    elif part == "the clock that lasts (that of single kernels instead)":
+        device["sustained"].pop("clock")
+    elif part == "the host":
+        kernels.pop("host")
     elif part == "launches":
         device["sustained"].pop("launch")
     elif part == "NCCL's rates over NVLink (its wires' instead)":
@@ -189,6 +184,8 @@ PARTS = [
     "messages that block",
     "products by shape (one tile, 0.925 of the peak instead)",
     "curves of bandwidth (0.66 instead)",
+    "the clock that lasts (that of single kernels instead)",
+    "the host",
     "launches",
     "NCCL's rates over NVLink (its wires' instead)",
 ]

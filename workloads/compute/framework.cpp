@@ -42,17 +42,13 @@ const Words<KernelUnit>& unit_words() {
   return words;
 }
 
-const Words<Traffic>& traffic_words() {
-  static const Words<Traffic> words{
-      {"elementwise", Traffic::elementwise}, {"norm", Traffic::norm}, {"softmax", Traffic::softmax}};
-  return words;
-}
-
 const Words<KernelWhen>& when_words() {
   static const Words<KernelWhen> words{{"gated", KernelWhen::gated},
                                        {"plain", KernelWhen::plain},
                                        {"learned_positions", KernelWhen::learned_positions},
-                                       {"no_positions", KernelWhen::no_positions}};
+                                       {"no_positions", KernelWhen::no_positions},
+                                       {"grouped", KernelWhen::grouped},
+                                       {"fp8", KernelWhen::fp8}};
   return words;
 }
 
@@ -104,7 +100,7 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
     if (const auto value = map.find(key)) kernel.bytes += value->integer(0, most_bytes);
   if (kernel.bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, most_bytes);
-  if (const auto value = map.find("traffic")) kernel.traffic = word_of(*value, traffic_words());
+  if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
   if (const auto value = map.find("when")) kernel.when = word_of(*value, when_words());
   map.finish();
   return kernel;
@@ -126,6 +122,16 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
     throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_products'");
   map.finish();
   return result;
+}
+
+/// `host: {kernel: 8 us, collective: 30 us, waits_for_chunks: true}`.
+KernelCatalogue::Host read_host(const Spec& map) {
+  KernelCatalogue::Host host;
+  host.kernel = map.at("kernel").time();
+  host.collective = map.at("collective").time();
+  if (const auto value = map.find("waits_for_chunks")) host.waits_for_chunks = value->boolean();
+  map.finish();
+  return host;
 }
 
 SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements,
@@ -196,9 +202,16 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   places.finish();
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
+  if (const auto map = spec.find("host")) result.host = read_host(*map);
   const Spec step = spec.at("step");
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};
   if (const auto map = step.find("accumulation")) result.accumulation = read_accumulation(*map);
+  if (const auto map = step.find("sharded")) {
+    if (const auto list = map->find("gathered")) result.gathered = read_small_kernels(*list, parameters);
+    if (const auto list = map->find("scattered")) result.scattered = read_small_kernels(*list, parameters);
+    map->finish();
+  }
   if (const auto list = step.find("gradient_norm")) result.gradient_norm = read_small_kernels(*list, parameters);
   result.optimizer = read_small_kernels(step.at("optimizer"), parameters);
   if (result.optimizer.empty())

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,7 +56,15 @@ constexpr std::size_t kernel_unit_count = 12;
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
 
 /// Models that have a kernel.
-enum class KernelWhen : std::uint8_t { always, gated, plain, learned_positions, no_positions };
+enum class KernelWhen : std::uint8_t {
+  always,
+  gated,
+  plain,
+  learned_positions,
+  no_positions,
+  grouped,  ///< fewer keys and values than queries
+  fp8,      ///< products have fp8
+};
 
 /// One small kernel.
 struct SmallKernel {
@@ -85,6 +94,16 @@ struct KernelCatalogue {
   /// forward pass goes together with that of the backward pass behind it.
   bool blocking_messages = false;
   bool counts_optimizer() const { return !optimizer.empty(); }
+  /// Copies around the gathering of a part's parameters that are shared out, and around the sum of its gradients, in
+  /// each pass.
+  std::vector<SmallKernel> gathered, scattered;
+  std::string attention_library;  ///< of those of the device; "": its first one
+  /// The process that tells the device what to do.
+  struct Host {
+    Time kernel, collective;        ///< for one of them
+    bool waits_for_chunks = false;  ///< goes on to the next pass of a chunk when the device has done this one
+  };
+  std::optional<Host> host;  ///< nothing: it takes no time
 
   const std::vector<SmallKernel>& at(KernelPlace place, bool backward) const {
     return places[static_cast<std::size_t>(place)][backward ? 1 : 0];

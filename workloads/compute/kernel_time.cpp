@@ -10,7 +10,7 @@
 namespace weft {
 
 double traffic_of(const Kernel& kernel) {
-  if (kernel.bytes > 0 || kernel.kind == Kernel::Kind::memory) return static_cast<double>(kernel.bytes);
+  if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::matmul) return static_cast<double>(kernel.bytes);
   const auto m = static_cast<double>(kernel.m);
   const auto n = static_cast<double>(kernel.n);
   const auto k = static_cast<double>(kernel.k);
@@ -36,43 +36,97 @@ double matmul_flops(const Device& device, const Kernel& kernel) {
   return 2 * waves * static_cast<double>(tiles.units) * product(tiles.m, tiles.n) * static_cast<double>(kernel.k);
 }
 
+double pieces(std::int64_t length, std::int64_t piece) { return static_cast<double>((length - 1) / piece + 1); }
+
+/// Tiles that would take as long if all units were busy all the time.
+double full_tiles(const SharedWork& work, double tiles) {
+  const auto units = static_cast<double>(work.units);
+  const double waves = tiles / units;
+  return ((1 - work.even_share) * std::ceil(waves) + work.even_share * std::max(waves, 1.0)) * units;
+}
+
+double together(const SharedWork& work, double arithmetic, double traffic) {
+  if (work.sharpness == 0) return std::max(arithmetic, traffic);
+  // Relative to the larger one, so that powers of small numbers stay numbers.
+  const double most = std::max(arithmetic, traffic);
+  const double least = std::min(arithmetic, traffic);
+  return most * std::pow(1 + std::pow(least / most, work.sharpness), 1 / work.sharpness);
+}
+
+double clock_of(const Device& device) { return device.one_by_one ? 1 : device.sustained->clock; }
+
+double slowed(const Device& device, const SharedWork& work, double seconds) {
+  constexpr double scale = 10e-3;
+  const bool lasts = !device.one_by_one && device.sustained->clock < 1;  // then the clock has fallen already
+  return work.slowing == 0 || lasts ? seconds : seconds * std::pow(1 + seconds / scale, work.slowing);
+}
+
 /// Seconds of a product cut into such tiles and, along k, into `splits` parts.
-double seconds_in_tiles(const Device& device, const Kernel& kernel, std::int64_t tile_m, std::int64_t tile_n,
-                        double fraction, std::int64_t splits) {
-  const SustainedRates& rates = *device.sustained;
-  const auto pieces = [](std::int64_t length, std::int64_t piece) {
-    return static_cast<double>((length - 1) / piece + 1);
-  };
-  const auto units = static_cast<double>(rates.units);
+double seconds_in_tiles(const Device& device, const ProductRates& rates, const Kernel& kernel,
+                        const ProductRates::TileChoice& tile, std::int64_t splits) {
   const auto parts = static_cast<double>(splits);
-  const double tiles = pieces(kernel.m, tile_m) * pieces(kernel.n, tile_n) * static_cast<double>(kernel.count) * parts;
+  const auto count = static_cast<double>(kernel.count);
+  const double tiles = pieces(kernel.m, tile.m) * pieces(kernel.n, tile.n) * count * parts;
   const double length = static_cast<double>(kernel.k) / parts;
   const double inner = length + rates.inner_overhead.at(length);
   const double flops =
-      2 * std::ceil(tiles / units) * units * static_cast<double>(tile_m) * static_cast<double>(tile_n) * inner;
+      2 * full_tiles(rates.work, tiles) * static_cast<double>(tile.m) * static_cast<double>(tile.n) * inner;
   // Parts are written and read again, in 32 bits.
-  const double sums = splits == 1 ? 0
-                                  : 8 * parts * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
-                                        static_cast<double>(kernel.count);
-  return std::max(flops / (device.peak.at(kernel.precision) * fraction),
-                  seconds_of_traffic(device, traffic_of(kernel) + sums, rates.matmul_memory_fraction));
+  const double sums =
+      splits == 1 ? 0 : 8 * parts * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) * count;
+  const double seconds =
+      together(rates.work, flops / (device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction),
+               seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
+  return seconds + (splits == 1 ? 0 : rates.split_time.seconds());
 }
 
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
-  const SustainedRates& rates = *device.sustained;
+  const SustainedRates& sustained = *device.sustained;
+  const bool fp8 = kernel.precision == "fp8" && sustained.fp8_products;
+  const ProductRates& rates = fp8 ? *sustained.fp8_products : sustained.products;
   constexpr std::int64_t least_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
-  const auto consider = [&](std::int64_t m, std::int64_t n, double fraction) {
+  const auto consider = [&](const ProductRates::TileChoice& tile) {
     for (std::int64_t splits = 1; splits <= rates.most_splits; splits *= 2)
       if (splits == 1 || kernel.k / splits >= least_inner)
-        best = std::min(best, seconds_in_tiles(device, kernel, m, n, fraction, splits));
+        best = std::min(best, seconds_in_tiles(device, rates, kernel, tile, splits));
   };
-  for (const SustainedRates::TileChoice& tile : rates.tiles) {
-    consider(tile.m, tile.n, tile.peak_fraction);
-    if (tile.m != tile.n) consider(tile.n, tile.m, tile.peak_fraction);
+  for (const ProductRates::TileChoice& tile : rates.tiles) {
+    consider(tile);
+    if (tile.m != tile.n) consider({tile.n, tile.m, tile.peak_fraction});
   }
-  return best;
+  return slowed(device, rates.work, best);
+}
+
+/// The rates of the library that the kernel names, or the first one's.
+const AttentionRates* attention_rates(const Device& device, const Kernel& kernel) {
+  if (kernel.kind != Kernel::Kind::attention || device.sustained->attention.empty()) return nullptr;
+  for (const auto& [name, rates] : device.sustained->attention)
+    if (name == kernel.library) return &rates;
+  return &device.sustained->attention.front().second;
+}
+
+/// Seconds of fused attention. With a causal mask a tile of r queries and blocks of b keys sees (n + r + b) / 2 keys in
+/// the mean, and the last one all of them.
+double sustained_attention(const Device& device, const AttentionRates& rates, const Kernel& kernel) {
+  constexpr std::int64_t block = 64;
+  const auto rows = static_cast<double>(rates.rows);
+  const double keys = pieces(kernel.n, block) * static_cast<double>(block);
+  const double seen =
+      kernel.causal ? std::min(keys, (static_cast<double>(kernel.n) + rows + static_cast<double>(block)) / 2) : keys;
+  const double tiles = pieces(kernel.m, rates.rows) * static_cast<double>(kernel.count);
+  const double scores = static_cast<double>(kernel.m) * static_cast<double>(kernel.n) *
+                        static_cast<double>(kernel.count) * (kernel.causal ? 0.5 : 1);
+  const double rate = device.peak.at(kernel.precision) * clock_of(device) *
+                      rates.peak_fraction.at(static_cast<double>(kernel.k)) * (kernel.backward ? rates.backward : 1);
+  const double score = kernel.flops / scores / rate;  // seconds, of all units together
+  const auto overhead = static_cast<double>(rates.key_overhead);
+  const bool waits = tiles > static_cast<double>(rates.work.units);  // fewer: the longest one counts
+  const double shared = (waits ? full_tiles(rates.work, tiles) : tiles) * rows * (seen + overhead) * score;
+  const double longest = rows * (keys + overhead) * score * static_cast<double>(rates.work.units) / rates.alone;
+  const double traffic = seconds_of_traffic(device, static_cast<double>(kernel.bytes), rates.work.memory_fraction);
+  return slowed(device, rates.work, together(rates.work, std::max(shared, longest), traffic));
 }
 
 double sustained_memory(const Device& device, const Kernel& kernel) {
@@ -88,10 +142,11 @@ Time time_of(double seconds, Time launch) {
 
 /// In a long step, by the shape of the kernel.
 Time sustained_time(const Device& device, const Kernel& kernel, double peak) {
-  const double seconds = kernel.kind == Kernel::Kind::matmul ? sustained_matmul(device, kernel)
-                                                             : std::max(kernel.flops / (peak * device.fused_fraction),
-                                                                        sustained_memory(device, kernel));
-  return time_of(seconds, device.sustained->launch);
+  const Time launch = device.sustained->launch;
+  if (kernel.kind == Kernel::Kind::matmul) return time_of(sustained_matmul(device, kernel), launch);
+  if (const AttentionRates* rates = attention_rates(device, kernel))
+    return time_of(sustained_attention(device, *rates, kernel), rates->launch);
+  return time_of(std::max(kernel.flops / (peak * device.fused_fraction), sustained_memory(device, kernel)), launch);
 }
 
 }  // namespace

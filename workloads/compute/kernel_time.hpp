@@ -15,6 +15,9 @@ struct Kernel {
   enum class Kind : std::uint8_t {
     matmul,  ///< `count` products of m x k by k x n in one kernel
     memory,  ///< goes through `bytes` of device memory; `flops` if it also computes much, as fused attention does
+    /// Fused attention of `count` heads in all: m queries and n keys each, of k elements. `bytes` and `flops` as
+    /// `memory`, flops of the scores that a mask leaves.
+    attention,
   };
   Kind kind = Kind::matmul;
   std::int64_t m = 0;
@@ -25,6 +28,10 @@ struct Kernel {
   double flops = 0;        ///< memory: arithmetic of matrix units; matmul: always 2 m n k count
   std::string precision = "bf16";
   Traffic traffic = Traffic::elementwise;  ///< memory
+  // attention
+  bool causal = false;
+  bool backward = false;
+  std::string library{};  ///< of the device's; "": its first one
 };
 
 /// Bytes that a kernel reads and writes.
@@ -43,9 +50,14 @@ double traffic_of(const Kernel& kernel);
 /// a whole one (NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, chapter 3). Arithmetic:
 /// ceil(ceil(m / tile_m) * ceil(n / tile_n) * count / units) * 2 tile_m tile_n k * units / (peak * matmul_fraction).
 ///
+/// attention: as memory.
+///
 /// With device.in_a_step and device.sustained: the same, for a product the least over tiles and parts along k, each
 /// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
+/// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it
+/// in whole blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that
+/// lasts, or with device.one_by_one slows down in long kernels. docs/compute_times.md has the formulas.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -37,7 +37,7 @@ std::vector<std::string> cells_of(std::string_view line) {
 }
 
 std::string to_text(const Kernel& kernel) {
-  if (kernel.kind == Kernel::Kind::memory) return fmt::format("memory {} B, {}", kernel.bytes, kernel.precision);
+  if (kernel.kind != Kernel::Kind::matmul) return fmt::format("memory {} B, {}", kernel.bytes, kernel.precision);
   std::string text = fmt::format("matmul {} x {} x {}", kernel.m, kernel.n, kernel.k);
   if (kernel.count != 1) text += fmt::format(", {} of them", kernel.count);
   return text + ", " + kernel.precision;
@@ -137,7 +137,7 @@ class OperatorFileReader {
 };
 
 MeasuredOperators::Key MeasuredOperators::key_of(const Kernel& kernel, const std::string& precision) {
-  if (kernel.kind == Kernel::Kind::memory) return {kernel.kind, kernel.bytes, 0, 0, 0, precision};
+  if (kernel.kind != Kernel::Kind::matmul) return {Kernel::Kind::memory, kernel.bytes, 0, 0, 0, precision};
   return {kernel.kind, kernel.m, kernel.n, kernel.k, kernel.count, precision};
 }
 
@@ -169,10 +169,36 @@ Time OperatorTimes::of(const Kernel& kernel) const {
 
 OperatorTimes read_operator_times(const Spec& map, const std::string& directory) {
   Device device = read_device(Spec::load(resolve_file(map.at("device"), directory, "devices", ".yaml")));
+  if (const auto rates = map.find("rates")) {
+    const std::string which = rates->one_of({"best", "single", "sustained"});
+    device.in_a_step = which != "best";
+    device.one_by_one = which == "single";
+  }
   const auto file = map.find("operators");
   if (!file) return OperatorTimes(std::move(device));
   return OperatorTimes(std::move(device), MeasuredOperators::load(resolve_file(*file, directory, "operators", ".csv")));
 }
+
+namespace {
+
+/// `attention: {queries: .., keys: .., head_size: .., heads: .., causal: .., backward: .., library: ..}`: `heads` of
+/// all sequences together. Forward two products, backward five (Dao et al., arXiv:2205.14135, algorithm 4).
+void read_attention(const Spec& map, Kernel& kernel) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  kernel.kind = Kernel::Kind::attention;
+  kernel.m = map.at("queries").integer(1, most);
+  kernel.n = map.at("keys").integer(1, most);
+  kernel.k = map.at("head_size").integer(1, most);
+  kernel.count = map.at("heads").integer(1, most);
+  if (const auto value = map.find("causal")) kernel.causal = value->boolean();
+  if (const auto value = map.find("backward")) kernel.backward = value->boolean();
+  if (const auto value = map.find("library")) kernel.library = value->text();
+  kernel.flops = (kernel.causal ? 0.5 : 1) * (kernel.backward ? 10 : 4) * static_cast<double>(kernel.m) *
+                 static_cast<double>(kernel.n) * static_cast<double>(kernel.k) * static_cast<double>(kernel.count);
+  map.finish();
+}
+
+}  // namespace
 
 Kernel read_kernel(const Spec& map, const Device& device) {
   constexpr std::int64_t most = std::int64_t{1} << 40;
@@ -184,7 +210,10 @@ Kernel read_kernel(const Spec& map, const Device& device) {
     kernel.precision = precision->one_of(known);
   }
   const auto bytes = map.find("bytes");
-  if (map.has("m") || !bytes) {
+  if (const auto attention = map.find("attention")) {
+    read_attention(*attention, kernel);
+    kernel.bytes = map.at("bytes").bytes().count();
+  } else if (map.has("m") || !bytes) {
     kernel.m = map.at("m").integer(1, most);
     kernel.n = map.at("n").integer(1, most);
     kernel.k = map.at("k").integer(1, most);
@@ -194,6 +223,7 @@ Kernel read_kernel(const Spec& map, const Device& device) {
     kernel.kind = Kernel::Kind::memory;
     kernel.bytes = bytes->bytes().count();
     if (const auto flops = map.find("flops")) kernel.flops = flops->number(0, 1e30);
+    if (const auto traffic = map.find("traffic")) kernel.traffic = read_traffic(*traffic);
   }
   map.finish();
   return kernel;

@@ -60,11 +60,12 @@ class OperatorTimes {
   mutable std::set<std::string> missing_;  // for people; changes no result
 };
 
-/// The keys `device` and, optionally, `operators` of a map; paths start at `directory`. Throws InputError.
+/// The keys `device` and, optionally, `rates` (`best`, `single` by shape, or `sustained` as inside a long step) and
+/// `operators` of a map; paths start at `directory`. Throws InputError.
 OperatorTimes read_operator_times(const Spec& map, const std::string& directory);
 
-/// A kernel: {m, n, k, count, precision} or {bytes, flops, precision}; the precision is the device's first if not
-/// given. Finishes the map. Throws InputError.
+/// A kernel: {m, n, k, count, precision}, {bytes, flops, traffic, precision} or {attention, bytes, precision}; the
+/// precision is the device's first if not given. Finishes the map. Throws InputError.
 Kernel read_kernel(const Spec& map, const Device& device);
 
 }  // namespace weft

@@ -32,6 +32,7 @@ enum class Sharding : std::uint8_t {
 enum class Recompute : std::uint8_t {
   none,
   selective,  ///< the core of attention
+  operators,  ///< small kernels and every second product (torchtitan's selective checkpointing)
   full,       ///< whole blocks
 };
 

@@ -379,6 +379,13 @@ class Settling {
       complain({"recompute"},
                "selective recomputation is of attention, and no block of the model has it; none or full "
                "would be right");
+    const bool dense = std::all_of(d_.model.shapes.begin(), d_.model.shapes.end(), [](const BlockShape& shape) {
+      return shape.attention.heads > 0 && !shape.attention.latent() && !shape.cross_attention && !shape.mlp.mixture();
+    });
+    if (d_.recompute == Recompute::operators && !dense)
+      complain({"recompute"},
+               "operators are computed again in blocks of attention and an MLP, and the model has other ones; none, "
+               "selective or full would be right");
     if (d_.recompute == Recompute::full && d_.model.blocks.empty())
       complain({"recompute"}, "recomputation of whole blocks, but the model has 0 blocks; none would be right");
     const std::int64_t own = *std::max_element(p_.stage_layers.begin(), p_.stage_layers.end());

@@ -54,6 +54,7 @@ double read_flops(const Spec& value) {
 namespace {
 
 constexpr double least_fraction = 1e-6;
+constexpr std::array<const char*, traffic_count> traffic_names{"elementwise", "norm", "softmax"};
 
 /// `matmul: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
 void read_matmul(const Spec& map, Device& device) {
@@ -102,14 +103,25 @@ SizeCurve read_inner_overhead(const Spec& value) {
       [](const Spec& overhead) { return overhead.number(0, most); });
 }
 
+/// `units`, `even_share`, `bandwidth_fraction`, `sharpness` and `slowing`, of products and of attention.
+SharedWork read_shared_work(const Spec& map) {
+  SharedWork work;
+  work.units = map.at("units").integer(1, 1 << 20);
+  if (const auto value = map.find("even_share")) work.even_share = value->number(0, 1);
+  if (const auto value = map.find("bandwidth_fraction")) work.memory_fraction = value->number(least_fraction, 1);
+  if (const auto value = map.find("sharpness")) work.sharpness = value->number(1, 100);
+  if (const auto value = map.find("slowing")) work.slowing = value->number(0, 1);
+  return work;
+}
+
 /// `products: {units: .., inner_overhead: .., most_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
-void read_sustained_products(const Spec& map, SustainedRates& rates) {
+ProductRates read_products(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
-  rates.units = map.at("units").integer(1, most);
+  ProductRates rates;
+  rates.work = read_shared_work(map);
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
   if (const auto value = map.find("most_splits")) rates.most_splits = value->integer(1, 1024);
-  if (const auto value = map.find("bandwidth_fraction"))
-    rates.matmul_memory_fraction = value->number(least_fraction, 1);
+  if (const auto value = map.find("split_time")) rates.split_time = value->time();
   const Spec tiles = map.at("tiles");
   for (const Spec& tile : tiles.items()) {
     if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");
@@ -117,18 +129,42 @@ void read_sustained_products(const Spec& map, SustainedRates& rates) {
   }
   if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
   map.finish();
+  return rates;
+}
+
+/// `{units: .., rows: .., peak_fraction: [[head size, fraction], ..], ..}` of one library.
+AttentionRates read_attention(const Spec& map) {
+  constexpr std::int64_t most = 1 << 20;
+  AttentionRates rates;
+  rates.work = read_shared_work(map);
+  if (const auto value = map.find("launch")) rates.launch = value->time();
+  if (const auto value = map.find("rows")) rates.rows = value->integer(1, most);
+  rates.peak_fraction = read_curve(
+      map.at("peak_fraction"), "[128, 0.7]", [](const Spec& size) { return size.number(1, most); },
+      [](const Spec& value) { return value.number(least_fraction, 1); });
+  if (const auto value = map.find("key_overhead")) rates.key_overhead = value->integer(0, most);
+  if (const auto value = map.find("alone")) rates.alone = value->number(1, 100);
+  if (const auto value = map.find("backward")) rates.backward = value->number(least_fraction, 10);
+  map.finish();
+  return rates;
 }
 
 SustainedRates read_sustained(const Spec& map) {
   SustainedRates rates;
-  read_sustained_products(map.at("products"), rates);
+  rates.products = read_products(map.at("products"));
+  if (const auto products = map.find("fp8_products")) rates.fp8_products = read_products(*products);
+  if (const auto libraries = map.find("attention"))
+    for (const Spec& one : libraries->items()) {
+      std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
+      rates.attention.emplace_back(std::move(library), read_attention(one));
+    }
   if (const auto curves = map.find("memory_kernels")) {
-    const std::array<const char*, traffic_count> names{"elementwise", "norm", "softmax"};
     for (std::size_t i = 0; i < traffic_count; ++i)
-      if (const auto list = curves->find(names[i])) rates.bandwidth[i] = read_bandwidth_curve(*list);
+      if (const auto list = curves->find(traffic_names[i])) rates.bandwidth[i] = read_bandwidth_curve(*list);
     curves->finish();
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
+  if (const auto clock = map.find("clock")) rates.clock = clock->number(least_fraction, 1);
   map.finish();
   return rates;
 }
@@ -154,6 +190,11 @@ void read_fractions(const Spec& spec, Device& device) {
 }
 
 }  // namespace
+
+Traffic read_traffic(const Spec& word) {
+  const std::string name = word.one_of({traffic_names.begin(), traffic_names.end()});
+  return static_cast<Traffic>(std::find(traffic_names.begin(), traffic_names.end(), name) - traffic_names.begin());
+}
 
 double SizeCurve::at(double size) const {
   if (size <= points_.front().size) return points_.front().value;

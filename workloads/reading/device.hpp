@@ -24,6 +24,8 @@ enum class Traffic : std::uint8_t {
   softmax,  ///< sums along rows of scores
 };
 constexpr std::size_t traffic_count = 3;
+/// `elementwise`, `norm` or `softmax`. Throws InputError.
+Traffic read_traffic(const Spec& word);
 
 /// A value over a size: points with rising sizes, a straight line over the logarithm of the size in between, the
 /// outermost value beyond.
@@ -39,19 +41,52 @@ class SizeCurve {
   std::vector<Point> points_;  // at least one
 };
 
-/// What kernels reach inside a long step, by their shape (docs/compute_times.md, "Sustained rates"). A job takes these
-/// if it names a framework.
-struct SustainedRates {
+/// How arithmetic is shared out among units, and meets the traffic of the same kernel.
+struct SharedWork {
+  std::int64_t units = 1;  ///< tiles that are worked on at once
+  /// 0: a last wave with few tiles takes as long as a full one; 1: units share the work evenly, a part of a tile each.
+  double even_share = 0;
+  double memory_fraction = 1;  ///< of the memory bandwidth
+  /// Arithmetic a and traffic b take (a^p + b^p)^(1/p): 1 is one after the other; 0 stands for infinity, the larger.
+  double sharpness = 0;
+  double slowing = 0;  ///< clocks fall in long kernels by themselves: t becomes t (1 + t / 10 ms)^slowing
+};
+
+/// Matrix products of one precision.
+struct ProductRates {
   struct TileChoice {
     std::int64_t m = 1, n = 1;
     double peak_fraction = 1;  ///< while all units work on such tiles
   };
   std::vector<TileChoice> tiles;  ///< of which a library takes the best for a product, either way round
-  std::int64_t units = 1;         ///< tiles that are worked on at once
+  SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
   std::int64_t most_splits = 1;                ///< parts along k, summed up afterwards
-  double matmul_memory_fraction = 1;
+  Time split_time;                             ///< what summing up takes besides, whatever the size
+};
+
+/// A library's kernel for attention without stored scores, forward; causal masks skip whole tiles.
+struct AttentionRates {
+  Time launch;
+  std::int64_t rows = 128;  ///< queries of a tile
+  SharedWork work;
+  SizeCurve peak_fraction{std::vector<SizeCurve::Point>{{1, 1}}};  ///< over head sizes
+  std::int64_t key_overhead = 0;  ///< beginning and end of a tile, as so many more keys
+  double alone = 1;               ///< how much faster a tile is that has the device to itself
+  double backward = 1;            ///< rate of the backward pass relative to the forward pass
+};
+
+/// What kernels reach inside a long step, by their shape (docs/compute_times.md, "Sustained rates"). A job takes these
+/// if it names a framework.
+struct SustainedRates {
+  /// Of the clock, and of what goes with it, what power leaves in a step of many seconds; 1: not known, as `slowing`
+  /// says.
+  double clock = 1;
+  ProductRates products;
+  std::optional<ProductRates> fp8_products;  ///< of fp8, if they differ
+  /// By library, the first one for frameworks that name none; empty: fused_fraction.
+  std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
   Time launch;
 };
@@ -80,7 +115,8 @@ struct Device {
   };
   std::optional<Tiles> tiles;
   std::optional<SustainedRates> sustained;
-  bool in_a_step = false;  ///< kernel_time() goes by `sustained`; set by who knows that the kernels are part of a step
+  bool in_a_step = false;   ///< kernel_time() goes by `sustained`; set by who knows that the kernels are part of a step
+  bool one_by_one = false;  ///< in_a_step, but of kernels that have rested before, as benchmarks measure them
 
   /// By which factor, at least 1, kernels are slower while collectives or sends of the device are under way.
   double slowdown_while_communicating = 1;

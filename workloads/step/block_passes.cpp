@@ -26,10 +26,12 @@ class BlockBuilder {
     PartPasses passes;
     build_forward(block, passes.forward);
     if (setup_.description->recompute == Recompute::full) build_forward(block, passes.recompute);
+    if (setup_.description->recompute == Recompute::operators) build_operators_again(block, passes.recompute);
     build_backward(block, passes.backward, true, true);
     build_backward(block, passes.input_gradient, true, false);
     build_backward(block, passes.weight_gradient, false, true);
     accumulate(block.tensors, passes);
+    copy_shared(block.tensors, passes);
     return passes;
   }
 
@@ -50,6 +52,7 @@ class BlockBuilder {
     passes.backward.push_back(scatter.segment("embedding"));
     passes.weight_gradient = passes.backward;  // there is no input to have a gradient
     accumulate(setup_.description->model.embedding, passes);
+    copy_shared(setup_.description->model.embedding, passes);
     return passes;
   }
 
@@ -77,6 +80,7 @@ class BlockBuilder {
     passes.input_gradient = head_backward(logits, true, false);
     passes.weight_gradient = head_backward(logits, false, true);
     accumulate(model.head, passes);
+    copy_shared(model.head, passes);
     return passes;
   }
 
@@ -119,6 +123,29 @@ class BlockBuilder {
     if (segment.kernels.empty()) return;
     passes.backward.push_back(segment);
     passes.weight_gradient.push_back(segment);
+  }
+
+  /// Copies of parameters that are shared out when they are gathered, and of their gradients when they are summed up.
+  void copy_shared(const std::vector<Tensor>& tensors, PartPasses& passes) const {
+    if (plan_.sharding != Sharding::parameters) return;
+    const KernelCatalogue& kernels = setup_.kernels();
+    const std::int64_t held = held_parameters(tensors, plan_).sum();
+    const std::int64_t ranks = plan_.shard_group > 0 ? plan_.shard_group : plan_.data * c_;
+    const auto copies = [&](const std::vector<SmallKernel>& list, std::string_view what) {
+      Work work(setup_);
+      for (const SmallKernel& one : list)
+        work.small(one.name, one, one.unit == KernelUnit::kept ? share_of(held, ranks) : held);
+      return work.segment(what);
+    };
+    const Segment gathered = copies(kernels.gathered, "copies of parameters");
+    const Segment scattered = copies(kernels.scattered, "copies of gradients");
+    if (!gathered.kernels.empty()) {
+      passes.forward.insert(passes.forward.begin(), gathered);
+      for (auto* pass : {&passes.backward, &passes.input_gradient})
+        if (plan_.reshard_after_forward) pass->insert(pass->begin(), gathered);
+    }
+    if (!scattered.kernels.empty())
+      for (auto* pass : {&passes.backward, &passes.weight_gradient}) pass->push_back(scattered);
   }
 
   /// Products that do not have fp8: the core of attention, routers and the head.
@@ -198,7 +225,16 @@ class BlockBuilder {
           static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
       const std::int64_t kv = d.micro_batch * share_of(kv_heads(a), ulysses ? c_ : 1);
       const std::int64_t elements = (rows * count + columns * kv) * (a.head_size + a.value_size);
-      work.memory_bytes(bytes_of(elements, backward ? 2 : 1, element_), 2 * scores * products);
+      Kernel kernel;
+      kernel.m = rows;
+      kernel.n = columns;
+      kernel.k = a.head_size;
+      kernel.count = count;
+      kernel.causal = a.causal && a.window == 0;
+      kernel.backward = backward;
+      kernel.bytes = bytes_of(elements, backward ? 2 : 1, element_).count();
+      kernel.flops = 2 * scores * products;
+      work.attention(kernel);
     } else {
       const std::int64_t scores = rows * columns * count;
       if (backward) {
@@ -528,6 +564,28 @@ class BlockBuilder {
     residual.small(KernelPlace::mlp_residual, false, common_units());
     to.push_back(residual.segment("MLP residual"));
     to.back().join = true;
+  }
+
+  /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second product
+  /// (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for keys, behind
+  /// attention, and for gates, or the only one of an MLP without; fused attention is kept.
+  void build_operators_again(const BlockShape& block, std::vector<Segment>& to) const {
+    const AttentionShape& a = block.attention;
+    Work attention(setup_);
+    attention.small(KernelPlace::attention_norm, false, units_of(a));
+    attention.matmul(tokens_, kv_heads(a) * a.head_size, h_);
+    attention.small(KernelPlace::attention_input, false, units_of(a));
+    attention.small(KernelPlace::attention_output, false, units_of(a));
+    attention.matmul(tokens_, h_, heads(a) * a.value_size);
+    to.push_back(attention.segment("attention operators again"));
+    sum(to, "attention sum");
+    const Feed mlp = feed(tokens_, block.mlp.inner, block.mlp.gated, t_);
+    Work rest(setup_);
+    rest.small(KernelPlace::attention_residual, false, units_of(a));
+    rest.small(KernelPlace::mlp_norm, false, common_units());
+    rest.matmul(tokens_, mlp.down.inner, h_);
+    rest.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
+    to.push_back(rest.segment("MLP operators again"));
   }
 
   void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {

@@ -37,16 +37,22 @@ void Work::product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t 
 
 void Work::memory(std::int64_t elements) { memory_bytes(bytes_of(elements, 1, element_bytes(activations_))); }
 
-void Work::memory_bytes(Bytes bytes, double flops) {
+void Work::memory_bytes(Bytes bytes) {
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
   kernel.bytes = bytes.count();
-  kernel.flops = flops;
   kernel.precision = activations_;
-  add(kernel, flops > 0 ? "fused attention" : "memory", flops);
+  add(kernel, "memory", 0);
 }
 
-bool Work::has(KernelWhen when, bool gated) const {
+void Work::attention(Kernel kernel) {
+  kernel.kind = Kernel::Kind::attention;
+  kernel.precision = activations_;
+  kernel.library = setup_.kernels().attention_library;
+  add(kernel, "fused attention", kernel.flops);
+}
+
+bool has_kernel(const TrainingDescription& description, KernelWhen when, bool gated) {
   switch (when) {
     case KernelWhen::always:
       break;
@@ -55,9 +61,15 @@ bool Work::has(KernelWhen when, bool gated) const {
     case KernelWhen::plain:
       return !gated;
     case KernelWhen::learned_positions:
-      return setup_.description->model.learned_positions;
+      return description.model.learned_positions;
     case KernelWhen::no_positions:
-      return !setup_.description->model.learned_positions;
+      return !description.model.learned_positions;
+    case KernelWhen::grouped: {
+      const auto& shapes = description.model.shapes;
+      return !shapes.empty() && shapes.front().attention.kv_heads < shapes.front().attention.heads;
+    }
+    case KernelWhen::fp8:
+      return description.precision == "fp8";
   }
   return true;
 }
@@ -65,7 +77,7 @@ bool Work::has(KernelWhen when, bool gated) const {
 void Work::small(KernelPlace place, bool backward, const KernelUnits& units, bool gated) {
   for (const SmallKernel& one : setup_.kernels().at(place, backward)) {
     const std::int64_t count = units[static_cast<std::size_t>(one.unit)];
-    if (has(one.when, gated)) small(one.name, one, count);
+    if (has_kernel(*setup_.description, one.when, gated)) small(one.name, one, count);
   }
 }
 

@@ -29,13 +29,14 @@ class Work {
   void small(KernelPlace place, bool backward, const KernelUnits& units, bool gated = false);
   /// A kernel that reads and writes `elements` in all and computes next to nothing.
   void memory(std::int64_t elements);
-  void memory_bytes(Bytes bytes, double flops = 0);
+  void memory_bytes(Bytes bytes);
+  /// Fused attention, of which precision and library are filled in.
+  void attention(Kernel kernel);
   Segment segment(std::string_view what) const;
 
  private:
   /// `more`: bytes of each element of the result beside reading the factors and writing it.
   void product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more);
-  bool has(KernelWhen when, bool gated) const;
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string products_, activations_;  // precisions
@@ -43,6 +44,9 @@ class Work {
   double flops_ = 0;
   std::vector<KernelUse> kernels_;
 };
+
+/// Whether a job has a kernel; `gated`: its place is an MLP with gates.
+bool has_kernel(const TrainingDescription& description, KernelWhen when, bool gated = false);
 
 /// A small kernel over so many units.
 Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision);

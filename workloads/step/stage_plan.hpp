@@ -29,6 +29,7 @@ struct PlannedOperation {
   GroupKind group = GroupKind::tensor;  ///< of a collective; context: of a ring's messages; pipeline: of a stage's
   bool by_load = false;                 ///< goes with the tokens that come to the rank's experts
   bool combine = false;
+  bool host = false;              ///< compute: by the host, while the device may do other things
   std::uint32_t after_begin = 0;  ///< in StagePlan::after
   std::uint32_t after_count = 0;
   std::uint32_t sequence = 0;     ///< collective: number among the calls of its group in this step

@@ -90,7 +90,7 @@ std::int32_t StagePlanner::add(PlannedOperation operation, std::initializer_list
     operation.sequence = static_cast<std::uint32_t>(calls.size());
     calls.push_back(static_cast<std::uint32_t>(position));
   }
-  if (operation.kind == Operation::Kind::compute && operation.stream != Stream::none) {
+  if (operation.kind == Operation::Kind::compute && operation.stream != Stream::none && !operation.host) {
     result_.compute += operation.duration;
     result_.flops += operation.flops;
     last_compute_ = position;

@@ -87,6 +87,8 @@ class StagePlanner {
   void leave_part(SlotWalk& walk);
   void run(SlotWalk& walk, const Segment& segment);
   void describe(const SlotWalk& walk, PlannedOperation& operation) const;
+  /// The host's work for the operation of a segment, which cannot start before; nothing if the host takes no time.
+  std::int32_t launch(const Segment& segment, const PlannedOperation& operation);
   /// c computations; before each but the first, the next block of keys and values comes from the neighbour, sent on as
   /// soon as it is there.
   void run_ring(SlotWalk& walk, const Segment& segment);
@@ -160,6 +162,8 @@ class StagePlanner {
   StagePlan result_;
   std::int32_t last_compute_ = no_operation;
   std::int32_t last_of_slot_ = no_operation;
+  std::int32_t host_ = no_operation;        // what the host did last
+  std::int32_t host_waits_ = no_operation;  // what it waits for before it goes on
   struct HeldMessage {
     PlannedOperation operation;
     std::vector<std::int32_t> after;

@@ -20,7 +20,7 @@ const Part& StagePlanner::part_of(const SlotWalk& walk) const {
 }
 
 bool StagePlanner::recomputes(const SlotWalk& walk) const {
-  if (description_.recompute != Recompute::full || part_of(walk).layer < 0) return false;
+  if (part_of(walk).passes->recompute.empty() || part_of(walk).layer < 0) return false;
   const auto pass = walk.slot.pass;
   if (pass != PipelineSlot::Pass::backward && pass != PipelineSlot::Pass::input_gradient) return false;
   if (description_.recompute_layers == 0) return true;
@@ -105,7 +105,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   if (segment.join) waits.insert(waits.end(), walk.beside.begin(), walk.beside.end());
   const bool first =
       gathers_late() && walk.slot.pass == PipelineSlot::Pass::forward && walk.chunk->waits[walk.part] == no_place;
-  const std::int32_t position = add(operation, {walk.chain, gathered}, waits);
+  const std::int32_t position = add(operation, {walk.chain, gathered, launch(segment, operation)}, waits);
   if (first) {  // a place for what it waits for of the step before: not known yet
     walk.chunk->waits[walk.part] = static_cast<std::uint32_t>(result_.after.size());
     result_.after.push_back(StagePlan::no_operation);
@@ -116,6 +116,23 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
     walk.beside.push_back(position);
   else
     walk.chain = position;
+}
+
+std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation& operation) {
+  const auto& host = setup_.pass.kernels().host;
+  if (!host) return no_operation;
+  PlannedOperation launches;
+  launches.stream = Stream::host;
+  launches.host = true;
+  launches.phase = operation.phase;
+  launches.layer = operation.layer;
+  launches.micro_batch = operation.micro_batch;
+  launches.what = "launches";
+  const auto kernels = static_cast<std::int64_t>(segment.kernels.size());
+  launches.duration = segment.kind == Segment::Kind::collective ? host->collective : kernels * host->kernel;
+  const std::int32_t waited = std::exchange(host_waits_, no_operation);
+  host_ = add(launches, {host_, waited});
+  return host_;
 }
 
 void StagePlanner::describe(const SlotWalk& walk, PlannedOperation& operation) const {
@@ -204,6 +221,8 @@ std::int32_t StagePlanner::receive(const SlotWalk& walk) {
 
 void StagePlanner::finish(SlotWalk& walk) {
   walk.done = true;
+  const auto& host = setup_.pass.kernels().host;
+  if (host && host->waits_for_chunks) host_waits_ = walk.chain;
   const auto operation = message(walk, false);
   if (setup_.pass.kernels().blocking_messages)
     exchange(walk, operation);

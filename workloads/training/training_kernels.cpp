@@ -23,7 +23,9 @@ class KernelTable {
   /// Kernels that each go over all parameters, once a step.
   void add_step(std::string_view place, const std::vector<SmallKernel>& kernels, std::int64_t held, std::int64_t kept) {
     Work work(setup_);
-    for (const SmallKernel& one : kernels) work.small(one.name, one, one.unit == KernelUnit::kept ? kept : held);
+    for (const SmallKernel& one : kernels)
+      if (has_kernel(*setup_.description, one.when))
+        work.small(one.name, one, one.unit == KernelUnit::kept ? kept : held);
     add_pass("step", "optimizer", {work.segment(place)});
   }
 

@@ -26,7 +26,7 @@ class TrainingProgram final : public RankProgram {
         position_(plan_.operations.size()),
         data_client_(workload.data_client(rank)) {
     for (std::size_t i = 0; i < plan_.operations.size(); ++i)
-      if (plan_.operations[i].kind == Operation::Kind::compute) last_compute_ = i;
+      if (plan_.operations[i].kind == Operation::Kind::compute && !plan_.operations[i].host) last_compute_ = i;
   }
 
   bool next(Operation& operation) override {
@@ -87,6 +87,7 @@ class TrainingProgram final : public RankProgram {
   void fill(Operation& operation, const PlannedOperation& planned) const {
     switch (planned.kind) {
       case Operation::Kind::compute:
+        operation.host = planned.host;
         operation.duration = planned.duration;
         operation.flops = planned.flops;
         if (planned.by_load) {

@@ -171,8 +171,10 @@ void read_batches(Fields& fields, TrainingDescription& d) {
 
 void read_method(Fields& fields, TrainingDescription& d) {
   if (const auto value = fields.find("recompute"))
-    d.recompute = read_word<Recompute>(
-        *value, {{"none", Recompute::none}, {"selective", Recompute::selective}, {"full", Recompute::full}});
+    d.recompute = read_word<Recompute>(*value, {{"none", Recompute::none},
+                                                {"selective", Recompute::selective},
+                                                {"operators", Recompute::operators},
+                                                {"full", Recompute::full}});
   if (const auto value = fields.find("recompute_modules")) {
     std::vector<std::string> names;
     for (const Spec& item : value->items()) names.push_back(item.one_of(recomputed_module_names()));
@@ -300,7 +302,9 @@ void read_framework(const Spec& spec, const WorkloadContext& context, TrainingJo
   if (const auto efficiency = spec.find("efficiency"))
     throw efficiency->error("found with `framework`, whose kernels have the device's rates; use one of them");
   const Spec file = Spec::load(resolve_file(*name, context.directory, "frameworks", ".yaml"));
-  job.framework = std::make_shared<const KernelCatalogue>(read_kernel_catalogue(file));
+  KernelCatalogue catalogue = read_kernel_catalogue(file);
+  if (const auto graphs = spec.find("cuda_graphs"); graphs && graphs->boolean()) catalogue.host.reset();
+  job.framework = std::make_shared<const KernelCatalogue>(std::move(catalogue));
   job.attention = job.framework->attention;
   job.times.in_a_step();
 }

@@ -77,7 +77,7 @@ class Walk {
     ++path_.operations;
     const ScheduledOperation& one = here();
     if (one.kind == Operation::Kind::compute) {
-      path_.compute += time_ - one.start;
+      (one.host ? path_.host : path_.compute) += time_ - one.start;
       time_ = one.start;
       return;
     }

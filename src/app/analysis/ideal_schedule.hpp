@@ -23,6 +23,7 @@ struct ScheduledOperation {
   /// recv was sent. Not before `start`, but for messages that were sent before.
   Time ready;
   Operation::Kind kind = Operation::Kind::compute;
+  bool host = false;
   Stream stream = Stream::none;
   std::string_view group;
   std::uint32_t call = no_collective;
@@ -42,6 +43,7 @@ struct ScheduledRank {
 struct CriticalPath {
   std::uint64_t operations = 0;
   Time compute;
+  Time host;                                  ///< the host's work for what the device does then
   std::map<std::string, Time> communication;  ///< by group: collectives from their last member's start, and messages
   Time other;                                 ///< nothing of the chain runs: a start that was asked for
 };

@@ -139,7 +139,8 @@ Volume expected_volume(const Experiment& experiment) {
                          fmt::format("rank {} has more than {} operations, which are counted one by one; fewer starts "
                                      "or iterations are due here, or `weft run`, which counts nothing",
                                      r, most_operations));
-      if (operation.kind == Operation::Kind::compute) compute = bounded_sum(compute, operation.duration);
+      if (operation.kind == Operation::Kind::compute && !operation.host)
+        compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send)
         add_messages(peers[operation.peer.value()], 1, operation.bytes, network.mtu, false);
       if (operation.kind == Operation::Kind::collective) add_collective(*operation.call, Rank(r), experiment, of_rank);

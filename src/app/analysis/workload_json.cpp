@@ -76,6 +76,7 @@ void add_schedule(const WorkloadSummary& summary, Json& json) {
   Json& path = json["critical_path"];
   path["seconds"] = schedule.facts.simulated.seconds() / steps;
   path["compute_seconds"] = schedule.path.compute.seconds() / steps;
+  if (schedule.path.host > Time()) path["host_seconds"] = schedule.path.host.seconds() / steps;
   path["communication_seconds"] = Json::object();
   for (const auto& [group, time] : schedule.path.communication)
     path["communication_seconds"][group] = time.seconds() / steps;

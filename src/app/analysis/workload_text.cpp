@@ -93,6 +93,7 @@ class Text {
     }
     text_ += "critical path\n";
     text_ += report_line("compute", part(schedule.path.compute.seconds() / steps_, step));
+    if (schedule.path.host > Time()) text_ += report_line("host", part(schedule.path.host.seconds() / steps_, step));
     for (const auto& [group, time] : schedule.path.communication)
       text_ += report_line("communication, " + group, part(time.seconds() / steps_, step));
     text_ += report_line("other", part(schedule.path.other.seconds() / steps_, step));

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 import os
+import re
 
-from oracles.published_steps import KORTHIKANTI, NARAYANAN, PARTS, mean_error, predict, right_order, without
+from oracles.published_steps import KORTHIKANTI, NARAYANAN, PARTS, mean_error, predict, right_order, settings, without
 
 SOURCE = "Narayanan et al. 2021, table 1; Korthikanti et al. 2022, table 5"
 # The rows that take seconds. WEFT_ALL_ROWS=1 prints all of them, in half an hour.
@@ -29,6 +30,7 @@ def check(case):
         case.compare(f"{name}: pairs in the right order", "100 %", f"{right_order(points):.1f} %",
                      f"{right_order(points) - 100:+.1f} %")
     ablate(case)
+    check_layer(case)
 
     whole = next(one for one in NARAYANAN if one.name == "76B")
     line = predict(case, whole, most=1)
@@ -40,6 +42,36 @@ def check(case):
     for one in (KORTHIKANTI[0], NARAYANAN[0]):
         added.append(100 * (predict(case, one, **PACKETS) / predict(case, one, **ideal) - 1))
     case.within("22B in a server, 1.7B on 32 GPUs: packet by packet against ideal", [(0, 0.1, one) for one in added], "%", 3)
+
+
+# Korthikanti et al., table 4: ms of one layer of 22B forward and backward; `sequence`, and what is computed again.
+LAYER = [("no recomputation", False, "none", 7.7, 11.9), ("sequence parallelism", True, "none", 7.2, 11.8),
+         ("full recomputation", False, "full", 7.7, 19.5), ("selective recomputation", False, "selective", 7.7, 13.2),
+         ("both", True, "selective", 7.2, 13.1)]  # fmt: skip
+
+
+def layer(case, sequence, recompute):
+    """ms of a layer forward and backward, the mean over those between the first and the last one."""
+    one = KORTHIKANTI[0]
+    changes = settings(case, one, 1, 1) | {"workload.recompute": recompute, "output": {"messages": "none", "operations": True}}
+    changes["workload.parallelism"]["sequence"] = sequence
+    operations = case.run(changes)[0].operations
+    ends = {}  # (backward, block) -> the last end of its operations on the device
+    for label, phase, rank, end in zip(*(operations[name] for name in ("label", "phase", "rank", "end")), strict=True):
+        block = re.search(r" block (\d+) (?!launches)", label)
+        if rank == 0 and block:
+            key = (phase in ("backward", "recompute"), int(block[1]))
+            ends[key] = max(ends.get(key, 0), end)
+    last = one.layers - 1
+    return ((ends[False, last] - ends[False, 0]) / last * 1e-9, (ends[True, 0] - ends[True, last]) / last * 1e-9)
+
+
+def check_layer(case):
+    for name, sequence, recompute, *published in LAYER:
+        ours = layer(case, sequence, recompute)
+        errors = [100 * (mine / theirs - 1) for mine, theirs in zip(ours, published, strict=True)]
+        case.compare(f"22B, one layer forward and backward, {name} (table 4)", "{:.1f}, {:.1f} ms".format(*published),
+                     "{:.1f}, {:.1f} ms".format(*ours), "{:+.0f}, {:+.0f} %".format(*errors))  # fmt: skip
 
 
 def ablate(case):

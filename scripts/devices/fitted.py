@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A device file from tables of measured kernels."""
+
+import copy
+import json
+
+from devices import fitting
+from devices.tables import LAYOUTS
+
+PEAKS = ("bf16", "fp16", "fp8")
+
+
+def fitted(device, data, tables, units, names, measured_bandwidth=None):
+    """The text of the file; says how well it does on shapes that were held out, on standard output too."""
+    device.single = True
+    kinds = {layout: [one for one in tables if one.layout == layout] for layout in LAYOUTS}
+    sustained = copy.deepcopy(data.get("sustained") or {})
+    remarks = []
+
+    def tell(what, result):
+        line = f"{what}: fitted to {result['fitted']} shapes; on {fitting.text_of(result['unseen'])}"
+        remarks.append(line)
+        print(line)
+
+    if not kinds["products"] and "products" not in sustained:
+        raise ValueError("no table of products, and the device has no 'sustained' to take them from; one is due")
+    for table in kinds["products"]:
+        fit_products(device, sustained, table, units, tell)
+    launch = float(str(sustained.get("launch", "0 us")).split()[0]) * 1e-6
+    for table in kinds["attention"]:
+        result = fitting.fit_attention(device, table, units)
+        sustained["attention"] = [{"library": "measured", **result["rates"]}]
+        tell("attention, forward", result)
+    for table in kinds["memory"]:
+        curves = sustained.setdefault("memory_kernels", {})
+        for traffic, result in fitting.fit_memory(device, table, launch, measured_bandwidth).items():
+            curves[traffic] = result["curve"]
+            tell(f"memory kernels, {traffic}", result)
+    return text_of({**data, "sustained": sustained}, names, remarks)
+
+
+def fit_products(device, sustained, table, units, tell):
+    found = [precision for precision in PEAKS if precision in set(table["precision"]) and precision in device.peak]
+    if not found:
+        raise ValueError(f"products in {', '.join(sorted(set(table['precision'])))}; bf16, fp16 or fp8 are due, with a "
+                         "peak in the device's file")
+    for precision in found:
+        launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision == "fp8" and "launch" in sustained else None
+        result = fitting.fit_products(device, table, precision, units, launch)
+        sustained["fp8_products" if precision == "fp8" else "products"] = result["rates"]
+        if launch is None:
+            sustained["launch"] = f"{result['launch']} us"
+        tell(f"{precision} products", result)
+
+
+def text_of(data, names, remarks):
+    lines = ["# SPDX-License-Identifier: GPL-2.0-only", f"# Made by `weft device fit` from {', '.join(names)}."]
+    lines += [f"# {line}" for line in remarks]
+    for key, value in data.items():
+        if key == "sustained":
+            lines += [*sustained_lines(value)]
+        else:
+            lines.append(f"{key}: {json.dumps(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def sustained_lines(sustained):
+    """The map as house style has it: one key a line."""
+    lines = ["sustained:"]
+    for key, value in sustained.items():
+        if key == "attention":
+            lines.append("  attention:")
+            for one in value:
+                lines += block(one, "    - ", "      ")
+        elif isinstance(value, dict):
+            lines += [f"  {key}:", *block(value, "    ", "    ")]
+        else:
+            lines.append(f"  {key}: {value}")
+    return lines
+
+
+def block(value, first, further):
+    return [f"{first if i == 0 else further}{key}: {flow(item)}" for i, (key, item) in enumerate(value.items())]
+
+
+def flow(item):
+    """Lists in one line, with quantities as they are."""
+    if isinstance(item, list):
+        return "[" + ", ".join(flow(one) for one in item) + "]"
+    return str(item)

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Constants of a device's `sustained` from measured kernels: a search along one constant after another for the least
+mean of |log(ours / measured)|, with what is further off than 15 % counted more. Held-out shapes are tested only."""
+
+import numpy as np
+
+from devices.rates import attention_seconds, bytes_per_second, memory_seconds, product_seconds
+
+LEAST_FLOPS = 1e9  # of products and attention that are fitted to: smaller kernels are launches
+TILES = [(256, 256), (256, 128), (128, 128), (128, 64), (64, 64)]
+# Attention is fitted with what serving engines measure: they write keys and values into their cache besides.
+ATTENTION_SIZES = (64, 128, 256)
+MEMORY_POINTS = ("16 MiB", "64 MiB", "256 MiB", "1 GiB", "4 GiB")
+
+
+def rounded(value):
+    """Three digits: what a file says is what was tested."""
+    return float(f"{value:.3g}")
+
+
+def badness(ours, measured):
+    error = np.abs(np.log(ours / measured))
+    return float(np.mean(error + 0.6 * np.maximum(error - 0.15, 0)))
+
+
+def search(start, low, high, cost, rounds=60):
+    """The constants with the least cost that steps along single ones, which shrink where they gain nothing, find."""
+    best, least = list(start), cost(start)
+    steps = [0.1 * (b - a) for a, b in zip(low, high)]
+    for _ in range(rounds):
+        for i, step in enumerate(steps):
+            for sign in (1, -1):
+                trial = list(best)
+                trial[i] = float(np.clip(trial[i] + sign * step, low[i], high[i]))
+                found = cost(trial)
+                if found < least - 1e-7:
+                    best, least = trial, found
+                    steps[i] *= 1.3
+                    break
+            else:
+                steps[i] *= 0.6
+    return best, least
+
+
+def best_of(starts, low, high, cost):
+    return min((search(start, low, high, cost) for start in starts), key=lambda found: found[1])[0]
+
+
+def errors(ours, measured):
+    """Mean, 95th percentile and mean with its sign of ours / measured - 1, in percent."""
+    error = 100 * (ours / measured - 1)
+    return {"shapes": len(error), "mean": float(np.mean(np.abs(error))),
+            "p95": float(np.percentile(np.abs(error), 95)), "signed": float(np.mean(error))}  # fmt: skip
+
+
+def text_of(found):
+    return (f"{found['shapes']} other shapes: mean error {found['mean']:.1f} %, 95th percentile {found['p95']:.0f} %, "
+            f"{found['signed']:+.1f} % with its sign")
+
+
+# Products ------------------------------------------------------------------------------------------------------------
+
+
+def products_of(values, units):
+    fractions, (overhead, bandwidth, even, sharpness, slowing, split) = values[:5], values[5:11]
+    return {
+        "units": units, "even_share": rounded(even), "inner_overhead": rounded(overhead), "most_splits": 32,
+        "split_time": f"{rounded(split)} us", "bandwidth_fraction": rounded(bandwidth),
+        "sharpness": rounded(sharpness), "slowing": rounded(slowing),
+        "tiles": [[*tile, rounded(fraction)] for tile, fraction in zip(TILES, fractions)],
+    }  # fmt: skip
+
+
+def fit_products(device, table, precision, units, launch=None):
+    """Without `launch` the shortest time of the table is the launch: a kernel with nothing to do. With it the table's times have
+    a quantisation of the m x k factor besides, five bytes of each element, whose launches and fraction of the
+    bandwidth are fitted and not part of a product."""
+    quantised = launch is not None
+    table = table.where(table["precision"] == precision)
+    launch = launch if quantised else rounded(float(np.min(table["seconds"])) * 1e6) * 1e-6
+    table = table.where(2 * table["m"] * table["n"] * table["k"] * table["count"] >= LEAST_FLOPS)
+    if len(table) < 30:
+        raise ValueError(f"{len(table)} products of 1 GFLOP and more in {precision}; at least 30 are due")
+    given, unseen = table.halves()
+    low = [0.05] * 5 + [0, 0.3, 0, 1, 0, 0] + ([0, 0.05] if quantised else [])
+    high = [1] * 5 + [600, 1, 1, 20, 0.3, 20] + ([20, 1] if quantised else [])
+
+    def seconds(values, of):
+        rates = products_of(values, units)
+        time = product_seconds(device, rates, precision, of["m"], of["n"], of["k"], of["count"], launch)
+        if quantised:
+            time = time + quantising(device, rounded(values[11]), rounded(values[12]), of["m"] * of["k"])
+        return time
+
+    starts = [[f, f, 0.95 * f, 0.85 * f, 0.6 * f, over, 0.8, even, 4, 0.05, 1, *([8, 0.6] if quantised else [])]
+              for f, over, even in ((0.8, 100, 0.5), (0.72, 50, 0.8), (0.75, 200, 0.9))]  # fmt: skip
+    values = best_of(starts, low, high, lambda v: badness(seconds(v, given), given["seconds"]))
+    result = {"rates": products_of(values, units), "fitted": len(given), "precision": precision,
+              "launch": rounded(launch * 1e6), "unseen": errors(seconds(values, unseen), unseen["seconds"])}  # fmt: skip
+    if quantised:
+        result["quantisation"] = (rounded(values[11]), rounded(values[12]))
+    return result
+
+
+def quantising(device, launches, fraction, elements):
+    """Seconds: largest magnitude read (2 B), then read (2 B) and written (1 B)."""
+    return launches * 1e-6 + 5 * elements / (device.bandwidth * fraction)
+
+
+# Attention -----------------------------------------------------------------------------------------------------------
+
+
+def cached_bytes(table):
+    """Queries and results once; keys and values read, and once more written into the cache, in 16 bits."""
+    tokens = table["batch"] * table["seq"] * table["head_dim"]
+    return 2 * tokens * (2 * table["heads"] + 4 * table["kv_heads"])
+
+
+def attention_of(values, units, sizes, rows):
+    fractions, (launch, overhead, bandwidth, sharpness, even, alone, slowing) = values[:3], values[3:]
+    return {
+        "units": units, "launch": f"{rounded(launch)} us", "rows": rows,
+        "peak_fraction": [[size, rounded(f)] for size, f in zip(ATTENTION_SIZES, fractions) if size in sizes],
+        "key_overhead": round(overhead), "bandwidth_fraction": rounded(bandwidth), "sharpness": rounded(sharpness),
+        "even_share": rounded(even), "alone": rounded(alone), "slowing": rounded(slowing),
+    }  # fmt: skip
+
+
+def attention_flops(table):
+    return 2 * table["batch"] * table["seq"] ** 2 * table["heads"] * table["head_dim"]
+
+
+def fit_attention(device, table, units):
+    table = table.where(attention_flops(table) >= LEAST_FLOPS)
+    sizes = set(np.unique(table["head_dim"]).astype(int))
+    given, unseen = table.halves()
+
+    def seconds(values, of, rows):
+        return attention_seconds(device, attention_of(values, units, sizes, rows), of["seq"], of["seq"], of["head_dim"],
+                                 of["batch"] * of["heads"], cached_bytes(of))  # fmt: skip
+
+    def cost(rows):
+        return lambda values: badness(seconds(values, given, rows), given["seconds"])
+
+    low = [0.1] * 3 + [0, 0, 0.05, 1, 0, 1, 0]
+    high = [1] * 3 + [30, 2000, 1, 12, 1, 4, 0.3]
+    starts = [[0.5, 0.6, 0.7, 10, over, 0.5, 1.1, even, 1.3, 0.02] for over, even in ((20, 0.5), (100, 0.1))]
+    # Tiles of one warp group's queries, or of two.
+    found = {rows: best_of(starts, low, high, cost(rows)) for rows in (128, 256)}
+    rows = min(found, key=lambda one: cost(one)(found[one]))
+    return {"rates": attention_of(found[rows], units, sizes, rows), "fitted": len(given),
+            "unseen": errors(seconds(found[rows], unseen, rows), unseen["seconds"])}  # fmt: skip
+
+
+# Memory --------------------------------------------------------------------------------------------------------------
+
+
+def fit_memory(device, table, launch, bandwidth=None):
+    """{traffic: curve}. `bandwidth`: of the device that was measured, if it is another one of the same kind: fractions
+    are of its own."""
+    if bandwidth:
+        device = type("Measured", (), {"bandwidth": bytes_per_second(bandwidth)})
+    result = {}
+    for traffic in ("elementwise", "norm", "softmax"):
+        rows = table.where((table["op"] == traffic) & ((traffic == "elementwise") | (table["cols"] >= 1024)))
+        if len(rows) == 0:
+            continue
+        given, unseen = rows.halves()
+
+        def seconds(values, of):
+            points = [[size, rounded(value)] for size, value in zip(MEMORY_POINTS, values)]
+            return memory_seconds(device, points, of["bytes"], launch)
+
+        values = best_of([[0.6] * 5], [0.15] * 5, [1] * 5, lambda v: badness(seconds(v, given), given["seconds"]))
+        result[traffic] = {"curve": [[size, rounded(value)] for size, value in zip(MEMORY_POINTS, values)],
+                           "fitted": len(given), "unseen": errors(seconds(values, unseen), unseen["seconds"])}  # fmt: skip
+    return result

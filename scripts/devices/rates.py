@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Times of kernels in a long step by a device file's `sustained`, for many shapes at once: what
+workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/compute_times.md."""
+
+import re
+
+import numpy as np
+
+LEAST_INNER = 64  # a part along k shorter than that is not worth a part
+KEY_BLOCK = 64
+BINARY = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
+FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
+ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp32": 4, "tf32": 4}
+
+
+def quantity(text, units):
+    match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(\S+)\s*", str(text))
+    if not match or match[2] not in units:
+        raise ValueError(f"found '{text}'; a number with one of {', '.join(units)} is due")
+    return float(match[1]) * units[match[2]]
+
+
+def bytes_per_second(text):
+    """"2039 GB/s" or "400 Gb/s"."""
+    units = {f"{name}/s": factor for name, factor in BINARY.items()}
+    units |= {f"{prefix}b/s": factor / 8 for prefix, factor in (("G", 1e9), ("T", 1e12), ("M", 1e6))}
+    return quantity(text, units)
+
+
+class Device:
+    """A device file as read by PyYAML."""
+
+    def __init__(self, data):
+        self.data = data
+        self.name = data["name"]
+        self.peak = {name: quantity(text, FLOPS) for name, text in data["peak"].items()}
+        self.bandwidth = bytes_per_second(data["memory_bandwidth"])
+        self.sustained = data.get("sustained")
+        self.single = False  # kernels have rested before, as benchmarks measure them
+
+    def products(self, precision):
+        return self.sustained.get("fp8_products" if precision == "fp8" else "products", self.sustained["products"])
+
+    @property
+    def clock(self):
+        return 1 if self.single else (self.sustained or {}).get("clock", 1)
+
+    @property
+    def launch(self):
+        return quantity(self.sustained.get("launch", "0 s"), SECONDS)
+
+
+def curve(points, size):
+    """A straight line over the logarithm of the size between points, the outermost value beyond."""
+    sizes = np.log([quantity(x, BINARY) if isinstance(x, str) else x for x, _ in points])
+    return np.interp(np.log(size), sizes, [y for _, y in points])
+
+
+def full_tiles(work, tiles):
+    waves = tiles / work["units"]
+    even = work.get("even_share", 0)
+    return ((1 - even) * np.ceil(waves) + even * np.maximum(waves, 1)) * work["units"]
+
+
+def together(work, arithmetic, traffic):
+    sharpness = work.get("sharpness", 0)
+    most = np.maximum(arithmetic, traffic)
+    if not sharpness:
+        return most
+    return most * (1 + (np.minimum(arithmetic, traffic) / most) ** sharpness) ** (1 / sharpness)
+
+
+def slowed(device, work, seconds):
+    if device.clock < 1:  # it has fallen already
+        return seconds
+    return seconds * (1 + seconds / 10e-3) ** work.get("slowing", 0)
+
+
+def product_seconds(device, rates, precision, m, n, k, count=1, launch=None):
+    """Of `count` products of m x k by k x n; results have 16 bits at least."""
+    peak = device.peak[precision]
+    size = ELEMENT[precision]
+    traffic = (size * (m * k + k * n) + max(size, 2) * m * n) * count
+    best = np.full(np.shape(m), np.inf)
+    shapes = [shape for a, b, f in rates["tiles"] for shape in {(a, b, f), (b, a, f)}]
+    overhead = rates.get("inner_overhead", 0)
+    for tile_m, tile_n, fraction in shapes:
+        tiles = np.ceil(m / tile_m) * np.ceil(n / tile_n) * count
+        splits = 1
+        while splits <= rates.get("most_splits", 1):
+            inner = k / splits
+            inner = inner + (overhead if np.isscalar(overhead) else curve(overhead, inner))
+            arithmetic = 2 * full_tiles(rates, tiles * splits) * tile_m * tile_n * inner / (peak * device.clock * fraction)
+            moved = traffic + (8 * splits * m * n * count if splits > 1 else 0)
+            seconds = together(rates, arithmetic, moved / (device.bandwidth * rates.get("bandwidth_fraction", 1)))
+            if splits > 1:
+                seconds = seconds + quantity(rates.get("split_time", "0 s"), SECONDS)
+                seconds = np.where(k // splits >= LEAST_INNER, seconds, np.inf)
+            best = np.minimum(best, seconds)
+            splits *= 2
+    return slowed(device, rates, best) + (device.launch if launch is None else launch)
+
+
+def attention_seconds(device, rates, queries, keys, head_size, heads, moved, causal=True, backward=False):
+    """Fused attention of `heads` heads of all sequences together, which reads and writes `moved` bytes."""
+    rows = rates.get("rows", 128)
+    whole = np.ceil(keys / KEY_BLOCK) * KEY_BLOCK
+    seen = np.minimum(whole, (keys + rows + KEY_BLOCK) / 2) if causal else whole
+    tiles = np.ceil(queries / rows) * heads
+    rate = device.peak["bf16"] * device.clock * curve(rates["peak_fraction"], head_size) * (rates.get("backward", 1) if backward else 1)
+    score = (10 if backward else 4) * head_size / rate
+    overhead = rates.get("key_overhead", 0)
+    busy = np.where(tiles > rates["units"], full_tiles(rates, tiles), tiles)
+    shared = busy * rows * (seen + overhead) * score
+    longest = rows * (whole + overhead) * score * rates["units"] / rates.get("alone", 1)
+    traffic = moved / (device.bandwidth * rates.get("bandwidth_fraction", 1))
+    return slowed(device, rates, together(rates, np.maximum(shared, longest), traffic)) + quantity(
+        rates.get("launch", "0 s"), SECONDS)
+
+
+def memory_seconds(device, points, moved, launch=None):
+    return moved / (device.bandwidth * curve(points, moved)) + (device.launch if launch is None else launch)

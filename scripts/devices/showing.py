@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The curves of a device: rates of products, attention and memory kernels over their size."""
+
+import json
+
+import numpy as np
+
+from devices.rates import attention_seconds, memory_seconds, product_seconds
+
+SIDES = 2.0 ** np.arange(8, 15)  # of square products
+THIN = (64, 128, 256, 512, 1024, 4096)  # inner sides of products of 8192 x 8192
+LENGTHS = 2.0 ** np.arange(9, 16)
+HEADS, TOKENS = 16, 2.0**15  # of attention
+SIZES = 2.0 ** np.arange(20, 34)
+
+
+def precisions(device):
+    return [name for name in ("bf16", "fp16", "fp8") if name in device.peak]
+
+
+def product_rates(device, precision):
+    """[(m, n, k, TFLOP/s)]"""
+    shapes = [(s, s, s) for s in SIDES] + [(8192.0, 8192.0, float(k)) for k in THIN]
+    m, n, k = (np.array(column) for column in zip(*shapes))
+    seconds = product_seconds(device, device.products(precision), precision, m, n, k)
+    return [(*shape, 2 * np.prod(shape) / time * 1e-12) for shape, time in zip(shapes, seconds)]
+
+
+def attention_rates(device, rates, head_size, backward):
+    """[(sequence, TFLOP/s)] of causal attention of 32,768 tokens, 16 heads: FLOPs of the half that the mask leaves."""
+    heads = HEADS * TOKENS / LENGTHS
+    moved = 8 * TOKENS * HEADS * head_size * (2 if backward else 1)
+    seconds = attention_seconds(device, rates, LENGTHS, LENGTHS, head_size, heads, moved, True, backward)
+    flops = (5 if backward else 2) * LENGTHS**2 * head_size * heads
+    return list(zip(LENGTHS, flops / seconds * 1e-12))
+
+
+def memory_rates(device, points):
+    """[(bytes, GB/s)]"""
+    return list(zip(SIZES, SIZES / memory_seconds(device, points, SIZES) * 1e-9))
+
+
+def curves(device):
+    sustained = device.sustained
+    found = {"device": device.name, "products": {}, "attention": {}, "memory": {}}
+    for precision in precisions(device):
+        found["products"][precision] = product_rates(device, precision)
+    for rates in sustained.get("attention", []):
+        for size, _ in rates["peak_fraction"]:
+            for backward in (False, True):
+                name = f"{rates['library']}, head size {size}, {'backward' if backward else 'forward'}"
+                found["attention"][name] = attention_rates(device, rates, size, backward)
+    for traffic, points in sustained.get("memory_kernels", {}).items():
+        found["memory"][traffic] = memory_rates(device, points)
+    return found
+
+
+def as_json(device):
+    return json.dumps(curves(device), indent=1)
+
+
+def binary(size):
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024 or unit == "GiB":
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return ""
+
+
+def as_text(device):
+    found = curves(device)
+    lines = [device.name, f"  peak           {', '.join(f'{rate} {name}' for name, rate in device.data['peak'].items())}",
+             f"  memory         {device.data['memory']}, {device.data['memory_bandwidth']}",
+             f"  launch         {device.sustained.get('launch', '0 s')}"]  # fmt: skip
+    names = list(found["products"])
+    lines += ["products inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>9}" for name in names)]
+    for rows in zip(*found["products"].values()):
+        lines.append(f"  {' x '.join(f'{side:.0f}' for side in rows[0][:3]):<24}"
+                     + "".join(f"{row[3]:>9.1f}" for row in rows))
+    if found["attention"]:
+        lines += ["causal attention, 32,768 tokens, 16 heads, TFLOP/s",
+                  f"  {'sequence':<36}" + "".join(f"{length:>8.0f}" for length in LENGTHS)]
+        for name, rates in found["attention"].items():
+            lines.append(f"  {name:<36}" + "".join(f"{rate:>8.1f}" for _, rate in rates))
+    if found["memory"]:
+        lines += ["memory kernels, GB/s", f"  {'bytes':<16}" + "".join(f"{name:>14}" for name in found["memory"])]
+        for rows in zip(*found["memory"].values()):
+            lines.append(f"  {binary(rows[0][0]):<16}" + "".join(f"{rate:>14.0f}" for _, rate in rows))
+    return "\n".join(lines)
+
+
+def draw(device, path):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    found = curves(device)
+    panels = [name for name in ("products", "attention", "memory") if found[name]]
+    figure, axes = plt.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), layout="constrained", squeeze=False)
+    labels = {"products": ("side of square products", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
+              "memory": ("bytes", "GB/s")}  # fmt: skip
+    for axis, panel in zip(axes[0], panels):
+        for name, rates in found[panel].items():
+            points = [(x[0], x[3]) for x in rates[: len(SIDES)]] if panel == "products" else rates
+            axis.plot(*zip(*points), marker=".", label=name)
+        axis.set(xscale="log", xlabel=labels[panel][0], ylabel=labels[panel][1], ylim=(0, None), title=panel)
+        axis.xaxis.get_major_locator().set_params(base=2 if panel != "memory" else 10)
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize=7)
+    figure.suptitle(device.name)
+    figure.savefig(path)
+    plt.close(figure)

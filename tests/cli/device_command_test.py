@@ -1,0 +1,119 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft device`: curves, drawings, constants from measurements; its formulas are those of the program."""
+
+import json
+import pathlib
+import sys
+import unittest
+
+import h5py
+import numpy as np
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import weft_testing  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, weft  # noqa: E402
+
+sys.path.insert(0, str(weft_testing.SOURCE / "scripts"))
+from devices.rates import Device, attention_seconds, memory_seconds, product_seconds  # noqa: E402
+
+DEVICES = weft_testing.SOURCE / "workloads" / "devices"
+
+
+def device(name):
+    return Device(yaml.safe_load((DEVICES / f"{name}.yaml").read_text()))
+
+
+class DeviceCommand(ProgramTest):
+    def seconds(self, name, kernels, rates="sustained"):
+        """As the program has them."""
+        experiment = {"topology": {**STAR, "hosts": 1}, "network": NETWORK, "output": {"operations": True},
+                      "workload": {"kind": "program", "ranks": 1, "device": name, "rates": rates,
+                                   "operations": [{"rank": 0, "compute": kernel} for kernel in kernels]}}  # fmt: skip
+        _, path = self.simulate(experiment)
+        with h5py.File(path) as results:
+            return (results["operations"]["end"][:] - results["operations"]["start"][:]) * 1e-12
+
+    def test_formulas_are_those_of_the_program(self):
+        shapes = [(8192, 8192, 8192), (17, 4096, 51200), (4097, 128, 1024), (256, 65536, 32), (3329, 2560, 16384)]
+        for name, precision in (("a100-sxm", "bf16"), ("h100-sxm", "fp8"), ("b200-sxm", "fp8"), ("b200-sxm", "bf16")):
+            one = device(name)
+            m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
+            size = 1 if precision == "fp8" else 2
+            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            kernels = [{"m": a, "n": b, "k": c, "precision": precision, "bytes": f"{size * (a * c + c * b) + 2 * a * b} B"}
+                       for a, b, c in shapes]  # fmt: skip
+            np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+            one.single = True
+            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            np.testing.assert_allclose(self.seconds(name, kernels, "single"), ours, rtol=1e-9, atol=1e-12)
+        for name in ("a100-sxm", "h100-sxm"):
+            one = device(name)
+            for rates in one.sustained["attention"]:
+                for backward in (False, True):
+                    asked = [(2048, 128, 64), (100, 64, 3), (65536, 128, 1)]
+                    ours = [attention_seconds(one, rates, np.array(float(s)), np.array(float(s)), d, np.array(float(heads)),
+                                              1e8, True, backward) for s, d, heads in asked]  # fmt: skip
+                    kernels = [{"bytes": "100 MB", "precision": "bf16", "attention": {
+                        "queries": s, "keys": s, "head_size": d, "heads": heads, "causal": True, "backward": backward,
+                        "library": rates["library"]}} for s, d, heads in asked]  # fmt: skip
+                    np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+            for traffic, points in one.sustained["memory_kernels"].items():
+                sizes = [10**6, 10**8, 3 * 10**10]
+                kernels = [{"bytes": f"{size} B", "traffic": traffic} for size in sizes]
+                ours = memory_seconds(one, points, np.array(sizes, dtype=float))
+                np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+
+    def test_prints_and_draws(self):
+        drawing = self.folder / "curves.svg"
+        text = self.run_weft("device", "h100-sxm", "--draw", drawing).out
+        for word in ("NVIDIA H100 SXM5 80 GB", "8192 x 8192 x 8192", "flash_3, head size 128, forward", "elementwise"):
+            self.assertIn(word, text)
+        self.assertIn("<svg", drawing.read_text())
+        found = json.loads(self.run_weft("device", "h100-sxm", "--json").out)
+        for m, n, k, rate in found["products"]["bf16"]:
+            self.assertTrue(0 < rate < 989.4, (m, n, k))
+        rates = [rate for _, rate in found["attention"]["flash_3, head size 128, forward"]]
+        self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
+
+    def test_complaints(self):
+        for words, expected in (
+            (["nowhere-sxm"], "known here: .*h100-sxm"),
+            (["tpu-v4"], "no 'sustained'"),
+            (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot be read"),
+            (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; due are"),
+            (["fit", self.table("precision,m,n,k,time_us\nbf16,1,2,x,3\n", "table"), "--device", "h100-sxm", "-o", "x.yaml"],
+             r"table.csv:2: 'k' is 'x'; a positive number is due"),
+            (["fit", self.table("precision,m,n,k,time_us\nbf16,1024,1024,1024,3\n", "third"), "--device", "h100-sxm", "-o", "x.yaml"],
+             "at least 30 are due"),
+        ):  # fmt: skip
+            done = weft("device", *words)
+            self.assertEqual(done.code, EXIT_INPUT, done.err)
+            self.assertRegex(done.err, expected)
+
+    def table(self, text, name="products"):
+        path = self.folder / f"{name}.csv"
+        path.write_text(text)
+        return path
+
+    def test_fit_finds_the_device_that_made_the_measurements(self):
+        """Times by the A100's own constants: the errors on shapes held out are those of the search alone."""
+        one = device("a100-sxm")
+        one.single = True
+        sides = (512, 1024, 2048, 4096, 8192)
+        shapes = [(m, n, k) for m in sides for n in sides for k in sides if 2 * m * n * k >= 1e9] + [(1, 32, 32)]
+        m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
+        times = product_seconds(one, one.products("bf16"), "bf16", m, n, k) * 1e6
+        rows = "\n".join(f"bf16,{a},{b},{c},{t}" for (a, b, c), t in zip(shapes, times))
+        output = self.folder / "mine.yaml"
+        done = self.run_weft("device", "fit", self.table(f"precision,m,n,k,time_us\n{rows}\n"), "--device", "a100-sxm",
+                             "--units", 108, "-o", output)  # fmt: skip
+        self.assertRegex(done.out, r"bf16 products: fitted to \d+ shapes; on \d+ other shapes: mean error [0-2]\.\d %")
+        self.assertIn("Made by `weft device fit`", output.read_text())
+        # The program reads it.
+        self.assertEqual(len(self.seconds(str(output), [{"m": 512, "n": 512, "k": 4096}])), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""`scripts/validate --published`: rows with errors, means, order, drawings; and what a varied constant is."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import unittest
+
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import weft_testing  # noqa: E402
+from weft_testing import ProgramTest  # noqa: E402
+
+sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
+from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
+from oracles.training_sets import batch_of, seconds_of, summary, table_of  # noqa: E402
+
+
+def validate(*words):
+    return subprocess.run([weft_testing.SOURCE / "scripts" / "validate", *map(str, words)], env=weft_testing.environment(
+        {"WEFT": str(weft_testing.WEFT)}), capture_output=True, text=True, timeout=280, check=False)  # fmt: skip
+
+
+class Published(ProgramTest):
+    def test_rows_means_and_drawing(self):
+        drawing = self.folder / "published.svg"
+        done = validate("--published", "torchtitan", "--short", "--draw", drawing)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = re.findall(r"^  (.*?) +([\d.]+) s +([\d.]+) s +([+-][\d.]+) %$", done.stdout, flags=re.MULTILINE)
+        self.assertEqual(len(rows), 3, done.stdout)
+        errors = []
+        for _, published, predicted, error in rows:
+            self.assertAlmostEqual(float(error), 100 * (float(predicted) / float(published) - 1), delta=0.11)
+            errors.append(abs(float(error)))
+        mean = float(re.search(r"3 of 3 rows: mean absolute error ([\d.]+) %", done.stdout)[1])
+        self.assertAlmostEqual(mean, sum(errors) / 3, delta=0.11)
+        self.assertIn("assumed: ", done.stdout)
+        self.assertIn("<svg", drawing.read_text())
+
+    def test_wrong_words(self):
+        self.assertEqual(validate("--draw", "x.svg").returncode, 2)
+        done = validate("--published", "nowhere")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "known: .*torchtitan")
+
+    def test_times_of_rows(self):
+        """2 sequences of 8192 tokens on each of 8 GPUs at 6667 tokens/s and GPU; 8 x 4096 x 5 x 6 tokens of a batch of 240."""
+        row = {"gpus": 8, "micro_batch": 2, "sequence": 8192, "tokens": 6667}
+        self.assertAlmostEqual(seconds_of(row), 2 * 8192 / 6667)
+        self.assertEqual(batch_of({"gpus": 8, "micro_batch": 5, "micro_batches": 6}), 240)
+        self.assertEqual(batch_of({"gpus": 256, "tensor": 8, "micro_batch": 16}), 512)
+        self.assertEqual(len(table_of("narayanan_2021")[1]), 10)
+        self.assertEqual(len(table_of("korthikanti_2022")[1]), 8)
+        # Errors of +10, -20 and 0 %; the first two rows are predicted the wrong way round.
+        mean, worst, order = summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)])
+        self.assertAlmostEqual(mean, 10)
+        self.assertAlmostEqual(worst, -20)
+        self.assertAlmostEqual(order, 200 / 3)
+
+    def test_one_constant_at_a_time_is_varied(self):
+        device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"
+        framework = weft_testing.SOURCE / "workloads" / "frameworks" / "megatron_2021.yaml"
+        experiment = {"topology": {"link_rate": "200 Gb/s", "server": {"nvlink_rate": "270 GB/s"}},
+                      "workload": {"device": str(device), "framework": str(framework)}}  # fmt: skip
+        seen = []
+        case = type("Case", (), {"run": lambda one: seen.append(json.loads(json.dumps(one.experiment)))})()
+        case.experiment, case.scratch = experiment, self.folder
+        Varied(case, "NVLink's rate", True).run()
+        self.assertEqual(seen[-1]["topology"]["server"]["nvlink_rate"], "291.6 GB/s")
+        Varied(case, "host", False).run()
+        host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
+        self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
+        Varied(case, "products' rate", False).run()
+        tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["products"]["tiles"]
+                 for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
+        for before, after in zip(*tiles):
+            self.assertAlmostEqual(after[2], 0.94 * before[2])
+        self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
+
+    def test_interval_is_the_root_of_the_sum_of_squares(self):
+        """Each of n constants moves the time by 3 % up and 1 % down."""
+        row = types.SimpleNamespace(run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
+        middle, changes, fast, slow = sensitivity(row, None)
+        self.assertEqual((middle, len(changes)), (10, len(CONSTANTS)))
+        root = len(CONSTANTS) ** 0.5
+        self.assertAlmostEqual(fast, 10 * (1 - 0.01 * root))
+        self.assertAlmostEqual(slow, 10 * (1 + 0.03 * root))
+
+
+if __name__ == "__main__":
+    unittest.main()

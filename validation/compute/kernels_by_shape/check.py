@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import csv
+import json
+
+import numpy as np
+import yaml
+
+SOURCE = "ai-dynamo/aiconfigurator 095f58a; sitar-lab/NeuSight 6945927"
+GPUS = ("A100", "H100", "H200", "B200")
+# What the tables of fp8 have besides the product, fitted with it (workloads/devices): us, and the fraction of the bandwidth at which five
+# bytes of each element of the m x k factor are read and written.
+QUANTISATION = {"H100": (9.27, 0.608), "H200": (9.32, 0.488), "B200": (12.9, 0.546)}
+BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
+PRODUCTS, ATTENTION, MEMORY = (8, 20), 10, 12  # percent: mean and 95th percentile; mean; mean
+
+
+def rows_of(case, name):
+    with open(case.folder / name, encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+def seconds(case, device, kernels):
+    """As weft has them inside a long step."""
+    run, _ = case.run({"workload.device": device, "workload.operations": [{"rank": 0, "compute": one} for one in kernels]})
+    return (run.operations["end"] - run.operations["start"]) * 1e-12
+
+
+def errors(ours, rows):
+    return 100 * (ours / (np.array([float(row["time_us"]) for row in rows]) * 1e-6) - 1)
+
+
+def ready_made(case, gpu):
+    return str(case.root / f"workloads/devices/{gpu.lower()}-sxm.yaml")
+
+
+def check(case):
+    products, attention = rows_of(case, "products.csv"), rows_of(case, "attention.csv")
+    for gpu in GPUS:
+        for precision in ("bf16", "fp8"):
+            rows = [row for row in products if (row["gpu"], row["precision"]) == (gpu, precision)]
+            if rows:
+                check_products(case, gpu, precision, rows)
+    for gpu in GPUS:
+        check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
+    check_memory(case)
+
+
+def check_products(case, gpu, precision, rows):
+    shapes = [{key: int(row[key]) for key in "mnk"} for row in rows]
+    ours = seconds(case, ready_made(case, gpu), [
+        {**shape, "precision": precision, "bytes": bytes_of(shape, precision)} for shape in shapes])  # fmt: skip
+    if precision == "fp8":
+        time, fraction = QUANTISATION[gpu]
+        ours = ours + time * 1e-6 + np.array([5 * shape["m"] * shape["k"] for shape in shapes]) / (BANDWIDTH[gpu] * fraction)
+    found = errors(ours, rows)
+    mean, high = np.mean(np.abs(found)), np.percentile(np.abs(found), 95)
+    case.add(f"{gpu}, {precision}: {len(rows)} products not fitted to, from 1 GFLOP up: mean error, 95th percentile",
+             f"at most {PRODUCTS[0]} %, {PRODUCTS[1]} %", f"{mean:.1f} %, {high:.1f} %",
+             f"{np.mean(found):+.1f} % with its sign", mean <= PRODUCTS[0] and high <= PRODUCTS[1])  # fmt: skip
+
+
+def bytes_of(shape, precision):
+    """Results have 16 bits."""
+    m, n, k = shape["m"], shape["n"], shape["k"]
+    return f"{(1 if precision == 'fp8' else 2) * (m * k + k * n) + 2 * m * n} B"
+
+
+def check_attention(case, gpu, rows):
+    kernels = []
+    for row in rows:
+        batch, seq, heads, kv_heads, size = (int(row[key]) for key in ("batch", "seq", "heads", "kv_heads", "head_dim"))
+        # Queries, results, keys and values, and these once more into the cache.
+        moved = 2 * batch * seq * size * (2 * heads + 4 * kv_heads)
+        kernels.append({"bytes": f"{moved} B", "precision": "bf16", "attention": {
+            "queries": seq, "keys": seq, "head_size": size, "heads": batch * heads, "causal": True}})  # fmt: skip
+    found = errors(seconds(case, ready_made(case, gpu), kernels), rows)
+    mean = np.mean(np.abs(found))
+    case.add(f"{gpu}: {len(rows)} times of causal attention not fitted to: mean error",
+             f"at most {ATTENTION} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
+             mean <= ATTENTION)  # fmt: skip
+
+
+def check_memory(case):
+    """Curves are fractions of a peak: here of the card that was measured."""
+    device = yaml.safe_load((case.root / "workloads/devices/a100-sxm.yaml").read_text())
+    device["memory_bandwidth"] = "1555 GB/s"
+    path = case.scratch / "a100-40gb.yaml"
+    path.write_text(json.dumps(device))  # JSON is YAML
+    kinds = {"softmax": "softmax", "ln": "norm"}
+    rows = rows_of(case, "memory.csv")
+    for traffic in ("elementwise", "norm", "softmax"):
+        chosen = [row for row in rows if kinds.get(row["op"], "elementwise") == traffic]
+        found = errors(seconds(case, str(path), [
+            {"bytes": f"{row['bytes']} B", "traffic": traffic, "precision": "fp32"} for row in chosen]), chosen)  # fmt: skip
+        mean = np.mean(np.abs(found))
+        case.add(f"A100: {len(chosen)} memory kernels not fitted to, {traffic}: mean error", f"at most {MEMORY} %",
+                 f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign", mean <= MEMORY)  # fmt: skip

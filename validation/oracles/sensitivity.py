@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How far a predicted step goes with the constants it is made from: each one low and high, by what is known of it."""
+
+import copy
+import json
+import math
+import pathlib
+import re
+
+import yaml
+
+
+def products(device, factor):
+    for key in ("products", "fp8_products"):
+        for tile in device["sustained"].get(key, {}).get("tiles", []):
+            tile[2] = min(1.0, tile[2] * factor)
+
+
+def attention(device, factor):
+    for one in device["sustained"].get("attention", []):
+        for point in one["peak_fraction"]:
+            point[1] = min(1.0, point[1] * factor)
+
+
+def memory(device, factor):
+    for curve in device["sustained"].get("memory_kernels", {}).values():
+        for point in curve:
+            point[1] = min(1.0, point[1] * factor)
+
+
+def launches(device, factor):
+    number, unit = device["sustained"]["launch"].split()
+    device["sustained"]["launch"] = f"{float(number) * factor:.4g} {unit}"
+
+
+def scaled(text, factor):
+    number, unit = re.fullmatch(r"([\d.eE+-]+)\s*(.*)", text).groups()
+    return f"{float(number) * factor:.6g} {unit}"
+
+
+# name: (of the device, of the catalogue, or of the machine; low and high as factors of the slower and the faster end; why)
+CONSTANTS = {
+    "products' rate": ("device", products, 0.94, 1.06, "two stacks differ by 6 to 7 % on one shape"),
+    "attention's rate": ("device", attention, 0.9, 1.1, "mean error on shapes held out"),
+    "memory kernels' rate": ("device", memory, 0.9, 1.1, "mean error of norms and softmax on shapes held out"),
+    "launches": ("device", launches, 2.0, 0.5, "published launches of 1.5 to 3 us, ours 1.7 to 2.6 us"),
+    "NVLink's rate": ("machine", "nvlink_rate", 0.92, 1.08, "mean error of the fit to calls of NCCL"),
+    "links' rate": ("machine", "link_rate", 0.85, 1.0, "what other traffic and placement take"),
+    "host": ("framework", None, 2.0, 0.5, "5 to 20 us of an operation in several sources"),
+}
+
+
+class Varied:
+    """A case whose runs have one constant changed."""
+
+    def __init__(self, case, constant, high):
+        self._case, self._constant, self._high = case, constant, high
+
+    def __getattr__(self, name):
+        return getattr(self._case, name)
+
+    def __copy__(self):
+        return Varied(copy.copy(self._case), self._constant, self._high)
+
+    @property
+    def experiment(self):
+        return self._case.experiment
+
+    @experiment.setter
+    def experiment(self, value):
+        self._case.experiment = value
+
+    def run(self, changes=None):
+        where, how, low, high, _ = CONSTANTS[self._constant]
+        factor = high if self._high else low
+        changed = copy.copy(self._case)
+        changed.experiment = copy.deepcopy(self._case.experiment)
+        for path, value in (changes or {}).items():
+            *parents, last = path.split(".")
+            place = changed.experiment
+            for key in parents:
+                place = place.setdefault(key, {})
+            place[last] = value
+        workload, topology = changed.experiment["workload"], changed.experiment["topology"]
+        if where == "machine":
+            place = topology["server"] if how == "nvlink_rate" else topology
+            place[how] = scaled(place[how], factor)
+        elif where == "device":
+            self.rewrite(workload, "device", lambda data: how(data, factor))
+        else:
+            self.rewrite(workload, "framework", lambda data: slower_host(data, factor))
+        return changed.run()
+
+    def rewrite(self, workload, key, change):
+        data = yaml.safe_load(pathlib.Path(workload[key]).read_text())
+        change(data)
+        path = self._case.scratch / f"varied-{key}.yaml"
+        path.write_text(json.dumps(data))  # JSON is YAML
+        workload[key] = str(path)
+
+
+def slower_host(catalogue, factor):
+    host = catalogue.get("host", {})
+    for key in ("kernel", "collective"):
+        if key in host:
+            host[key] = scaled(host[key], factor)
+
+
+def sensitivity(row, case):
+    """(seconds, {constant: (change with the slow end, with the fast end) in percent}, low, high): the ends of all
+    together, as independent as they are, are root sums of squares."""
+    middle = row.run(case)
+    changes = {name: tuple(100 * (row.run(Varied(case, name, high)) / middle - 1) for high in (False, True))
+               for name in CONSTANTS}  # fmt: skip
+    slow = math.sqrt(sum(max(ends) ** 2 for ends in changes.values()))
+    fast = math.sqrt(sum(min(ends) ** 2 for ends in changes.values()))
+    return middle, changes, middle * (1 - fast / 100), middle * (1 + slow / 100)

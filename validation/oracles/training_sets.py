@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Published training steps, a file for each set under validation/published/training, and experiments that predict them.
+Nothing is fitted to them."""
+
+import copy
+import dataclasses
+import json
+import pathlib
+
+import yaml
+
+from oracles.published_steps import FRAMING, RINGS, SERVER, mean_error, predict, right_order, rows_of
+
+FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
+# Ranks that are simulated of those that share out parameters, as a multiple of servers: what all send and receive is the same.
+MOST_SHARDS = 16
+LAYERS = {"llama-3.1-405b": 126}
+MOST_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds as much
+
+
+@dataclasses.dataclass
+class Row:
+    """A row of a set, its time as published and as predicted."""
+
+    name: str
+    published: float
+    run: object  # (case) -> seconds
+    short: bool
+    peer: str = ""
+
+
+def sets():
+    return sorted(path.stem for path in FOLDER.glob("*.yaml") if "rows" in yaml.safe_load(path.read_text()))
+
+
+def read(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text())
+
+
+def table_of(name):
+    """(facts, rows)"""
+    facts = read(name)
+    if name in ("narayanan_2021", "korthikanti_2022"):
+        small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B"}
+        return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
+                           one.name in small, f"{one.peer:+.1f} %" if one.peer else "") for one in rows_of(name)]  # fmt: skip
+    rows = []
+    for one in facts["rows"]:
+        row = {**facts["defaults"], **one}
+        rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False)))
+    return facts, rows
+
+
+def batch_of(row):
+    data = row["gpus"] // (row.get("tensor", 1) * row.get("pipeline", 1) * row.get("context", 1))
+    return row.get("batch", row["micro_batch"] * row.get("micro_batches", 1) * data)
+
+
+def seconds_of(row):
+    """Of a step, from tokens/s and GPU."""
+    return batch_of(row) * row["sequence"] / (row["tokens"] * row["gpus"])
+
+
+def of_gpu(facts, row, key):
+    value = facts[key]
+    return value[row["gpu"]] if isinstance(value, dict) and row.get("gpu") in value else value
+
+
+def model_of(case, facts, row):
+    """The path or name of the row's model."""
+    if "shape" not in row:
+        return longer(case, row["model"], row["sequence"])
+    layers, hidden, heads = facts["models"][row["shape"]]
+    path = case.scratch / f"{row['shape']}.json"
+    path.write_text(json.dumps({"model_type": "gpt2", "vocab_size": 50368, "n_positions": row["sequence"],
+                                "n_embd": hidden, "n_layer": layers, "n_head": heads}))  # fmt: skip
+    return str(path)
+
+
+def longer(case, name, sequence):
+    """The ready-made model, with as many positions as the row has tokens if it has fewer."""
+    model = json.loads((case.root / "workloads/models" / f"{name}.json").read_text())
+    if model["max_position_embeddings"] >= sequence:
+        return name
+    path = case.scratch / f"{name}-long.json"
+    path.write_text(json.dumps({**model, "max_position_embeddings": sequence}))
+    return str(path)
+
+
+def device_of(case, facts, row):
+    """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
+    said = of_gpu(facts, row, "device")
+    if isinstance(said, str):
+        return str(case.root / "workloads/devices" / f"{said}.yaml")
+    data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
+    for precision, peak in data["peak"].items():
+        rate, unit = peak.split()
+        data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
+    data |= {key: value for key, value in said.items() if key not in ("base", "clock")}
+    path = case.scratch / f"{data['name'].replace(' ', '_')}.yaml"
+    path.write_text(json.dumps(data))  # JSON is YAML
+    return str(path)
+
+
+def experiment(case, facts, row, micro_batches):
+    tensor, context, pipeline = (row.get(key, 1) for key in ("tensor", "context", "pipeline"))
+    data = row["gpus"] // (tensor * context * pipeline)
+    copies = min(data, max(1, MOST_SHARDS // (tensor * context)), data)
+    if copies < data:
+        copies = max(copies, 2, row.get("expert", 1) // (tensor * context))
+    simulated = tensor * context * pipeline * copies
+    nvlink = of_gpu(facts, row, "nvlink")
+    alone = facts.get("tensor_nvlink", nvlink)
+    inside = nvlink if tensor == 1 else alone
+    group = {**RINGS, "launch_latency": f"{nvlink['launch']} us"}
+    shard = dict(group)
+    if simulated > SERVER and tensor * context < SERVER:
+        shard |= {"algorithm": "hierarchical", "ranks_per_server": SERVER // (tensor * context)}
+    parallelism = {
+        "tensor": tensor, "context": context, "data": data, "pipeline": pipeline, "sequence": tensor > 1,
+        "sharding": row["sharding"], "virtual_stages": row.get("virtual_stages", 1), "expert": row.get("expert", 1),
+    }  # fmt: skip
+    if "layers_at_ends" in row:
+        stages = pipeline * row["virtual_stages"]
+        ends = row["layers_at_ends"]
+        each = (LAYERS[row["model"]] - 2 * ends) // (stages - 2)
+        parallelism["stage_layers"] = [ends, *[each] * (stages - 2), ends]
+    if context > 1:
+        parallelism["context_kind"] = "all_gather"
+    if row.get("gather_once"):
+        parallelism["reshard_after_forward"] = False
+    workload = {
+        "kind": "training", "model": model_of(case, facts, row), "device": device_of(case, facts, row),
+        "framework": str(case.root / "workloads/frameworks" / f"{row['framework']}.yaml"), "precision": row["precision"],
+        "micro_batch": row["micro_batch"], "micro_batches": micro_batches, "sequence_length": row["sequence"],
+        "recompute": row["recompute"], "parallelism": parallelism, **RINGS,
+        "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
+                        "context": group},
+    }  # fmt: skip
+    for key in ("parameter_precision", "gradient_precision"):
+        if key in row:
+            workload[key] = row[key]
+    if copies < data:
+        workload["symmetry"] = {"data": copies}
+    return {
+        "topology": {
+            "kind": "leaf_spine", "leaves": 8, "hosts_per_leaf": max(1, -(-simulated // SERVER)), "spines": 1,
+            "link_rate": of_gpu(facts, row, "link_rate"), "link_delay": "500 ns",
+            "server": {"design": of_gpu(facts, row, "server"), "wiring": "rail",
+                       "nvlink_rate": f"{inside['rate'] / FRAMING:.1f} GB/s"},
+        },
+        "network": {"fidelity": "ideal"}, "workload": workload, "output": {"messages": "none"},
+    }  # fmt: skip
+
+
+def micro_batches_of(row):
+    """How many, of the row's size: a batch that they do not divide is that of so many fractions."""
+    data = row["gpus"] // (row.get("tensor", 1) * row.get("pipeline", 1) * row.get("context", 1))
+    return batch_of(row) / (row["micro_batch"] * data)
+
+
+def step(case, facts, row):
+    """Seconds of a step. More than three micro-batches are continued in a straight line from two and three."""
+
+    def seconds(micro_batches):
+        changed = copy.copy(case)
+        changed.experiment = experiment(case, facts, row, micro_batches)
+        return changed.run()[0].time * 1e-12
+
+    many = micro_batches_of(row)
+    # Interleaved, in groups of as many as stages, and messages go together only where there are more than one group.
+    group = row.get("pipeline", 1)
+    most = MOST_MICRO_BATCHES * group
+    if many <= most and many == int(many):
+        return seconds(int(many))
+    few, more = seconds(most - group), seconds(most)
+    return more + (more - few) * (many - most) / group
+
+
+def summary(points):
+    """Mean absolute error in percent, largest error, and percent of pairs in the right order."""
+    errors = [100 * (predicted / published - 1) for published, predicted in points]
+    return mean_error(points), max(errors, key=abs), right_order(points) if len(points) > 1 else 100.0
