@@ -26,9 +26,10 @@ namespace weft {
 /// * What is to happen at one time happens in the order in which LogGOPSim's queue has it: first what became ready
 ///   first; of what became ready together, ranks in ascending order, and sends before recvs before computations.
 ///
-/// In two things it differs: an operation on another processor waits until those that it requires have ended (there it
-/// waits for their beginning), and times are in picoseconds. Slices of collectives are eager sends of processor and NIC
-/// 0; their credits take L.
+/// In three things it differs: an operation on another processor waits until those that it requires have ended (there
+/// it waits for their beginning); messages of one source, destination and tag meet in program order (there as they
+/// come); and times are in picoseconds. Slices of collectives are eager sends of processor and NIC 0; their credits
+/// take L.
 ///
 /// All hosts belong to one process: messages that rendezvous tell their senders at once.
 class LogGpNetwork final : public HostNetwork {

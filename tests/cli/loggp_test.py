@@ -9,6 +9,7 @@ LogGOPSim.cpp; T. Hoefler, T. Schneider, A. Lumsdaine, doi:10.1145/1851476.18515
 """
 
 import functools
+import itertools
 import pathlib
 import random
 import sys
@@ -49,9 +50,11 @@ def ring(ranks, size, calc):
 
 def at_random(seed):
     """Messages between four ranks and computations; each operation waits for up to two before it. Times are multiples of
-    500 ns, so that much happens at the same time."""
+    500 ns, so that much happens at the same time. Each message has a tag of its own: of one tag, weft matches them in the
+    order of the file, and LogGOPSim as they come."""
     draw = random.Random(seed)
     programs = [[] for _ in range(4)]
+    tags = itertools.count()
 
     def add(rank, text):
         label = f"l{sum(1 for line in programs[rank] if ':' in line)}"
@@ -66,7 +69,7 @@ def at_random(seed):
         # What is added to both at the same moment cannot wait for each other in a circle.
         source, target = draw.sample(range(4), 2)
         size = draw.choice([0, 1, 2, 501, 1001, 70_000])
-        tag = draw.randint(0, 1)
+        tag = next(tags)
         add(source, f"send {size}b to {target} tag {tag}")
         add(target, f"recv {size}b from {source} tag {tag}")
     for program in programs:
