@@ -23,8 +23,8 @@ class FairTime:
 
     def __init__(self, spent=spent, clock=time.monotonic, processors=PROCESSORS):
         self.spent, self.clock, self.processors = spent, clock, processors
-        # Of each process: when it was looked at last, what it had had, and what has counted as sleep too much: Linux counts
-        # a wait when it is over, and until then it looks like sleep.
+        # Of each process: when it was looked at last, what it had had, and what has counted as sleep too much: Linux
+        # counts a wait when it is over, and until then it looks like sleep.
         self.before = {}
         self.seconds = 0.0
 

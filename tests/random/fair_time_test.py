@@ -50,8 +50,9 @@ class Told(unittest.TestCase):
         its programs have ended, has slept for all of that time, which is none of the run's."""
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 2.0: {1: (2.0, 0)}, 3.0: {2: (0.5, 0)},
                                            5.0: {2: (1.5, 1.0)}}), 3)
-        self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)}, 90.0: {2: (1.0, 87.0)},
-                                           90.1: {1: (1.0, 0)}, 90.2: {1: (1.0, 0)}}), 1 + 1 + 0.1)
+        self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)},
+                                           90.0: {2: (1.0, 87.0)}, 90.1: {1: (1.0, 0)}, 90.2: {1: (1.0, 0)}}),
+                               1 + 1 + 0.1)
         self.assertEqual(self.taken({0.0: {}, 9.0: {}}), 0)
 
 
