@@ -23,7 +23,9 @@ class FairTime:
 
     def __init__(self, spent=spent, clock=time.monotonic, processors=PROCESSORS):
         self.spent, self.clock, self.processors = spent, clock, processors
-        self.before = {}  # of each process: when it was looked at last, and what it had had
+        # Of each process: when it was looked at last, what it had had, and what has counted as sleep too much: Linux
+        # counts a wait when it is over, and until then it looks like sleep.
+        self.before = {}
         self.seconds = 0.0
 
     def look(self, pids):
@@ -31,11 +33,14 @@ class FairTime:
         now, present, ran, slept = self.clock(), {}, [], []
         for pid in pids:
             if figures := self.spent(pid):
-                present[pid] = (now, *figures)
+                too_much = 0.0
                 if pid in self.before:
-                    moment, ran_before, waited_before = self.before[pid]
+                    moment, ran_before, waited_before, too_much = self.before[pid]
                     ran.append(figures[0] - ran_before)
-                    slept.append(now - moment - ran[-1] - (figures[1] - waited_before))
+                    sleep = now - moment - ran[-1] - (figures[1] - waited_before) - too_much
+                    too_much = max(0.0, -sleep)
+                    slept.append(max(0.0, sleep))
+                present[pid] = (now, *figures, too_much)
         self.before = present
         if ran:
-            self.seconds += sum(ran) / min(self.processors, len(ran)) + max(0, min(slept))
+            self.seconds += sum(ran) / min(self.processors, len(ran)) + min(slept)

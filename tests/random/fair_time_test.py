@@ -35,6 +35,12 @@ class Told(unittest.TestCase):
         self.assertAlmostEqual(self.taken({0.0: {pid: (0, 0) for pid in range(4)},
                                            20.0: {pid: (1.0, 19.0) for pid in range(4)}}), 2)
 
+    def test_a_wait_is_known_when_it_is_over(self):
+        """It waits for 9 s, runs for 1, again and again: only the first wait looks like sleep for a while."""
+        moments = {10.0 * i: {1: (i, 9.0 * i)} for i in range(5)}
+        moments.update({10.0 * i + 8: {1: (i, 9.0 * i)} for i in range(5)})
+        self.assertAlmostEqual(self.taken(moments), 4 + 8)
+
     def test_one_sleeps_while_another_runs(self):
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0), 2: (0, 0)}, 8.0: {1: (8.0, 0), 2: (0, 0)}}), 4)
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0), 2: (0, 0)}, 8.0: {1: (3.0, 0), 2: (0, 0)}}), 1.5 + 5)
@@ -44,8 +50,9 @@ class Told(unittest.TestCase):
         its programs have ended, has slept for all of that time, which is none of the run's."""
         self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 2.0: {1: (2.0, 0)}, 3.0: {2: (0.5, 0)},
                                            5.0: {2: (1.5, 1.0)}}), 3)
-        self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)}, 90.0: {2: (1.0, 87.0)},
-                                           90.1: {1: (1.0, 0)}, 90.2: {1: (1.0, 0)}}), 1 + 1 + 0.1)
+        self.assertAlmostEqual(self.taken({0.0: {1: (0, 0)}, 1.0: {1: (1.0, 0)}, 2.0: {2: (0, 0)},
+                                           90.0: {2: (1.0, 87.0)}, 90.1: {1: (1.0, 0)}, 90.2: {1: (1.0, 0)}}),
+                               1 + 1 + 0.1)
         self.assertEqual(self.taken({0.0: {}, 9.0: {}}), 0)
 
 

@@ -130,9 +130,11 @@ def applies_safely(applies, parts, runs):
 
 
 def table(tallies):
-    """Markdown: what was tried, how often, and what happened, in all tallies together."""
+    """Markdown: what was tried, how often, and what happened, in all tallies together. Older ones have fewer lines."""
     lines = ["| tried | cases | went as promised | refused, with a message | faults |", "|---|---|---|---|---|"]
     for name in Tally().tried:
+        if any(name not in tally.tried for tally in tallies):
+            continue
         sums = [sum(tally.tried.get(name, [0] * 4)[i] for tally in tallies) for i in range(4)]
         lines.append("| " + " | ".join([name, *(f"{number:,}" for number in sums)]) + " |")
     runs, hours = sum(tally.runs for tally in tallies), sum(tally.seconds for tally in tallies) / 3600
