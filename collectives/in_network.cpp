@@ -119,6 +119,13 @@ StepGenerator copy_to_all(std::uint32_t from, Peers peers, MessageSizes sizes, s
   for (Step more; rest.next(more);) co_yield more;
 }
 
+StepGenerator joined(bool is_joined, StepGenerator steps) {
+  for (Step step; steps.next(step);) {
+    step.joined = is_joined;
+    co_yield step;
+  }
+}
+
 StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenerator(const HeadChunk&)> steps) {
   HeadChunk chunk;
   for (chunk.loop = 0; chunk.loop < shares.loops(); ++chunk.loop) {
@@ -134,13 +141,15 @@ StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenera
 
 StepGenerator SwitchedServer::contribute() const {
   return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
-    return send_to_all(Peers::only(aggregator), sizes, chunk.bytes, {Buffer::input, chunk.offset});
+    return joined(chunk.head != 0, send_to_all(Peers::only(aggregator), sizes, chunk.bytes,
+                                               {Buffer::input, chunk.offset}));
   });
 }
 
 StepGenerator SwitchedServer::take_all() const {
   return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
-    return copy_to_all(aggregator, {}, sizes, chunk.bytes, {Buffer::output, chunk.offset});
+    const bool last = chunk.head + 1 == shares.heads() || shares.at(chunk.loop, chunk.head + 1).bytes == 0;
+    return joined(!last, copy_to_all(aggregator, {}, sizes, chunk.bytes, {Buffer::output, chunk.offset}));
   });
 }
 

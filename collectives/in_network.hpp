@@ -86,6 +86,9 @@ StepGenerator send_to_all(Peers peers, MessageSizes sizes, std::int64_t bytes, P
 /// What comes from `from` is stored at `target` and goes to each of `peers`.
 StepGenerator copy_to_all(std::uint32_t from, Peers peers, MessageSizes sizes, std::int64_t bytes, Place target);
 
+/// The same steps, which are a part of another step to NCCL, or not (Step::joined).
+StepGenerator joined(bool is_joined, StepGenerator steps);
+
 /// Chunks of `heads`, loop by loop, without those of 0 bytes.
 struct HeadChunk {
   std::int64_t loop = 0;
@@ -104,7 +107,9 @@ struct SwitchedServer {
   Peers gpus;
 
   Peers heads() const { return Peers::range(0, gpus.count); }
-  /// A GPU's own data of every head, to the switch; and the result of every head from it.
+  /// A GPU's own data of every head, to the switch; and the result of every head from it. To NCCL these are the chunks
+  /// of a loop in one step each (src/device/prims_simple.h, scatter and gather): a scatter begins with its first head,
+  /// and a gather ends when the last one has come.
   StepGenerator contribute() const;
   StepGenerator take_all() const;
   /// The switch: the sum of all for each head, or what each head has for all; each has scratch of its own.

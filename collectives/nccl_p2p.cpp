@@ -5,7 +5,8 @@
 // two, those beyond the number of groups left out, and within them a rotation; in each round a rank sends to one delta
 // and receives from the opposite one. Rounds are dealt to channels by the bits of their numbers in reverse order
 // (src/include/channel.h, ncclP2pChannelBaseForRound). A channel's kernel works on 8 of its rounds at a time
-// (src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH), each a send and a receive of its own. Chunks: 128 KiB
+// (src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH), each a send and a receive of its own. On a machine that is
+// known a large message is dealt out in parts to several channels, the round's and those after it. Chunks: 128 KiB
 // between servers, 512 KiB inside one (src/init.cc, NCCL_P2P_{NET,NVL}_CHUNKSIZE), a quarter for messages below a
 // chunk, half below 8 chunks (src/enqueue.cc).
 #include "collectives/nccl_p2p.hpp"
@@ -20,9 +21,12 @@
 
 namespace weft {
 
+std::uint32_t P2pRounds::group_of(std::uint32_t server) {
+  return server > 8 ? std::gcd(server, 8U) : std::max(1U, server);
+}
+
 P2pRounds::P2pRounds(std::uint32_t ranks, std::uint32_t server) : ranks_(ranks) {
-  group_ = std::min(server, 8U);
-  if (server > 8) group_ = std::gcd(server, 8U);
+  group_ = group_of(server);
   if (group_ == 0 || ranks % group_ != 0) group_ = 1;
   groups_ = ranks / group_;
 }
@@ -71,6 +75,19 @@ MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes) {
   return MessageSizes::whole(sized);
 }
 
+/// Parts of messages, each on a channel of its own.
+std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
+  return call.graph ? std::min(call.graph->peer_parts(bytes), call.tuning.channels) : 1;
+}
+std::uint32_t most_parts(const CollectiveCall& call) {
+  return call.graph ? std::min(call.graph->most_peer_parts(), call.tuning.channels) : 1;
+}
+
+/// Rounds that begin on the same channel: over several servers those with one server are a batch.
+std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {
+  return call.graph && known_server(call) < call.communicator->size() ? P2pRounds::group_of(known_server(call)) : 1;
+}
+
 /// What goes from one rank to another, by its place in the sender's input and the receiver's output.
 struct Transfer {
   std::int64_t bytes = 0;
@@ -93,15 +110,25 @@ Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t 
   }
 }
 
+Transfer part_of(const Transfer& whole, std::uint32_t part, std::uint32_t parts) {
+  const Piece piece = part < parts ? ChannelShare{parts, part}.of(0, whole.bytes) : Piece{};
+  return {piece.bytes, whole.input + piece.offset, whole.output + piece.offset};
+}
+
 /// Lane of one of the 8 places of a channel's kernel, for sends or for receives.
 StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uint32_t channel, std::uint32_t place,
                               bool out, std::uint32_t lanes) {
   const std::uint32_t channels = call.tuning.channels;
   const std::uint32_t own_lane = channel + channels * (2 * place + (out ? 0 : 1));
   P2pRounds rounds(call.communicator->size(), known_server(call));
+  const std::uint32_t alike = rounds_of_a_channel(call);
+  const std::uint32_t most = most_parts(call);
   std::uint32_t of_channel = 0;
   for (; !rounds.done(); rounds.advance()) {
-    if (channel_of_round(rounds.round(), channels) != channel) continue;
+    // Which part of the round's messages this channel has.
+    const std::uint32_t base = channel_of_round(rounds.round() / alike, channels);
+    const std::uint32_t part = (channel + channels - base) % channels;
+    if (part >= most) continue;
     const std::uint32_t number = of_channel++;
     if (number % batch == 0 && number > 0) {
       // The whole kernel ends a batch before the next one: the end of this lane's part, and that of the others.
@@ -115,14 +142,15 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
     if (number % batch != place) continue;
     const P2pRounds::Peers peers = rounds.peers(index);
     const std::uint32_t peer = out ? peers.to : peers.from;
-    const Transfer moved = transfer(call, out ? index : peer, out ? peer : index);
+    const Transfer whole = transfer(call, out ? index : peer, out ? peer : index);
+    const Transfer moved = part_of(whole, part, parts_of(call, whole.bytes));
     if (moved.bytes == 0) continue;
     if (peer == index) {
       Step copy = local_copy(Buffer::input, moved.input, Buffer::output, moved.output, moved.bytes);
       if (out) co_yield copy;
       continue;
     }
-    Exchange exchange(p2p_sizes(call, moved.bytes));
+    Exchange exchange(p2p_sizes(call, whole.bytes));
     if (out)
       exchange.send(peer, Buffer::input, one_piece({moved.input, moved.bytes}));
     else

@@ -15,6 +15,8 @@ class P2pRounds {
   };
   /// `server`: consecutive ranks that share a server.
   P2pRounds(std::uint32_t ranks, std::uint32_t server);
+  /// Consecutive ranks of a server that change places with each other in the rounds of a group.
+  static std::uint32_t group_of(std::uint32_t server);
   bool done() const { return round_ == ranks_; }
   std::uint32_t round() const { return round_; }
   Peers peers(std::uint32_t index) const;

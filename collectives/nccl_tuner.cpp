@@ -93,7 +93,9 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
 double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const std::size_t a = of(algorithm);
   const std::size_t p = of(protocol);
-  const double intra = (m.nvlink ? nvlink_latency : pci_latency)[a][p];
+  double intra = (m.nvlink ? nvlink_latency : pci_latency)[a][p];
+  // From 2.19 to 2.21 a tree's step with Simple counted 28 us over NVLink, before and after 4 (hwLat in their tags).
+  if (m.version == NcclVersion::v2_21 && m.nvlink && algorithm == A::tree && protocol == Protocol::simple) intra = 28;
   double inter = net_latency[m.ranks_per_server == 1 ? of(A::tree) : a][p] + m.net_latency_us;
   if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
   double latency = base_latency[a][p];
@@ -140,12 +142,15 @@ std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgor
   return channels;
 }
 
-class NcclTuner final : public CollectiveSelector {
+/// `only`: one of its algorithms, where it can do the call, as NCCL_ALGO says it; empty: all.
+class NcclTuner : public CollectiveSelector {
  public:
+  explicit NcclTuner(std::string_view only = {}) : only_(only) {}
   Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
     if (call.graph && call.communicator->size() > 1)
-      return choose(call, machine_of(*call.graph), most_channels(call), context.switches_reduce);
+      return choose(call, machine_of(call), most_channels(call), context.switches_reduce);
     NcclMachine machine;
+    machine.version = call.tuning.nccl_version;
     const std::uint32_t n = call.communicator->size();
     machine.ranks_per_server = std::max(1U, call.tuning.ranks_per_server);
     if (n % machine.ranks_per_server != 0) machine.ranks_per_server = 1;
@@ -157,9 +162,11 @@ class NcclTuner final : public CollectiveSelector {
   }
 
  private:
-  static NcclMachine machine_of(const ChannelGraph& graph) {
+  static NcclMachine machine_of(const CollectiveCall& call) {
+    const ChannelGraph& graph = *call.graph;
     const ChannelSpeeds& speeds = graph.speeds();
     NcclMachine machine;
+    machine.version = call.tuning.nccl_version;
     machine.gpu = static_cast<NcclMachine::Gpu>(speeds.generation);
     machine.amd_cpu = speeds.amd_cpu;
     machine.servers = graph.servers();
@@ -183,9 +190,16 @@ class NcclTuner final : public CollectiveSelector {
     return call.tuning.channels == 0 ? all : std::min(all, call.tuning.channels);
   }
 
+  /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.
+  static std::uint32_t channels_of_ll(const CollectiveCall& call, std::int64_t bytes, std::uint32_t channels) {
+    if (!call.graph) return 1;
+    if (call.tuning.nccl_version == NcclVersion::v2_30) return std::min(call.graph->peer_parts(bytes), channels);
+    return std::max(1U, std::bit_ceil(channels) / std::bit_ceil(call.communicator->size()));
+  }
+
   /// `channels`: that a call has at most.
-  static Selection choose(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
-                          bool switches_reduce) {
+  Selection choose(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
+                   bool switches_reduce) const {
     const std::int64_t bytes = call.size.count();
     const auto kind = call.kind;
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -193,16 +207,20 @@ class NcclTuner final : public CollectiveSelector {
     if (kind == CollectiveKind::barrier)
       return {"double_binary_tree", Protocol::ll, 1, {}, "a barrier is NCCL's smallest all-reduce"};
     if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
-      const bool small = bytes <= std::int64_t{channels} * 16384;
+      const std::int64_t to_a_peer = kind == CollectiveKind::send_recv ? bytes : bytes / call.communicator->size();
+      const std::uint32_t parts = channels_of_ll(call, to_a_peer, channels);
+      const bool small = to_a_peer <= std::int64_t{parts} * 16384;  // NCCL_P2P_LL_THRESHOLD
       return {"nccl_p2p",
               small ? Protocol::ll : Protocol::simple,
               call.graph ? std::bit_ceil(channels) : channels,
               {},
-              small ? "sends and receives of up to 16 KiB per channel use LL" : "sends and receives"};
+              small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
     }
     Selection best;
     double least = INFINITY;
+    const bool only = !only_.empty() && (kind == CollectiveKind::all_reduce || only_ == "ring");
     const auto weigh = [&](NcclAlgorithm algorithm, const char* name, Protocol protocol) {
+      if (only && only_ != name) return;
       const double time = nccl_estimate(machine, kind, algorithm, protocol, bytes).time_us(bytes);
       if (time >= least) return;
       least = time;
@@ -226,10 +244,21 @@ class NcclTuner final : public CollectiveSelector {
     best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", least);
     return best;
   }
+
+  std::string_view only_;
+};
+
+struct NcclRings final : NcclTuner {
+  NcclRings() : NcclTuner("ring") {}
+};
+struct NcclTrees final : NcclTuner {
+  NcclTrees() : NcclTuner("double_binary_tree") {}
 };
 
 const Registration<CollectiveSelector, NcclTuner> nccl_tuner_registration(
     "nccl", "NCCL's tuner: ring, tree, PAT or NVLS and a protocol");
+const Registration<CollectiveSelector, NcclRings> nccl_ring_registration("nccl_ring", "the same with NCCL_ALGO=RING");
+const Registration<CollectiveSelector, NcclTrees> nccl_tree_registration("nccl_tree", "the same with NCCL_ALGO=TREE");
 
 }  // namespace
 }  // namespace weft

@@ -13,6 +13,7 @@ enum class NcclAlgorithm { tree, ring, pat, nvls, nvls_tree };
 /// What NCCL knows of the machine (src/graph/tuning.cc): servers with NVLink inside and a network between them.
 struct NcclMachine {
   enum class Gpu { volta, ampere, hopper, blackwell } gpu = Gpu::hopper;
+  NcclVersion version = NcclVersion::v2_30;
   bool amd_cpu = false;
   std::uint32_t servers = 1;
   std::uint32_t ranks_per_server = 8;

@@ -30,8 +30,9 @@ StepGenerator publish(SwitchedServer server, std::uint32_t index, std::uint32_t 
     const Peers to = Peers::only(server.aggregator);
     if (sums == no_lane)
       return send_to_all(to, server.sizes, chunk.bytes, {Buffer::input, server.shares.in_block(chunk.loop, index)});
-    return send_to_all(to, server.sizes, chunk.bytes, {Buffer::scratch, server.shares.scratch(chunk.loop)}, sums,
-                       chunk.number);
+    // NCCL reduces and broadcasts in one step.
+    return joined(true, send_to_all(to, server.sizes, chunk.bytes,
+                                    {Buffer::scratch, server.shares.scratch(chunk.loop)}, sums, chunk.number));
   });
 }
 

@@ -40,8 +40,9 @@ struct TreePart {
 
 /// The server's sums, from the switch.
 StepGenerator take_sums(const TreePart& part) {
-  return part.chunks([part](const HeadChunk& chunk) {
-    return copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop));
+  return part.chunks([part](const HeadChunk& chunk) {  // one step to NCCL with that up the tree
+    return joined(true,
+                  copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop)));
   });
 }
 
@@ -75,16 +76,17 @@ StepGenerator reduce_up(TreePart part, HeadChunk chunk, std::uint32_t sums) {
 StepGenerator copy_down(const TreePart& part, std::uint32_t root_sums) {
   return part.chunks([=](const HeadChunk& chunk) {
     const Place sum = part.sum(chunk.loop);
-    if (part.is_root()) return send_to_all(part.children(), part.own.sizes, chunk.bytes, sum, root_sums, chunk.number);
+    if (part.is_root())  // one step with that of the sums
+      return joined(true, send_to_all(part.children(), part.own.sizes, chunk.bytes, sum, root_sums, chunk.number));
     return copy_to_all(part.parent(), part.children(), part.own.sizes, chunk.bytes, sum);
   });
 }
 
 /// The sums of all, to the switch.
 StepGenerator publish(const TreePart& part, std::uint32_t sums) {
-  return part.chunks([=](const HeadChunk& chunk) {
-    return send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes, part.sum(chunk.loop), sums,
-                       chunk.number);
+  return part.chunks([=](const HeadChunk& chunk) {  // one step with that down the tree
+    return joined(true, send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes,
+                                    part.sum(chunk.loop), sums, chunk.number));
   });
 }
 

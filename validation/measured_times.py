@@ -29,3 +29,25 @@ def compare_times(case, name, measured, changes_of):
         ", ".join(f"{us:.4g}" for us in ours) + " us",
         ", ".join(errors) + " %",
     )
+
+
+def add_errors(case, name, pairs, least=None):
+    """A row of errors of (measured, ours) times: mean, sign, largest, and pairs in the right order; held to nothing."""
+    errors = [100 * (ours / measured - 1) for measured, ours in pairs]
+    if not errors:
+        raise ValueError(f"{case.name}: {name}: nothing to compare")
+    mean = sum(map(abs, errors)) / len(errors)
+    ordered = [
+        (a[0] < b[0]) == (a[1] < b[1]) for i, a in enumerate(pairs) for b in pairs[:i] if a[0] != b[0]
+    ]
+    order = f", {100 * sum(ordered) / len(ordered):.0f} % of pairs in order" if ordered else ""
+    row = (
+        f"{name}: mean error of {len(errors)} times",
+        "small" if least is None else f"at most {least} %",
+        f"{mean:.1f} %, largest {max(errors, key=abs):+.0f} %{order}",
+        f"{sum(errors) / len(errors):+.1f} % with its sign",
+    )
+    if least is None:
+        case.compare(*row)
+    else:
+        case.add(*row, mean <= least)

@@ -51,6 +51,26 @@ struct ServerDesign {
   /// through the network (PXN: NCCL's graph/paths.cc).
   bool pxn = false;
   std::string collective_kernel;  ///< how fast its GPUs run collectives: a file of collectives/kernels; or empty
+  /// What NCCL has found in such a server, from its file (NCCL_GRAPH_DUMP_FILE), instead of a search.
+  struct GivenGraph {
+    struct Channel {
+      std::vector<std::uint32_t> gpus;
+      std::uint32_t net_in = 0;
+      std::uint32_t net_out = 0;
+    };
+    std::uint32_t id = 0;       ///< 0: rings, 1: trees, 3: NVLink SHARP
+    std::uint32_t pattern = 4;  ///< as in nccl/graph_search.hpp
+    std::uint32_t cross_nic = 0;
+    double intra = 0;  ///< GB/s of a channel
+    double inter = 0;
+    std::string intra_type;  ///< "NVL", "PIX", ...
+    std::string inter_type;
+    bool same_channels = false;
+    std::vector<Channel> channels;
+  };
+  std::vector<GivenGraph> given_graphs;
+  std::string collective_transport;  ///< how its NICs carry them: a file of collectives/transports; or empty
+  bool gpudirect = true;             ///< NICs read and write the memory of GPUs, else that of the host
   std::string network_routing;    ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.

@@ -2,8 +2,13 @@
 #include "nccl/machine_channels.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <set>
+
+#include <fmt/format.h>
+
+#include "support/error.hpp"
 
 namespace weft {
 namespace {
@@ -105,6 +110,33 @@ class SystemMaker {
   std::map<std::uint32_t, std::uint32_t> switch_of_nic_;
 };
 
+/// GB/s of one link of NVLink as NCCL counts them.
+double link_speed(GpuArchitecture architecture) {
+  if (architecture == GpuArchitecture::hopper) return 20.6;
+  return architecture == GpuArchitecture::blackwell ? 40.1 : 20.0;
+}
+
+/// Channels that NCCL spreads sends to one peer over (src/graph/paths.cc, ncclTopoGetNchannels): two for each NVLink or
+/// for PCIe; over the network one for each 14 GB/s of the NIC. `nic`: GB/s.
+std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
+  const std::uint32_t gpus = system.count(Kind::gpu);
+  std::uint32_t least = most_nccl_channels;
+  for (std::uint32_t a = 0; a < gpus; ++a) {
+    for (std::uint32_t b = 0; b < gpus; ++b) {
+      if (a == b) continue;
+      const NcclPath& path = system.path(Kind::gpu, a, Kind::gpu, b);
+      const auto links = static_cast<std::uint32_t>(path.bandwidth / link_speed(system.architecture()));
+      least = std::min(least, path.type == PathType::nvlink ? 2 * std::max(1U, links) : 2U);
+    }
+  }
+  if (system.several_servers()) {
+    std::size_t nics = 1;
+    for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) nics = std::max(nics, system.local_nets(gpu).size());
+    least = std::min(least, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
+  }
+  return std::bit_ceil(least);
+}
+
 /// What algorithms need of a search.
 ServerChannels channels_of(const NcclSystem& system, const ServerGraphs& graphs) {
   ServerChannels result;
@@ -143,6 +175,109 @@ ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& op
   return graphs;
 }
 
+namespace {
+
+/// A graph's names and numbers in the file.
+PathType path_type_of(const std::string& name) {
+  for (auto type = PathType::local; type < PathType::none; type = static_cast<PathType>(static_cast<int>(type) + 1))
+    if (to_text(type) == name) return type;
+  return PathType::none;
+}
+
+/// Number in the system of a node of that kind with the user's number.
+std::uint32_t number_of(const NcclSystem& system, Kind kind, std::uint32_t label) {
+  for (std::uint32_t number = 0; number < system.count(kind); ++number)
+    if (system.label(kind, number) == label) return number;
+  throw InputError(SourceLine{}, fmt::format("nccl_graphs: a channel visits {} {}, which the communicator does not have; "
+                                             "the file is for all accelerators of a server",
+                                             kind == Kind::gpu ? "GPU" : "NIC", label));
+}
+
+NcclSearchGraph graph_of(const NcclSystem& system, const ServerDesign::GivenGraph& given) {
+  NcclSearchGraph graph;
+  graph.pattern = static_cast<GraphPattern>(given.pattern);
+  graph.intra = given.intra;
+  graph.inter = given.inter;
+  graph.intra_type = path_type_of(given.intra_type);
+  graph.inter_type = path_type_of(given.inter_type);
+  graph.cross_nic = given.cross_nic;
+  graph.same_channels = given.same_channels;
+  const bool nets = system.several_servers();
+  for (const auto& channel : given.channels) {
+    NcclSearchChannel one;
+    for (const std::uint32_t gpu : channel.gpus) one.gpus.push_back(number_of(system, Kind::gpu, gpu));
+    one.net_in = nets ? number_of(system, Kind::net, channel.net_in) : 0;
+    one.net_out = nets ? number_of(system, Kind::net, channel.net_out) : 0;
+    if (graph.pattern != GraphPattern::nvls && one.gpus.size() != system.count(Kind::gpu))
+      throw InputError(SourceLine{}, fmt::format("nccl_graphs: a channel visits {} accelerators, and the communicator has "
+                                                 "{} in the server",
+                                                 one.gpus.size(), system.count(Kind::gpu)));
+    graph.channels.push_back(std::move(one));
+  }
+  return graph;
+}
+
+void write_graph(std::string& xml, const NcclSystem& system, int id, const NcclSearchGraph& graph) {
+  xml += fmt::format(
+      "  <graph id=\"{}\" pattern=\"{}\" crossnic=\"{}\" nchannels=\"{}\" speedintra=\"{:g}\" speedinter=\"{:g}\" "
+      "latencyinter=\"0\" typeintra=\"{}\" typeinter=\"{}\" samechannels=\"{}\">\n",
+      id, static_cast<int>(graph.pattern), graph.cross_nic, graph.channels.size(), graph.intra, graph.inter,
+      to_text(graph.intra_type), to_text(graph.inter_type), graph.same_channels ? 1 : 0);
+  const auto net = [&](std::uint32_t number) {
+    if (system.several_servers()) xml += fmt::format("      <net dev=\"{}\"/>\n", system.label(Kind::net, number));
+  };
+  for (const NcclSearchChannel& channel : graph.channels) {
+    xml += "    <channel>\n";
+    net(channel.net_in);
+    for (const std::uint32_t gpu : channel.gpus)
+      xml += fmt::format("      <gpu dev=\"{}\"/>\n", system.label(Kind::gpu, gpu));
+    net(channel.net_out);
+    xml += "    </channel>\n";
+  }
+  xml += "  </graph>\n";
+}
+
+}  // namespace
+
+ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given) {
+  ServerGraphs graphs = search_server(system);
+  for (const auto& one : given) {
+    if (one.channels.empty()) continue;
+    if (one.id == 0) graphs.ring = graph_of(system, one);
+    if (one.id == 1) graphs.tree = graph_of(system, one);
+    if (one.id == 3) graphs.nvls = graph_of(system, one);
+  }
+  return graphs;
+}
+
+std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs) {
+  std::string xml = "<graphs version=\"1\">\n";
+  write_graph(xml, system, 0, graphs.ring);
+  write_graph(xml, system, 1, graphs.tree);
+  if (!graphs.nvls.channels.empty()) write_graph(xml, system, 3, graphs.nvls);
+  return xml + "</graphs>\n";
+}
+
+std::string MachineChannels::first_server_xml(const std::vector<std::uint32_t>& hosts) const {
+  const std::uint32_t gpus = shape_->design.gpus;
+  std::set<std::uint32_t> accelerators;
+  bool several = false;
+  for (const std::uint32_t host : hosts) {
+    if (host / gpus == hosts.front() / gpus)
+      accelerators.insert(host % gpus);
+    else
+      several = true;
+  }
+  const NcclSystem system =
+      nccl_system(shape_->design, {accelerators.begin(), accelerators.end()}, nic_rate_, several);
+  return nccl_graphs_xml(system, searched_or_given(system));
+}
+
+ServerGraphs MachineChannels::searched_or_given(const NcclSystem& system) const {
+  const auto& given = shape_->design.given_graphs;
+  return given.empty() ? search_server(system) : given_server(system, given);
+}
+
 MachineChannels::MachineChannels(std::shared_ptr<const ServerShape> shape) : shape_(std::move(shape)) {
   if (!shape_->network) return;
   const ClusterGraph& network = shape_->network->graph;
@@ -157,8 +292,9 @@ const MachineChannels::Kind& MachineChannels::kind(const std::vector<std::uint32
   const auto [at, fresh] = kinds_.try_emplace({several_servers, accelerators});
   if (fresh) {
     const NcclSystem system = nccl_system(shape_->design, accelerators, nic_rate_, several_servers);
-    at->second.graphs = search_server(system);
+    at->second.graphs = searched_or_given(system);
     at->second.channels = channels_of(system, at->second.graphs);
+    at->second.peer_channels = channels_to_a_peer(system, gigabytes(nic_rate_) * shape_->design.ports_per_nic);
   }
   return at->second;
 }
@@ -198,6 +334,8 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   ChannelSpeeds speeds;
   speeds.generation = static_cast<ChannelSpeeds::Generation>(shape_->design.architecture);
   speeds.kernel = shape_->design.collective_kernel;
+  speeds.transport = shape_->design.collective_transport;
+  speeds.gpudirect = shape_->design.gpudirect;
   speeds.ring_intra = first.ring.intra;
   speeds.ring_inter = first.ring.inter;
   speeds.tree_intra = first.tree.intra;
@@ -227,6 +365,11 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   std::uint32_t channels = std::min(most_nccl_channels, 2 * count);
   if (several && shape_->design.architecture >= GpuArchitecture::hopper && speeds.ring_intra > 45 && channels < 16)
     channels *= 2;
+  speeds.peer_channels = std::bit_ceil(channels);
+  for (const Kind* one : kinds) speeds.peer_channels = std::min(speeds.peer_channels, one->peer_channels);
+  for (const auto size = static_cast<std::uint32_t>(hosts.size());
+       several && speeds.peer_channels > 1 && speeds.peer_channels * ((size + 7) / 8) > std::bit_ceil(channels);)
+    speeds.peer_channels /= 2;
   const bool uniform = kinds.size() == 1 && std::all_of(servers.begin(), servers.end(), [&](const auto& server) {
                          const auto begin =
                              static_cast<std::uint32_t>(&server - servers.data()) * server.members.size();

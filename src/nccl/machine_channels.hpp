@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "graph/server_shape.hpp"
@@ -29,6 +30,13 @@ struct ServerGraphs {
 };
 ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options = {});
 
+/// The same as a file says it (ServerDesign::given_graphs); what it leaves out is searched. Throws InputError if a channel
+/// does not have the accelerators of the system.
+ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given);
+
+/// The file that NCCL writes to NCCL_GRAPH_DUMP_FILE: graphs 0 (rings), 1 (trees) and 3 (NVLink SHARP).
+std::string nccl_graphs_xml(const NcclSystem& system, const ServerGraphs& graphs);
+
 /// Answers for communicators of one machine, and remembers what it has searched.
 class MachineChannels {
  public:
@@ -39,12 +47,16 @@ class MachineChannels {
   /// The graph of a communicator, by the hosts of its members in order. Null if it is none that NCCL could do: several
   /// members on one accelerator, or hosts that are none of the servers'.
   std::shared_ptr<const ChannelGraph> graph(const std::vector<std::uint32_t>& hosts);
+  /// nccl_graphs_xml() of the server of the first of these hosts, as a communicator of all of them sees it.
+  std::string first_server_xml(const std::vector<std::uint32_t>& hosts) const;
 
  private:
   struct Kind {
     ServerGraphs graphs;
     ServerChannels channels;
+    std::uint32_t peer_channels = 1;
   };
+  ServerGraphs searched_or_given(const NcclSystem& system) const;
   const Kind& kind(const std::vector<std::uint32_t>& accelerators, bool several_servers);
 
   std::shared_ptr<const ServerShape> shape_;

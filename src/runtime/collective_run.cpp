@@ -85,8 +85,25 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   if (step.primitive == Primitive::copy && tuning.copies_while_sending) return Time();
   Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
   if (!sends(step.primitive) && tuning.store_rate.bps() > 0) rate = tuning.store_rate;
+  if (tuning.network_rate.bps() > 0 && (rate.bps() == 0 || tuning.network_rate < rate) && over_network(step))
+    rate = tuning.network_rate;
   const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
-  return bounded_sum(tuning.step_latency, std::max(of_bytes, tuning.least_step));
+  const Time latency = bounded_sum(tuning.step_latency, step.joined ? Time() : tuning.stage_latency);
+  return bounded_sum(latency, std::max(of_bytes, tuning.least_step));
+}
+
+bool CollectiveRun::over_network(std::uint32_t peer) const {
+  const ChannelGraph* const graph = call_.graph.get();
+  const std::uint32_t members = call_.communicator->size();
+  return graph != nullptr && index_ < members && peer < members && graph->server_of(index_) != graph->server_of(peer);
+}
+
+bool CollectiveRun::over_network(const Step& step) const {
+  for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+    if (over_network(step.receive_from(i))) return true;
+  for (std::uint32_t i = 0; i < step.send_count(); ++i)
+    if (over_network(step.send_to(i))) return true;
+  return false;
 }
 
 ReceiveConnection& CollectiveRun::receiver(std::uint32_t number, Lane& lane, std::uint32_t peer) const {
@@ -164,15 +181,27 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
     ++to.in_flight;
     ++messages_;
     bytes_ += wire;
-    if (call_.tuning.message_latency > Time() && !is_aggregator()) {
-      lane.posts.push_back({&to, wire, step.send_to(i)});
-      executor_.set_lane_timer(bounded_sum(now, call_.tuning.message_latency), operation_, number | posts_bit);
-    } else {
+    const Time due = is_aggregator() ? now : time_of_post(now, step.send_to(i));
+    if (due > now)
+      post_later(number, lane, {due, &to, wire, step.send_to(i)});
+    else
       executor_.send_slice(now, to, call_, channel, wire, step.send_to(i));
-    }
   }
   lane.done += slice;
   if (lane.done == step.bytes) finish_step(lane);
+}
+
+// To another server NCCL's proxy (src/proxy.cc, progressOps) hands messages to the NIC, one after another.
+Time CollectiveRun::time_of_post(Time now, std::uint32_t peer) {
+  const CollectiveTuning& tuning = call_.tuning;
+  if (tuning.network_latency < Time() || !over_network(peer)) return bounded_sum(now, tuning.message_latency);
+  return executor_.proxy_turn(bounded_sum(now, tuning.network_latency), tuning.network_turn);
+}
+
+void CollectiveRun::post_later(std::uint32_t number, Lane& lane, const Lane::Post& post) {
+  const auto later = [](Time due, const Lane::Post& other) { return due < other.due; };
+  lane.posts.insert(std::upper_bound(lane.posts.begin(), lane.posts.end(), post.due, later), post);
+  executor_.set_lane_timer(post.due, operation_, number | posts_bit);
 }
 
 void CollectiveRun::post(Time now, std::uint32_t number) {

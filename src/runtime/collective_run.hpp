@@ -64,11 +64,12 @@ class CollectiveRun {
     ReceiveConnection* from = nullptr;
     SendConnection* to = nullptr;
     struct Post {
+      Time due;
       SendConnection* to;
       Bytes bytes;
       std::uint32_t member;
     };
-    std::vector<Post> posts;  // handled, not yet sent; few
+    std::vector<Post> posts;  // handled, not yet sent; few, in the order of their times
     Bytes done;               // of the step
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
@@ -85,6 +86,10 @@ class CollectiveRun {
   void walk(Time now, std::uint32_t lane);
   Bytes slice_of(const Lane& lane) const;
   Time time_of(const Step& step, Bytes slice) const;
+  bool over_network(std::uint32_t peer) const;
+  bool over_network(const Step& step) const;
+  Time time_of_post(Time now, std::uint32_t peer);
+  void post_later(std::uint32_t number, Lane& lane, const Lane::Post& post);
   /// Rank of a member or aggregator. Aggregators have a rank for each channel, by the switch that serves it.
   std::uint32_t rank(std::uint32_t index, std::uint32_t channel) const;
   bool is_aggregator() const { return index_ >= call_.communicator->size(); }

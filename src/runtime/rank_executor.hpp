@@ -124,6 +124,8 @@ class RankExecutor {
   const Placement& placement() const { return placement_; }
   void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
   bool credits_limited() const { return network_.parameters().acks; }
+  /// When a message that comes to the accelerator's network proxy at `at` is through, if it takes `turn` of it.
+  Time proxy_turn(Time at, Time turn) { return proxy_free_ = bounded_sum(std::max(at, proxy_free_), turn); }
   /// Calls CollectiveRun::on_timer of the operation's run.
   void set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane);
 
@@ -200,6 +202,7 @@ class RankExecutor {
   HostNetwork& network_;
   RunRecords& records_;
 
+  Time proxy_free_;
   const Workload* served_ = nullptr;  // of an aggregator
   std::uint64_t served_calls_ = 0;
   bool exhausted_ = false;

@@ -2,6 +2,7 @@
 #include "schedule/channel_graph.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "support/contract.hpp"
 
@@ -100,5 +101,20 @@ std::uint32_t ChannelGraph::ring_member(std::uint32_t channel, std::uint32_t pos
   }
   return member_at(server, ring_in(server, channel).places[position - first_position(server)]);
 }
+
+// src/enqueue.cc, addP2pToPlan: parts of at least 64 KiB and at most 16 MiB in one server, of 64 KiB to 128 KiB over
+// several; at first so few that all peers' fit the channels.
+std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
+  constexpr std::int64_t least = 64 << 10;
+  const std::int64_t most = servers_ == 1 ? std::int64_t{16} << 20 : 128 << 10;
+  const std::uint32_t channels = std::bit_ceil(channels_);
+  std::uint32_t parts = speeds_.peer_channels;
+  while (parts > 1 && parts * size_ > channels) parts /= 2;
+  parts = static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + least - 1) / least)));
+  while (2 * parts <= speeds_.peer_channels && bytes > parts * most) parts *= 2;
+  return parts;
+}
+
+std::uint32_t ChannelGraph::most_peer_parts() const { return peer_parts(std::int64_t{1} << 60); }
 
 }  // namespace weft

@@ -42,9 +42,12 @@ struct ChannelSpeeds {
   bool nvlink = true;           ///< inside servers, else PCIe
   bool tree_is_simple = false;  ///< all links of a server at one GPU
   bool same_rings = false;
-  double nic = 0;  ///< of one NIC
+  double nic = 0;                   ///< of one NIC
+  std::uint32_t peer_channels = 1;  ///< that sends and receives to a peer may use
   bool amd_cpu = false;
-  std::string kernel;  ///< how fast the accelerators run collectives, by name; empty: not known
+  std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
+  std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
+  bool gpudirect = true;  ///< NICs read and write their memory
 };
 
 /// The members of a communicator by servers, with the channels of each.
@@ -71,6 +74,10 @@ class ChannelGraph {
   /// Channels that a call has at most.
   std::uint32_t channels() const { return channels_; }
   const ChannelSpeeds& speeds() const { return speeds_; }
+  /// Parts into which NCCL divides a message of so many bytes from a member to another one, each on a channel of its
+  /// own; and how many there are at most.
+  std::uint32_t peer_parts(std::int64_t bytes) const;
+  std::uint32_t most_peer_parts() const;
 
   std::uint32_t server_of(std::uint32_t member) const;
   std::uint32_t place_of(std::uint32_t member) const;

@@ -84,6 +84,12 @@ struct DimensionAlgorithms {
 /// Bytes on the wire of so many bytes of data: ll 16 ceil(b/8), ll128 128 ceil(b/120).
 Bytes wire_bytes(Protocol protocol, Bytes data);
 
+/// Which value of a constant that is known as a range: the smallest time and highest rate, the likeliest, the opposite.
+enum class ConstantsLevel : std::uint8_t { low, mid, high };
+
+/// Releases of NCCL that choose differently (collectives/nccl_tuner.cpp says how).
+enum class NcclVersion : std::uint8_t { v2_18, v2_21, v2_27, v2_30 };
+
 /// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h
 /// (NCCL_STEPS 8, NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).
 struct CollectiveTuning {
@@ -104,12 +110,21 @@ struct CollectiveTuning {
   std::string kernel;
   Time launch;                        ///< from the start of a call to its first step: the kernel launch
   Time step_latency;                  ///< of each slice that a rank handles, before it goes on
+  Time stage_latency;                 ///< more of each slice of a step that is not joined
   Bandwidth reduce_rate;              ///< bytes of slices that are reduced, per channel; 0: no time
   Bandwidth copy_rate;                ///< bytes of all other slices, per channel; 0: no time
   Bandwidth store_rate;               ///< instead of these, of slices that come and go no further; 0: as the others
   bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
   Time least_step;                    ///< the bytes of a slice take at least so long
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
+  /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`.
+  std::string transport;
+  /// Of a message to another server, instead of message_latency; below 0: there is no such difference.
+  Time network_latency = Time::from_ps(-1);
+  Time network_turn;       ///< of such a message at the accelerator's proxy, which does one after another
+  Bandwidth network_rate;  ///< bytes of slices to and from other servers, per channel, at most; 0: as fast as others
+  ConstantsLevel constants = ConstantsLevel::mid;  ///< of the ranges in collectives/kernels and transports
+  NcclVersion nccl_version = NcclVersion::v2_30;
 };
 
 /// Bytes of each block where they are not equal: the collectives that MPI marks with a v.
@@ -215,6 +230,7 @@ struct Step {
   Buffer target = Buffer::output;  ///< or scratch, which may be overwritten
   bool instant = false;            ///< takes no time whatever the tuning says: bookkeeping, no work of a kernel
   bool mark = false;               ///< when it is done, the lane has one mark more, for which others may wait
+  bool joined = false;             ///< to NCCL a part of another step, whose stage_latency is that of both
   std::uint8_t more_sends = 0;     ///< peers beyond the first
   std::uint8_t more_receives = 0;  ///< the same
   std::uint32_t send_peer = 0;     ///< communicator index, if sends(primitive)

@@ -50,6 +50,19 @@ TEST(NcclTuner, SwitchesThatReduce) {
   EXPECT_NEAR(two.bandwidth, 16 * (20 * 0.85 * 15 / 16 * 2) * 16 / 30.0, 1e-9);
 }
 
+// 2 x 7 hops of 28 us in releases 2.19 to 2.21, of 4 us before and after; no other latency changes.
+TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
+  NcclMachine machine;
+  for (const NcclVersion version : {NcclVersion::v2_18, NcclVersion::v2_21, NcclVersion::v2_27, NcclVersion::v2_30}) {
+    machine.version = version;
+    const auto latency = [&](A a, Protocol p) { return nccl_estimate(machine, all_reduce, a, p, 1 << 30).latency_us; };
+    const double step = version == NcclVersion::v2_21 ? 28.0 : 4.0;
+    EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::simple), 8.4 + 14 * step);
+    EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::ll), 6.8 + 14 * 0.6);
+    EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::simple), 8.4 + 14 * 3.4);
+  }
+}
+
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
                  std::uint32_t server = 1, bool switches_reduce = false) {
   const Communicator communicator(0, ranks);
@@ -70,6 +83,13 @@ TEST(NcclTuner, ChoosesByBytes) {
   EXPECT_EQ(choice("nccl", all_reduce, 512, 1 << 16, 8).algorithm, "double_binary_tree");
   EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 1 << 30, 8).algorithm, "nccl_p2p");
   EXPECT_EQ(choice("nccl", CollectiveKind::broadcast, 8, 1 << 20, 8).algorithm, "ring");
+  // NCCL_ALGO: small all-reduces of many servers are a tree's, unless it is taken away.
+  EXPECT_EQ(choice("nccl_ring", all_reduce, 512, 1 << 16, 8).algorithm, "ring");
+  EXPECT_EQ(choice("nccl_tree", all_reduce, 8, std::int64_t{1} << 33, 8).algorithm, "double_binary_tree");
+  EXPECT_EQ(choice("nccl_tree", CollectiveKind::all_gather, 8, 1 << 20, 8).algorithm, "ring");
+  // A message to each of 8: LL up to 16 KiB.
+  EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 8 * 16384, 8).protocol, Protocol::ll);
+  EXPECT_EQ(choice("nccl", CollectiveKind::all_to_all, 8, 8 * 16384 + 8, 8).protocol, Protocol::simple);
 }
 
 TEST(Selections, TablesAndTheBest) {

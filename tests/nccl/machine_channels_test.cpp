@@ -2,6 +2,7 @@
 // Channels of communicators over servers: rings and trees as NCCL joins them, and whether algorithms on them are right.
 #include "nccl/machine_channels.hpp"
 
+#include <fstream>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 
 #include "collectives/nccl_trees.hpp"
 #include "schedule/collective_check.hpp"
+#include "support/error.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft {
@@ -22,6 +24,7 @@ class Cluster {
       : topology_(machine("{kind: star, hosts: 64, link_rate: 400 Gb/s, link_delay: 1 us, server: " + server + "}")),
         channels_(std::dynamic_pointer_cast<const ServerShape>(topology_.shape), Bandwidth::from_gbps(nic_gbps)) {}
   std::shared_ptr<const ChannelGraph> of(const std::vector<std::uint32_t>& hosts) { return channels_.graph(hosts); }
+  std::string xml(const std::vector<std::uint32_t>& hosts) { return channels_.first_server_xml(hosts); }
   std::shared_ptr<const ChannelGraph> of_first(std::uint32_t count) {
     std::vector<std::uint32_t> hosts(count);
     std::iota(hosts.begin(), hosts.end(), 0U);
@@ -165,6 +168,110 @@ TEST_P(OnChannels, CollectivesAreRight) {
       }
     }
   }
+}
+
+// Sends and receives deal their parts out to channels as the graph says (nccl_p2p.cpp).
+TEST_P(OnChannels, SendsAndReceivesAreRight) {
+  Cluster cluster(GetParam().server);
+  const auto& hosts = GetParam().hosts;
+  const Communicator members(0, static_cast<std::uint32_t>(hosts.size()));
+  const auto found = find_collective("nccl_p2p");
+  for (const CollectiveKind kind :
+       {CollectiveKind::all_to_all, CollectiveKind::gather, CollectiveKind::scatter, CollectiveKind::send_recv}) {
+    for (const std::int64_t size : {std::int64_t{5}, std::int64_t{400'000}, std::int64_t{9'000'001}}) {
+      CollectiveCall call;
+      call.kind = kind;
+      call.communicator = &members;
+      call.size = Bytes(size);
+      call.root = members.size() - 1;
+      call.algorithm = "nccl_p2p";
+      call.graph = cluster.of(hosts);
+      ASSERT_NE(call.graph, nullptr);
+      call.tuning.ranks_per_server = call.graph->per_server();
+      call.tuning.channels = found->usual_channels(call);
+      const CollectiveReplay result = replay(*found, call);
+      EXPECT_TRUE(result.violations.empty()) << to_text(kind) << ' ' << size << ": " << result.violations.front();
+    }
+  }
+}
+
+// Two channels for each of 18 NVLinks make 36, rounded up to a power of two and at most the 32 of sends; of 8 GPUs all
+// have room for 4 parts each at first (src/enqueue.cc).
+TEST(MachineChannels, PartsOfMessagesInAServer) {
+  Cluster cluster(hopper);
+  const auto two = cluster.of_first(2);
+  EXPECT_EQ(two->speeds().peer_channels, 32U);
+  EXPECT_EQ(two->peer_parts(1), 1U);
+  EXPECT_EQ(two->peer_parts((64 << 10) + 1), 2U);  // parts of 64 KiB at least
+  EXPECT_EQ(two->most_peer_parts(), 32U);
+  const auto eight = cluster.of_first(8);
+  EXPECT_EQ(eight->peer_parts(64 << 20), 4U);   // of 16 MiB at most
+  EXPECT_EQ(eight->peer_parts(65 << 20), 8U);
+}
+
+// Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of sends:
+// 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
+TEST(MachineChannels, PartsOfMessagesBetweenServers) {
+  Cluster cluster(hopper);
+  EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
+  EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
+  EXPECT_EQ(cluster.of_first(64)->speeds().peer_channels, 2U);
+  EXPECT_EQ(cluster.of_first(128)->speeds().peer_channels, 1U);
+  EXPECT_EQ(Cluster(hopper, 200).of_first(16)->speeds().peer_channels, 2U);
+}
+
+// What is written is read again: the same rings and trees.
+TEST(MachineChannels, GraphFile) {
+  const std::string path = ::testing::TempDir() + "/nccl_graphs_of_test.xml";
+  std::vector<std::uint32_t> hosts(16);
+  std::iota(hosts.begin(), hosts.end(), 0U);
+  Cluster searched(hopper);
+  const std::string xml = searched.xml(hosts);
+  EXPECT_NE(xml.find("<graph id=\"0\" pattern=\"4\" crossnic=\"2\" nchannels=\"8\" speedintra=\"48\" speedinter=\"48\""),
+            std::string::npos)
+      << xml;
+  std::ofstream(path) << xml;
+  Cluster given("{design: hgx_h100, wiring: packed, pxn: true, nccl_graphs: " + path + "}");
+  EXPECT_EQ(given.xml(hosts), xml);
+  const auto one = searched.of(hosts);
+  const auto other = given.of(hosts);
+  for (std::uint32_t channel = 0; channel < one->channels(); ++channel) {
+    EXPECT_EQ(ring(*one, channel), ring(*other, channel));
+    for (std::uint32_t member = 0; member < 16; ++member)
+      EXPECT_EQ(tree(*one, channel, member), tree(*other, channel, member));
+  }
+  // Rings in the order of another machine.
+  std::string turned = xml;
+  const auto first = turned.find("<channel>");
+  const auto end = turned.find("</channel>");
+  turned.replace(first, end - first,
+                 "<channel>\n<net dev=\"0\"/>\n<gpu dev=\"0\"/><gpu dev=\"2\"/><gpu dev=\"4\"/><gpu dev=\"6\"/><gpu "
+                 "dev=\"7\"/><gpu dev=\"5\"/><gpu dev=\"3\"/><gpu dev=\"1\"/><net dev=\"1\"/>\n");
+  std::ofstream(path) << turned;
+  EXPECT_EQ(ring(*Cluster("{design: hgx_h100, pxn: true, nccl_graphs: " + path + "}").of(hosts), 0).substr(0, 15),
+            "0 2 4 6 7 5 3 1");
+}
+
+TEST(MachineChannels, WrongGraphFiles) {
+  const std::string path = ::testing::TempDir() + "/wrong_nccl_graphs.xml";
+  const auto complaint = [&](const std::string& text) {
+    std::ofstream(path) << text;
+    try {
+      Cluster("{design: hgx_h100, nccl_graphs: " + path + "}").of_first(16);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(complaint("<system/>").find("no <graphs>"), std::string::npos);
+  EXPECT_NE(complaint("<graphs version=\"1\"></graphs>").find("the rings are missing"), std::string::npos);
+  const std::string begin =
+      "<graphs version=\"1\">\n<graph id=\"0\" pattern=\"4\" crossnic=\"0\" nchannels=\"1\" speedintra=\"20\" "
+      "speedinter=\"20\" typeintra=\"NVL\" typeinter=\"PIX\" samechannels=\"1\"><channel>\n";
+  const std::string end = "</channel></graph></graphs>";
+  EXPECT_NE(complaint(begin + "<net dev=\"9\"/>" + end).find(":3"), std::string::npos);
+  EXPECT_NE(complaint(begin + "<net dev=\"0\"/><gpu dev=\"1\"/><net dev=\"0\"/>" + end).find("visits 1 accelerators"),
+            std::string::npos);
 }
 
 const char* const ampere_mesh =

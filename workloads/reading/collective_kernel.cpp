@@ -28,35 +28,93 @@ namespace {
 
 namespace files = std::filesystem;
 
-CollectiveKernel::Protocol read_protocol(const Spec& map) {
-  CollectiveKernel::Protocol protocol;
-  protocol.message = map.at("message").time();
-  if (const auto value = map.find("step")) protocol.step = value->time();
-  if (const auto bytes = map.find("trip_bytes")) {
-    protocol.trip_bytes = bytes->bytes();
-    if (protocol.trip_bytes == Bytes(0)) throw bytes->error("a trip of 0 B moves nothing");
-    protocol.trip = map.at("trip").time();
-    protocol.full_trip = map.at("full_trip").time();
-    if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; a time such as 0.5 us is due here");
-  }
-  map.finish();
-  return protocol;
+/// A constant, or that of its three values [low, mid, high] which is wanted.
+Spec at_level(const Spec& value, ConstantsLevel level) {
+  if (!value.is_sequence()) return value;
+  if (value.size() != 3)
+    throw value.error(fmt::format("found {} values; one, or [low, mid, high], is due here", value.size()));
+  return value[static_cast<std::size_t>(level)];
 }
 
-CollectiveKernel read_collective_kernel(const std::string& path) {
-  const Spec spec = Spec::load(path);
-  CollectiveKernel kernel;
-  kernel.launch = spec.at("launch").time();
-  kernel.second_channel = spec.at("second_channel").time();
-  kernel.large_buffers = spec.at("large_buffers").time();
-  kernel.simple = read_protocol(spec.at("simple"));
-  kernel.ll = read_protocol(spec.at("ll"));
-  kernel.ll128 = read_protocol(spec.at("ll128"));
-  kernel.link = spec.at("link_rate").bandwidth();
-  kernel.store = spec.at("store_rate").bandwidth();
-  if (const auto value = spec.find("nvls_loop")) kernel.nvls_loop = value->time();
-  spec.finish();
-  return kernel;
+class KernelReader {
+ public:
+  explicit KernelReader(ConstantsLevel level) : level_(level) {}
+  Time time(const Spec& map, const char* key) const { return at_level(map.at(key), level_).time(); }
+  Time time_if_any(const Spec& map, const char* key) const {
+    const auto value = map.find(key);
+    return value ? at_level(*value, level_).time() : Time();
+  }
+  Bandwidth rate(const Spec& map, const char* key) const { return at_level(map.at(key), level_).bandwidth(); }
+
+  CollectiveKernel::Protocol protocol(const Spec& map) const {
+    CollectiveKernel::Protocol protocol;
+    protocol.message = time(map, "message");
+    protocol.step = time_if_any(map, "step");
+    if (const auto bytes = map.find("trip_bytes")) {
+      protocol.trip_bytes = bytes->bytes();
+      if (protocol.trip_bytes == Bytes(0)) throw bytes->error("a trip of 0 B moves nothing");
+      protocol.trip = time(map, "trip");
+      protocol.full_trip = time(map, "full_trip");
+      if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; a time such as 0.5 us is due here");
+    }
+    map.finish();
+    return protocol;
+  }
+  CollectiveKernel kernel(const Spec& spec) const {
+    CollectiveKernel kernel;
+    kernel.launch = time(spec, "launch");
+    kernel.second_channel = time(spec, "second_channel");
+    kernel.large_buffers = time(spec, "large_buffers");
+    kernel.pair_buffers = time(spec, "pair_buffers");
+    kernel.simple = protocol(spec.at("simple"));
+    kernel.ll = protocol(spec.at("ll"));
+    kernel.ll128 = protocol(spec.at("ll128"));
+    kernel.link = rate(spec, "link_rate");
+    kernel.store = rate(spec, "store_rate");
+    kernel.nvls_loop = time_if_any(spec, "nvls_loop");
+    spec.finish();
+    return kernel;
+  }
+  CollectiveTransport transport(const Spec& spec) const {
+    CollectiveTransport transport;
+    transport.turn = time(spec, "turn");
+    transport.ll = time(spec, "ll");
+    transport.ll128 = time(spec, "ll128");
+    transport.simple = time(spec, "simple");
+    transport.flush = time(spec, "flush");
+    transport.staging = time(spec, "staging");
+    transport.staging_rate = rate(spec, "staging_rate");
+    if (spec.find("ll_rate")) transport.ll_rate = rate(spec, "ll_rate");
+    spec.finish();
+    return transport;
+  }
+
+ private:
+  ConstantsLevel level_;
+};
+
+/// The file of a name in a folder of collectives/. Throws InputError at `where`, which asked for `what`.
+Spec named_file(const Spec& where, const std::string& folder, const std::string& what, const std::string& name) {
+  const files::path path = data_directory("collectives") / folder;
+  std::vector<std::string> names;
+  std::error_code ignored;
+  for (const auto& entry : files::directory_iterator(path, ignored)) names.push_back(entry.path().stem().string());
+  std::sort(names.begin(), names.end());
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw where.error(
+        fmt::format("unknown {} '{}'{}; known here: {}", what, name, did_you_mean(name, names), listed(names)));
+  return Spec::load(path / (name + ".yaml"));
+}
+
+/// Channels that share a GPU's link. Sends and receives: messages to all others at a time, in their parts.
+std::uint32_t busy_channels(const CollectiveCall& call, std::uint32_t channels) {
+  if (call.algorithm != "nccl_p2p") return channels;
+  const std::uint32_t n = call.communicator->size();
+  const bool one_peer = call.kind == CollectiveKind::send_recv;
+  const std::int64_t bytes = one_peer ? call.size.count() : call.size.count() / n;
+  const std::uint32_t parts = call.graph ? std::min(call.graph->peer_parts(bytes), channels) : 1;
+  constexpr std::uint32_t at_once = 8;  // of a channel: NCCL_MAX_DEV_WORK_P2P_PER_BATCH
+  return std::min(at_once * channels, (one_peer ? 1 : n - 1) * parts);
 }
 
 /// From the first step to the rates of each: what NCCL's kernel of this algorithm and protocol takes.
@@ -67,46 +125,64 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   if (call.algorithm == "nvls" || call.algorithm == "nvls_tree") {
     // The slices of all heads are a loop.
     const std::uint32_t heads = call.graph ? call.graph->speeds().nvls_heads : call.communicator->size();
-    tuning.step_latency = Time::from_ps(kernel.nvls_loop.ps() / std::max(1U, heads));
+    tuning.stage_latency = kernel.nvls_loop;
     tuning.copy_rate = tuning.reduce_rate = Bandwidth::from_bps(kernel.link.bps() / channels * heads / (heads + 1));
     return;
   }
   const auto& protocol = tuning.protocol == Protocol::ll      ? kernel.ll
                          : tuning.protocol == Protocol::ll128 ? kernel.ll128
                                                               : kernel.simple;
-  if (tuning.protocol != Protocol::ll) tuning.launch += kernel.large_buffers;
+  const bool pairs = call.algorithm == "nccl_p2p";
+  if (tuning.protocol != Protocol::ll) tuning.launch += pairs ? kernel.pair_buffers : kernel.large_buffers;
   tuning.copies_while_sending = call.algorithm == "ring";
   tuning.message_latency = protocol.message;
   tuning.step_latency = protocol.step;
   tuning.least_step = protocol.trip;
-  // NCCL deals a message to a peer out to several channels (src/enqueue.cc, p2p). Here it has one, which is as fast as
-  // these together.
-  const bool pairs = call.algorithm == "nccl_p2p";
-  const std::uint32_t busy = pairs ? std::min(channels, call.communicator->size() - 1) : channels;
-  const std::int64_t together = channels / busy;
+  const std::uint32_t busy = busy_channels(call, channels);
   tuning.copy_rate = tuning.reduce_rate =
       protocol.trip_bytes == Bytes(0)
           ? Bandwidth::from_bps(kernel.link.bps() / busy)
-          : Bandwidth::from_bps(together *
-                                static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
+          : Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
                                                           static_cast<double>(protocol.full_trip.ps())));
-  if (tuning.protocol == Protocol::simple) tuning.store_rate = Bandwidth::from_bps(together * kernel.store.bps());
+  if (tuning.protocol == Protocol::simple) tuning.store_rate = kernel.store;
+  // A chunk of a send is on the link while it is stored there, and it is often the only one: the link is all it waits for.
+  if (pairs && tuning.protocol == Protocol::simple) tuning.copy_rate = tuning.reduce_rate = Bandwidth();
+}
+
+/// What the way to other servers takes. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
+void use_transport(const CollectiveTransport& transport, CollectiveCall& call) {
+  CollectiveTuning& tuning = call.tuning;
+  const ChannelSpeeds& speeds = call.graph->speeds();
+  tuning.network_turn = transport.turn;
+  tuning.network_latency = tuning.protocol == Protocol::ll      ? transport.ll
+                           : tuning.protocol == Protocol::ll128 ? transport.ll128
+                                                                : transport.simple;
+  if (tuning.protocol == Protocol::ll) {
+    tuning.network_rate = transport.ll_rate;
+    return;
+  }
+  if (!speeds.gpudirect) {
+    tuning.network_latency += transport.staging;
+    tuning.network_rate = Bandwidth::from_bps(transport.staging_rate.bps() / std::max(1U, tuning.channels));
+  } else if (speeds.generation <= ChannelSpeeds::Generation::ampere) {
+    tuning.network_latency += transport.flush;  // src/graph/paths.cc, ncclTopoNeedFlush
+  }
 }
 
 }  // namespace
 
-const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name) {
-  static std::map<std::string, CollectiveKernel> known;
-  if (const auto at = known.find(name); at != known.end()) return at->second;
-  const files::path folder = data_directory("collectives") / "kernels";
-  std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : files::directory_iterator(folder, ignored)) names.push_back(entry.path().stem().string());
-  std::sort(names.begin(), names.end());
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw where.error(fmt::format("unknown collective_kernel '{}'{}; known here: {}", name, did_you_mean(name, names),
-                                  listed(names)));
-  return known.emplace(name, read_collective_kernel(folder / (name + ".yaml"))).first->second;
+const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name, ConstantsLevel level) {
+  static std::map<std::pair<std::string, ConstantsLevel>, CollectiveKernel> known;
+  if (const auto at = known.find({name, level}); at != known.end()) return at->second;
+  const Spec file = named_file(where, "kernels", "collective_kernel", name);
+  return known.emplace(std::pair(name, level), KernelReader(level).kernel(file)).first->second;
+}
+
+const CollectiveTransport& collective_transport(const Spec& where, const std::string& name, ConstantsLevel level) {
+  static std::map<std::pair<std::string, ConstantsLevel>, CollectiveTransport> known;
+  if (const auto at = known.find({name, level}); at != known.end()) return at->second;
+  const Spec file = named_file(where, "transports", "collective_transport", name);
+  return known.emplace(std::pair(name, level), KernelReader(level).transport(file)).first->second;
 }
 
 void settle_collective_kernel(const Spec& where, CollectiveCall& call, bool nccl) {
@@ -116,7 +192,11 @@ void settle_collective_kernel(const Spec& where, CollectiveCall& call, bool nccl
   std::string name = tuning.kernel;
   if (name.empty() && nccl && !given && call.graph) name = call.graph->speeds().kernel;
   if (name.empty() || name == "none" || call.communicator->size() < 2) return;
-  use_kernel(collective_kernel(where, name), call);
+  use_kernel(collective_kernel(where, name, tuning.constants), call);
+  if (!call.graph || call.graph->servers() < 2) return;
+  const std::string transport = tuning.transport.empty() ? call.graph->speeds().transport : tuning.transport;
+  if (!transport.empty() && transport != "none")
+    use_transport(collective_transport(where, transport, tuning.constants), call);
 }
 
 void read_latencies(const Spec& spec, CollectiveTuning& tuning) {

@@ -27,6 +27,7 @@ struct CollectiveKernel {
   Time launch;
   Time second_channel;  ///< more, with more than one
   Time large_buffers;   ///< more, of Simple and LL128
+  Time pair_buffers;    ///< the same of sends and receives
   Protocol simple;
   Protocol ll;
   Protocol ll128;
@@ -34,8 +35,21 @@ struct CollectiveKernel {
   Bandwidth store;  ///< of a channel, of what comes and goes no further
   Time nvls_loop;   ///< of NVLink SHARP, all heads' chunks of a channel
 };
-/// Throws InputError at `where` with the names that there are.
-const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name);
+/// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
+/// collectives/transports/*.yaml says what each is.
+struct CollectiveTransport {
+  Time turn;  ///< of a message at the thread that hands an accelerator's messages to the NIC, one after another
+  Time ll;    ///< latency of a message, by protocol
+  Time ll128;
+  Time simple;
+  Time flush;              ///< more of Simple and LL128, with GPUDirect on Ampere and before
+  Time staging;            ///< more of these without GPUDirect, and how fast data go through the host's memory then
+  Bandwidth staging_rate;  ///< of an accelerator
+  Bandwidth ll_rate;       ///< of data of LL that a channel sends or receives, where they are copied; 0: they are not
+};
+/// Throws InputError at `where` with the names that there are. `level`: of constants that are ranges.
+const CollectiveKernel& collective_kernel(const Spec& where, const std::string& name, ConstantsLevel level);
+const CollectiveTransport& collective_transport(const Spec& where, const std::string& name, ConstantsLevel level);
 /// Launch, latencies and rates of a call whose algorithm, protocol and channels are known, as the kernel of
 /// call.tuning has them; `nccl`: NCCL has chosen the algorithm. Times that the user gives himself stay.
 void settle_collective_kernel(const Spec& where, CollectiveCall& call, bool nccl);

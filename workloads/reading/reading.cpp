@@ -37,6 +37,12 @@ std::vector<std::string> names_in(const fs::path& folder, const std::string& ext
   return names;
 }
 
+/// Which of the words it is. Throws InputError if it is none.
+std::size_t index_of(const Spec& value, const std::vector<std::string>& words) {
+  const std::string word = value.one_of(words);
+  return static_cast<std::size_t>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
 /// Messages that one member sends: its steps' slices, over all lanes.
 std::uint64_t messages_of(const CollectiveCall& call, std::uint32_t index) {
   const auto algorithm = find_collective(call.algorithm);
@@ -142,6 +148,11 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   read_kernel_device(spec, context.directory, options.tuning);
   read_latencies(spec, options.tuning);
   if (const auto kernel = spec.find("collective_kernel")) options.tuning.kernel = kernel->text();
+  if (const auto transport = spec.find("collective_transport")) options.tuning.transport = transport->text();
+  if (const auto level = spec.find("kernel_constants"))
+    options.tuning.constants = static_cast<ConstantsLevel>(index_of(*level, {"low", "mid", "high"}));
+  if (const auto version = spec.find("nccl_version"))
+    options.tuning.nccl_version = static_cast<NcclVersion>(index_of(*version, {"2.18", "2.21", "2.27", "2.30"}));
   if (const auto time = spec.find("launch_latency")) options.tuning.launch = time->time();
   if (const auto time = spec.find("step_latency")) options.tuning.step_latency = time->time();
   if (const auto rate = spec.find("reduce_rate")) options.tuning.reduce_rate = rate->bandwidth();
@@ -153,7 +164,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   if (context.channel_graphs) attach_graph(where, call, context);
   if (call.kind == CollectiveKind::barrier && call.size.count() == 0) call.size = Bytes(1);
   // One message's latency is not known before there is a route; a switch or two are in the way in any machine.
-  const bool nccl = call.algorithm == "nccl";
+  const bool nccl = call.algorithm == "nccl" || call.algorithm == "nccl_ring" || call.algorithm == "nccl_tree";
   apply_selection(call, {Time::from_us(2), context.host_rate, context.switches_reduce});
   if (!is_schedule_file(call.algorithm)) require_support(where, call.algorithm, call.kind);
   const auto algorithm = find_collective(call.algorithm);

@@ -42,6 +42,7 @@ po::options_description collective_description() {
   add("each-dimension-whole", po::bool_switch(), "by_dimension reduces everything in each dimension in turn");
   add("on", text(), "MACHINE.yaml: servers whose first accelerators the ranks are on, or an experiment's");
   add("show-graph", po::bool_switch(), "with --on: which GPU and NIC each channel visits, as NCCL's search finds them");
+  add("graph-file", text(), "FILE.xml: with --show-graph: the same as NCCL_GRAPH_DUMP_FILE, for NCCL_GRAPH_FILE");
   add("switches-reduce", po::bool_switch(), "selections may take algorithms for which switches reduce");
   add("show", po::bool_switch(), "the steps of each rank");
   add("check", po::bool_switch(), "replay: complete, each contribution once, no deadlock, bytes sent");
@@ -50,7 +51,7 @@ po::options_description collective_description() {
   add("rate", text(), "1/beta of --cost and --picture (default 400Gb/s)");
   add("json", po::bool_switch(), "machine-readable output");
   add("text", po::bool_switch(), "the text form of a schedule file");
-  add("picture", text(), "FILE.svg: who sends to whom, and when in the alpha-beta model");
+  add("picture", text(), "FILE.svg: who sends to whom, and when in the alpha-beta model; with --show-graph: its channels");
   return options;
 }
 
@@ -203,6 +204,8 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   if (values.has("on")) options.machine = values.text("on");
   options.show_graph = map["show-graph"].as<bool>();
   if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
+  if (values.has("graph-file")) options.graph_file = values.text("graph-file");
+  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file goes with --show-graph");
   if (!values.has("ranks") && fixed == 0 && options.machine.empty())
     refuse("`weft collective` needs --ranks, such as --ranks 16");
   options.ranks = values.count("ranks", fixed);
@@ -247,7 +250,8 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   if (options.text && (!algorithm || algorithm->schedule_text().empty()))
     refuse(fmt::format("--text: '{}' is no schedule file", options.algorithm));
   if (values.has("picture")) options.picture = values.text("picture");
-  if (!options.picture.empty() && !options.picture.ends_with(".svg"))
+  if (!options.picture.empty() && !options.picture.ends_with(".svg") &&
+      !(options.show_graph && options.picture.ends_with(".png")))
     refuse(fmt::format("--picture found '{}'; a name that ends in .svg is due", options.picture));
   return options;
 }

@@ -9,6 +9,7 @@
 
 #include "app/command_line/collective_options.hpp"
 #include "app/commands/commands.hpp"
+#include "app/pictures/channel_graph_picture.hpp"
 #include "app/pictures/picture.hpp"
 #include "app/reports/channel_graph_text.hpp"
 #include "app/running/prepare.hpp"
@@ -165,6 +166,12 @@ void cost_text(const Tool& tool, const CollectiveCost& cost) {
       to_text(tool.options.rate));
 }
 
+void write_text(const std::string& path, const std::string& content) {
+  std::ofstream file(path, std::ios::binary);
+  file << content;
+  if (!file.flush()) throw EnvironmentError(fmt::format("cannot write {}", path));
+}
+
 void head(const Tool& tool, const std::string& reason) {
   std::cout << fmt::format("{} by {}: {} ranks, {}, {} channel{}, protocol {}\n", to_text(tool.call.kind),
                            tool.call.algorithm, tool.call.communicator->size(), to_text(tool.call.size),
@@ -185,12 +192,13 @@ int collective_command(const CommandLine& line, ProcessGroup& group) {
       std::cout << find_collective(options.algorithm)->schedule_text();
       return;
     }
-    const auto graph = options.machine.empty() ? nullptr : channel_graph_of_machine(options.machine, options.ranks);
+    const MachineOfChannels machine =
+        options.machine.empty() ? MachineOfChannels() : channels_of_machine(options.machine, options.ranks);
+    const auto& graph = machine.graph;
     if (options.show_graph) {
-      if (options.json)
-        std::cout << channel_graph_json(*graph) << '\n';
-      else
-        std::cout << channel_graph_text(*graph);
+      if (!options.picture.empty()) write_text(options.picture, draw_channel_graph(*graph, options.picture));
+      if (!options.graph_file.empty()) write_text(options.graph_file, machine.xml);
+      std::cout << (options.json ? channel_graph_json(*graph) + '\n' : channel_graph_text(*graph));
       return;
     }
     if (!options.show && !options.check && !options.cost && options.picture.empty())

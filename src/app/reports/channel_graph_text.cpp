@@ -37,7 +37,7 @@ void for_each_channel(const ChannelGraph& graph, bool rings, Visit visit) {
 
 }  // namespace
 
-std::shared_ptr<const ChannelGraph> channel_graph_of_machine(const std::string& path, std::uint32_t ranks) {
+MachineOfChannels channels_of_machine(const std::string& path, std::uint32_t ranks) {
   const Spec spec = Spec::load(path);
   const bool experiment = spec.is_map() && spec.has("topology");
   const Topology topology = build_topology(experiment ? spec.at("topology") : spec);
@@ -50,9 +50,10 @@ std::shared_ptr<const ChannelGraph> channel_graph_of_machine(const std::string& 
                      fmt::format("{} ranks, but the machine has {} accelerators", ranks, servers->hosts()));
   std::vector<std::uint32_t> hosts(ranks == 0 ? servers->hosts() : ranks);
   std::iota(hosts.begin(), hosts.end(), 0U);
-  const auto graph = MachineChannels(servers).graph(hosts);
+  MachineChannels channels(servers);
+  const auto graph = channels.graph(hosts);
   if (!graph) throw InputError(SourceLine{path, 0}, "its servers have no NICs over which they could reach each other");
-  return graph;
+  return {graph, channels.first_server_xml(hosts)};
 }
 
 std::string channel_graph_text(const ChannelGraph& graph) {

@@ -10,9 +10,14 @@
 
 namespace weft {
 
-/// The channels of a communicator of the first `ranks` accelerators (0: of all) of the machine in a file: a `topology:`
-/// map, or an experiment. Throws InputError if it has no servers of several accelerators.
-std::shared_ptr<const ChannelGraph> channel_graph_of_machine(const std::string& path, std::uint32_t ranks);
+/// The channels of a communicator, and its first server as NCCL's graph file (NCCL_GRAPH_DUMP_FILE).
+struct MachineOfChannels {
+  std::shared_ptr<const ChannelGraph> graph;
+  std::string xml;
+};
+/// Of the first `ranks` accelerators (0: of all) of the machine in a file: a `topology:` map, or an experiment. Throws
+/// InputError if it has no servers of several accelerators.
+MachineOfChannels channels_of_machine(const std::string& path, std::uint32_t ranks);
 
 /// A line per channel and kind of server: NIC, accelerators in order, NIC. Rings, then trees.
 std::string channel_graph_text(const ChannelGraph& graph);

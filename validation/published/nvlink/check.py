@@ -5,6 +5,7 @@ from measured_times import LARGE, larger_packets, named
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a, nccl_perf (nccl-tests)"
 
+VERSIONS = {"A100": "2.27", "H100": "2.30", "H200": "2.30", "B200": "2.27"}  # measured with 2.27.3, 2.29.2, 2.29.2, 2.27.5
 SERVERS = {"A100": "dgx_a100", "H100": "hgx_h100", "H200": "hgx_h200", "B200": "hgx_b200"}
 CLASSES = (("up to 128 KiB", 0, 128 << 10, 25), ("256 KiB to 16 MiB", 256 << 10, 16 << 20, 15), ("above", 16 << 20, 1 << 40, 10))
 # What collectives/kernels/*.yaml is calibrated on: rings of 2 GPUs, all-reduces of 4 (LL128) and of 8 (NVLS) where no other row shows
@@ -41,7 +42,7 @@ def check(case):
                 ours = {}
                 for size in row:
                     changes = {"topology.design": design, "workload.collective": collective, "workload.ranks": gpus,
-                               "workload.size": f"{size} B"}  # fmt: skip
+                               "workload.size": f"{size} B", "workload.nccl_version": VERSIONS[gpu]}  # fmt: skip
                     changes |= larger_packets(case.experiment["network"]) if size >= LARGE else {}
                     ours[size] = case.run(changes)[0].time / 1e6
                     error = 100 * (ours[size] / row[size] - 1)

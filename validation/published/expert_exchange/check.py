@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0-only
+import csv
+
+from measured_times import add_errors, larger_packets
+
+SOURCE = "deepseek-ai/DeepEP dd758ca, uccl-project/uccl da914a2"
+
+GPUS = 8  # of a server
+TOKEN = {"dispatch": 7168 + 7168 // 128 * 4, "combine": 7168 * 2}  # B: fp8 with a scale for each 128, bf16
+TOP = 8  # experts of a token
+# What a kernel takes beside its bytes: from its 8 GPUs in one server, dispatch of 128 tokens, alone.
+LAUNCH_US = {"H800": 36, "MI300X": 44, "H200": 36}
+SERVERS = {
+    "H800": {"design": "hgx_h100", "nvlink_rate": "200 GB/s"},
+    "H200": {"design": "hgx_h200"},
+    "MI300X": {"design": "mi300x", "nvlink_rate": "48 GB/s"},  # what is left of 64 (rocm.blogs.amd.com, mi300x-rccl-xgmi)
+}
+
+
+def hit(parts):
+    """Of so many equal parts of all experts, how many a token's experts are in, drawn at random."""
+    return parts * (1 - (1 - 1 / parts) ** TOP)
+
+
+def measured_us(row):
+    """Where the source gives bytes over time alone: those of a token for each server (in one server: GPU) that gets it."""
+    if row["time_us"]:
+        return float(row["time_us"])
+    ep = int(row["ep"])
+    copies = hit(ep // GPUS) if ep > GPUS else hit(GPUS)
+    return int(row["tokens"]) * copies * TOKEN[row["operation"]] / float(row["gbps"]) / 1e3
+
+
+def low_latency(row):
+    """Each token goes to each of its experts' GPUs by itself."""
+    size = int(row["tokens"]) * TOP * TOKEN[row["operation"]]
+    return {"kind": "collective", "collective": "all_to_all", "algorithm": "linear", "ranks": int(row["ep"]),
+            "size": f"{size} B", "launch_latency": f"{LAUNCH_US[row['gpu']]} us"}  # fmt: skip
+
+
+def normal(row):
+    """Each token goes once to each server, over the NIC, and from there to its experts' GPUs, over NVLink, in small parts,
+    so that both go on at the same time."""
+    ep = int(row["ep"])
+    servers = ep // GPUS
+    tokens = int(row["tokens"]) * TOKEN[row["operation"]]
+    inside = int(tokens * hit(ep)) // GPUS * GPUS  # of what all GPUs have for those of a server, a GPU's part
+    operations = [{"collective": "all_to_all", "size": f"{inside} B", "communicator": f"server{s}", "stream": "tensor"}
+                  for s in range(servers)]  # fmt: skip
+    communicators = {f"server{s}": list(range(GPUS * s, GPUS * (s + 1))) for s in range(servers)}
+    if servers > 1:
+        between = int(tokens * hit(servers))
+        for gpu in range(GPUS):
+            communicators[f"rail{gpu}"] = list(range(gpu, ep, GPUS))
+            operations.append({"collective": "all_to_all", "size": f"{between} B", "communicator": f"rail{gpu}",
+                               "stream": "expert"})  # fmt: skip
+    return {"kind": "program", "ranks": ep, "communicators": communicators, "operations": operations, "algorithm": "linear"}
+
+
+def check(case):
+    pairs = {}
+    with open(case.folder / "measured.csv", encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    for row in rows:
+        if int(row["ep"]) == 24:
+            continue  # three servers, between two and four
+        workload = low_latency(row) if row["kernel"] == "low_latency" else normal(row)
+        changes = {"workload": workload, "topology.server": {"wiring": "rail", **SERVERS[row["gpu"]]}}
+        changes |= larger_packets(case.experiment["network"]) if row["kernel"] == "normal" else {}
+        measured, ours = measured_us(row), case.run(changes)[0].time / 1e6
+        calibrated = row["kernel"] == "low_latency" and row["ep"] == "8" and row["operation"] == "dispatch"
+        case.compare(
+            f"{row['library']} on {row['gpu']}, {row['kernel']}: {row['operation']} of {row['tokens']} tokens over "
+            f"{row['ep']} GPUs{', calibrated on' if calibrated else ''}",
+            f"{measured:.4g} us", f"{ours:.4g} us", f"{100 * (ours / measured - 1):+.0f} %",
+        )  # fmt: skip
+        if not calibrated:
+            pairs.setdefault((row["library"], row["gpu"], row["kernel"]), []).append((measured, ours))
+    for (library, gpu, kernel), found in pairs.items():
+        add_errors(case, f"{library} on {gpu}, {kernel}, predicted", found)
