@@ -77,6 +77,9 @@ MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes) {
 
 /// Parts of messages, each on a channel of its own.
 std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
+  // Up to 2.27 small messages are dealt out as well.
+  if (call.graph && call.tuning.protocol == Protocol::ll && call.tuning.nccl_version != NcclVersion::v2_30)
+    return std::max(1U, call.tuning.channels / std::bit_ceil(call.communicator->size()));
   return call.graph ? std::min(call.graph->peer_parts(bytes), call.tuning.channels) : 1;
 }
 std::uint32_t most_parts(const CollectiveCall& call) {
