@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0-only
+from measured_times import larger_packets
+from oracles.wire import quantity
+
+SOURCE = "NCCL's bound: NIC rate less framing (nccl-tests, doc/PERFORMANCE.md; NVIDIA/nccl-tests issue 130)"
+
+GPUS = 8
+#        name    design      NIC    servers, size of all-reduces and all-to-alls by servers
+FABRICS = (("H100", "hgx_h100", "400 Gb/s"),)
+SIZES = {2: (256 << 20, 256 << 20), 4: (256 << 20, 128 << 20)}
+WITHIN = 15  # percent of the bound
+BALANCE = 1.02
+
+
+def bound(experiment, collective, servers, rate):
+    """Bus bandwidth in GB/s: all NICs of a server, less framing; of an all-to-all only what leaves the server counts."""
+    network = experiment["network"]
+    mtu, extra = quantity(network["mtu"]), quantity(network["header"]) + quantity(network["wire_overhead"])
+    nic = float(rate.split()[0]) / 8 * mtu / (mtu + extra)
+    if collective == "all_reduce":
+        return GPUS * nic
+    return nic * (GPUS * servers - 1) / ((servers - 1) * GPUS)
+
+
+def check(case):
+    for name, design, rate in FABRICS:
+        for servers, sizes in SIZES.items():
+            for collective, size in zip(("all_reduce", "all_to_all"), sizes, strict=True):
+                changes = {"topology.link_rate": rate, "topology.hosts_per_leaf": servers, "topology.server.design": design,
+                           "workload.collective": collective, "workload.ranks": GPUS * servers,
+                           "workload.size": f"{size} B",
+                           "workload.algorithm": "nccl_ring" if collective == "all_reduce" else "nccl"}  # fmt: skip
+                run, experiment = case.run(changes | larger_packets(case.experiment["network"]))
+                most = bound(case.experiment, collective, servers, rate)
+                found = run.summary["collectives"][0]["busbw_GBps"]
+                case.add(
+                    f"{servers} x 8 {name}: bus bandwidth of {collective} of {size >> 20} MiB",
+                    f"at most {most:.1f} GB/s, at least {100 - WITHIN} % of it",
+                    f"{found:.1f} GB/s",
+                    f"{100 * (found / most - 1):+.1f} %",
+                    (1 - WITHIN / 100) * most <= found <= most,
+                )
+                links = run.links
+                bytes_of_nics = links["payload_bytes"][links["link_class"].astype(str) == "nic"]
+                most_to_least = bytes_of_nics.max() / max(1, bytes_of_nics.min())
+                case.add(
+                    f"{servers} x 8 {name}: payload of the NICs' {len(bytes_of_nics)} directions in {collective}",
+                    f"most / least at most {BALANCE}",
+                    f"{most_to_least:.4f}",
+                    "",
+                    most_to_least <= BALANCE,
+                )
