@@ -141,8 +141,8 @@ StepGenerator of_chunks(HeadShares shares, Peers heads, std::function<StepGenera
 
 StepGenerator SwitchedServer::contribute() const {
   return of_chunks(shares, heads(), [*this](const HeadChunk& chunk) {
-    return joined(chunk.head != 0, send_to_all(Peers::only(aggregator), sizes, chunk.bytes,
-                                               {Buffer::input, chunk.offset}));
+    return joined(chunk.head != 0,
+                  send_to_all(Peers::only(aggregator), sizes, chunk.bytes, {Buffer::input, chunk.offset}));
   });
 }
 

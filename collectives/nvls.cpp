@@ -31,8 +31,8 @@ StepGenerator publish(SwitchedServer server, std::uint32_t index, std::uint32_t 
     if (sums == no_lane)
       return send_to_all(to, server.sizes, chunk.bytes, {Buffer::input, server.shares.in_block(chunk.loop, index)});
     // NCCL reduces and broadcasts in one step.
-    return joined(true, send_to_all(to, server.sizes, chunk.bytes,
-                                    {Buffer::scratch, server.shares.scratch(chunk.loop)}, sums, chunk.number));
+    return joined(true, send_to_all(to, server.sizes, chunk.bytes, {Buffer::scratch, server.shares.scratch(chunk.loop)},
+                                    sums, chunk.number));
   });
 }
 

@@ -41,8 +41,7 @@ struct TreePart {
 /// The server's sums, from the switch.
 StepGenerator take_sums(const TreePart& part) {
   return part.chunks([part](const HeadChunk& chunk) {  // one step to NCCL with that up the tree
-    return joined(true,
-                  copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop)));
+    return joined(true, copy_to_all(part.own.aggregator, {}, part.own.sizes, chunk.bytes, part.server_sum(chunk.loop)));
   });
 }
 
@@ -85,8 +84,8 @@ StepGenerator copy_down(const TreePart& part, std::uint32_t root_sums) {
 /// The sums of all, to the switch.
 StepGenerator publish(const TreePart& part, std::uint32_t sums) {
   return part.chunks([=](const HeadChunk& chunk) {  // one step with that down the tree
-    return joined(true, send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes,
-                                    part.sum(chunk.loop), sums, chunk.number));
+    return joined(true, send_to_all(Peers::only(part.own.aggregator), part.own.sizes, chunk.bytes, part.sum(chunk.loop),
+                                    sums, chunk.number));
   });
 }
 

@@ -13,8 +13,8 @@ namespace weft {
 ServerDesign read_nccl_server(const Spec& name, const Spec& map);
 
 /// Reads the file that NCCL writes to NCCL_GRAPH_DUMP_FILE and reads from NCCL_GRAPH_FILE (src/graph/search.cc,
-/// ncclTopoGetXmlFromGraphs): of each graph its speeds and channels, for a server of this design. Throws InputError with
-/// the line.
+/// ncclTopoGetXmlFromGraphs): of each graph its speeds and channels, for a server of this design. Throws InputError
+/// with the line.
 std::vector<ServerDesign::GivenGraph> read_nccl_graphs(const Spec& name, const ServerDesign& design);
 
 }  // namespace weft

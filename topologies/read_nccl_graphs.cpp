@@ -76,8 +76,7 @@ class GraphReader {
       } else if (tag == "net") {
         const SourceLine line = next_line("net");
         if (design_.nics.empty()) throw InputError(line, "a channel with a NIC, and the server has none");
-        (channel.gpus.empty() ? channel.net_in : channel.net_out) =
-            number(child, "dev", design_.nics.size() - 1, line);
+        (channel.gpus.empty() ? channel.net_in : channel.net_out) = number(child, "dev", design_.nics.size() - 1, line);
       }
     }
     if (channel.gpus.empty()) throw InputError(where, "a channel without a <gpu>");

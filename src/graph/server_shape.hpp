@@ -71,7 +71,7 @@ struct ServerDesign {
   std::vector<GivenGraph> given_graphs;
   std::string collective_transport;  ///< how its NICs carry them: a file of collectives/transports; or empty
   bool gpudirect = true;             ///< NICs read and write the memory of GPUs, else that of the host
-  std::string network_routing;    ///< routing between NICs; empty: the network's own
+  std::string network_routing;       ///< routing between NICs; empty: the network's own
 
   /// [nodes] equal for those between which links inside lead.
   std::vector<std::uint32_t> parts() const;

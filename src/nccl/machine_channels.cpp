@@ -132,7 +132,8 @@ std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
   if (system.several_servers()) {
     std::size_t nics = 1;
     for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) nics = std::max(nics, system.local_nets(gpu).size());
-    least = std::min(least, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
+    least =
+        std::min(least, std::max(static_cast<std::uint32_t>(nics), static_cast<std::uint32_t>(std::ceil(nic / 14))));
   }
   return std::bit_ceil(least);
 }
@@ -188,9 +189,10 @@ PathType path_type_of(const std::string& name) {
 std::uint32_t number_of(const NcclSystem& system, Kind kind, std::uint32_t label) {
   for (std::uint32_t number = 0; number < system.count(kind); ++number)
     if (system.label(kind, number) == label) return number;
-  throw InputError(SourceLine{}, fmt::format("nccl_graphs: a channel visits {} {}, which the communicator does not have; "
-                                             "the file is for all accelerators of a server",
-                                             kind == Kind::gpu ? "GPU" : "NIC", label));
+  throw InputError(SourceLine{},
+                   fmt::format("nccl_graphs: a channel visits {} {}, which the communicator does not have; "
+                               "the file is for all accelerators of a server",
+                               kind == Kind::gpu ? "GPU" : "NIC", label));
 }
 
 NcclSearchGraph graph_of(const NcclSystem& system, const ServerDesign::GivenGraph& given) {
@@ -209,9 +211,10 @@ NcclSearchGraph graph_of(const NcclSystem& system, const ServerDesign::GivenGrap
     one.net_in = nets ? number_of(system, Kind::net, channel.net_in) : 0;
     one.net_out = nets ? number_of(system, Kind::net, channel.net_out) : 0;
     if (graph.pattern != GraphPattern::nvls && one.gpus.size() != system.count(Kind::gpu))
-      throw InputError(SourceLine{}, fmt::format("nccl_graphs: a channel visits {} accelerators, and the communicator has "
-                                                 "{} in the server",
-                                                 one.gpus.size(), system.count(Kind::gpu)));
+      throw InputError(SourceLine{},
+                       fmt::format("nccl_graphs: a channel visits {} accelerators, and the communicator has "
+                                   "{} in the server",
+                                   one.gpus.size(), system.count(Kind::gpu)));
     graph.channels.push_back(std::move(one));
   }
   return graph;
@@ -268,8 +271,7 @@ std::string MachineChannels::first_server_xml(const std::vector<std::uint32_t>& 
     else
       several = true;
   }
-  const NcclSystem system =
-      nccl_system(shape_->design, {accelerators.begin(), accelerators.end()}, nic_rate_, several);
+  const NcclSystem system = nccl_system(shape_->design, {accelerators.begin(), accelerators.end()}, nic_rate_, several);
   return nccl_graphs_xml(system, searched_or_given(system));
 }
 

@@ -30,8 +30,8 @@ struct ServerGraphs {
 };
 ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options = {});
 
-/// The same as a file says it (ServerDesign::given_graphs); what it leaves out is searched. Throws InputError if a channel
-/// does not have the accelerators of the system.
+/// The same as a file says it (ServerDesign::given_graphs); what it leaves out is searched. Throws InputError if a
+/// channel does not have the accelerators of the system.
 ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given);
 
 /// The file that NCCL writes to NCCL_GRAPH_DUMP_FILE: graphs 0 (rings), 1 (trees) and 3 (NVLink SHARP).

@@ -110,7 +110,8 @@ std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
   const std::uint32_t channels = std::bit_ceil(channels_);
   std::uint32_t parts = speeds_.peer_channels;
   while (parts > 1 && parts * size_ > channels) parts /= 2;
-  parts = static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + least - 1) / least)));
+  parts =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + least - 1) / least)));
   while (2 * parts <= speeds_.peer_channels && bytes > parts * most) parts *= 2;
   return parts;
 }

@@ -205,12 +205,12 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
   EXPECT_EQ(two->peer_parts((64 << 10) + 1), 2U);  // parts of 64 KiB at least
   EXPECT_EQ(two->most_peer_parts(), 32U);
   const auto eight = cluster.of_first(8);
-  EXPECT_EQ(eight->peer_parts(64 << 20), 4U);   // of 16 MiB at most
+  EXPECT_EQ(eight->peer_parts(64 << 20), 4U);  // of 16 MiB at most
   EXPECT_EQ(eight->peer_parts(65 << 20), 8U);
 }
 
-// Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of sends:
-// 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
+// Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of
+// sends: 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
   Cluster cluster(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
@@ -227,8 +227,9 @@ TEST(MachineChannels, GraphFile) {
   std::iota(hosts.begin(), hosts.end(), 0U);
   Cluster searched(hopper);
   const std::string xml = searched.xml(hosts);
-  EXPECT_NE(xml.find("<graph id=\"0\" pattern=\"4\" crossnic=\"2\" nchannels=\"8\" speedintra=\"48\" speedinter=\"48\""),
-            std::string::npos)
+  EXPECT_NE(
+      xml.find("<graph id=\"0\" pattern=\"4\" crossnic=\"2\" nchannels=\"8\" speedintra=\"48\" speedinter=\"48\""),
+      std::string::npos)
       << xml;
   std::ofstream(path) << xml;
   Cluster given("{design: hgx_h100, wiring: packed, pxn: true, nccl_graphs: " + path + "}");

@@ -145,7 +145,8 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
           : Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
                                                           static_cast<double>(protocol.full_trip.ps())));
   if (tuning.protocol == Protocol::simple) tuning.store_rate = kernel.store;
-  // A chunk of a send is on the link while it is stored there, and it is often the only one: the link is all it waits for.
+  // A chunk of a send is on the link while it is stored there, and it is often the only one: the link is all it waits
+  // for.
   if (pairs && tuning.protocol == Protocol::simple) tuning.copy_rate = tuning.reduce_rate = Bandwidth();
 }
 

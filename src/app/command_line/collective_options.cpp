@@ -51,7 +51,8 @@ po::options_description collective_description() {
   add("rate", text(), "1/beta of --cost and --picture (default 400Gb/s)");
   add("json", po::bool_switch(), "machine-readable output");
   add("text", po::bool_switch(), "the text form of a schedule file");
-  add("picture", text(), "FILE.svg: who sends to whom, and when in the alpha-beta model; with --show-graph: its channels");
+  add("picture", text(),
+      "FILE.svg: who sends to whom, and when in the alpha-beta model; with --show-graph: its channels");
   return options;
 }
 

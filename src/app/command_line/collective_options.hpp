@@ -27,7 +27,7 @@ struct CollectiveOptions {
   bool text = false;  ///< the text form of a schedule file
   bool show_graph = false;
   std::string graph_file;  ///< to be written as NCCL writes its graphs; or empty
-  std::string machine;  ///< file of a machine of servers, or of an experiment on one; or empty
+  std::string machine;     ///< file of a machine of servers, or of an experiment on one; or empty
   std::string picture;
   Time latency;    ///< of the alpha-beta model
   Bandwidth rate;  ///< the same

@@ -91,7 +91,8 @@ class ChannelPainter {
       line({nic_at(corner, server, one.nic_out), ring ? chain.back() : chain.front()}, 1.6, panel_network_ink);
       for (std::uint32_t nic = 0; nic < nics_; ++nic) {
         drawing_.discs.push_back({nic_at(corner, server, nic), 4, panel_nic_ink});
-        words({nic_at(corner, server, nic).x - 3, corner.y + panel_heading + of_server + 26}, 7, fmt::format("{}", nic));
+        words({nic_at(corner, server, nic).x - 3, corner.y + panel_heading + of_server + 26}, 7,
+              fmt::format("{}", nic));
       }
     }
     const ServerChannels& kind = graph_.kind_of(server);
