@@ -87,14 +87,23 @@ class SystemMaker {
     }
   }
 
-  /// Where a design leaves out the PCIe switch between a NIC and its GPUs, there is one for each NIC.
+  /// Where a design leaves out the PCIe switch between a NIC and its GPUs, there is one for each NIC; and one host
+  /// bridge for all of them where it leaves out the processors: without a way from a NIC to the second GPU, however
+  /// bad, NCCL finds no balanced tree, falls back to a single one, and takes as many rings
+  /// (github.com/NVIDIA/nccl/issues/1876).
   void add_behind_switch(std::uint32_t gpu, std::uint32_t nic, double speed) {
     std::uint32_t& pci = switch_of_nic_.try_emplace(nic, none).first->second;
     if (pci == none) {
       pci = system_.add(Kind::pci);
       system_.connect(pci, nic, NcclLink::Kind::pci, speed);
+      if (design_.cpus.empty()) system_.connect(pci, host_bridge(), NcclLink::Kind::pci, speed);
     }
     system_.connect(gpu, pci, NcclLink::Kind::pci, speed);
+  }
+
+  std::uint32_t host_bridge() {
+    if (host_bridge_ == none) host_bridge_ = system_.add(Kind::cpu);
+    return host_bridge_;
   }
 
   void add_networks(Bandwidth nic_rate) {
@@ -108,6 +117,7 @@ class SystemMaker {
   NcclSystem system_;
   std::vector<std::uint32_t> node_;  // of the design's
   std::map<std::uint32_t, std::uint32_t> switch_of_nic_;
+  std::uint32_t host_bridge_ = none;  // of a design without processors
 };
 
 /// GB/s of one link of NVLink as NCCL counts them.

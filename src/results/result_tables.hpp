@@ -175,7 +175,10 @@ struct ResultTable<LinkRecord> {
         column("to_name", "text", "name of `to`, such as `switch0`", &Row::to_name),
         column("link_class", "text", "what links are summed up by", &Row::link_class),
         counted("rate", "bit/s", "line rate", &Row::rate), counted("delay", "ps", "propagation delay", &Row::delay),
-        counted("bytes", "B", "frames with their wire overhead", &Row::bytes),
+        counted("bytes", "B",
+                "frames with their wire overhead, as on the network, also on links with a [framing](topologies.md) of "
+                "their own",
+                &Row::bytes),
         counted("payload_bytes", "B", "message bytes", &Row::payload_bytes),
         counted("packets", "1", "all packets", &Row::packets),
         counted("data_packets", "1", "packets that carry message bytes", &Row::data_packets),
@@ -240,7 +243,7 @@ struct ResultTable<LinkWaitRecord> {
         column("ahead", "id", "`/jobs/job` of the packets in front, -1 if there was none or their host has several",
                &Row::ahead),
         column("waits", "1", "last packets of messages that waited for them", &Row::waits),
-        column("time", "ps", "that they waited, summed up", &Row::time),
+        column("time", "ps", "that they waited, summed up; 2^63 - 1 stands for that and more", &Row::time),
         column("first", "ps", "the first of them began to wait", &Row::first),
         column("last", "ps", "the last of them had waited", &Row::last));
   }

@@ -387,7 +387,7 @@ class Machine(ErrorTest):
             (["priorities: {storage: 2}"], "unknown key 'storage'", "priorities"),
             (["priorities: {data_weight: 2}"], "found with strict scheduling", "priorities"),
             (["priorities: {scheduling: deficit_round_robin, data_weight: 0}"], "from 1 to 1000.*'0'", "priorities"),
-            (["priorities: {scheduling: round_robin}"], "'round_robin'.*strict, deficit_round_robin, fifo", "priorities"),
+            (["priorities: {scheduling: round_robin}"], "'round_robin'.*deficit_round_robin, strict, weighted_round_robin, fifo", "priorities"),
             (["ecn: {kmin: 100 kB}"], "kmin is there and kmax is not", "ecn"),
             (["ecn: {kmax: 100 kB}"], "found without kmin", "ecn"),
             (["ecn:", "  kmin: 100 kB", "  kmax: 99 kB"], "found 99 kB, below kmin; at least 100 kB", "kmax"),

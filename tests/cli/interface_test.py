@@ -45,7 +45,7 @@ class Words(ProgramTest):
         for word in ["run EXPERIMENT.yaml", "describe EXPERIMENT.yaml", "topology SPEC.yaml", "weft list [" + "|".join(LISTS) + "]",
                      "weft bench", "--set", "-o [ --output ]", "--engine", "weft, or ns3-default", "--seed",
                      "--summary", "table or json", "--quiet", "--json", "--version", "Exit codes: 0 done, 2 ", "130 interrupted"]:
-            self.assertIn(word, text)
+            self.assertIn(word, re.sub(r"\|\n +", "|", text))  # a long list goes on in the next line
         self.assertLessEqual(max(map(len, text.splitlines())), 120)
 
     def test_version(self):

@@ -287,6 +287,14 @@ class Configurations(WorkloadTest):
 
 
 class Descriptions(WorkloadTest):
+    def counts(self, line):
+        """`93000: all_reduce 2400 compute 88200 ...`: {"": all, kind: count}."""
+        total, kinds = line.strip().replace(",", "").split(":")
+        words = kinds.split()
+        found = dict(zip(words[::2], map(int, words[1::2])))
+        self.assertEqual(sum(found.values()), int(total))
+        return {"": int(total), **found}
+
     def test_some_of_each_kind_stand_for_many(self):
         def lines(ranks):
             job = self.job(hosts=ranks, parallelism={"data": ranks // 2, "pipeline": 2}, bucket_size="1 GiB",
@@ -298,8 +306,8 @@ class Descriptions(WorkloadTest):
         few, many = lines(4), lines(1200)
         self.assertNotIn("counted", few)
         self.assertIn("on 256 ranks of all kinds", many["counted"])
-        number = lambda line: int(line.strip().replace(",", ""))  # noqa: E731
-        self.assertEqual(number(many["operations"]), 300 * number(few["operations"]))
+        self.assertEqual(self.counts(many["operations"]), {kind: 300 * count for kind, count in
+                                                           self.counts(few["operations"]).items()})
         self.assertEqual(many["compute of the busiest"], few["compute of the busiest"])
 
 

@@ -21,7 +21,7 @@ using testing::machine;
 class Cluster {
  public:
   explicit Cluster(const std::string& server, std::int64_t nic_gbps = 400)
-      : topology_(machine("{kind: star, hosts: 64, link_rate: 400 Gb/s, link_delay: 1 us, server: " + server + "}")),
+      : topology_(machine("{kind: star, hosts: 128, link_rate: 400 Gb/s, link_delay: 1 us, server: " + server + "}")),
         channels_(std::dynamic_pointer_cast<const ServerShape>(topology_.shape), Bandwidth::from_gbps(nic_gbps)) {}
   std::shared_ptr<const ChannelGraph> of(const std::vector<std::uint32_t>& hosts) { return channels_.graph(hosts); }
   std::string xml(const std::vector<std::uint32_t>& hosts) { return channels_.first_server_xml(hosts); }
@@ -79,6 +79,21 @@ TEST(MachineChannels, RingsOfTwoHopperServers) {
         EXPECT_EQ(here % 8, next % 8) << channel;
       }
     }
+}
+
+// Two DGX A100 with 8 NICs of 25 GB/s behind 16 lanes of PCIe 4.0, which count 24: 8 rings of 24, 16 channels, each
+// ring back at its own NIC; 192 GB/s as logged in github.com/NVIDIA/nccl/issues/812. A balanced tree takes half of each
+// NIC from the second GPU, which is only reached over the host bridge: where that was missing there was one tree, and
+// one ring with it (github.com/NVIDIA/nccl/issues/1876).
+TEST(MachineChannels, RingsAndTreesOfTwoAmpereServers) {
+  Cluster cluster("{design: dgx_a100, wiring: packed, pxn: true}", 200);
+  const auto graph = cluster.of_first(16);
+  ASSERT_NE(graph, nullptr);
+  EXPECT_EQ(graph->found(), 8U);
+  EXPECT_EQ(graph->channels(), 16U);
+  EXPECT_EQ(graph->speeds().ring_inter * graph->found(), 192);
+  EXPECT_EQ(graph->speeds().tree_inter, 24);
+  EXPECT_EQ(graph->speeds().tree_intra, 30);
 }
 
 TEST(MachineChannels, TreesOfTwoHopperServers) {

@@ -6,7 +6,7 @@ SOURCE = "NCCL's bound: NIC rate less framing (nccl-tests, doc/PERFORMANCE.md; N
 
 GPUS = 8
 #        name    design      NIC    servers, size of all-reduces and all-to-alls by servers
-FABRICS = (("H100", "hgx_h100", "400 Gb/s"),)
+FABRICS = (("A100", "dgx_a100", "200 Gb/s"), ("H100", "hgx_h100", "400 Gb/s"))
 SIZES = {2: (256 << 20, 256 << 20), 4: (256 << 20, 128 << 20)}
 WITHIN = 15  # percent of the bound
 BALANCE = 1.02
