@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/data_path.hpp"
-#include "engine/process_group.hpp"
 #include "fabric/host_client.hpp"
 #include "fabric/link_counters.hpp"
 #include "fabric/network_parameters.hpp"
@@ -14,6 +13,8 @@
 #include "transport/send_waits.hpp"
 
 namespace weft {
+
+class ProcessGroup;
 
 /// Something that a rank wants to do and that takes the time of one of its processors, on networks that share these
 /// out.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/process_group.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 #include "support/interrupt.hpp"

@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "engine/process_group.hpp"
-
 namespace weft {
+
+class ProcessGroup;
 
 /// The file of an experiment, and what results call it.
 struct ExperimentFile {
