@@ -121,7 +121,8 @@ class Generator:
         if not d.absurd:
             networks.settle_timers(parts["network"], topology, "background" in parts)
             settle_intervals(parts["output"], topology)
-        if lasts_for_ever(parts["network"]):
+        # A message that goes back to its beginning after each loss need not end (Guo et al. 2016, section 4.1).
+        if lasts_for_ever(parts["network"]) or parts["network"].get("recovery") == "go_back_0":
             parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
         if d.absurd_values and d.chance(0.1):
             place = parts[d.pick(parts)]
