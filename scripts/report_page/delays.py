@@ -7,6 +7,7 @@ import weft_results
 from report_page.series import when
 from report_page.values import ratio
 from weft_results import critical_path as follow
+from weft_results import slack
 
 MOST = 20
 MOST_STEPS = 500
@@ -105,12 +106,29 @@ def critical_path(run):
         if follow.missing(results) is not None:
             return None
         steps = follow.critical_path(results)
+        slacks = slacks_of(results)
     stretches = follow.stretches(follow.by_operation(steps))
     longest = sorted(range(len(stretches)), key=lambda i: (stretches[i]["start"] - stretches[i]["end"], i))[:MOST_STEPS]
     return {"rows": len(stretches), "columns": ["start", "time", "what", "ranks", "messages", "mostly"],
             "units": ["ps", "ps", "text", "text", "1", "text"],
             "cells": [cells_of(stretches[i]) for i in sorted(longest)],
-            "sums": [[kind, float(time)] for kind, time in follow.sums(steps).items()]}
+            "sums": [[kind, float(time)] for kind, time in follow.sums(steps).items()], "slack": slacks}
+
+
+def slacks_of(results):
+    """[[what, count, without slack, least ps]] of communication by group and of the ranks' compute; [] if the file does
+    not have what it needs."""
+    if slack.missing(results) is not None:
+        return []
+    found = slack.slack(results)
+    ranks = slack.of_ranks(results, found)
+    rows = [[one["name"], one["calls"], one["critical"], one["least"], one["median"]]
+            for one in slack.of_communication(results, found)[:MOST_STEPS]]
+    if ranks:
+        times = sorted(one["slack"] for one in ranks)
+        rows.insert(0, ["compute, by rank", len(ranks), sum(time == 0 for time in times), times[0],
+                        times[(len(times) - 1) // 2]])
+    return rows
 
 
 def cells_of(stretch):

@@ -176,8 +176,13 @@ def critical(run):
              for unit, cell in zip(data["units"], row)] for row in data["cells"]]
     more = f"The {len(rows):,} longest of {data['rows']:,} stretches." if len(rows) < data["rows"] else \
         f"{data['rows']:,} stretches, one after the other."
+    slack = [[text(what), str(count), str(without), time_text(least), time_text(median)]
+             for what, count, without, least, median in data["slack"]]
     return section("Critical path", "critical", table(["kind", "time", "share"], sums, (1, 2)) if sums else "",
                    note(more), tag("div", table([text(name) for name in data["columns"]], rows), class_="scroll"),
+                   note("Slack: how much longer calls, and single compute operations of ranks, could have taken before the "
+                        "run would have taken longer.") if slack else "",
+                   table(["what", "number", "without slack", "least slack", "median"], slack, (1, 2, 3, 4)) if slack else "",
                    data_steps=data["rows"])
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Why a run took as long as it did: on what each job spent its time, the critical path through operations and messages,
-the links that delayed messages most, with the jobs that waited and those that stood in front, and pause frames followed
+how much longer what is not on it could have taken (slack), the links that delayed messages most, with the jobs that waited and those that stood in front, and pause frames followed
 back to the link at which they begin, with those who sent there and those who were held up.
 
-Jobs, links and pauses need output.attribution (summary is the default); the critical path needs output: {attribution: full,
+Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output: {attribution: full,
 operations: true} and rows of all messages.
 
 Exit code 0: done; 2: the file or a word is wrong."""
@@ -17,7 +17,7 @@ from weft_commands.explain_links import delaying_links, named_job
 from weft_commands.explain_pauses import pairs_text, pause_trees
 from weft_commands.program import Parser, number_of_rows
 from weft_commands.quantities import size_text, time_text
-from weft_results import critical_path
+from weft_results import critical_path, slack
 
 
 def parse(words):
@@ -59,9 +59,18 @@ def path(run):
             "operations": critical_path.stretches(critical_path.by_operation(steps))}
 
 
+def slacks(run):
+    """Slack of the ranks' compute and of communication as JSON can hold it, or why there is none."""
+    reason = slack.missing(run)
+    if reason is not None:
+        return {"missing": f"slack {reason}"}
+    found = slack.slack(run)
+    return {"ranks": slack.of_ranks(run, found), "communication": slack.of_communication(run, found)}
+
+
 def explain(run):
     return {"file": run.path, "complete": run.complete, "simulated_time": run.simulated_time, "jobs": jobs(run),
-            "critical_path": path(run), "links": delaying_links(run), "pauses": pause_trees(run)}
+            "critical_path": path(run), "slack": slacks(run), "links": delaying_links(run), "pauses": pause_trees(run)}
 
 
 def shares_text(sums, most=6):
@@ -98,6 +107,24 @@ def path_lines(result, top):
     yield f"  {'from':>10}  {'time':>10}  what (the {len(longest)} longest of {len(groups)} stretches)"
     for place in sorted(longest):
         yield stretch_line(groups[place])
+
+
+def slack_lines(result, top):
+    found = result["slack"]
+    if "missing" in found:
+        return
+    some = [rank for rank in found["ranks"] if rank["slack"] > 0]
+    if found["ranks"]:
+        yield (f"slack: {len(found['ranks']) - len(some)} of {len(found['ranks'])} ranks compute something that makes the "
+               "run longer if it takes longer" + ("; the others could have taken longer by:" if some else ""))
+    for rank in some[:top]:
+        yield f"  {time_text(rank['slack']):>10}  rank {rank['rank']} ({rank['label'] or 'compute'})"
+    if found["communication"]:
+        yield "slack of communication, by how much longer a call could have taken:"
+        yield f"  {'least':>10}  {'median':>10}  {'calls':>6}  {'without':>7}  which"
+    for one in found["communication"][:top]:
+        yield (f"  {time_text(one['least']):>10}  {time_text(one['median']):>10}  {one['calls']:>6}  {one['critical']:>7}  "
+               f"{one['name']}")
 
 
 def link_lines(result, top):
@@ -139,6 +166,6 @@ def run(options):
         return
     lines = [f"{result['file']}: {time_text(result['simulated_time'])} of simulated time"
              + ("" if result["complete"] else ", INCOMPLETE: the run was interrupted or cut short")]
-    lines += [*job_lines(result), *path_lines(result, options.top), *link_lines(result, options.top),
+    lines += [*job_lines(result), *path_lines(result, options.top), *slack_lines(result, options.top), *link_lines(result, options.top),
               *pause_lines(result, options.top)]
     sys.stdout.write("\n".join(lines) + "\n")

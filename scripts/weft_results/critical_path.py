@@ -105,6 +105,9 @@ class Walk:
     def __init__(self, run):
         self.messages, self.operations = Messages(run), Operations(run)
         self.steps, self.seen = [], set()
+        # Rows of operations whose start or end could not be later without the run ending later. What comes before the
+        # rank was idle could.
+        self.starts, self.ends, self.binding = set(), set(), True
 
     def add(self, kind, start, end, rank, **more):
         if end > start:
@@ -120,11 +123,15 @@ class Walk:
         """Adds the steps of an operation from its end on, back to the beginning of one; gives the one before it."""
         get = self.operations.get
         self.seen.add(row)
+        if self.binding:
+            self.ends.add(row)
         rank, start, end = get(row, "rank"), get(row, "start"), get(row, "end")
         message = self.messages.row(get(row, "cause"))
         if get(row, "kind") == COMPUTE or message is None:
             kind = "compute" if get(row, "kind") == COMPUTE else "handling"
             self.add(kind, start, end, rank, label=self.operations.label(row), collective=get(row, "collective"))
+            if self.binding:
+                self.starts.add(row)
             return self.ahead_of(rank, start)
         delivered = min(self.messages.get(message, "delivered"), end)
         own = self.messages.get(message, "source") == rank
@@ -153,6 +160,8 @@ class Walk:
             return self.ahead_of(rank, issued)
         start = min(self.operations.get(sender, "start"), issued)
         self.seen.add(sender)
+        if self.binding:
+            self.starts.add(sender)
         self.add("launch", start, issued, rank, label=label, collective=collective)
         return self.ahead_of(rank, start)
 
@@ -168,6 +177,7 @@ class Walk:
         row = self.operations.before(rank, time, self.seen)
         end = 0 if row is None else self.operations.get(row, "end")
         self.add("idle", end, time, rank)
+        self.binding = self.binding and end == time
         return row
 
 

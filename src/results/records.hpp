@@ -301,10 +301,24 @@ struct OperationRecord {
   std::uint8_t kind = 0;  ///< 0 compute, 1 collective, 2 send, 3 recv
   std::uint32_t collective = no_collective;
   std::string label;
-  std::uint64_t cause = UINT64_MAX;  ///< id of the message with which it ended; UINT64_MAX: none
-  std::string stream;                ///< "compute", "communication", ...; "none"
-  std::string phase;                 ///< part of a step, such as "forward"; may be empty
-  std::string group;                 ///< whom it communicates with, such as "tensor"; may be empty
+  std::uint64_t cause = UINT64_MAX;    ///< id of the message with which it ended; UINT64_MAX: none
+  std::string stream;                  ///< "compute", "communication", ...; "none"
+  std::string phase;                   ///< part of a step, such as "forward"; may be empty
+  std::string group;                   ///< whom it communicates with, such as "tensor"; may be empty
+  std::uint64_t message = UINT64_MAX;  ///< send, recv: id of its message, of several the last; UINT64_MAX: none
+};
+
+/// Why an operation could not start earlier: an operation before it had to end, to start, or to leave its stream or
+/// communicator.
+enum class DependencyKind : std::uint8_t { end, start, stream, communicator };
+
+/// What one operation had to wait for on its own rank (`output.operations: true`).
+struct DependencyRecord {
+  std::uint32_t rank = 0;
+  std::uint64_t number = 0;     ///< of the rank's rows, in order
+  std::uint64_t operation = 0;  ///< OperationRecord::operation
+  std::uint64_t after = 0;      ///< the same, of the one before
+  std::uint8_t kind = 0;        ///< DependencyKind
 };
 
 /// One MPI process of the run.

@@ -517,7 +517,29 @@ struct ResultTable<OperationRecord> {
                [](const Row& row) { return message_or_none(row.cause); }),
         column("stream", "text", "what it runs on: `compute`, `communication`, ..., or `none`", &Row::stream),
         column("phase", "text", "part of a step, such as `forward`, if the workload says", &Row::phase),
-        column("group", "text", "whom it communicates with, such as `tensor`, if the workload says", &Row::group));
+        column("group", "text", "whom it communicates with, such as `tensor`, if the workload says", &Row::group),
+        column("message", "id", "`/messages/id` that it sent or received, the last if several, -1 if none",
+               [](const Row& row) { return message_or_none(row.message); }));
+  }
+};
+
+template <>
+struct ResultTable<DependencyRecord> {
+  using Row = DependencyRecord;
+  static constexpr std::string_view name = "dependencies";
+  static constexpr std::string_view description =
+      "One row per operation and operation of the same rank that it had to wait for, in ascending order of rank, then "
+      "in "
+      "the order in which operations started";
+  static constexpr std::uint64_t salt = 0;
+  static constexpr RowKey key(const Row& row) { return {row.rank, row.number}; }
+  static constexpr auto columns() {
+    return std::tuple(
+        column("rank", "id", "rank of the workload", &Row::rank),
+        column("operation", "id", "`/operations/operation` that waited", &Row::operation),
+        column("after", "id", "`/operations/operation` that it waited for", &Row::after),
+        column("kind", "id", "what it waited for: 0 that it ended, 1 that it started, 2 its stream, 3 its communicator",
+               &Row::kind));
   }
 };
 
@@ -546,7 +568,7 @@ struct ResultTable<ProcessRecord> {
 using AllTables =
     std::tuple<ProcessRecord, MessageRecord, CollectiveResult, LinkRecord, LinkClassRecord, LinkWaitRecord,
                LinkPauseRecord, QueueDepthRecord, QueuePairRecord, QueuePairRate, ReceiverRecord, LinkSample,
-               RankRecord, JobRecord, TransferRecord, TransferSample, OperationRecord>;
+               RankRecord, JobRecord, TransferRecord, TransferSample, OperationRecord, DependencyRecord>;
 
 /// The declarations of AllTables.
 std::vector<TableInfo> declared_tables();

@@ -193,6 +193,7 @@ void RankExecutor::begin_operation(Time now, Live& live) {
   ++under_way_;
   release(live.dependents_of_start);
   const Operation& operation = live.operation;
+  if (keeps_operations_ && !is_aggregator()) keep_dependencies(operation);
   if (operation.kind == Operation::Kind::compute) {
     if (!operation.host) ++computing_;
     const Time duration = program_->compute_time(operation, now);
@@ -206,6 +207,13 @@ void RankExecutor::begin_operation(Time now, Live& live) {
   if (operation.kind == Operation::Kind::send) return start_send(now, live);
   if (operation.kind == Operation::Kind::recv) return start_recv(now, live);
   start_collective(now, live);
+}
+
+// Of streams that are processors the network knows the order.
+void RankExecutor::keep_dependencies(const Operation& operation) {
+  std::optional<std::uint32_t> stream;
+  if (operation.stream != Stream::none && !passes_streams_) stream = number_of_stream(operation);
+  dependencies_.starts(rank_.value(), operation, stream, records_.dependencies);
 }
 
 // A recv is not counted: it may be posted long before anybody sends.
@@ -306,7 +314,8 @@ void RankExecutor::start_recv(Time now, Live& live) {
     matching.posted.emplace(live.sequence, operation.id);
     return;
   }
-  const std::int64_t bytes = arrived->second;
+  const auto [bytes, message] = arrived->second;
+  live.message = message;
   matching.arrived.erase(arrived);
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, operation.peer.value(), operation.tag, operation.bytes.count());
@@ -347,10 +356,11 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
     if (is_aggregator()) serve(communicator);
   }
   if (keeps_operations_ && !is_aggregator())
-    records_.operations.push_back(
-        {rank_.value(), id, live.start.ps(), now.ps(), static_cast<std::uint8_t>(operation.kind),
-         operation.call != nullptr ? operation.call->id : no_collective, operation.label, cause_of_end(live),
-         std::string(to_text(operation.stream)), std::string(operation.phase), std::string(operation.group)});
+    records_.operations.push_back({rank_.value(), id, live.start.ps(), now.ps(),
+                                   static_cast<std::uint8_t>(operation.kind),
+                                   operation.call != nullptr ? operation.call->id : no_collective, operation.label,
+                                   cause_of_end(live), std::string(to_text(operation.stream)),
+                                   std::string(operation.phase), std::string(operation.group), live.message});
   if (takes_what_is_ready_) {
     if (operation.stream != Stream::none && !passes_streams_) ready_streams_[number_of_stream(operation)].busy = false;
   } else if (operation.stream != Stream::none) {
@@ -459,13 +469,15 @@ void RankExecutor::on_message(Time now, const Message& message) {
   }
   const auto posted = matching.posted.find(message.sequence);
   if (posted == matching.posted.end()) {
-    matching.arrived.emplace(message.sequence, bytes);
+    matching.arrived.emplace(message.sequence, Matching::Arrived{bytes, message.id});
     return;
   }
   const std::uint64_t id = posted->second;
   matching.posted.erase(posted);
-  live_.at(id).sent = Time::from_ps(message.issued);
-  const Operation& operation = live_.at(id).operation;
+  Live& live = live_.at(id);
+  live.sent = Time::from_ps(message.issued);
+  live.message = message.id;
+  const Operation& operation = live.operation;
   WEFT_EXPECT(bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
               rank_.value(), bytes, message.source_rank, message.tag, operation.bytes.count());
   explain(now, BecauseOfMessage{row.parts});

@@ -17,6 +17,7 @@
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
+#include "runtime/dependency_log.hpp"
 #include "runtime/explanation.hpp"
 #include "runtime/message_log.hpp"
 #include "runtime/slowed_compute.hpp"
@@ -43,6 +44,7 @@ struct RunRecords {
   std::int64_t bytes_delivered = 0;
   std::vector<CollectivePart> collectives;
   std::vector<OperationRecord> operations;
+  std::vector<DependencyRecord> dependencies;  ///< of these
   OperationSelection keep_operations;
   bool explain = true;  ///< keep what times were spent on
   bool causes = true;   ///< and which message had to come before which
@@ -138,7 +140,7 @@ class RankExecutor {
     std::uint32_t sequence = 0;          // send, recv: number within its lane
     std::uint32_t parts = 0;             // send: messages that have not been sent in full
     std::uint32_t queue_pair = 0;        // send: of its last message
-    std::uint64_t message = no_message;  // send: the last one
+    std::uint64_t message = no_message;  // send, recv: the last one
     SendTimes times;                     // of that, at the start
     bool started = false;
     std::uint64_t cause = 0;  // HostNetwork::cause() when it last waited for one less
@@ -152,8 +154,12 @@ class RankExecutor {
   // Of one (source, tag), a lane: the n-th recv takes the message of the n-th send, both in program order, however
   // queue pairs and dependencies let them overtake each other.
   struct Matching {
-    std::uint32_t recvs = 0;                        // admitted so far
-    std::map<std::uint32_t, std::int64_t> arrived;  // bytes of messages without a recv, by number
+    std::uint32_t recvs = 0;  // admitted so far
+    struct Arrived {
+      std::int64_t bytes = 0;
+      std::uint64_t message = 0;
+    };
+    std::map<std::uint32_t, Arrived> arrived;       // messages without a recv, by number
     std::map<std::uint32_t, std::uint64_t> posted;  // recv operations without a message, by number
     struct Part {
       std::int64_t bytes = 0;
@@ -173,6 +179,7 @@ class RankExecutor {
   void start_operation(Time now, Live& live);
   ProcessorRequest processor_request(const Live& live) const;
   void begin_operation(Time now, Live& live);
+  void keep_dependencies(const Operation& operation);
   void release(const std::vector<std::uint64_t>& dependents);
   bool slows_compute(const Operation& operation) const;
   void start_send(Time now, Live& live);
@@ -207,6 +214,7 @@ class RankExecutor {
   std::uint64_t served_calls_ = 0;
   bool exhausted_ = false;
   bool keeps_operations_ = false;
+  DependencyLog dependencies_;
   bool accepts_unexpected_ = false;
   bool in_order_of_time_ = false;
   bool takes_what_is_ready_ = false;

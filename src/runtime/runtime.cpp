@@ -20,7 +20,7 @@ Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwo
     : workload_(workload),
       placement_(placement),
       network_(network),
-      records_{MessageLog(messages), 0, 0, {}, {}, std::move(operations), explain, causes, {}} {
+      records_{MessageLog(messages), 0, 0, {}, {}, {}, std::move(operations), explain, causes, {}} {
   for (const JobInfo& job : workload.jobs())
     for (std::uint32_t r = job.first_rank; r < job.first_rank + job.ranks; ++r)
       add_rank(workload, r, job.background, placement, network);

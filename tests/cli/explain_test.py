@@ -14,7 +14,7 @@ from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, table, weft  
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 import weft_results  # noqa: E402
-from weft_results import critical_path  # noqa: E402
+from weft_results import critical_path, slack  # noqa: E402
 
 OUTPUT = {"attribution": "full", "operations": True}
 STAR = {"kind": "star", "hosts": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
@@ -90,6 +90,76 @@ class Explain(ProgramTest):
         self.assertEqual({step.kind for step in steps[1:]} - {"message", "handling", "credits", "launch"}, set())
         result = self.explained(path)
         self.assertEqual(result["critical_path"]["operations"][0]["label"], "slow")
+
+    def slacks(self, path):
+        """{label: ps} of the operations of a run."""
+        with weft_results.open(path) as run:
+            return dict(zip(run.column("operations", "label").tolist(), slack.slack(run).tolist()))
+
+    def waiting_program(self, longer=0):
+        """Rank 0 computes 1 ms and sends to rank 1, which has computed 0.3 ms and waits; rank 2 computes 0.2 ms, and its
+        message waits at rank 1; rank 3 computes beside all that. `longer`: ps that rank 1 computes more."""
+        return program(
+            {"rank": 0, "id": "long", "compute": "1 ms"},
+            {"rank": 0, "id": "late", "send": "1 MiB", "to": 1, "after": ["long"]},
+            {"rank": 1, "id": "short", "compute": f"{300_000_000 + longer} ps"},
+            {"rank": 1, "id": "got", "recv": "1 MiB", "from": 0, "after": ["short"]},
+            {"rank": 2, "id": "other", "compute": "200 us"},
+            {"rank": 2, "id": "early", "send": "1 KiB", "to": 1, "after": ["other"]},
+            {"rank": 1, "id": "found", "recv": "1 KiB", "from": 2, "after": ["got"]},
+            {"rank": 1, "id": "last", "compute": "50 us", "after": ["found"]},
+            {"rank": 3, "id": "alone", "compute": "100 us"})
+
+    def test_slack_by_hand(self):
+        """What must not move: rank 0's compute, its message, and what rank 1 does then. Rank 1 would have waited for the
+        message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the other."""
+        path = self.run_it(self.waiting_program())
+        found, end = self.slacks(path), int(table(path, "operations")["end"].max())
+        messages = table(path, "messages")
+        delivered = {int(source): int(time) for source, time in zip(messages["source"], messages["delivered"])}
+        self.assertEqual(end, delivered[0] + 50 * 10**6)
+        self.assertEqual({name for name, time in found.items() if time == 0}, {"long", "got", "found", "last"})
+        self.assertEqual(found["short"], delivered[0] - 300 * 10**6)
+        self.assertEqual(found["other"], delivered[0] - delivered[2])
+        self.assertEqual(found["alone"], end - 100 * 10**6)
+
+    def test_slack_is_how_much_longer_an_operation_can_take(self):
+        """Another run, in which rank 1 computes longer by its slack, ends at the same time; by 1 ns more, 1 ns later."""
+        paths = [self.run_it(self.waiting_program())]
+        free = self.slacks(paths[0])["short"]
+        paths += [self.run_it(self.waiting_program(free + more), name=f"{more}.h5") for more in (0, 1000)]
+        ends = [int(table(path, "operations")["end"].max()) for path in paths]
+        self.assertEqual(ends, [ends[0], ends[0], ends[0] + 1000])
+
+    def test_slack_of_ranks_that_wait_for_a_straggler(self):
+        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have come as late as rank 3."""
+        path = self.run_it(program(*({"rank": rank, "id": "work", "compute": f"{100 * (rank + 1)} us"}
+                                     for rank in range(4)),
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "after": "work"}))
+        result = self.explained(path)["slack"]
+        self.assertEqual([(rank["rank"], rank["slack"]) for rank in result["ranks"]],
+                         [(rank, (3 - rank) * 100 * 10**6) for rank in (3, 2, 1, 0)])
+        self.assertEqual([(one["name"], one["calls"], one["critical"]) for one in result["communication"]],
+                         [("grads", 1, 1)])
+        self.assertIn("rank 2 (work)", self.run_weft("explain", path).out)
+
+    def test_slack_of_communication_beside_compute(self):
+        """An all-reduce beside 5 ms of compute: it could have taken as long as these."""
+        path = self.run_it(program({"rank": "all", "id": "step", "compute": "5 ms"},
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "stream": "communication"}))
+        call = table(path, "collectives")
+        result = self.explained(path)["slack"]
+        self.assertEqual([one["least"] for one in result["communication"]], [5 * 10**9 - int(call["end"][0])])
+        self.assertEqual([rank["slack"] for rank in result["ranks"]], [0] * 4)
+
+    def test_slack_is_the_same_for_any_number_of_processes(self):
+        for network in ({}, {"fidelity": "ideal"}):
+            alone = self.run_it(collective(), FAT_TREE, network)
+            expected = self.explained(alone)["slack"]
+            for ranks in (2, 3, 4, 8):
+                self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE, network, ranks=ranks))["slack"], expected)
 
     def test_a_bottleneck_is_named_first(self):
         """Three hosts behind one switch send to hosts behind another over a single link of a quarter of their rate."""

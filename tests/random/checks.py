@@ -497,6 +497,22 @@ def operations_are_in_order(results):
                           "operations out of order")
 
 
+@law
+def operations_wait_for_what_is_before(results):
+    """An operation starts when the one that it waited for has ended, or, of kind 1, has started. What had not ended when
+    the run did has no row."""
+    if "dependencies" not in results:
+        return
+    table, waits = results["operations"], results["dependencies"]
+    rows = {key: row for row, key in enumerate(zip(table["rank"].tolist(), table["operation"].tolist()))}
+    for rank, operation, after, kind in zip(*(waits[name].tolist() for name in ("rank", "operation", "after", "kind"))):
+        waiting, before = rows.get((rank, operation)), rows.get((rank, after))
+        if waiting is None or (before is None and kind == 1):
+            continue
+        if before is None or table["start"][waiting] < table["start" if kind == 1 else "end"][before]:
+            yield f"operation {operation} of rank {rank} starts before {after}, for which it waits (kind {kind})"
+
+
 def violations(results):
     """(law, what is wrong) of a file that has been read."""
     with numpy.errstate(all="ignore"):

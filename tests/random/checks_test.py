@@ -28,7 +28,8 @@ EXPERIMENTS = {
     "pauses": {"topology": LEAF_SPINE, "network": {"flow_control": "pfc", "buffer": {"size": "200 kB"}},
                "workload": {"kind": "traffic", "pattern": "incast", "size": "200 kB"}},
     "collective": {"topology": LEAF_SPINE, "workload": {"kind": "collective", "collective": "all_reduce", "ranks": 9,
-                                                        "size": "100 kB", "iterations": 2, "gap": "3 us"}},
+                                                        "size": "100 kB", "iterations": 2, "gap": "3 us"},
+                   "output": {"operations": True}},
     "transfers": {"topology": LEAF_SPINE, "workload": TRAFFIC, "output": {"sampling": "2 us"},
                   "background": [{"kind": "tcp", "from": 0, "to": 4, "size": "40 kB"}]},
     "endless transfer": {"topology": LEAF_SPINE, "workload": TRAFFIC,
@@ -131,6 +132,7 @@ CORRUPTIONS = [
     ("transfers_arrive", "transfers", column("transfers_series/bytes", 0, one_more)),
     ("operations_are_in_order", "plain", column("operations/start", 0, late)),
     ("operations_are_in_order", "plain", swap("operations/operation")),
+    ("operations_wait_for_what_is_before", "collective", column("dependencies/operation", -1, lambda _: 0)),
 ]
 
 

@@ -101,7 +101,8 @@ inline OperationRecord operation(std::uint32_t rank, std::uint32_t number) {
           UINT64_MAX,
           "compute",
           "forward",
-          ""};
+          "",
+          UINT64_MAX};
 }
 
 inline CollectiveInfo collective(std::uint32_t id) {

@@ -253,7 +253,10 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   recorder_.write(simulation_.group().rank() == 0 ? job_rows_ : std::vector<JobRecord>(), 0, explained);
   recorder_.write(std::move(ranks), 0, explained);
   write_transfers();
-  if (records.keep_operations.any) recorder_.write(std::move(records.operations));
+  if (records.keep_operations.any) {
+    recorder_.write(std::move(records.operations));
+    recorder_.write(std::move(records.dependencies));
+  }
   write_parallel(facts);
   return fingerprint;
 }
