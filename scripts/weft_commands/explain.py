@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Why a run took as long as it did: on what each job spent its time, the critical path through operations and messages,
-how much longer what is not on it could have taken (slack), the links that delayed messages most, with the jobs that waited and those that stood in front, and pause frames followed
-back to the link at which they begin, with those who sent there and those who were held up.
+how much longer what is not on it could have taken (slack), the links that delayed messages most, with the jobs that
+waited and those that stood in front, and links that flow control stopped followed back to the link at which that began,
+with those who sent there and those who were held up.
 
-Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output: {attribution: full,
-operations: true} and rows of all messages.
+Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output:
+{attribution: full, operations: true} and rows of all messages.
 
 Exit code 0: done; 2: the file or a word is wrong."""
 
@@ -145,7 +146,7 @@ def link_lines(result, top):
 def pause_lines(result, top):
     trees = result["pauses"]
     if trees:
-        yield f"pause frames, by the link at which they begin, of {len(trees)}:"
+        yield f"stops by flow control, by the link at which they begin, of {len(trees)}:"
     for tree in trees[:top]:
         yield (f"  {tree['from']} -> {tree['to']} had {len(tree['links'])} links stopped for {time_text(tree['time'])} in "
                f"all, between {time_text(tree['first'])} and {time_text(tree['last'])}")

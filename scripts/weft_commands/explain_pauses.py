@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Pause frames followed back to what caused them: a switch stops the links that fill it, their senders fill up and stop
-others. What is found is a tree of stopped links for each link at which such a chain begins (its root), with who sent
-there, and whose messages were held up although they went elsewhere."""
+"""Stops by flow control followed back to what caused them: a switch stops the links that fill it, with pause frames or
+by giving no credits; their senders fill up and stop others. What is found is a tree of stopped links for each link at
+which such a chain begins (its root), with who sent there, and whose messages were held up although they went elsewhere."""
 
 import numpy as np
 

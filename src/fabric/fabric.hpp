@@ -316,6 +316,9 @@ class Fabric final : public HostNetwork {
   bool takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
   bool finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now);
   void give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now);
+  void note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame,
+                         std::int64_t now);
+  void note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, std::int64_t now);
   void give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame);
   void send_grant(std::uint32_t port_index, std::int64_t now);
   void read_grant(const NodeEvent& event);
@@ -459,6 +462,7 @@ class Fabric final : public HostNetwork {
   std::unique_ptr<FrameTable> frames_;         ///< null where hosts send no frames
   std::unique_ptr<WaitsByJob> waits_by_job_;   ///< null where they are not counted
   std::unique_ptr<PauseCauses> pause_causes_;  ///< null where they are not counted
+  bool watches_credits_ = false;               ///< and these are among them
   bool several_jobs_ = false;                  ///< and what ports send is kept for that
   bool routes_one_by_one_ = false;             ///< where a packet goes depends on the moment
   bool marks_at_arrival_ = false;

@@ -274,6 +274,7 @@ std::int64_t Fabric::next_buffered_event(const Node& node) const {
   ps.occupied |= 1U << packet.lane;
   ps.queue_ps += size.busy;
   if (state.reports.slots > 0) queue_changed(out, now);
+  if (watches_credits_ && !bypass) note_credit_taken(in_port, in_lane, out, frame, now);
   port.peak_backlog = std::max(port.peak_backlog, port_load(out, now));
   if (port.free_at <= now)
     kick(out, now);

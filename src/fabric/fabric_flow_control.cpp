@@ -39,7 +39,7 @@ void Fabric::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::in
   ps.tell_pause |= bit;
   ClassQueue& counters = buffered_->queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
-  if (pause_causes_) pause_causes_->resumed(buffered_->queue_number(in_port, lane), counters.stopped_since, now);
+  if (pause_causes_) pause_causes_->resumed(buffered_->queue_number(in_port, lane), now);
   kick(in_port, now);
 }
 

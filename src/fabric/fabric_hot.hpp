@@ -182,7 +182,10 @@ inline void Fabric::mark(std::uint32_t port, Packet& packet, std::int64_t queue,
   }
   if (marks_at_departure_) mark(port_index, sent.packet, queue.bytes, sent.packet.time, now);
   launch(port_index, now, sent.packet, size);
-  if (sent.in_port != no_in_port) give_room(sent.in_port, static_cast<std::uint8_t>(sent.frame >> 24), frame, now);
+  if (sent.in_port == no_in_port) return;
+  const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
+  give_room(sent.in_port, in_lane, frame, now);
+  if (watches_credits_) note_credit_given(sent.in_port, in_lane, frame, now);
 }
 
 }  // namespace weft

@@ -14,24 +14,62 @@ void PauseCauses::stopped(std::size_t queue, std::uint32_t port, std::int64_t no
   if (at == causes.end()) at = causes.insert(at, {port, 0, 0, now, now});
   ++at->stops;
   current_[queue] = static_cast<std::uint32_t>(at - causes.begin());
+  since_[queue] = now;
 }
 
-void PauseCauses::resumed(std::size_t queue, std::int64_t since, std::int64_t now) {
+void PauseCauses::resumed(std::size_t queue, std::int64_t now) {
   if (current_[queue] == none) return;
   PauseCause& cause = causes_[queue][current_[queue]];
-  cause.time += now - since;
+  cause.time += now - since_[queue];
   cause.last = now;
   current_[queue] = none;
 }
 
+void PauseCauses::give_credits(std::size_t queue, std::int64_t room, std::int64_t largest) {
+  if (rooms_.empty()) rooms_.resize(causes_.size());
+  rooms_[queue].most = room - largest;
+}
+
+bool PauseCauses::waits(std::size_t queue, std::int64_t frame) {
+  Room& room = rooms_[queue];
+  room.held += frame;
+  return room.held > room.most && current_[queue] == none;
+}
+
+void PauseCauses::leaves(std::size_t queue, std::int64_t frame, std::int64_t now) {
+  Room& room = rooms_[queue];
+  room.held -= frame;
+  if (room.held <= room.most) resumed(queue, now);
+}
+
 std::uint64_t PauseCauses::memory_bytes() const {
-  std::uint64_t bytes = current_.capacity() * sizeof(std::uint32_t);
+  std::uint64_t bytes = current_.capacity() * sizeof(std::uint32_t) + since_.capacity() * sizeof(std::int64_t) +
+                        rooms_.capacity() * sizeof(Room);
   for (const auto& causes : causes_) bytes += sizeof(causes) + causes.capacity() * sizeof(PauseCause);
   return bytes;
 }
 
 void Fabric::count_pause_causes() {
-  if (buffered_ && buffered_->pauses) pause_causes_ = std::make_unique<PauseCauses>(buffered_->classes.size());
+  if (!buffered_ || !(buffered_->pauses || buffered_->credits)) return;
+  pause_causes_ = std::make_unique<PauseCauses>(buffered_->classes.size());
+  watches_credits_ = buffered_->credits;
+  for (std::uint32_t port = 0; port < outputs_.size(); ++port)
+    for (std::uint32_t rest = buffered_->ports[port].credited; rest != 0; rest &= rest - 1)
+      pause_causes_->give_credits(buffered_->queue_number(port, static_cast<std::uint32_t>(std::countr_zero(rest))),
+                                  input_buffer(port).count(), buffered_->largest_frame);
+}
+
+// A frame has begun to wait for `out` at a switch. A host takes what comes at once.
+void Fabric::note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame,
+                               std::int64_t now) {
+  if ((buffered_->ports[in_port].credited >> in_lane & 1U) == 0) return;
+  const std::size_t queue = buffered_->queue_number(in_port, in_lane);
+  if (pause_causes_->waits(queue, frame)) pause_causes_->stopped(queue, filling_output(in_port, in_lane, out, 0), now);
+}
+
+void Fabric::note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, std::int64_t now) {
+  if ((buffered_->ports[in_port].credited >> in_lane & 1U) == 0) return;
+  pause_causes_->leaves(buffered_->queue_number(in_port, in_lane), frame, now);
 }
 
 // The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Walks what
@@ -68,7 +106,7 @@ std::vector<LinkPause> Fabric::link_pauses(Time end) const {
         // What comes in through a port travels the other direction of its link.
         LinkPause row{outputs_[port].directed_link ^ 1U, lane, outputs_[causes[i].port].directed_link, causes[i]};
         if (i == current) {
-          row.cause.time += end.ps() - buffered_->queue_of(port, lane).stopped_since;
+          row.cause.time += end.ps() - pause_causes_->since(queue);
           row.cause.last = end.ps();
         }
         rows.push_back(row);

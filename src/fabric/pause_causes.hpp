@@ -9,7 +9,8 @@
 
 namespace weft {
 
-/// One output that has filled an ingress queue: most bytes of the queue waited for it when its sender was stopped.
+/// One output that has filled an ingress queue: most bytes of the queue waited for it when its sender was stopped, or
+/// had no credit for a full frame left.
 struct PauseCause {
   std::uint32_t port = 0;   ///< local port of the output
   std::uint64_t stops = 0;  ///< how often the sender was stopped for it
@@ -18,20 +19,29 @@ struct PauseCause {
   std::int64_t last = 0;    ///< ps, the end of the last of them
 };
 
-/// Counts them by ingress queue. Something happens here when a sender is stopped and when it may go on, not per packet.
+/// Counts them by ingress queue. Of pause frames something happens here when a sender is stopped and when it may go on,
+/// not per packet; of credits, whose receivers do not see their senders stop, for each frame that waits.
 class PauseCauses {
  public:
-  explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none) {}
+  explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none), since_(queues) {}
 
   /// The sender of `queue` is stopped at `now`; most of the queue waits for `port`.
   void stopped(std::size_t queue, std::uint32_t port, std::int64_t now);
-  /// It had been stopped since `since`, and may go on at `now`.
-  void resumed(std::size_t queue, std::int64_t since, std::int64_t now);
+  /// It may go on at `now`.
+  void resumed(std::size_t queue, std::int64_t now);
+
+  /// The sender of `queue` has credits for `room` bytes of frames, of which the largest takes `largest`.
+  void give_credits(std::size_t queue, std::int64_t room, std::int64_t largest);
+  /// A frame waits in a queue with credits. True if no full frame has room now, and one had before: see stopped().
+  bool waits(std::size_t queue, std::int64_t frame);
+  /// And leaves it.
+  void leaves(std::size_t queue, std::int64_t frame, std::int64_t now);
 
   /// Without the stop that has not ended yet.
   std::span<const PauseCause> of_queue(std::size_t queue) const { return causes_[queue]; }
   /// The cause that a queue is stopped for, as its place in of_queue(); `none` if it is not stopped.
   std::uint32_t current(std::size_t queue) const { return current_[queue]; }
+  std::int64_t since(std::size_t queue) const { return since_[queue]; }
   std::uint64_t memory_bytes() const;
 
   static constexpr std::uint32_t none = 0xffffffffU;
@@ -39,6 +49,12 @@ class PauseCauses {
  private:
   std::vector<std::vector<PauseCause>> causes_;  // few each
   std::vector<std::uint32_t> current_;
+  std::vector<std::int64_t> since_;  // ps
+  struct Room {
+    std::int64_t held = 0;  // bytes of frames that wait
+    std::int64_t most = 0;  // with which a full frame has room beside them
+  };
+  std::vector<Room> rooms_;  // by queue; empty without credits
 };
 
 }  // namespace weft

@@ -254,8 +254,9 @@ struct ResultTable<LinkPauseRecord> {
   using Row = LinkPauseRecord;
   static constexpr std::string_view name = "link_pauses";
   static constexpr std::string_view description =
-      "One row per class and direction of a link that a switch has stopped with pause frames, and per cause, in "
-      "ascending order of (link, lane, cause)";
+      "One row per class and direction of a link that a switch has stopped with pause frames, or that had no credit "
+      "for "
+      "a full frame left, and per cause, in ascending order of (link, lane, cause)";
   static constexpr std::uint64_t salt = 0;
   static constexpr RowKey key(const Row& row) {
     return {row.link, static_cast<std::uint64_t>(row.lane) << 32 | row.cause};

@@ -4,6 +4,7 @@
 """`weft explain`: the critical path is a chain without a gap that adds up to the time of the run, and known answers:
 a straggler, a bottleneck, a link that two jobs share."""
 
+import itertools
 import json
 import pathlib
 import sys
@@ -198,8 +199,10 @@ class Explain(ProgramTest):
         for source, destination in [(1, 0), (2, 0), (3, 0), (4, 5)]:
             operations += [{"rank": source, "send": "4 MB", "to": destination},
                            {"rank": destination, "recv": "4 MB", "from": source}]
-        network = {"flow_control": "pfc", "buffer": {"size": "1 MB"}, "window": "16 MB"}
-        for ranks in (None, 3):
+        # Pause frames, and credits: of these the inputs of switches are what fills.
+        networks = [{"flow_control": "pfc", "buffer": {"size": "1 MB"}, "window": "16 MB"},
+                    {"flow_control": "credit", "window": "16 MB"}]
+        for network, ranks in itertools.product(networks, (None, 3)):
             path = self.run_it(program(*operations, ranks=6), machine, network, ranks=ranks, name=f"{ranks}.h5")
             trees = self.explained(path)["pauses"]
             self.assertEqual([(tree["from"], tree["to"]) for tree in trees], [("switch1", "host0")])

@@ -213,7 +213,7 @@ def link_waits_are_those_of_messages(results):
 @law
 def stops_have_causes(results):
     """What a switch counts as stopped stands in /link_pauses for the other direction, each stop with a link that begins
-    at that switch."""
+    at that switch. Links with credits have stops there that no switch counts."""
     if "link_pauses" not in results:
         return
     pauses, classes, links = results["link_pauses"], results["link_classes"], results["links"]
@@ -222,7 +222,9 @@ def stops_have_causes(results):
     caused = {}
     for link, lane, time in zip(pauses["link"].tolist(), pauses["lane"].tolist(), pauses["time"].tolist()):
         caused[link, lane] = caused.get((link, lane), 0) + time
-    caused = {key: time for key, time in caused.items() if time > 0}
+    paused = {(int(link), int(lane)) for link, lane, sent in
+              zip(classes["link"] ^ 1, classes["lane"], classes["pauses_sent"]) if sent > 0}
+    caused = {key: time for key, time in caused.items() if time > 0 and (key in paused or key in stopped)}
     if caused != stopped:
         key = min(set(caused.items()) ^ set(stopped.items()))[0]
         yield f"link {key[0]} lane {key[1]}: stopped for {stopped.get(key, 0)} ps, {caused.get(key, 0)} ps have a cause"
