@@ -6,9 +6,10 @@ function(weft_fuzzers)
   # read_experiment() without what runs: of the rooms above those that read files only the sources that it is made of.
   add_library(
     weft_fuzz_experiment OBJECT EXCLUDE_FROM_ALL
-    ${CMAKE_SOURCE_DIR}/src/app/running/experiment.cpp ${CMAKE_SOURCE_DIR}/src/fabric/network_parameters.cpp
-    ${CMAKE_SOURCE_DIR}/src/fabric/switch_parameters.cpp ${CMAKE_SOURCE_DIR}/src/fabric/link_faults.cpp
-    ${CMAKE_SOURCE_DIR}/src/fabric/loggp_parameters.cpp
+    ${CMAKE_SOURCE_DIR}/src/app/running/experiment.cpp ${CMAKE_SOURCE_DIR}/src/fabric/parameters/network_parameters.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/parameters/switch_parameters.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/parameters/link_faults.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/parameters/loggp_parameters.cpp
     ${CMAKE_SOURCE_DIR}/tests/fuzz/no_runs.cpp)
   target_include_directories(weft_fuzz_experiment PUBLIC ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
   # Headers only of what is outside.

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "fabric/network_parameters.hpp"
+#include "fabric/parameters/network_parameters.hpp"
 #include "internet/internet.hpp"
 #include "internet/transfer_log.hpp"
 #include "support/registry.hpp"

@@ -8,7 +8,7 @@
 #include <ns3/node-container.h>
 #include <ns3/rng-seed-manager.h>
 
-#include "fabric/ethernet.hpp"
+#include "fabric/frames/ethernet.hpp"
 #include "support/contract.hpp"
 
 namespace weft {

@@ -9,7 +9,7 @@
 #include <ns3/node.h>
 #include <ns3/ptr.h>
 
-#include "fabric/ns3_view.hpp"
+#include "fabric/ns3/ns3_view.hpp"
 
 namespace weft {
 

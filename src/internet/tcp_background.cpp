@@ -13,7 +13,7 @@
 #include <ns3/tcp-linux-reno.h>
 #include <ns3/tcp-vegas.h>
 
-#include "fabric/ethernet.hpp"
+#include "fabric/frames/ethernet.hpp"
 #include "internet/background.hpp"
 #include "internet/tcp_applications.hpp"
 #include "units/text.hpp"

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fabric/host_network.hpp"
+#include "fabric/client/host_network.hpp"
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "fabric/host_client.hpp"
-#include "fabric/host_network.hpp"
+#include "fabric/client/host_client.hpp"
+#include "fabric/client/host_network.hpp"
 #include "runtime/rank_executor.hpp"
 #include "schedule/placement.hpp"
 #include "schedule/workload.hpp"

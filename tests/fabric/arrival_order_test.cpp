@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Arrivals come out in order however many ports they came through and however crowded the moments are.
-#include "fabric/arrival_order.hpp"
+#include "fabric/packet/arrival_order.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Circles of links that wait for each other: Dally and Seitz, IEEE ToC C-36(5), 1987.
-#include "fabric/deadlock.hpp"
+#include "fabric/probes/deadlock.hpp"
 
 #include <algorithm>
 #include <cstdint>

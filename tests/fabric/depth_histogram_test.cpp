@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Percentiles of queue depths over time: by hand, against sorted depths, and of a constructed queue.
-#include "fabric/depth_histogram.hpp"
+#include "fabric/probes/depth_histogram.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Events of a node come out in the order of time, kind, port, lane and data, whatever order they were pushed in.
-#include "fabric/event_heap.hpp"
+#include "fabric/packet/event_heap.hpp"
 
 #include <algorithm>
 #include <random>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The radix heap against an ordered set, with many events at one time and events that come while it is being served.
-#include "fabric/ideal_events.hpp"
+#include "fabric/ideal/ideal_events.hpp"
 
 #include <cstdint>
 #include <set>

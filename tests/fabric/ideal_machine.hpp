@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/ideal_network.hpp"
+#include "fabric/ideal/ideal_network.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::test {

@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "fabric/fabric.hpp"
+#include "fabric/network/fabric.hpp"
 #include "graph/partition.hpp"
 #include "routing/path.hpp"
 

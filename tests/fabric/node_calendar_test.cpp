@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The calendar of windows against a plain map.
-#include "fabric/node_calendar.hpp"
+#include "fabric/packet/node_calendar.hpp"
 
 #include <algorithm>
 #include <cstdint>

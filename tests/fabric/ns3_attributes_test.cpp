@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The machine as ns-3 objects: names, attributes that change links exactly, and complaints about bad ones.
-#include "fabric/ns3_attributes.hpp"
+#include "fabric/ns3/ns3_attributes.hpp"
 
 #include <ns3/config.h>
 #include <ns3/mac48-address.h>

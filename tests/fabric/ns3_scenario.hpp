@@ -14,7 +14,7 @@
 
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
-#include "fabric/ns3_view.hpp"
+#include "fabric/ns3/ns3_view.hpp"
 #include "tests/picoseconds.hpp"
 #include "units/text.hpp"
 

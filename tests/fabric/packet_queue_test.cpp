@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Queues of packets over a common pool of blocks, against deques.
-#include "fabric/packet_queue.hpp"
+#include "fabric/packet/packet_queue.hpp"
 
 #include <algorithm>
 #include <cstdint>

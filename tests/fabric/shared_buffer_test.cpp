@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The packet memory of a switch: thresholds, reserves, headroom, pauses.
-#include "fabric/shared_buffer.hpp"
+#include "fabric/packet/shared_buffer.hpp"
 
 #include <cstdint>
 #include <memory>

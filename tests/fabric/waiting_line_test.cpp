@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A port at which messages wait: never idle while there is work, against a naive line of single picoseconds.
-#include "fabric/waiting_line.hpp"
+#include "fabric/ideal/waiting_line.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -9,7 +9,7 @@
 #include <ns3/udp-echo-helper.h>
 #include <ns3/uinteger.h>
 
-#include "fabric/ethernet.hpp"
+#include "fabric/frames/ethernet.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 #include "tests/fabric/packet_log.hpp"
 

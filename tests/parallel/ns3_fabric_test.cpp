@@ -7,7 +7,7 @@
 #include <ns3/config.h>
 #include <ns3/node-list.h>
 
-#include "fabric/ns3_attributes.hpp"
+#include "fabric/ns3/ns3_attributes.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
 namespace weft {

@@ -57,12 +57,12 @@ class CheckLayers(unittest.TestCase):
             ("src/cellar/a.cpp", "<vector>"),  # no such room
             ("src/runtime/a.cpp", "<ns3/node.h>"),
             ("src/engine/a.cpp", "<ns3/core-module.h>"),
-            ("src/fabric/a.cpp", "<mpi.h>"),
+            ("src/fabric/packet/a.cpp", "<mpi.h>"),
             ("src/app/running/a.cpp", "<hdf5.h>"),
             ("src/schedule/a.cpp", "<yaml-cpp/yaml.h>"),
             ("src/support/a.cpp", "<nlohmann/json.hpp>"),
             ("src/routing/a.cpp", "<metis.h>"),
-            ("src/fabric/a.cpp", "<boost/graph/dijkstra_shortest_paths.hpp>"),
+            ("src/fabric/packet/a.cpp", "<boost/graph/dijkstra_shortest_paths.hpp>"),
         ]
         exists = {
             path: []
@@ -78,10 +78,12 @@ class CheckLayers(unittest.TestCase):
             path: []
             for path in ["src/app/running/a.hpp", "src/app/reports/a.hpp", "src/app/commands/a.hpp"]
             + ["workloads/reading/a.hpp", "workloads/step/a.hpp", "workloads/training/a.hpp"]
+            + ["src/fabric/packet/a.hpp", "src/fabric/network/a.hpp"]
         }
         forbidden = [
             ("src/app/running/b.cpp", '"app/reports/a.hpp"'),  # against the arrows
             ("src/app/reports/b.hpp", '"app/commands/a.hpp"'),
+            ("src/fabric/packet/b.hpp", '"fabric/network/a.hpp"'),
             ("src/app/main.cpp", '"app/reports/a.hpp"'),  # beside the folders, with an order of its own
             ("src/app/reports/b.cpp", '"app/cellar/a.hpp"'),  # no such folder
             ("src/app/reports/b.cpp", '"app/a.hpp"'),
@@ -94,11 +96,12 @@ class CheckLayers(unittest.TestCase):
         for path, include in forbidden:
             with self.subTest(path=path, include=include):
                 self.assertEqual(check({**exists, path: ["<string>", include]}), (1, [f"{path}:2"]))
-        for path in ["src/app/a.cpp", "workloads/a.hpp", "workloads/cellar/a.cpp"]:  # in no folder of the room
+        for path in ["src/app/a.cpp", "src/fabric/a.cpp", "workloads/a.hpp", "workloads/cellar/a.cpp"]:  # in no folder of the room
             with self.subTest(path=path):
                 self.assertEqual(check({path: ["<string>"]}), (1, [f"{path}:1"]))
         for path, include in [
             ("src/app/reports/b.cpp", '"app/running/a.hpp"'),
+            ("src/fabric/network/b.cpp", '"fabric/packet/a.hpp"'),
             ("workloads/training/b.cpp", '"workloads/step/a.hpp"'),
         ]:
             with self.subTest(path=path):

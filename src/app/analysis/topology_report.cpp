@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "fabric/network_parameters.hpp"
+#include "fabric/parameters/network_parameters.hpp"
 #include "graph/reduction_shape.hpp"
 #include "graph/server_shape.hpp"
 #include "routing/deadlock_check.hpp"

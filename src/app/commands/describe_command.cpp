@@ -10,7 +10,7 @@
 #include "app/analysis/volume.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/network/fabric.hpp"
 #include "runtime/rank_executor.hpp"
 #include "units/text.hpp"
 

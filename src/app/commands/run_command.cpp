@@ -17,7 +17,7 @@
 #include "app/running/ns3_settings.hpp"
 #include "app/running/prepare.hpp"
 #include "app/running/version.hpp"
-#include "fabric/pcap_tap.hpp"
+#include "fabric/ns3/pcap_tap.hpp"
 #include "results/hdf5_recorder.hpp"
 #include "support/interrupt.hpp"
 #include "support/progress.hpp"

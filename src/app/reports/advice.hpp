@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/running/experiment.hpp"
-#include "fabric/fabric_reports.hpp"
+#include "fabric/probes/fabric_reports.hpp"
 #include "results/records.hpp"
 
 namespace weft {

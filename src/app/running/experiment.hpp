@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "app/running/trace_experiment.hpp"
-#include "fabric/network_parameters.hpp"
+#include "fabric/parameters/network_parameters.hpp"
 #include "graph/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "runtime/message_log.hpp"

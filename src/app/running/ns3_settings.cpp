@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 
 #include "app/running/prepare.hpp"
-#include "fabric/ns3_attributes.hpp"
-#include "fabric/ns3_view.hpp"
+#include "fabric/ns3/ns3_attributes.hpp"
+#include "fabric/ns3/ns3_view.hpp"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 
 #include "app/running/experiment.hpp"
 #include "engine/process_group.hpp"
-#include "fabric/fabric.hpp"
+#include "fabric/network/fabric.hpp"
 
 namespace weft {
 

@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "fabric/arrival_order.hpp"
-#include "fabric/buffered_port.hpp"
-#include "fabric/port.hpp"
+#include "fabric/packet/arrival_order.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "fabric/packet/port.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/registry.hpp"
 #include "support/spec.hpp"

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/client/host_network.hpp"
+
+#include "support/error.hpp"
+
+namespace weft {
+
+void HostNetwork::request(std::uint32_t /*host*/, Time /*now*/, const ProcessorRequest& /*request*/) {
+  throw InternalError("this network has no processors");
+}
+
+void HostNetwork::run_on_processor(std::uint32_t /*host*/, Time /*now*/, const ProcessorRequest& /*request*/,
+                                   Time /*duration*/) {
+  throw InternalError("this network has no processors");
+}
+
+}  // namespace weft

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the software of hosts sees of a network, whatever moves its messages: packets, or a formula.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/data_path.hpp"
+#include "fabric/client/host_client.hpp"
+#include "fabric/client/link_counters.hpp"
+#include "fabric/parameters/network_parameters.hpp"
+#include "transport/message.hpp"
+#include "transport/send_waits.hpp"
+
+namespace weft {
+
+class ProcessGroup;
+
+/// Something that a rank wants to do and that takes the time of one of its processors, on networks that share these
+/// out.
+struct ProcessorRequest {
+  enum class Kind : std::uint8_t { send = 1, recv, compute };  ///< those that are ready together begin in this order
+  Kind kind = Kind::compute;
+  std::uint32_t rank = 0;
+  std::uint32_t cpu = 0;
+  std::uint32_t nic = 0;     ///< send
+  std::uint64_t token = 0;   ///< of the operation
+  std::uint32_t source = 0;  ///< recv: rank, tag and number of the message among those of both
+  std::uint32_t tag = 0;
+  std::uint32_t sequence = 0;
+  std::uint64_t cause = 0;  ///< what made it ready: the latest HostNetwork::cause() of all that it waited for
+  /// on_timer() is called with `token` and this bit when it may begin.
+  static constexpr std::uint64_t granted = std::uint64_t{1} << 63;
+};
+
+/// Queue pairs that carry messages in order, credits, and timers of the hosts that this process owns; a HostClient is
+/// told what comes. One virtual call per message. Fabric moves packets; IdealNetwork knows messages only.
+class HostNetwork : public DataPath {
+ public:
+  void set_client(HostClient* client) { client_ = client; }
+
+  // For the software of owned hosts -----------------------------------------------------------------------------------
+  virtual const std::vector<std::uint32_t>& hosts() const = 0;
+  /// A host that this process simulates (of the fabric: any node).
+  virtual bool owns(NodeId node) const = 0;
+  /// Gives its number at `host`; they count from 0.
+  virtual std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) = 0;
+  /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets. Gives
+  /// the id.
+  virtual std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                             std::uint64_t token = 0) = 0;
+  /// Tell host `to` that a buffer slot of its queue pair is free at `host`.
+  virtual void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) = 0;
+  /// What a queue pair of `host` has spent its time on until `now`, the time of the running event.
+  virtual SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const = 0;
+  virtual void set_timer(std::uint32_t host, Time at, std::uint64_t token) = 0;
+  virtual const NetworkParameters& parameters() const = 0;
+
+  // Networks that know processors
+  // ---------------------------------------------------------------------------------------
+  /// Computations, sends and recvs of programs begin when the network grants what they have asked for.
+  virtual bool shares_processors() const { return false; }
+  /// Number of the event that what happens now is due to. Later events have higher ones.
+  virtual std::uint64_t cause() const { return 0; }
+  virtual void request(std::uint32_t host, Time now, const ProcessorRequest& request);
+  /// A computation that has been granted: on_timer() with its token at its end.
+  virtual void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration);
+
+  // Results -----------------------------------------------------------------------------------------------------------
+  /// Nothing is on its way to or due at anything that this process owns.
+  virtual bool idle() const = 0;
+  /// Collective, when the run has ended and before counters are read: checks what has to hold. `all_idle`: idle() on
+  /// all processes.
+  virtual void finish(ProcessGroup& group, bool all_idle) = 0;
+  virtual std::uint64_t packet_hops() const = 0;
+  virtual std::uint64_t events() const = 0;
+  /// Of the links that begin at owned nodes.
+  virtual std::vector<LinkCounters> link_counters() const = 0;
+  virtual std::uint32_t node_count() const = 0;
+  /// Bytes of memory that this process's part holds.
+  virtual std::uint64_t memory_bytes() const = 0;
+
+ protected:
+  HostClient* client_ = nullptr;
+};
+
+}  // namespace weft

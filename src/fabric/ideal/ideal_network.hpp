@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The ideal network: messages whose arrival is known from their route and from the ports of their two ends.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fabric/client/host_network.hpp"
+#include "fabric/ideal/ideal_events.hpp"
+#include "fabric/ideal/ideal_path.hpp"
+#include "fabric/ideal/turn_taking.hpp"
+#include "fabric/ideal/waiting_line.hpp"
+#include "graph/partition.hpp"
+
+namespace weft {
+
+/// No packets, no queues inside the network, no window: the work of a message does not grow with its bytes.
+///
+/// * At its source a message is served by the slowest link of those that belong to the source alone (its own link; of
+///   servers, also those inside and those of its NICs). Queue pairs take turns at that link packet by packet
+///   (TurnTaking); messages of one queue pair follow each other.
+/// * From there on it moves as its packets would if nothing else were on the links, close behind the message of its
+///   queue pair before (the recurrence of ideal_path.hpp).
+/// * At its destination, the slowest link of those that belong to it alone serves messages in the order in which their
+///   last bit would have come: each takes the first time that is free there from when its first bit could begin, as
+///   much as its bytes need, and ends then, or later if its last packet comes later. A slow message does not hold the
+///   link.
+/// * ACKs and credits take the time of their packet on an idle way, and no place on any link.
+///
+/// A flow alone on its links moves as on the packet network to the picosecond: both follow the same recurrence.
+///
+/// Order at one time: what arrives, by host and message; timers in the order in which they were set; ports. Nothing
+/// depends on the partition.
+class IdealNetwork final : public HostNetwork {
+ public:
+  IdealNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
+               const RoutingAlgorithm& routing);
+
+  // HostNetwork -------------------------------------------------------------------------------------------------------
+  const std::vector<std::uint32_t>& hosts() const override { return owned_hosts_; }
+  bool owns(NodeId node) const override {
+    return node.value() < local_of_host_.size() && local_of_host_[node.value()] != no_slot;
+  }
+  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
+  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                     std::uint64_t token = 0) override;
+  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  /// Knows the time on the wire only, where the source's messages take turns.
+  SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
+  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  const NetworkParameters& parameters() const override { return parameters_; }
+  bool idle() const override;
+  /// Collective: counters of links are summed over processes; every message sent has been delivered if `all_idle`,
+  /// else throws InternalError.
+  void finish(ProcessGroup& group, bool all_idle) override;
+  /// None: messages do not hop.
+  std::uint64_t packet_hops() const override { return 0; }
+  std::uint64_t events() const override { return events_; }
+  /// Data only, and no queues. After finish().
+  std::vector<LinkCounters> link_counters() const override { return counters_; }
+  /// Hosts: switches are nowhere simulated.
+  std::uint32_t node_count() const override { return static_cast<std::uint32_t>(owned_hosts_.size()); }
+  std::uint64_t memory_bytes() const override;
+
+  // DataPath ----------------------------------------------------------------------------------------------------------
+  Time next_time() const override;
+  void advance(Time end) override;
+  Time lookahead() const override { return lookahead_; }
+  std::span<const int> neighbours() const override { return neighbours_; }
+  std::span<Batch> outgoing() override { return outgoing_; }
+  void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
+  Time now() const override { return Time::from_ps(now_); }
+
+ private:
+  /// Kinds of events in the order in which they happen at one time. The place of an event is a host, or for ports their
+  /// directed link; its number that of the message, or of the timer at its host, or of the port's plan; what it is
+  /// about the slot of the message, the token, or the queue pair.
+  enum class Kind : std::uint8_t { arrive, deliver, credit, sent, timer, ready, port };
+  /// A message, and what its destination needs to know of it.
+  struct Flight {
+    Message message;
+    std::int64_t first = 0;  ///< its first packet may begin on the destination's port
+    std::int64_t end = 0;    ///< its last packet would end there if nobody else used it
+    std::int64_t work = 0;   ///< serialisation there
+    std::uint32_t port = no_slot;
+  };
+  struct Flow {  // a queue pair
+    std::uint32_t host = 0;
+    std::uint32_t destination = 0;
+    std::uint32_t path = 0;
+    std::uint32_t port = 0;         // of the source
+    std::uint32_t turn = 0;         // its number there
+    std::uint32_t links = 0;        // into links_ and free_, as many as the path has
+    std::uint32_t head = no_slot;   // messages that are ready; the first one is in service
+    std::uint32_t tail = no_slot;   //
+    std::int64_t begin = 0;         // of that service
+    std::int64_t control_time = 0;  // of ACKs and credits from the destination
+    std::uint64_t packets = 0;
+    std::int64_t payload = 0;
+  };
+  struct Host {
+    std::uint64_t messages = 0;
+    std::uint64_t timers = 0;
+    std::vector<std::uint32_t> flows;  // [queue pairs]
+  };
+  struct SourcePort {
+    std::uint32_t directed_link = 0;
+    std::uint64_t plan = 0;  // events of earlier plans are void
+    TurnTaking turns;
+  };
+  struct DestinationPort {
+    WaitingLine line;
+    std::int64_t latest = 0;    // delivery
+    std::uint32_t pending = 0;  // messages that have come and are not delivered
+  };
+  /// What goes to another process. `time`: of the arrival, or of what causes a credit or an ACK.
+  struct Crossing {
+    Kind kind;
+    std::uint32_t host;
+    std::uint32_t queue_pair;
+    std::int64_t time;
+    std::uint64_t number;
+    std::uint64_t token;
+  };
+
+  void push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what);
+  void handle(const IdealEvent& event);
+  Host& host_state(std::uint32_t host) { return host_states_[local_of_host_[host]]; }
+  Flow& flow_of(std::uint32_t host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
+  IdealMessage shape_of(const Message& message) const;
+  std::uint32_t intern(IdealPath path);
+  std::uint32_t source_port(std::uint32_t directed_link);
+  DestinationPort& destination_port(std::uint32_t directed_link);
+  std::uint32_t new_flight();
+  std::int64_t idle_time_of(std::uint32_t path, const Message& message);
+  void require_time(const Flow& flow, const Message& message, Time now) const;
+
+  std::int64_t pass_own_links(Flow& flow, const Message& message, std::int64_t now);
+  void make_ready(std::uint32_t flow, std::uint32_t slot, std::int64_t now);
+  void serve_next(std::uint32_t flow, std::int64_t now);
+  void plan(std::uint32_t port);
+  void run_port(std::uint32_t port, std::int64_t now);
+  void leave(Flow& flow, std::uint32_t slot, std::int64_t now);
+  void fly(Flow& flow, std::uint32_t slot, std::int64_t now);
+  void arrive(std::uint32_t slot, std::int64_t now);
+  void deliver(std::uint32_t slot, std::int64_t now);
+  void tell_sender(const Message& message, std::int64_t now);
+  void give_credit(std::uint32_t to, std::uint32_t queue_pair, std::int64_t now);
+  void send_across(std::uint16_t process, const Crossing& crossing, const Flight* flight);
+
+  const Topology& topology_;
+  const NetworkParameters& parameters_;
+  Bytes full_wire_;
+  int process_;
+  IdealPaths ways_;
+  std::vector<std::uint16_t> owner_of_host_;  // [hosts]
+  std::vector<std::uint32_t> local_of_host_;  // [hosts] -> host_states_
+  std::vector<std::uint32_t> owned_hosts_;
+  std::vector<Host> host_states_;
+  std::vector<Flow> flows_;
+  struct Class {
+    IdealPath path;
+    std::int64_t asked = -1;  // bytes of the message whose idle time was asked for last
+    std::int64_t idle = 0;
+  };
+  std::vector<Class> classes_;
+  std::vector<std::uint32_t> links_;           // [flows, links] directed link
+  std::vector<std::int64_t> free_;             // [flows, links] end of the flow's message before
+  std::vector<std::int64_t> busy_;             // [flows, links] ps in which its packets were on the wire
+  std::vector<std::uint32_t> source_port_of_;  // [directed links]
+  std::vector<SourcePort> source_ports_;
+  std::vector<std::uint32_t> destination_port_of_;  // [directed links]
+  std::vector<DestinationPort> destination_ports_;
+  std::vector<Flight> flights_;
+  std::uint32_t free_flight_ = no_slot;
+  IdealEvents due_;
+  std::int64_t now_ = 0;
+  std::int64_t reached_ = 0;  // everything before has happened
+  std::uint64_t events_ = 0;
+  std::uint64_t posted_ = 0;
+  std::uint64_t delivered_ = 0;
+
+  Time lookahead_;
+  std::vector<int> neighbours_;
+  std::vector<std::uint32_t> neighbour_of_;  // [processes]
+  std::vector<Batch> outgoing_;
+  std::vector<std::int64_t> first_outgoing_;  // [neighbours]
+  std::vector<LinkCounters> counters_;        // of owned links
+};
+
+}  // namespace weft

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/ideal/loggp_network.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "engine/process_group.hpp"
+#include "support/contract.hpp"
+#include "support/error.hpp"
+#include "support/interrupt.hpp"
+
+namespace weft {
+
+LogGpNetwork::LogGpNetwork(const Topology& topology, const Partition& partition, int process,
+                           const NetworkParameters& parameters)
+    : parameters_(parameters), model_(parameters.loggp) {
+  const ClusterGraph& graph = topology.graph;
+  for (std::uint32_t node = 0; node < graph.node_count(); ++node) {
+    if (partition.owner[node] != process) continue;
+    if (node < graph.host_count()) hosts_.push_back(node);
+    const auto ports = graph.ports(NodeId(node));
+    for (std::uint32_t port = 0; port < ports.size(); ++port) {
+      const LinkProperties& link = graph.link(ports[port].link);
+      LinkCounters& counters = counters_.emplace_back();
+      counters.directed_link = directed(ports[port].link, ports[port].direction);
+      counters.from = NodeId(node);
+      counters.to = ports[port].peer;
+      counters.from_port = port;
+      counters.times = {link.rate, link.delay};
+    }
+  }
+  WEFT_EXPECT(hosts_.empty() || hosts_.size() == graph.host_count(), "process {} has {} of {} hosts", process,
+              hosts_.size(), graph.host_count());
+  queue_pairs_.resize(hosts_.size());
+  messages_of_host_.resize(hosts_.size());
+}
+
+std::uint32_t LogGpNetwork::add_item(Item item) {
+  if (free_item_ == no_slot) {
+    items_.push_back(std::move(item));
+    return static_cast<std::uint32_t>(items_.size() - 1);
+  }
+  const std::uint32_t slot = free_item_;
+  free_item_ = items_[slot].next;
+  items_[slot] = std::move(item);
+  return slot;
+}
+
+void LogGpNetwork::release_item(std::uint32_t slot) {
+  items_[slot].next = free_item_;
+  free_item_ = slot;
+}
+
+// To a rank, in the order of telling.
+void LogGpNetwork::tell(std::int64_t time, Kind kind, Item item) {
+  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+    throw TimeLimitError("messages take too long");
+  due_.push({time, false, {0, 0, 0, turn_++}, kind, add_item(std::move(item))});
+}
+
+void LogGpNetwork::ask(std::int64_t time, const Stamp& stamp, Kind kind, std::uint32_t item) {
+  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+    throw TimeLimitError("messages take too long");
+  due_.push({time, true, stamp, kind, item});
+}
+
+LogGpNetwork::Stamp LogGpNetwork::stamp(const ProcessorRequest& wanted) {
+  return {wanted.cause > 0 ? wanted.cause : cause_, std::uint64_t{1} + wanted.rank,
+          static_cast<std::uint8_t>(wanted.kind), turn_++};
+}
+
+std::int64_t LogGpNetwork::cost(Time fixed, Time per_byte, std::int64_t bytes) const {
+  return bounded_sum(fixed, bounded_product(std::max<std::int64_t>(bytes, 1) - 1, per_byte)).ps();
+}
+
+std::int64_t LogGpNetwork::gap(std::int64_t bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
+
+std::uint32_t LogGpNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
+  queue_pairs_[host].push_back(destination);
+  return static_cast<std::uint32_t>(queue_pairs_[host].size() - 1);
+}
+
+void LogGpNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
+  Item item;
+  item.host = host;
+  item.token = token;
+  tell(at.ps(), Kind::timer, std::move(item));
+}
+
+void LogGpNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t to, std::uint32_t queue_pair) {
+  Item item;
+  item.host = to;
+  item.queue_pair = queue_pair;
+  tell(bounded_sum(now, model_.latency).ps(), Kind::credit, std::move(item));
+}
+
+void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest& wanted) {
+  Item item;
+  item.host = host;
+  item.request = wanted;
+  Clocks& own = clocks(wanted.rank);
+  std::int64_t time = std::max(now.ps(), own.processors[wanted.cpu]);
+  if (wanted.kind == ProcessorRequest::Kind::send) time = std::max(time, own.senders[wanted.nic]);
+  const Kind kind = wanted.kind == ProcessorRequest::Kind::send   ? Kind::send
+                    : wanted.kind == ProcessorRequest::Kind::recv ? Kind::recv
+                                                                  : Kind::compute;
+  ask(time, stamp(wanted), kind, add_item(std::move(item)));
+}
+
+// A send of the program has been granted before; a slice of a collective asks now.
+std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                                 std::uint64_t token) {
+  message.id = std::uint64_t{host} << 32 | messages_of_host_[host]++;
+  message.source = host;
+  message.token = token;
+  message.destination = queue_pairs_[host][queue_pair];
+  message.queue_pair = queue_pair;
+  message.issued = now.ps();
+  message.packets = 1;
+  const std::int64_t rest = std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
+                                     cost(model_.overhead, model_.gap_per_byte, message.bytes));
+  message.ideal = bounded_sum(model_.overhead + model_.latency, Time::from_ps(rest)).ps();
+  ++sent_;
+  if (granted_ != no_slot) {
+    const ProcessorRequest granted = items_[granted_].request;
+    granted_ = no_slot;
+    send(message, granted.cpu, granted.nic, now.ps());
+    return message.id;
+  }
+  Item item;
+  item.host = host;
+  item.is_slice = true;
+  item.request.kind = ProcessorRequest::Kind::send;
+  item.request.rank = message.source_rank;
+  item.message = message;
+  const Clocks& own = clocks(message.source_rank);
+  const auto free = [](const std::map<std::uint32_t, std::int64_t>& of) {
+    const auto found = of.find(0);
+    return found == of.end() ? 0 : found->second;
+  };
+  const std::int64_t time = std::max({now.ps(), free(own.processors), free(own.senders)});
+  ask(time, stamp(item.request), Kind::send, add_item(std::move(item)));
+  return message.id;
+}
+
+void LogGpNetwork::advance(Time end) {
+  while (!due_.empty() && due_.top().time < end.ps()) {
+    look_for_interrupt();  // windows may be long
+    const Event event = due_.top();
+    due_.pop();
+    now_ = event.time;
+    ++events_;
+    handle(event);
+  }
+}
+
+void LogGpNetwork::handle(const Event& event) {
+  if (event.asks) return handle_asking(event);
+  const Item item = std::move(items_[event.item]);
+  release_item(event.item);
+  // What has its end now has made others ready when it began.
+  cause_ = item.cause > 0 ? item.cause : events_;
+  const Time now = Time::from_ps(event.time);
+  if (event.kind == Kind::timer) return client_->on_timer(item.host, now, item.token);
+  if (event.kind == Kind::sent) return client_->on_sent(item.host, now, item.token);
+  if (event.kind == Kind::credit) return client_->on_credit(item.host, now, item.queue_pair);
+  ++delivered_;
+  client_->on_message(item.message.destination, now, item.message);
+}
+
+void LogGpNetwork::handle_asking(const Event& event) {
+  switch (event.kind) {
+    case Kind::send:
+      return begin_send(event);
+    case Kind::recv:
+      return begin_recv(event);
+    case Kind::compute:
+      return begin_compute(event);
+    default:
+      return arrive(event);
+  }
+}
+
+/// True if something is not free before a later time: then it asks again, without losing its turn.
+bool LogGpNetwork::wait_for(const Event& event, std::int64_t free) {
+  if (free <= event.time) return false;
+  ask(free, event.stamp, event.kind, event.item);
+  return true;
+}
+
+void LogGpNetwork::grant(const Event& event) {
+  cause_ = events_;
+  client_->on_timer(items_[event.item].host, Time::from_ps(event.time),
+                    items_[event.item].request.token | ProcessorRequest::granted);
+}
+
+void LogGpNetwork::begin_send(const Event& event) {
+  const ProcessorRequest wanted = items_[event.item].request;
+  Clocks& own = clocks(wanted.rank);
+  if (wait_for(event, std::max(own.processors[wanted.cpu], own.senders[wanted.nic]))) return;
+  if (items_[event.item].is_slice) {
+    cause_ = events_;
+    const Message message = items_[event.item].message;
+    release_item(event.item);
+    return send(message, wanted.cpu, wanted.nic, event.time);
+  }
+  granted_ = event.item;
+  grant(event);
+  WEFT_EXPECT(granted_ == no_slot, "rank {} has not sent what it asked for", wanted.rank);
+  release_item(event.item);
+}
+
+void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t nic, std::int64_t now) {
+  Clocks& own = clocks(message.source_rank);
+  const std::int64_t free = now + cost(model_.overhead, model_.overhead_per_byte, message.bytes);
+  own.processors[cpu] = free;
+  own.senders[nic] = now + gap(message.bytes);
+  Item item;
+  item.host = message.destination;
+  item.request.kind = ProcessorRequest::Kind::recv;
+  item.request.rank = message.destination_rank;
+  item.request.cpu = cpu;
+  item.request.nic = nic;
+  item.message = message;
+  item.message.ahead = now - message.issued;
+  item.begun = free;
+  const Stamp own_stamp{cause_, 0, 0, turn_++};
+  ask((Time::from_ps(now) + model_.overhead + model_.latency).ps(), own_stamp, Kind::arrive, add_item(std::move(item)));
+  // Eager: done with its processor. A rendezvous is told when it meets its recv.
+  if (message.notify == 0 || message.bytes > model_.eager.count()) return;
+  Item done;
+  done.host = message.source;
+  done.token = message.token;
+  done.cause = cause_;
+  tell(free, Kind::sent, std::move(done));
+}
+
+void LogGpNetwork::begin_recv(const Event& event) {
+  const Item item = items_[event.item];
+  const ProcessorRequest& wanted = item.request;
+  const Meeting meeting{wanted.rank, wanted.source, wanted.tag, wanted.sequence};
+  const auto found = unexpected_.find(meeting);
+  if (found == unexpected_.end()) {
+    posted_.insert(meeting);
+  } else {
+    cause_ = events_;
+    if (found->second.rendezvous) meet(found->second.message, found->second.processor_free, event.time);
+    unexpected_.erase(found);
+  }
+  grant(event);
+  release_item(event.item);
+}
+
+/// A rendezvous: its sender hears of it at once, as in LogGOPSim.
+void LogGpNetwork::meet(const Message& message, std::int64_t processor_free, std::int64_t now) {
+  Item done;
+  done.host = message.source;
+  done.token = message.token;
+  done.cause = cause_;
+  tell(std::max(now, processor_free), Kind::sent, std::move(done));
+}
+
+void LogGpNetwork::begin_compute(const Event& event) {
+  const ProcessorRequest& wanted = items_[event.item].request;
+  if (wait_for(event, clocks(wanted.rank).processors[wanted.cpu])) return;
+  grant(event);
+  release_item(event.item);
+}
+
+void LogGpNetwork::run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) {
+  const Time end = bounded_sum(now, duration);
+  clocks(request.rank).processors[request.cpu] = end.ps();
+  Item item;
+  item.host = host;
+  item.token = request.token;
+  item.cause = cause_;
+  tell(end.ps(), Kind::timer, std::move(item));
+}
+
+void LogGpNetwork::arrive(const Event& event) {
+  const ProcessorRequest wanted = items_[event.item].request;
+  Clocks& own = clocks(wanted.rank);
+  std::int64_t& processor = own.processors[wanted.cpu];
+  std::int64_t& nic = own.receivers[wanted.nic];
+  if (wait_for(event, std::max(processor, nic))) return;
+  cause_ = events_;
+  Item item = std::move(items_[event.item]);
+  release_item(event.item);
+  const Message& message = item.message;
+  processor = event.time + std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
+                                    cost(model_.overhead, model_.gap_per_byte, message.bytes));
+  nic = event.time + gap(message.bytes);
+  if (message.collective == no_slot) {
+    const Meeting meeting{message.destination_rank, message.source_rank, message.tag, message.sequence};
+    const bool rendezvous = message.notify != 0 && message.bytes > model_.eager.count();
+    if (posted_.erase(meeting) > 0) {
+      if (rendezvous) meet(message, item.begun, event.time);
+    } else {
+      unexpected_[meeting] = {rendezvous, message, item.begun};
+    }
+  }
+  item.cause = cause_;
+  const std::int64_t end = processor;
+  tell(end, Kind::deliver, std::move(item));
+}
+
+void LogGpNetwork::finish(ProcessGroup& group, bool all_idle) {
+  const std::uint64_t sent = group.sum(sent_), delivered = group.sum(delivered_);
+  WEFT_EXPECT(!all_idle || sent == delivered, "{} messages were sent, {} delivered", sent, delivered);
+}
+
+std::uint64_t LogGpNetwork::memory_bytes() const {
+  return items_.capacity() * sizeof(Item) + due_.size() * sizeof(Event) + counters_.capacity() * sizeof(LinkCounters);
+}
+
+}  // namespace weft

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The LogGOPS network: processors, NICs and messages of LogGOPSim; no links.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <queue>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/client/host_network.hpp"
+#include "fabric/parameters/loggp_parameters.hpp"
+#include "graph/partition.hpp"
+
+namespace weft {
+
+/// What github.com/spcl/LogGOPSim (LogGOPSim.cpp) does with the operations of a schedule, for any workload:
+///
+/// * A message of s bytes takes its sender's processor o + (s - 1) O and its NIC g + (s - 1) G; both have to be free.
+/// * L + o after its beginning it is at its receiver, where it waits for the processor and the NIC, and takes o +
+///   max((s - 1) O, (s - 1) G) and g + (s - 1) G; whether or not somebody waits for it.
+/// * An eager send (up to S bytes) is done with its processor time, a larger one when a recv and it have met.
+/// * What is to happen at one time happens in the order in which LogGOPSim's queue has it: first what became ready
+///   first; of what became ready together, ranks in ascending order, and sends before recvs before computations.
+///
+/// In three things it differs: an operation on another processor waits until those that it requires have ended (there
+/// it waits for their beginning); messages of one source, destination and tag meet in program order (there as they
+/// come); and times are in picoseconds. Slices of collectives are eager sends of processor and NIC 0; their credits
+/// take L.
+///
+/// All hosts belong to one process: messages that rendezvous tell their senders at once.
+class LogGpNetwork final : public HostNetwork {
+ public:
+  LogGpNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters);
+
+  // HostNetwork -------------------------------------------------------------------------------------------------------
+  const std::vector<std::uint32_t>& hosts() const override { return hosts_; }
+  bool owns(NodeId node) const override { return node.value() < hosts_.size(); }
+  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
+  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+                     std::uint64_t token = 0) override;
+  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  SendTimes send_times(std::uint32_t, std::uint32_t, Time) const override { return {}; }
+  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  const NetworkParameters& parameters() const override { return parameters_; }
+  bool shares_processors() const override { return true; }
+  std::uint64_t cause() const override { return cause_; }
+  void request(std::uint32_t host, Time now, const ProcessorRequest& request) override;
+  void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) override;
+  bool idle() const override { return due_.empty(); }
+  void finish(ProcessGroup& group, bool all_idle) override;
+  std::uint64_t packet_hops() const override { return 0; }
+  std::uint64_t events() const override { return events_; }
+  std::vector<LinkCounters> link_counters() const override { return counters_; }
+  std::uint32_t node_count() const override { return static_cast<std::uint32_t>(hosts_.size()); }
+  std::uint64_t memory_bytes() const override;
+
+  // DataPath ----------------------------------------------------------------------------------------------------------
+  Time next_time() const override { return due_.empty() ? Time::max() : Time::from_ps(due_.top().time); }
+  void advance(Time end) override;
+  /// A process alone looks up now and then, for interrupts and progress.
+  Time lookahead() const override { return Time::from_us(100); }
+  Time now() const override { return Time::from_ps(now_); }
+
+ private:
+  /// What is told to ranks comes before what asks for processors.
+  enum class Kind : std::uint8_t { timer, sent, deliver, credit, send, recv, compute, arrive };
+  /// When something became ready: the number of the event that made it so, whose it is, its type, and its turn.
+  struct Stamp {
+    std::uint64_t event = 0;
+    std::uint64_t owner = 0;  ///< 0: the network; else 1 + rank
+    std::uint8_t type = 0;
+    std::uint64_t turn = 0;
+    friend auto operator<=>(const Stamp&, const Stamp&) = default;
+  };
+  struct Event {
+    std::int64_t time = 0;
+    bool asks = false;
+    Stamp stamp;
+    Kind kind = Kind::timer;
+    std::uint32_t item = 0;
+    bool operator>(const Event& other) const {
+      return std::tie(time, asks, stamp) > std::tie(other.time, other.asks, other.stamp);
+    }
+  };
+  /// What an event is about.
+  struct Item {
+    std::uint32_t host = 0;
+    std::uint64_t token = 0;
+    std::uint32_t queue_pair = 0;  // whose credit
+    ProcessorRequest request;
+    bool is_slice = false;  // of a collective, whose message waits here
+    Message message;
+    std::int64_t begun = 0;        // of a message
+    std::uint64_t cause = 0;       // number of the event that has led to this one
+    std::uint32_t next = no_slot;  // of the free list
+  };
+  struct Clocks {
+    std::map<std::uint32_t, std::int64_t> processors;          // free from then on
+    std::map<std::uint32_t, std::int64_t> senders, receivers;  // NICs
+  };
+  /// Receiver, sender, tag, number of the message among those of the three.
+  using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  /// A message that has come before its recv; of a rendezvous, whom to tell.
+  struct Unexpected {
+    bool rendezvous = false;
+    Message message;
+    std::int64_t processor_free = 0;
+  };
+
+  std::uint32_t add_item(Item item);
+  void release_item(std::uint32_t slot);
+  void tell(std::int64_t time, Kind kind, Item item);
+  void ask(std::int64_t time, const Stamp& stamp, Kind kind, std::uint32_t item);
+  void handle(const Event& event);
+  void handle_asking(const Event& event);
+  bool wait_for(const Event& event, std::int64_t free);
+  void begin_send(const Event& event);
+  void begin_recv(const Event& event);
+  void begin_compute(const Event& event);
+  void arrive(const Event& event);
+  void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, std::int64_t now);
+  void meet(const Message& message, std::int64_t processor_free, std::int64_t now);
+  void grant(const Event& event);
+  Clocks& clocks(std::uint32_t rank) { return clocks_[rank]; }
+  std::int64_t gap(std::int64_t bytes) const;
+  std::int64_t cost(Time fixed, Time per_byte, std::int64_t bytes) const;
+  Stamp stamp(const ProcessorRequest& wanted);
+
+  const NetworkParameters& parameters_;
+  const LogGpParameters& model_;
+  std::vector<std::uint32_t> hosts_;
+  std::vector<std::vector<std::uint32_t>> queue_pairs_;  // [hosts] destinations
+  std::vector<std::uint32_t> messages_of_host_;          // [hosts]
+  std::unordered_map<std::uint32_t, Clocks> clocks_;     // by rank; looked up only
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> due_;
+  std::vector<Item> items_;
+  std::uint32_t free_item_ = no_slot;
+  std::set<Meeting> posted_;
+  std::map<Meeting, Unexpected> unexpected_;
+  std::uint32_t granted_ = no_slot;  // the item of the send that may begin now
+  std::uint64_t cause_ = 0;          // number of the event that makes things ready
+  std::uint64_t turn_ = 0;
+  std::int64_t now_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint64_t sent_ = 0;
+  std::uint64_t delivered_ = 0;
+  std::vector<LinkCounters> counters_;
+};
+
+}  // namespace weft

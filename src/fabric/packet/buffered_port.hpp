@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Ports with queues: what a port knows beyond OutputPort where packets wait in priorities, buffers end, or links pause.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/packet/packet_queue.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+class SharedBuffer;
+
+/// A packet in an output queue; its time is that of its arrival there.
+struct QueuedPacket {
+  Packet packet;
+  std::uint32_t in_port = 0;  ///< local port by which it came; no_in_port at the host that made it
+  std::uint32_t frame = 0;    ///< bytes of the frame, without preamble and gap
+};
+constexpr std::uint32_t no_in_port = 0xffffffffU;
+constexpr std::size_t queue_block = 512;  ///< bytes: twelve packets
+using OutputBlocks = Blocks<QueuedPacket, queue_block>;
+
+/// The traffic classes of a fabric, most urgent first. A packet's lane is its position here.
+struct ClassPlan {
+  static constexpr std::size_t most = most_classes;
+
+  std::uint32_t count = 3;
+  std::array<std::uint8_t, most> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames
+  std::uint8_t control = 0;
+  std::uint8_t data = 1;        ///< first lane of RDMA data
+  std::uint8_t data_lanes = 1;  ///< virtual lanes of routing
+  std::uint8_t other = 2;
+  std::uint32_t lossless = 0;  ///< bit per class: link-level flow control
+  /// Classes that share the link by a discipline of scheduling, bit per class; the others are strict. All data lanes
+  /// are in, or none.
+  std::uint32_t shared = 0;
+  std::array<std::int64_t, most> weight = {};  ///< of those
+
+  bool is_data(std::uint32_t lane) const { return lane - data < data_lanes; }
+};
+
+/// One class at one port: the output queue, and the counters of both directions. What each packet touches comes first,
+/// in a cache line of its own.
+struct alignas(64) ClassQueue {
+  BlockQueue<QueuedPacket, queue_block> queue;
+  std::int64_t bytes = 0;  ///< frames that wait
+  std::int64_t peak = 0;
+  std::uint64_t packets = 0;  ///< sent
+  std::int64_t frame_bytes = 0;
+  std::int64_t mark_floor = INT64_MAX;  ///< bytes that wait up to which nothing is marked
+  // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
+  std::uint32_t sent = 0;
+  std::uint32_t granted = 0;
+
+  // Receiving side: up to where this end has room.
+  std::uint32_t room = 0;
+  std::int64_t paused_until = 0;   ///< as the last pause frame said
+  std::int64_t paused_since = 0;   ///< the other end has stopped this class here
+  std::int64_t stopped_since = 0;  ///< this end has stopped the other
+  std::int64_t refresh_at = 0;     ///< the other end is to be told again
+  // Counters
+  std::int64_t paused = 0;  ///< ps during which the other end had stopped it
+  std::int64_t stopped = 0;
+  std::uint32_t pauses_received = 0;
+  std::uint32_t pauses_sent = 0;
+  std::uint64_t marked = 0;   ///< ECN
+  std::uint64_t dropped = 0;  ///< did not find room on their way to this queue
+  std::uint64_t trimmed = 0;
+};
+
+/// What the classes of a port share. The same order as above.
+struct alignas(64) PortState {
+  static constexpr std::int64_t never = INT64_MAX;
+
+  std::uint32_t occupied = 0;     ///< classes with packets in their queue
+  std::uint32_t blocked = 0;      ///< classes that the other end has stopped, or has no room for
+  std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
+  std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
+  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
+  std::uint8_t emptied = 0;       ///< classes whose queues have become empty since the scheduler was asked
+  bool of_host = false;
+  bool deferred = false;  ///< in the list of its switch: DeferredPorts
+  // Of the link: classes that pause frames stop, and classes that take credits.
+  std::uint8_t pausing = 0;
+  std::uint8_t credited = 0;
+  std::uint32_t first_queue = 0;   ///< that of class 0 in the switch's packet memory
+  std::int64_t event_at = never;   ///< the event that looks at this port next
+  std::int64_t queue_ps = 0;       ///< serialisation of all that waits
+  std::int64_t header_time = 0;    ///< of cut-through: until a switch at the other end knows where a packet goes
+  SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
+
+  std::uint64_t lost = 0;         ///< packets that the link has lost
+  std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
+  std::int64_t link_frame_bytes = 0;
+  std::int64_t in_rate = 0;      ///< of the other direction, bit/s
+  std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
+  std::int64_t propagation = 0;  ///< ps towards the other end
+};
+static_assert(sizeof(PortState) == 128);
+
+/// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
+struct NodeEvent {
+  enum class Kind : std::uint8_t {
+    pause,      ///< a pause frame has been read; data: classes to stop, classes: those it speaks of
+    grant,      ///< a credit update has been read; data: the new limit of `lane`
+    report,     ///< a report of a queue takes effect; data: its bytes, classes: which of those of the other end
+    expiry,     ///< the pause of `lane` may end
+    refresh,    ///< the other end is still stopped: tell it again
+    link,       ///< a link changes; data: number in the schedule
+    pacing,     ///< queue pair `data` may send again
+    timeout,    ///< of queue pair `data`
+    credit,     ///< the credits of `data`, a position in ReliableHost::credits, may have been lost
+    pull,       ///< a host may ask for a packet
+    control,    ///< timer of the congestion control of queue pair `data`
+    port_free,  ///< the port may send
+    reporting,  ///< queues that have changed are to be reported
+  };
+  std::int64_t time = 0;
+  std::uint32_t port = 0;  ///< local port
+  std::uint32_t data = 0;
+  Kind kind = Kind::port_free;
+  std::uint8_t lane = 0;
+  std::uint16_t classes = 0;
+};
+
+}  // namespace weft

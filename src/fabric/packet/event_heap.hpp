@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What happens next at a node, other than the arrival of a packet.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/packet/buffered_port.hpp"
+
+namespace weft {
+
+/// A binary heap of a node's events, the earliest first, and among those of one time by kind, port, lane and data.
+///
+/// What happens mostly leads to one later event. So an event that is happening keeps its place, the next one pushed
+/// takes it, and only if none has come it is removed at the end: take(), any number of push(), done().
+///
+/// Events are three words, copied word by word: processors hand a value over from a store to a load that follows soon
+/// only if the load is not the wider one.
+class EventHeap {
+ public:
+  bool empty() const { return items_.empty(); }
+  /// Of the first event, as the following; ps.
+  std::int64_t time() const { return items_.front().time; }
+  NodeEvent::Kind kind() const { return static_cast<NodeEvent::Kind>(items_.front().order >> 40); }
+  std::uint32_t port() const { return static_cast<std::uint32_t>(items_.front().order >> 8); }
+  NodeEvent front() const {
+    const Item& item = items_.front();
+    return {item.time,
+            port(),
+            static_cast<std::uint32_t>(item.detail >> 16),
+            kind(),
+            static_cast<std::uint8_t>(item.order),
+            static_cast<std::uint16_t>(item.detail)};
+  }
+
+  /// The first event happens now.
+  void take() { taken_ = true; }
+  void push(const NodeEvent& event) {
+    const Item item{event.time,
+                    static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port} << 8 | event.lane,
+                    std::uint64_t{event.data} << 16 | event.classes};
+    if (taken_) {
+      taken_ = false;
+      sink(0, item);
+    } else {
+      items_.emplace_back();
+      rise(items_.size() - 1, item);
+    }
+  }
+  /// What take() has taken has happened.
+  void done() {
+    if (!taken_) return;
+    taken_ = false;
+    const Item last = items_.back();
+    items_.pop_back();
+    if (!items_.empty()) sink(0, last);
+  }
+  std::uint64_t memory_bytes() const { return items_.capacity() * sizeof(Item); }
+
+ private:
+  struct Item {
+    std::int64_t time = 0;
+    std::uint64_t order = 0;   // kind, port, lane
+    std::uint64_t detail = 0;  // data, classes
+  };
+  static bool before(const Item& a, const Item& b) {
+    if (a.time != b.time) [[likely]]
+      return a.time < b.time;
+    return a.order != b.order ? a.order < b.order : a.detail < b.detail;
+  }
+  void put(std::size_t at, const Item& item) {
+    items_[at].time = item.time;
+    items_[at].order = item.order;
+    items_[at].detail = item.detail;
+  }
+  void sink(std::size_t at, const Item& item) {
+    const std::size_t size = items_.size();
+    for (std::size_t child = 2 * at + 1; child < size; child = 2 * at + 1) {
+      if (child + 1 < size && before(items_[child + 1], items_[child])) ++child;
+      if (!before(items_[child], item)) break;
+      put(at, items_[child]);
+      at = child;
+    }
+    put(at, item);
+  }
+  void rise(std::size_t at, const Item& item) {
+    while (at > 0 && before(item, items_[(at - 1) / 2])) {
+      put(at, items_[(at - 1) / 2]);
+      at = (at - 1) / 2;
+    }
+    put(at, item);
+  }
+
+  std::vector<Item> items_;
+  bool taken_ = false;
+};
+
+}  // namespace weft

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/parameters/link_faults.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "graph/node_name.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+NodeId node_at(const Spec& spec, const ClusterGraph& graph) {
+  const std::string name = spec.text();
+  const auto node = node_named(graph, name);
+  if (!node) {
+    throw spec.error(fmt::format("there is no '{}'; this machine has host0 to host{} and switch0 to switch{}", name,
+                                 graph.host_count() - 1, graph.switch_count() - 1));
+  }
+  return *node;
+}
+
+// `link: all`, `link: [a, b]` (all links between two nodes), `class: NAME`, or `switch: NAME` (all of its links).
+std::vector<std::uint32_t> read_links(const Spec& spec, const Topology& topology) {
+  const ClusterGraph& graph = topology.graph;
+  const auto link = spec.find("link");
+  const auto link_class = spec.find("class");
+  const auto whole_switch = spec.find("switch");
+  if ((link ? 1 : 0) + (link_class ? 1 : 0) + (whole_switch ? 1 : 0) != 1)
+    throw spec.error(
+        "one of link, class and switch is due here: link: all, link: [switch0, switch4], class: host, or "
+        "switch: switch4");
+  std::vector<std::uint32_t> links;
+  if (link_class) {
+    const std::string name = link_class->one_of(topology.link_classes);
+    for (std::uint32_t l = 0; l < graph.link_count(); ++l)
+      if (topology.link_classes[topology.link_class[l]] == name) links.push_back(l);
+    return links;
+  }
+  if (whole_switch) {
+    for (const PortEnd& end : graph.ports(node_at(*whole_switch, graph))) links.push_back(end.link.value());
+    return links;
+  }
+  if (link->is_scalar()) {
+    link->one_of({"all"});
+    for (std::uint32_t l = 0; l < graph.link_count(); ++l) links.push_back(l);
+    return links;
+  }
+  if (link->size() != 2)
+    throw link->error(fmt::format("found {} names; the two ends of a link are due here", link->size()));
+  const NodeId a = node_at((*link)[0], graph);
+  const NodeId b = node_at((*link)[1], graph);
+  for (const PortEnd& end : graph.ports(a))
+    if (end.peer == b) links.push_back(end.link.value());
+  if (links.empty()) throw link->error(fmt::format("there is no link between {} and {}", graph.name(a), graph.name(b)));
+  return links;
+}
+
+void read_loss(const Spec& spec, const Topology& topology, LinkFaults& faults) {
+  const auto links = read_links(spec, topology);
+  const auto probability = spec.find("probability");
+  const auto errors = spec.find("bit_error_rate");
+  if (!probability && !errors) throw spec.error("probability or bit_error_rate is missing");
+  for (const std::uint32_t link : links) {
+    if (probability) faults.links[link].loss = probability->number(0, 1);
+    if (errors) faults.links[link].bit_error_rate = errors->number(0, 1);
+  }
+  spec.finish();
+}
+
+void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults) {
+  const auto links = read_links(spec, topology);
+  const Time at = spec.at("at").time();
+  Time until = Time::max();
+  if (const auto value = spec.find("until")) {
+    until = value->time();
+    if (until <= at)
+      throw value->error(fmt::format("found {}, not after its beginning {}", to_text(until), to_text(at)));
+  }
+  const auto rate = spec.find("rate");
+  for (const std::uint32_t link : links) {
+    LinkFault& fault = faults.links[link];
+    if (!rate) {
+      fault.outages.push_back({at, until});
+      continue;
+    }
+    const Bandwidth full = topology.graph.link(LinkId(link)).rate;
+    const Bandwidth lower = rate->bandwidth();
+    if (lower > full)
+      throw rate->error(fmt::format("found {}; at most the link's own {} is due here", to_text(lower), to_text(full)));
+    fault.rates.push_back({at, lower});
+    if (until < Time::max()) fault.rates.push_back({until, full});
+  }
+  spec.finish();
+}
+
+}  // namespace
+
+std::vector<LinkFaults::Epoch> LinkFaults::epochs(const Topology& topology) const {
+  std::set<std::int64_t> times;
+  for (const auto& [link, fault] : links) {
+    for (const Outage& outage : fault.outages) {
+      times.insert((outage.from + reconvergence).ps());
+      if (outage.until < Time::max()) times.insert((outage.until + reconvergence).ps());
+    }
+  }
+  std::vector<Epoch> result;
+  for (const std::int64_t time : times) {
+    Epoch epoch{Time::from_ps(time), std::vector<bool>(topology.graph.link_count(), false)};
+    const Time known = epoch.from - reconvergence;
+    for (const auto& [link, fault] : links)
+      for (const Outage& outage : fault.outages)
+        if (outage.from <= known && known < outage.until) epoch.dead[link] = true;
+    result.push_back(std::move(epoch));
+  }
+  return result;
+}
+
+LinkFaults read_link_faults(const std::optional<Spec>& loss, const std::optional<Spec>& failures,
+                            const std::optional<Spec>& reconvergence, const Topology& topology) {
+  LinkFaults faults;
+  if (loss)
+    for (const Spec& item : loss->items()) read_loss(item, topology, faults);
+  if (failures)
+    for (const Spec& item : failures->items()) read_failure(item, topology, faults);
+  for (auto& [link, fault] : faults.links)
+    std::stable_sort(fault.rates.begin(), fault.rates.end(),
+                     [](const RateChange& a, const RateChange& b) { return a.at < b.at; });
+  if (reconvergence) {
+    if (!failures) throw reconvergence->error("found without failures, after which routing reconverges");
+    faults.reconvergence = reconvergence->wait();
+  }
+  return faults;
+}
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/parameters/link_flow_control.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "graph/server_shape.hpp"
+#include "support/error.hpp"
+
+namespace weft {
+namespace {
+
+// Of each class whether all of its links are inside servers.
+std::vector<bool> classes_inside_servers(const Topology& topology) {
+  const auto* servers = shape_of<ServerShape>(topology);
+  std::vector<bool> inside(topology.link_classes.size(), servers != nullptr);
+  for (std::uint32_t l = 0; servers != nullptr && l < topology.graph.link_count(); ++l)
+    for (const NodeId end : topology.graph.link(LinkId(l)).ends)
+      if (end.value() >= servers->first_switch()) inside[topology.link_class[l]] = false;
+  return inside;
+}
+
+}  // namespace
+
+std::vector<FlowControl> flow_control_of_classes(const SwitchParameters& parameters, const Topology& topology) {
+  std::vector<FlowControl> kinds(topology.link_classes.size(), parameters.flow_control);
+  if (parameters.flow_control == FlowControl::pfc) {
+    const std::vector<bool> inside = classes_inside_servers(topology);
+    for (std::size_t c = 0; c < kinds.size(); ++c)
+      if (inside[c]) kinds[c] = FlowControl::credit;
+  }
+  for (const LinkClassParameters& wanted : parameters.link_classes) {
+    const auto at = std::find(topology.link_classes.begin(), topology.link_classes.end(), wanted.name);
+    if (at == topology.link_classes.end())
+      throw InputError(wanted.place, fmt::format("there is no class of links '{}'; this machine has {}", wanted.name,
+                                                 fmt::join(topology.link_classes, ", ")));
+    if (wanted.flow_control) kinds[static_cast<std::size_t>(at - topology.link_classes.begin())] = *wanted.flow_control;
+  }
+  return kinds;
+}
+
+}  // namespace weft

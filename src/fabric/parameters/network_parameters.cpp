@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/parameters/network_parameters.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
+  const Bytes value = spec.bytes();
+  if (value.count() < least || value.count() > most)
+    throw spec.error("found " + to_text(value) + "; a size from " + to_text(Bytes(least)) + " to " +
+                     to_text(Bytes(most)) + " is due here");
+  return value;
+}
+
+void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters& result) {
+  RecoveryRules& rules = result.recovery;
+  const std::vector<std::string> kinds = {"go_back_n", "selective_repeat", "go_back_0"};
+  // Packets that take different ways must not be thrown away for coming early.
+  const Overtaking order = result.fabric.load_balancing->overtaking();
+  const bool spreads = order == Overtaking::always;
+  const bool reorders = order != Overtaking::never || routing_reorders;
+  std::string kind = reorders || result.fabric.trimming ? "selective_repeat" : "go_back_n";
+  if (const auto value = network.find("recovery")) {
+    result.recovery_given = true;
+    kind = value->one_of(kinds);
+    if (spreads && kind != "selective_repeat")
+      throw value->error(
+          "found with a load balancing that sends packets of a connection on different paths; "
+          "selective_repeat is due here");
+    // A trimmed packet asks for itself alone; that those behind it come again as well would have them trimmed in turn,
+    // on a slow last link for ever.
+    if (result.fabric.trimming && kind != "selective_repeat")
+      throw value->error(
+          "found with trimming, which asks for each trimmed packet by itself; selective_repeat is due here");
+  }
+  rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
+               : kind == "selective_repeat" ? Recovery::selective_repeat
+                                            : Recovery::go_back_0;
+  if (result.fabric.flow_control != FlowControl::none) {
+    // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
+    // 9.7.6.1.3; 14 is what RDMA software asks for).
+    rules.timeout = rules.timeout_low = Time::from_ns(4096).ps() << 14;
+  }
+  // In order: the next packet tells of a gap. Spread out: packets that came early leave the window at once, so that one
+  // that waits in a queue may be overtaken by several windows.
+  constexpr std::int64_t windows = 8;
+  const std::int64_t overtaking = windows * ((result.window.count() + result.mtu.count() - 1) / result.mtu.count());
+  rules.reordering = reorders ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
+  for (const std::string& name : kinds) {
+    const auto map = network.find(name);
+    if (!map) continue;
+    if (name != kind) throw map->error("found with recovery: " + kind);
+    if (const auto value = map->find("timeout")) {
+      rules.timeout = rules.timeout_low = value->wait().ps();
+      if (rules.timeout <= 0) throw value->error("found 0; a time above 0 is due here");
+    }
+    if (const auto value = map->find("timeout_low")) {
+      rules.timeout_low = value->time().ps();
+      if (rules.timeout_low <= 0 || rules.timeout_low > rules.timeout)
+        throw value->error("found " + to_text(value->time()) + "; above 0 and at most timeout is due here");
+    }
+    if (name == "selective_repeat")
+      if (const auto value = map->find("reordering"))
+        rules.reordering = static_cast<std::uint32_t>(value->integer(1, 32'767));
+    map->finish();
+  }
+  if (const auto value = network.find("ack_interval"))
+    rules.ack_interval = static_cast<std::uint32_t>(value->integer(1, 1024));
+}
+
+// A pause is told again at half of its time, and that frame may have to wait for a packet: pauses have to be longer
+// than two packets so as not to end in between.
+void check_quanta(const Spec& pfc, const NetworkParameters& network) {
+  const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
+  const std::int64_t least = (2 * longest.count() * 8 + 511) / 512;
+  if (network.fabric.pfc.quanta < least)
+    throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; at least " +
+                                 std::to_string(least) + " is due here, the time of two packets of " +
+                                 to_text(longest));
+}
+
+void read_congestion_control(const Spec& network, NetworkParameters& result) {
+  const auto& registry = CongestionControlRegistry::instance();
+  if (const auto value = network.find("congestion_control"))
+    result.congestion_control_name = value->one_of(registry.names());
+  for (const std::string& name : registry.names()) {
+    if (name == result.congestion_control_name || name == "none") continue;
+    if (const auto map = network.find(name))
+      throw map->error("found with congestion_control: " + result.congestion_control_name);
+  }
+  std::shared_ptr<CongestionControlKind> kind = registry.find(result.congestion_control_name)->make();
+  kind->configure(result.congestion_control_name == "none" ? std::nullopt
+                                                           : network.find(result.congestion_control_name));
+  result.congestion_control = std::move(kind);
+}
+
+// Defaults and ways of NCCL 2.20 and later (src/transport/net_ib.cc, ncclIbMultiSend): one queue pair, messages in
+// turn.
+void read_connections(const Spec& network, NetworkParameters& result) {
+  const auto connections = network.find("connections");
+  if (!connections) return;
+  if (const auto value = connections->find("queue_pairs"))
+    result.queue_pairs_per_connection = static_cast<std::uint32_t>(value->integer(1, 128));  // NCCL_IB_MAX_QPS
+  if (const auto value = connections->find("data"))
+    result.split_data = value->one_of({"round_robin", "split"}) == "split";
+  connections->finish();
+}
+
+// What happens on the ideal network too is the same there. Waiting and what is done about it does not happen; what
+// would change an idle network is refused.
+void read_fidelity(const Spec& network, NetworkParameters& result) {
+  const auto value = network.find("fidelity");
+  const auto model = network.find("loggp");
+  const std::string name = value ? value->one_of({"packet", "ideal", "loggp"}) : "packet";
+  if (model && name != "loggp")
+    throw model->error(fmt::format("found with fidelity: {}; fidelity: loggp is due with it", name));
+  if (name == "packet") return;
+  result.fidelity = name == "ideal" ? Fidelity::ideal : Fidelity::loggp;
+  result.fidelity_place = value->where();
+  if (model) result.loggp = read_loggp(*model);
+  for (const char* key : {"loss", "failures", "reconvergence"})
+    if (network.has(key))
+      throw network.at(key).error(
+          fmt::format("found with fidelity: {}, which has no faults; fidelity: packet is due here", name));
+  for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
+                          "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
+                          "ack_interval", "load_balancing", "flowlet", "queue_reports"})
+    if (network.has(key)) result.without_effect.emplace_back(key);
+  if (result.congestion_control_name != "none") result.without_effect.emplace_back("congestion_control");
+  if (result.fidelity == Fidelity::ideal) return;
+  for (const char* key : {"mtu", "header", "wire_overhead", "switch_latency", "connections", "routing"})
+    if (network.has(key)) result.without_effect.emplace_back(key);
+  result.queue_pairs_per_connection = 1;
+}
+
+}  // namespace
+
+std::string_view to_text(Fidelity fidelity) {
+  return fidelity == Fidelity::packet ? "packet" : fidelity == Fidelity::ideal ? "ideal" : "loggp";
+}
+
+bool NetworkParameters::buffered() const {
+  return frames || fabric.buffered || uses(fabric, FlowControl::pfc) || uses(fabric, FlowControl::credit) ||
+         fabric.buffer.size || fabric.buffer.queue || fabric.ecn.configured || fabric.cut_through || fabric.trimming ||
+         fabric.load_balancing_name != "ecmp" || congestion_control_name != "none" || recovery_given ||
+         recovery.ack_interval > 1 || !faults.empty();
+}
+
+Bytes NetworkParameters::least_wire() const {
+  Bytes least = data_overhead();
+  if (acks) least = std::min(least, control_wire());
+  if (uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(pause_wire));
+  // Beside pfc, links inside servers have credits.
+  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(grant_wire));
+  constexpr Bytes least_frame(64);  // IEEE 802.3 clause 3.2.8
+  if (frames) least = std::min(least, least_frame + wire_overhead);
+  if (fabric.cut_through) least = std::min(least, header);
+  return least;
+}
+
+Bytes NetworkParameters::data_wire(const LinkFraming& framing, Bytes payload, bool with_answers) const {
+  if (framing.payload == 0) return payload + data_overhead();
+  const std::int64_t frames = std::max<std::int64_t>(1, (payload.count() + framing.payload - 1) / framing.payload);
+  return payload + Bytes(frames * (framing.overhead + (with_answers ? framing.answer : 0)));
+}
+
+Bytes NetworkParameters::control_wire(const LinkFraming& framing) const {
+  if (framing.payload == 0) return control_wire();
+  const std::int64_t frames = (mtu.count() + framing.payload - 1) / framing.payload;
+  return Bytes(std::max<std::int64_t>(1, frames * framing.answer));
+}
+
+Bytes NetworkParameters::least_wire(const LinkFraming& framing) const {
+  if (framing.payload == 0) return least_wire();
+  return std::min({least_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))), control_wire(framing)});
+}
+
+NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool routing_reorders) {
+  NetworkParameters result;
+  const std::optional<Spec> spec = given ? given : Spec::parse("{}", "");
+  if (const auto value = spec->find("mtu")) result.mtu = bytes_between(*value, 1, 65'535);
+  if (const auto value = spec->find("header")) result.header = bytes_between(*value, 1, 65'535);
+  if (const auto value = spec->find("wire_overhead")) result.wire_overhead = bytes_between(*value, 0, 65'535);
+  if (const auto value = spec->find("ack")) {
+    if (value->is_scalar() && value->text() == "none")
+      result.acks = false;
+    else
+      result.ack = bytes_between(*value, 1, 65'535);
+  }
+  if (const auto value = spec->find("switch_latency")) result.switch_latency = value->wait();
+  if (const auto value = spec->find("window")) {
+    result.window = bytes_between(*value, 1, std::int64_t{1} << 50);
+    result.window_given = true;
+  }
+  if (const auto value = spec->find("routing")) result.routing = value->one_of(RoutingRegistry::instance().names());
+  result.fabric = read_switch_parameters(*spec, result.mtu + result.header);
+  if (const auto pfc = spec->find("pfc")) check_quanta(*pfc, result);
+  read_connections(*spec, result);
+  read_recovery(*spec, routing_reorders, result);
+  read_congestion_control(*spec, result);
+  if (!result.acks && (result.buffered() || spec->has("loss") || spec->has("failures")))
+    throw spec->at("ack").error("found none beside keys that need reliable connections; these rest on ACKs");
+  read_fidelity(*spec, result);
+  result.loss = spec->find("loss");
+  result.failures = spec->find("failures");
+  result.reconvergence = spec->find("reconvergence");
+  spec->finish();
+  return result;
+}
+
+}  // namespace weft

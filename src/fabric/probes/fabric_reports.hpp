@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a fabric tells of links, queues and queue pairs when it is asked.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "fabric/probes/pause_causes.hpp"
+#include "fabric/probes/waits_by_job.hpp"
+
+namespace weft {
+
+/// Counters of one traffic class at one direction of a link. Times in ps.
+struct LinkClassCounters {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t priority = 0;
+  std::uint64_t packets = 0;
+  std::int64_t frame_bytes = 0;
+  std::int64_t peak_queue_bytes = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t dropped = 0;
+  std::uint64_t trimmed = 0;
+  std::int64_t paused = 0;
+  std::uint64_t pauses_received = 0;
+  std::int64_t stopped = 0;
+  std::uint64_t pauses_sent = 0;
+};
+
+/// How deep a queue was, over time. Bytes of frames that waited; `occupied`: ps during which there were any.
+struct QueueDepth {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t priority = 0;
+  std::int64_t occupied = 0;
+  std::int64_t peak = 0;
+  double mean = 0;
+  std::int64_t p50 = 0;
+  std::int64_t p90 = 0;
+  std::int64_t p99 = 0;
+  std::int64_t p999 = 0;
+};
+
+/// Both halves of a queue pair; a half that is not here has no host.
+struct QueuePairCounters {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;
+  std::uint32_t destination = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t repeated = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t cnps = 0;
+  std::int64_t rate_bps = 0;
+  std::int64_t window = 0;
+  std::uint64_t messages = 0;  ///< posted
+  std::int64_t bytes = 0;      ///< of them
+};
+struct ReceiverCounters {
+  std::uint32_t host = 0;
+  std::uint32_t source = 0;
+  std::uint32_t number = 0;
+  std::uint64_t packets = 0;
+  std::uint64_t out_of_order = 0;
+  std::uint64_t widest_gap = 0;
+  std::uint64_t duplicates = 0;
+};
+
+/// What congestion and faults have done, summed up.
+struct CongestionTotals {
+  std::uint64_t dropped = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t trimmed = 0;
+  std::uint64_t marked = 0;
+  std::uint64_t pauses = 0;  ///< pause frames that stop
+  std::uint64_t repeated = 0;
+  std::uint64_t timeouts = 0;
+  std::uint64_t cnps = 0;
+  std::uint64_t out_of_order = 0;
+};
+
+/// What the last packets of a job's messages have waited for at a link.
+struct LinkJobWait {
+  std::uint32_t directed_link = 0;
+  JobWait wait;
+};
+
+/// What has stopped a class at one direction of a link: the output that filled the queue at the end of the link.
+struct LinkPause {
+  std::uint32_t directed_link = 0;
+  std::uint32_t lane = 0;
+  std::uint32_t cause_link = 0;  ///< directed link of the output
+  PauseCause cause;
+};
+
+/// Where packets have waited. Plain data: it travels between processes.
+struct HotLink {
+  std::uint32_t directed_link = 0;
+  std::uint32_t port = 0;  ///< local port; 0 in what hot_links() gives
+  std::int64_t busy_ps = 0;
+  std::int64_t peak_queue_bytes = 0;
+  double queue_byte_ps = 0;     ///< integral over time of the bytes that waited
+  std::int64_t p99_queue = -1;  ///< of its fullest class, bytes; -1 unless depths are kept
+};
+
+/// What a port did within one sampling interval; intervals in which it was idle have none.
+struct PortSample {
+  std::uint32_t directed_link = 0;
+  std::uint32_t interval = 0;
+  std::int64_t busy_ps = 0;
+  std::int64_t queue_bytes = 0;
+};
+
+/// What a queue pair was allowed and did at the end of one sampling interval; intervals in which it had nothing to send
+/// or to wait for have none.
+struct QueuePairSample {
+  std::uint32_t host = 0;
+  std::uint32_t number = 0;
+  std::uint32_t destination = 0;
+  std::uint32_t interval = 0;
+  std::int64_t rate_bps = 0;   ///< allowed; 0: not paced
+  std::int64_t window = 0;     ///< allowed, bytes; -1: unlimited
+  std::int64_t in_flight = 0;  ///< payload bytes sent and neither acknowledged nor lost
+  std::int64_t sent = 0;       ///< bytes on the wire within the interval
+};
+
+/// Moves the samples of the intervals 0 .. intervals - 1 out, in their order.
+template <class Sample>
+std::vector<Sample> take_of_intervals_before(std::vector<Sample>& samples, std::int64_t intervals) {
+  const auto later = std::stable_partition(samples.begin(), samples.end(),
+                                           [intervals](const Sample& one) { return one.interval < intervals; });
+  std::vector<Sample> rest(later, samples.end());
+  samples.erase(later, samples.end());
+  return std::exchange(samples, std::move(rest));
+}
+
+}  // namespace weft
