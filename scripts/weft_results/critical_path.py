@@ -147,8 +147,10 @@ class Walk:
             collective = get(message, "collective")
             sender = self.sender(message)
             label = self.operations.label(sender) if sender is not None else ""
-            self.add("message", issued, time, rank, label=label, collective=collective, message=message,
-                     parts=self.messages.parts_of(message))
+            # Without acknowledgements a message is over for its sender when it has left, before it is delivered.
+            whole = time == get(message, "delivered")
+            self.add("message" if whole else "sending", issued, time, rank, label=label, collective=collective,
+                     message=message, parts=self.messages.parts_of(message) if whole else {})
             cause = self.messages.row(get(message, "cause"))
             if cause is None:
                 break

@@ -99,8 +99,8 @@ struct ResultTable<MessageRecord> {
             column("slow_wait_2", "ps", "wait for `slow_link_2`", [](const Row& row) { return row.slowest_waits[1]; }),
             column("slow_wait_3", "ps", "wait for `slow_link_3`", [](const Row& row) { return row.slowest_waits[2]; }),
             optional_column("cause", "id",
-                            "`id` of the message that had to come to its sender before it, or that had its slot at the "
-                            "receiver; -1 if it was sent when its operation began",
+                            "`id` of the message that had to come to its sender before it, that its sender had to send "
+                            "before, or that had its slot at the receiver; -1 if it was sent when its operation began",
                             [](const Row& row) { return message_or_none(row.cause); })),
         detail::message_part_columns<Row>());
   }

@@ -66,6 +66,14 @@ class Explain(ProgramTest):
                 with self.subTest(workload=workload, network=network):
                     self.assert_chain(self.run_it(workload, FAT_TREE, network))
 
+    def test_without_acknowledgements_the_next_message_waits_until_one_has_left(self):
+        chain = self.run_it(program({"rank": 0, "id": "first", "send": "1 MiB", "to": 1},
+                                    {"rank": 0, "id": "second", "send": "1 KiB", "to": 2, "after": ["first"]},
+                                    {"rank": 1, "recv": "1 MiB", "from": 0},
+                                    {"rank": 2, "id": "got", "recv": "1 KiB", "from": 0},
+                                    {"rank": 2, "compute": "1 ms", "after": ["got"]}), network={"ack": "none"})
+        self.assertEqual([step.kind for step in self.assert_chain(chain)], ["sending", "message", "compute"])
+
     def test_of_a_training_step(self):
         path = self.folder / "step.h5"
         self.run_weft("run", SOURCE / "workloads" / "quickstart.yaml", "-o", path, "--quiet", "--set",

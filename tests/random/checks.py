@@ -30,6 +30,9 @@ def law(function):
 SEVERAL_WAYS = re.compile(r'load_balancing"?: *"?(?!ecmp)|data"?: *"?split|adaptive|ugal|progressive|failures')
 
 
+WITHOUT_ACKS = re.compile(r'\back"?: *"?none')
+
+
 class Results:
     """A results file in memory: tables of columns, and what about the run decides which laws hold."""
 
@@ -41,7 +44,9 @@ class Results:
             self.end = int(file.attrs["simulated_time"])
             self.fingerprint = file.attrs["fingerprint"]
             self.model = dict(file["manifest/model"].attrs)
-            self.one_way = not SEVERAL_WAYS.search(file["manifest/run/effective_experiment"].asstr()[()])
+            experiment = file["manifest/run/effective_experiment"].asstr()[()]
+            self.one_way = not SEVERAL_WAYS.search(experiment)
+            self.without_acks = bool(WITHOUT_ACKS.search(experiment))
             self.schema_errors = list(schema_test.errors(file, *PROMISES))
             for name, group in file.items():
                 if name == "manifest":
@@ -185,7 +190,8 @@ def parts_add_up_to_the_time(results):
 
 @law
 def causes_come_before(results):
-    """What had to come before a message was delivered when that was sent, to its sender or by it."""
+    """What had to come before a message was delivered when that was sent, to its sender or by it. Without
+    acknowledgements what its sender sent before had left."""
     if not (results.all_messages and results.complete and "cause" in results["messages"]):
         return
     table = results["messages"]
@@ -195,7 +201,9 @@ def causes_come_before(results):
     rows = order[numpy.minimum(place, len(order) - 1)]
     effects = {name: column[some] for name, column in table.items()}
     yield from rows_where(table["id"][rows] != effects["cause"].astype(numpy.uint64), effects, "its cause is no message")
-    yield from rows_where(table["delivered"][rows] > effects["issued"], effects, "its cause came later")
+    left = results.without_acks & (table["source"][rows] == effects["source"])
+    over = numpy.where(left, table["issued"][rows], table["delivered"][rows])
+    yield from rows_where(over > effects["issued"], effects, "its cause came later")
     yield from rows_where((table["destination"][rows] != effects["source"]) & (table["source"][rows] != effects["source"]),
                           effects, "its cause has nothing to do with its sender")
 
