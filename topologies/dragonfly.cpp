@@ -25,6 +25,8 @@ class DragonflyAssembler {
     const std::uint32_t per_group = shape_->a * shape_->p;
     for (std::uint32_t i = 0; i < shape_->hosts(); ++i) topology_.graph.add_host(i / per_group);
     for (std::uint32_t i = 0; i < shape_->a * shape_->g; ++i) topology_.graph.add_switch(1, i / shape_->a);
+    topology_.graph.set_roles(
+        std::make_shared<TierRoles>(std::vector<TierRoles::Tier>{{shape_->hosts(), "group", {{"router", shape_->a}}}}));
     add_host_links();
     add_local_links();
     add_global_links();

@@ -22,6 +22,8 @@ class DragonflyPlusAssembler {
       for (std::uint32_t i = 0; i < shape_->leaves; ++i) topology_.graph.add_switch(1, group);
       for (std::uint32_t i = 0; i < shape_->spines; ++i) topology_.graph.add_switch(2, group);
     }
+    topology_.graph.set_roles(std::make_shared<TierRoles>(std::vector<TierRoles::Tier>{
+        {shape_->hosts(), "group", {{"leaf", shape_->leaves}, {"spine", shape_->spines}}}}));
     add_links();
     topology_.routing = "dragonfly_plus_minimal";
     const std::int64_t half = shape_->g / 2;

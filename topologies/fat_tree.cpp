@@ -68,6 +68,10 @@ class FatTreeAssembler {
     for (std::uint32_t i = 0; i < edges(); ++i) graph.add_switch(1, i / half_);
     for (std::uint32_t i = 0; i < edges(); ++i) graph.add_switch(2, i / half_);
     for (std::uint32_t i = 0; i < half_ * half_; ++i) graph.add_switch(3);
+    graph.set_roles(
+        std::make_shared<TierRoles>(std::vector<TierRoles::Tier>{{edge(0), "pod", {{"edge", half_}}},
+                                                                 {aggregation(0), "pod", {{"aggregation", half_}}},
+                                                                 {core(0), "", {{"core", half_ * half_}}}}));
   }
 
   void add(FatTreeLinkClass link_class, std::uint32_t lower, std::uint32_t upper, const LinkSpec& link) {

@@ -26,6 +26,7 @@ class HyperxAssembler {
     const std::uint32_t slab = shape_->switches / shape_->dims.back();
     for (std::uint32_t i = 0; i < hosts(); ++i) topology_.graph.add_host(i / shape_->terminals / slab);
     for (std::uint32_t i = 0; i < shape_->switches; ++i) topology_.graph.add_switch(1, i / slab);
+    topology_.graph.set_roles(std::make_shared<GridRoles>(hosts(), shape_->dims));
     const std::uint8_t host_class = topology_.add_class("host");
     for (std::uint32_t i = 0; i < hosts(); ++i)
       topology_.add(host_class, NodeId(i), NodeId(hosts() + i / shape_->terminals), host_link_.rate, host_link_.delay);

@@ -22,7 +22,7 @@ class LeafSpine final : public TopologyBuilder {
     const LinkSpec link = read_link(spec);
     const LinkSpec host_link = read_link(spec, "host_link", link);
     spec.finish();
-    return assemble_tree(std::move(shape), {host_link, link}, {"host", "leaf-spine"});
+    return assemble_tree(std::move(shape), {host_link, link}, {"host", "leaf-spine"}, {"leaf", "spine"});
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes as users name them: host3, switch7.
+// Nodes as users name them: host3, switch7, leaf2.
 #pragma once
 
 #include "graph/cluster_graph.hpp"

@@ -8,6 +8,24 @@
 namespace weft {
 namespace {
 
+/// rail2/leaf1: the first leaf of the third rail.
+class RailRoles final : public NodeRoles {
+ public:
+  RailRoles(std::shared_ptr<const Topology> rail, std::uint32_t rails) : rail_(std::move(rail)), rails_(rails) {}
+  std::string name(NodeId node) const override {
+    const ClusterGraph& one = rail_->graph;
+    const std::uint32_t hosts = rails_ * one.host_count();
+    if (node.value() < hosts) return {};
+    const std::uint32_t number = node.value() - hosts;
+    return "rail" + std::to_string(number / one.switch_count()) + '/' +
+           one.name(NodeId(one.host_count() + number % one.switch_count()));
+  }
+
+ private:
+  std::shared_ptr<const Topology> rail_;
+  std::uint32_t rails_;
+};
+
 class Rails final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
@@ -31,6 +49,7 @@ class Rails final : public TopologyBuilder {
     topology.radix = shape->rails;
     topology.routing = "rails";
     shape->rail = rail;
+    topology.graph.set_roles(std::make_shared<RailRoles>(rail, shape->rails));
     topology.shape = shape;
     return topology;
   }

@@ -51,7 +51,9 @@ class HtsimReader {
       shape.w.push_back(narrow(divide(value(1, "radix_up"), bundle(2), 1, "radix_up", "Bundle of tier 2")));
       expect(2, "radix_down", nodes / pod * bundle(2), "pods, times its Bundle");
     }
-    return assemble_tree(std::move(shape), links(), class_names(three));
+    return assemble_tree(
+        std::move(shape), links(), class_names(three),
+        three ? std::vector<std::string>{"edge", "aggregation", "core"} : std::vector<std::string>{"leaf", "spine"});
   }
 
  private:

@@ -17,6 +17,23 @@
 namespace weft {
 namespace {
 
+/// Of a machine with units behind its hosts, which have no role.
+class RolesWithUnits final : public NodeRoles {
+ public:
+  RolesWithUnits(std::shared_ptr<const Topology> machine, std::uint32_t units)
+      : machine_(std::move(machine)), units_(units) {}
+  std::string name(NodeId node) const override {
+    const ClusterGraph& graph = machine_->graph;
+    if (node.value() >= graph.host_count() && node.value() < graph.host_count() + units_) return {};
+    const NodeId of_machine(node.value() < graph.host_count() ? node.value() : node.value() - units_);
+    return graph.name(of_machine);
+  }
+
+ private:
+  std::shared_ptr<const Topology> machine_;
+  std::uint32_t units_;
+};
+
 class UnitsInSwitches {
  public:
   UnitsInSwitches(const Spec& spec, Topology machine)
@@ -141,6 +158,7 @@ class UnitsInSwitches {
     for (std::uint32_t node = hosts; node < graph_.node_count(); ++node)
       graph.set_in_server(graph.add_switch(tier(NodeId(node)), graph_.node(NodeId(node)).group, block_of(NodeId(node))),
                           graph_.node(NodeId(node)).in_server);
+    graph.set_roles(std::make_shared<RolesWithUnits>(machine_, shape_->count()));
     const std::uint32_t shift = shape_->count();
     const auto there = [&](NodeId node) { return graph_.is_host(node) ? node : NodeId(node.value() + shift); };
     for (const std::string& name : machine_->link_classes) result_.add_class(name);

@@ -81,6 +81,7 @@ class TorusAssembler {
       for (std::uint32_t j = 0; j < shape_->hosts_per_router; ++j)
         topology_.graph.add_host(shape_->coordinates(i)[longest]);
     for (std::uint32_t i = 0; i < shape_->routers; ++i) topology_.graph.add_switch(1, shape_->coordinates(i)[longest]);
+    topology_.graph.set_roles(std::make_shared<GridRoles>(shape_->routers * shape_->hosts_per_router, shape_->dims));
   }
 
   void add_links() {

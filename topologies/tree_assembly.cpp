@@ -12,8 +12,9 @@ class TreeAssembler {
   TreeAssembler(TreeShape shape, const std::vector<LinkSpec>& links, const std::vector<std::string>& classes)
       : shape_(std::make_shared<TreeShape>(std::move(shape))), links_(links), classes_(classes) {}
 
-  Topology assemble() {
+  Topology assemble(const std::vector<std::string>& roles) {
     add_nodes();
+    topology_.graph.set_roles(std::make_shared<TierRoles>(tiers(roles)));
     for (std::uint32_t level = 0; level < shape_->levels(); ++level) add_links_above(level);
     topology_.routing = "up_down";
     topology_.bisection_bps = bisection();
@@ -22,6 +23,17 @@ class TreeAssembler {
   }
 
  private:
+  /// Two levels have no pods that were worth a name.
+  std::vector<TierRoles::Tier> tiers(const std::vector<std::string>& roles) const {
+    const std::uint32_t top = shape_->levels();
+    std::vector<TierRoles::Tier> result;
+    for (std::uint32_t level = 1; level <= top; ++level) {
+      const bool in_pods = level < top && top > 2;
+      const std::uint64_t count = shape_->switches(level) / (in_pods ? shape_->m[top - 1] : 1);
+      result.push_back({first_[level], in_pods ? "pod" : "", {{roles[level - 1], static_cast<std::uint32_t>(count)}}});
+    }
+    return result;
+  }
   void add_nodes() {
     const std::uint32_t top = shape_->levels();
     const std::uint64_t group_hosts = shape_->below(top - 1);
@@ -81,8 +93,9 @@ class TreeAssembler {
 
 }  // namespace
 
-Topology assemble_tree(TreeShape shape, const std::vector<LinkSpec>& links, const std::vector<std::string>& classes) {
-  return TreeAssembler(std::move(shape), links, classes).assemble();
+Topology assemble_tree(TreeShape shape, const std::vector<LinkSpec>& links, const std::vector<std::string>& classes,
+                       const std::vector<std::string>& roles) {
+  return TreeAssembler(std::move(shape), links, classes).assemble(roles);
 }
 
 void check_tree(const Spec& place, const TreeShape& shape) {

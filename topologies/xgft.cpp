@@ -33,7 +33,9 @@ class Xgft final : public TopologyBuilder {
     std::vector<std::string> classes = {"host"};
     for (std::size_t level = 1; level < levels; ++level)
       classes.push_back(fmt::format("level {}-{}", level, level + 1));
-    return assemble_tree(std::move(shape), links, classes);
+    std::vector<std::string> roles;
+    for (std::size_t level = 1; level <= levels; ++level) roles.push_back(fmt::format("level{}-switch", level));
+    return assemble_tree(std::move(shape), links, classes, roles);
   }
 };
 

@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, field
 
 import numpy
 
+from weft_results.nodes import are_hosts
+
 SERVER_LINKS = ("gpu", "nvlink", "pcie", "smp")  # classes of links inside servers
 UNIT_LINKS = "reduction"  # of units inside switches: no cables
 RATE = 100e9  # bit/s: prices and powers of ports and cables are for each of them
@@ -85,7 +87,7 @@ class Links:
         nodes = int(max(self.start.max(), self.end.max())) + 1
         self.is_host, self.exists = numpy.zeros(nodes, bool), numpy.zeros(nodes, bool)
         for node, name in ((self.start, from_name), (self.end, to_name)):
-            self.is_host[node] = numpy.char.startswith(name.astype(str), "host")
+            self.is_host[node] = are_hosts(name)
             self.exists[node] = True
         self.inside = numpy.isin(self.link_class.astype(str), SERVER_LINKS)
         self.in_server = numpy.zeros(nodes, bool)

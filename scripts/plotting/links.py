@@ -5,6 +5,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from plotting.results import PlotError, headline, percent_limit
+from weft_results.nodes import is_host
 
 UP, DOWN, LEVEL = "up", "down", ""
 
@@ -27,7 +28,7 @@ class Links:
         neighbours = {}
         for a, b in zip(self.source.tolist(), self.target.tolist()):
             neighbours.setdefault(a, []).append(b)
-        frontier = [node for node, name in self.names.items() if name.startswith("host")]
+        frontier = [node for node, name in self.names.items() if is_host(str(name))]
         tiers = {node: 0 for node in frontier}
         while frontier:
             reached = {b for a in frontier for b in neighbours.get(a, []) if b not in tiers}

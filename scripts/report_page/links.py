@@ -4,6 +4,7 @@
 import numpy as np
 
 from report_page.values import packed
+from weft_results.nodes import is_host
 
 NUMBERS = ("rate", "delay", "bytes", "packets", "busy", "utilization", "peak_queue", "mean_queue", "dropped", "lost")
 
@@ -38,7 +39,7 @@ class Links:
 
     def find_tiers(self):
         tiers = np.full(len(self.nodes), -1)
-        tiers[[i for i, name in enumerate(self.node_names) if name.startswith("host")]] = 0
+        tiers[[i for i, name in enumerate(self.node_names) if is_host(name)]] = 0
         if len(tiers) and tiers.max() < 0:
             tiers[:] = 0
         for tier in range(len(tiers)):

@@ -65,6 +65,11 @@ std::span<const PortEnd> ClusterGraph::ports(NodeId node) const {
 }
 
 std::string ClusterGraph::name(NodeId node) const {
+  std::string role = roles_ != nullptr ? roles_->name(node) : std::string();
+  return role.empty() ? plain_name(node) : role;
+}
+
+std::string ClusterGraph::plain_name(NodeId node) const {
   return is_host(node) ? "host" + std::to_string(node.value()) : "switch" + std::to_string(node.value() - hosts_);
 }
 

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "graph/node_roles.hpp"
 #include "units/bandwidth.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
@@ -81,8 +84,12 @@ class ClusterGraph {
   const LinkProperties& link(LinkId link) const;
   std::span<const PortEnd> ports(NodeId node) const;
   bool is_host(NodeId node) const { return node.value() < hosts_; }
-  /// "host3", "switch7" (switches count from 0).
+  /// By its role, such as "leaf2" or "server3/gpu1", if it has one; else the plain one.
   std::string name(NodeId node) const;
+  /// "host3", "switch7" (switches count from 0).
+  std::string plain_name(NodeId node) const;
+  void set_roles(std::shared_ptr<const NodeRoles> roles) { roles_ = std::move(roles); }
+  bool has_roles() const { return roles_ != nullptr; }
 
  private:
   NodeId add_node(const NodeProperties& properties);
@@ -91,6 +98,7 @@ class ClusterGraph {
   std::vector<LinkProperties> links_;
   std::vector<std::vector<PortEnd>> ports_;
   std::uint32_t hosts_ = 0;
+  std::shared_ptr<const NodeRoles> roles_;
 };
 
 constexpr std::uint32_t directed(LinkId link, unsigned direction) { return 2 * link.value() + direction; }

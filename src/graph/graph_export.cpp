@@ -27,7 +27,7 @@ using NamedGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undire
 
 NamedNode named(const ClusterGraph& graph, std::uint32_t node) {
   const NodeProperties& properties = graph.node(NodeId(node));
-  return {graph.name(NodeId(node)), graph.is_host(NodeId(node)) ? "host" : "switch", properties.tier,
+  return {graph.plain_name(NodeId(node)), graph.is_host(NodeId(node)) ? "host" : "switch", properties.tier,
           properties.group == no_group ? -1 : std::int64_t{properties.group}};
 }
 
@@ -68,8 +68,8 @@ void write_dot(const Topology& topology, std::ostream& out) {
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const auto& ends = graph.link(LinkId(i)).ends;
     const NamedLink link = named(topology, i);
-    fmt::print(out, "  {} -- {} [class=\"{}\", rate_bps=\"{}\", delay_ps=\"{}\"];\n", graph.name(ends[0]),
-               graph.name(ends[1]), link.link_class, link.rate_bps, link.delay_ps);
+    fmt::print(out, "  {} -- {} [class=\"{}\", rate_bps=\"{}\", delay_ps=\"{}\"];\n", graph.plain_name(ends[0]),
+               graph.plain_name(ends[1]), link.link_class, link.rate_bps, link.delay_ps);
   }
   out << "}\n";
 }
@@ -80,8 +80,8 @@ void write_yaml(const Topology& topology, std::ostream& out) {
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const LinkProperties& link = graph.link(LinkId(i));
     const LinkFraming& framing = link.framing;
-    fmt::print(out, "  - {{from: {}, to: {}, rate: {}, delay: {}{}}}\n", graph.name(link.ends[0]),
-               graph.name(link.ends[1]), to_text(link.rate), to_text(link.delay),
+    fmt::print(out, "  - {{from: {}, to: {}, rate: {}, delay: {}{}}}\n", graph.plain_name(link.ends[0]),
+               graph.plain_name(link.ends[1]), to_text(link.rate), to_text(link.delay),
                framing.payload == 0 ? ""
                                     : fmt::format(", framing: {{payload: {} B, overhead: {} B, answer: {} B}}",
                                                   framing.payload, framing.overhead, framing.answer));

@@ -26,6 +26,50 @@ std::vector<std::uint32_t> ServerDesign::parts() const {
 
 namespace {
 
+/// server3/gpu1 and its port server3/gpu1/port, server3/nic0, server3/nvswitch2; switches of the network by their roles
+/// there.
+class ServerRoles final : public NodeRoles {
+ public:
+  explicit ServerRoles(std::shared_ptr<const ServerShape> shape) : shape_(std::move(shape)) {
+    const ServerDesign& design = shape_->design;
+    for (std::uint32_t gpu = 0; gpu < design.gpus; ++gpu) inside_.push_back(fmt::format("gpu{}/port", gpu));
+    inside_.resize(design.nodes);
+    number(design.nics, "nic");
+    number(design.cpus, "cpu");
+    std::vector<std::uint32_t> switches[2];  // PCIe, NVLink
+    for (std::uint32_t node = 0; node < design.nodes; ++node)
+      if (inside_[node].empty()) switches[has_nvlink(node)].push_back(node);
+    number(switches[0], "pcie");
+    number(switches[1], "nvswitch");
+  }
+
+  std::string name(NodeId node) const override {
+    const ServerDesign& design = shape_->design;
+    const std::uint32_t number = node.value();
+    if (number < shape_->hosts()) return fmt::format("server{}/gpu{}", number / design.gpus, number % design.gpus);
+    if (number >= shape_->first_switch()) {
+      const ClusterGraph& network = shape_->network->graph;
+      return network.name(NodeId(network.host_count() + number - shape_->first_switch()));
+    }
+    const std::uint32_t inside = number - shape_->hosts();
+    return fmt::format("server{}/{}", inside / design.nodes, inside_[inside % design.nodes]);
+  }
+
+ private:
+  void number(const std::vector<std::uint32_t>& nodes, std::string_view word) {
+    for (std::size_t i = 0; i < nodes.size(); ++i) inside_[nodes[i]] = fmt::format("{}{}", word, i);
+  }
+  bool has_nvlink(std::uint32_t node) const {
+    return std::any_of(shape_->design.links.begin(), shape_->design.links.end(),
+                       [node](const ServerDesign::Link& link) {
+                         return (link.a == node || link.b == node) && link.link_class.starts_with("nvlink");
+                       });
+  }
+
+  std::shared_ptr<const ServerShape> shape_;
+  std::vector<std::string> inside_;  ///< [nodes of a server]
+};
+
 /// Hosts on each leaf, which have to be equal and numbered leaf by leaf.
 std::uint32_t hosts_per_leaf(const Topology& network, const Spec& place) {
   const ClusterGraph& graph = network.graph;
@@ -134,6 +178,7 @@ class ServerAssembler {
                             true);
       }
     }
+    graph.set_roles(std::make_shared<ServerRoles>(shape_));
     if (!shape_->network) return;
     for (std::uint32_t i = inner().host_count(); i < inner().node_count(); ++i) {
       const NodeProperties& node = inner().node(NodeId(i));

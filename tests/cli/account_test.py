@@ -214,7 +214,7 @@ class Runs(ProgramTest):
             span = file.attrs["simulated_time"] * 1e-12
             compute, exposed = (file[f"ranks/{name}"][:].sum() * 1e-12 for name in ("compute", "exposed"))
             busy = sum(time for time, name in zip(file["links/busy"][:], file["links/from_name"].asstr()[:])
-                       if name.startswith("switch")) * 1e-12
+                       if not name.startswith("host")) * 1e-12
         idle = 16 * span - compute - exposed
         gpus = 700 * (compute + 0.5 * exposed + 0.15 * idle)
         ports, port = 80, 4 * figures["switch_port_power"]

@@ -245,7 +245,7 @@ class Csv(Export):
         self.export(self.path, "--csv", "two", "--tables", "ranks,manifest/parallel")
         self.assertEqual(sorted(os.listdir(self.folder / "two")), ["manifest_parallel.csv", "ranks.csv"])
         self.export(self.path, "--csv", "some", "--columns", "rank")
-        self.assertEqual(sorted(os.listdir(self.folder / "some")), ["operations.csv", "ranks.csv"])
+        self.assertEqual(sorted(os.listdir(self.folder / "some")), ["dependencies.csv", "operations.csv", "ranks.csv"])
 
 
 class Refusals(Export):

@@ -93,7 +93,7 @@ class PcapTest(ProgramTest):
                 self.check_frame(frame)
             self.assertEqual([frame.time for frame in frames], sorted(frame.time for frame in frames))
             node, number = port.split(":")
-            (row,) = ((links["from_name"] == node) & (links["from_port"] == int(number))).nonzero()[0]
+            (row,) = ((links["from"] == self.number(node, topology)) & (links["from_port"] == int(number))).nonzero()[0]
             data = [frame for frame in frames if frame.opcode in SENDS]
             self.assertEqual(len(frames), links["packets"][row])
             self.assertEqual(len(data), links["data_packets"][row])
@@ -103,6 +103,12 @@ class PcapTest(ProgramTest):
             # Two in one nanosecond would be more than the rate allows.
             self.assertEqual(len({frame.time for frame in frames}), len(frames))
         return found, results
+
+    @staticmethod
+    def number(node, topology):
+        """Of host3 or switch7, as in /links/from: switches come after the hosts."""
+        hosts = topology["hosts"] if "hosts" in topology else topology["k"]**3 // 4
+        return int(node[4:]) if node.startswith("host") else hosts + int(node.removeprefix("switch"))
 
     def check_frame(self, frame):
         self.assertEqual(frame.malformed, "")

@@ -92,7 +92,7 @@ class UnevenExperts(ProgramTest):
         """Payload of the links of each GPU, in both directions: NVLink inside servers, PCIe to its NIC for all else."""
         links = table(results, "links")
         rows = list(zip(links["link_class"], links["from_name"], links["to_name"], links["payload_bytes"].tolist()))
-        crossbar = {to: int(name[4:]) for kind, name, to, _ in rows if kind == "gpu" and name.startswith("host")}
+        crossbar = {f"server{server(rank)}/gpu{rank % GPUS}/port": rank for rank in range(SERVERS * GPUS)}
         due = collections.Counter()
         for (source, to), size in sent.items():
             kind = "nvlink" if server(source) == server(to) else "pcie"

@@ -194,8 +194,8 @@ TEST_P(TracedEngines, sinks_see_every_packet_and_change_nothing) {
   for (const Seen& seen : trace) ++calls[fmt::format("{}:{} {}", seen.node, seen.port, seen.source)];
   for (const LinkCounters& link : traced.fabric().link_counters()) {
     const auto& end_of_link = traced.graph().ports(link.from)[link.from_port];
-    const auto from = fmt::format("{}:{}", traced.graph().name(link.from), link.from_port);
-    const auto to = fmt::format("{}:{}", traced.graph().name(link.to), end_of_link.peer_port);
+    const auto from = fmt::format("{}:{}", traced.graph().plain_name(link.from), link.from_port);
+    const auto to = fmt::format("{}:{}", traced.graph().plain_name(link.to), end_of_link.peer_port);
     EXPECT_EQ(calls[from + " PhyTxBegin"], link.packets) << from;
     EXPECT_EQ(calls[from + " PhyTxEnd"], link.packets) << from;
     EXPECT_EQ(calls[to + " PhyRxEnd"], link.packets) << to;

@@ -115,8 +115,16 @@ std::map<std::string, Design> designs() {
   return all;
 }
 
-/// From each host to each, but on large machines from some of them.
+/// Names are of one node each.
+void expect_names(const Topology& topology) {
+  std::set<std::string> names;
+  for (std::uint32_t node = 0; node < topology.graph.node_count(); ++node)
+    EXPECT_TRUE(names.insert(topology.graph.name(NodeId(node))).second) << topology.graph.name(NodeId(node));
+}
+
+/// From each host to each, but on large machines from some of them; and all nodes have names of their own.
 void expect_ways(const Topology& topology) {
+  expect_names(topology);
   constexpr std::uint32_t many = 40'000;  // pairs
   const auto routing = prepared_routing(topology.routing, topology);
   const std::uint32_t hosts = topology.graph.host_count();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // `weft run`: simulate, record, summarise.
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <iostream>
@@ -70,7 +71,8 @@ PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, 
     if (!fabric.owns(name.node)) continue;
     std::string file = output.ends_with(".h5") ? output.substr(0, output.size() - 3) : output;
     std::string port = name.text;
-    port[port.find(':')] = '-';
+    std::replace_if(
+        port.begin(), port.end(), [](char c) { return c == ':' || c == '/'; }, '-');
     taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric));
     fabric.add_tap(name.node, name.port, taps.back());
   }

@@ -10,6 +10,7 @@
 #include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
 #include "graph/cluster_graph.hpp"
+#include "graph/node_name.hpp"
 #include "graph/rails_shape.hpp"
 #include "graph/reduction_shape.hpp"
 #include "graph/server_shape.hpp"
@@ -36,18 +37,14 @@ PortName read_port_name(const Spec& spec, const ClusterGraph& graph) {
   const auto colon = text.find(':');
   const std::string_view name = std::string_view(text).substr(0, colon);
   const auto port = colon == std::string::npos ? std::nullopt : parse_number(std::string_view(text).substr(colon + 1));
-  const bool host = name.starts_with("host");
-  const auto number = parse_number(name.substr(host ? 4 : name.starts_with("switch") ? 6 : name.size()));
-  if (!port || !number)
-    throw spec.error(fmt::format("found '{}'; a port such as host3:0 or switch7:2 is due here", text));
-  const std::uint32_t count = host ? graph.host_count() : graph.switch_count();
-  if (*number >= count)
-    throw spec.error(fmt::format("there is no {}; this machine has {} {}", name, count, host ? "hosts" : "switches"));
-  const NodeId node(host ? *number : graph.host_count() + *number);
-  if (*port >= graph.ports(node).size())
+  if (!port || name.empty())
+    throw spec.error(fmt::format("found '{}'; expected a port such as host3:0 or switch7:2", text));
+  const auto node = node_named(graph, name);
+  if (!node) throw spec.error(fmt::format("there is no {}; this machine has {}", name, names_of_nodes(graph)));
+  if (*port >= graph.ports(*node).size())
     throw spec.error(
-        fmt::format("{} has no port {}; its ports are 0 to {}", name, *port, graph.ports(node).size() - 1));
-  return {node, *port, text};
+        fmt::format("{} has no port {}; its ports are 0 to {}", name, *port, graph.ports(*node).size() - 1));
+  return {*node, *port, text};
 }
 
 // Keys for which there have to be packets.

@@ -16,8 +16,8 @@ namespace weft {
 Ns3View::Ns3View(Fabric& fabric, const Topology& topology)
     : fabric_(fabric), graph_(topology.graph), hosts_(topology.graph.host_count()) {
   for (std::uint32_t n = 0; n < graph_.node_count(); ++n)
-    WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(graph_.name(NodeId(n))), "an ns-3 object is named {} already",
-                graph_.name(NodeId(n)));
+    WEFT_EXPECT(!ns3::Names::Find<ns3::Object>(graph_.plain_name(NodeId(n))), "an ns-3 object is named {} already",
+                graph_.plain_name(NodeId(n)));
   traces_ = std::make_unique<Ns3TraceQueue>(fabric);
   nodes_.resize(graph_.node_count());
   first_device_.assign(graph_.node_count(), 0);
@@ -56,7 +56,7 @@ void Ns3View::expect(FrameTable::Arrival arrival) {
 }
 
 void Ns3View::add_node(Fabric& fabric, NodeId id) {
-  const std::string name = graph_.name(id);
+  const std::string name = graph_.plain_name(id);
   const auto node = ns3::CreateObject<ns3::Node>(ns3::Simulator::GetSystemId());
   ns3::Names::Add(name, node);
   nodes_[id.value()] = node;

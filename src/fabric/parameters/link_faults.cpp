@@ -15,10 +15,7 @@ namespace {
 NodeId node_at(const Spec& spec, const ClusterGraph& graph) {
   const std::string name = spec.text();
   const auto node = node_named(graph, name);
-  if (!node) {
-    throw spec.error(fmt::format("there is no '{}'; this machine has host0 to host{} and switch0 to switch{}", name,
-                                 graph.host_count() - 1, graph.switch_count() - 1));
-  }
+  if (!node) throw spec.error(fmt::format("there is no '{}'; this machine has {}", name, names_of_nodes(graph)));
   return *node;
 }
 
