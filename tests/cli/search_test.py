@@ -82,6 +82,27 @@ class SearchTest(ProgramTest):
         with h5py.File(self.folder / "one.h5") as one, h5py.File(self.folder / "study.h5") as other:
             self.assertEqual(list(same_results.differences(one, other, ["/timing", "/runs", "/cases/run"])), [])
 
+    def test_over_placements(self):
+        """Eight ranks side by side on two leaves, or one on each leaf in turn, whose messages all cross the spine, of the
+        rate of a quarter of the hosts: side by side is best, and found."""
+        study = ("experiment: {topology: {kind: leaf_spine, leaves: 4, hosts_per_leaf: 4, spines: 1, link_rate: 400 Gb/s, "
+                 "link_delay: 500 ns}, workload: {kind: collective, collective: all_reduce, size: 256 KiB, ranks: 8}, "
+                 "output: {messages: none}}\n"
+                 "grid:\n"
+                 "  workload.algorithm: [ring, halving_doubling]\n"
+                 "  workload.placement: {together: {hosts: [0, 1, 2, 3, 4, 5, 6, 7]}, "
+                 "apart: {hosts: [0, 4, 8, 12, 1, 5, 9, 13]}}\n")
+        self.sweep(study, name="all")
+        table = self.cases("all")
+        best = table["out_step_time"].index(min(table["out_step_time"]))
+        found = self.sweep(study + "search: {objective: time, simulate: 2}\n")
+        self.assertEqual(found["search"]["best"], best)
+        self.assertEqual(table["in_workload_placement"][best], "together")
+        # A ring that crosses the spine at every step takes longer on the same algorithm.
+        for pair in ((0, 1), (2, 3)):
+            together, apart = (table["out_step_time"][case] for case in pair)
+            self.assertLess(together, apart)
+
     def test_constraints_hold(self):
         """Those of machines before anything runs, those of outcomes on the ideal network and by packets."""
         found = self.sweep(GRID + "search: {objective: energy_per_step * cost, simulate: 8}\n"
