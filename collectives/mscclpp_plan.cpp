@@ -72,6 +72,14 @@ struct PlanGpu {
     std::uint32_t left = 0;
   };
   std::map<std::int64_t, Barrier> barriers;
+  /// Thread blocks of one GPU hand each other a number of permits.
+  struct Semaphore {
+    std::uint32_t permits = 0;                 // from the beginning
+    std::vector<std::set<PlanStep>> released;  // what had been done before each release
+    std::size_t acquired = 0;                  // of these
+  };
+  std::vector<Semaphore> semaphores;
+  std::map<std::uint32_t, PlanStep> packets;  // chunk of the scratch -> step that has written packets there
 };
 
 struct PlanBlock {
@@ -148,8 +156,9 @@ class PlanReader {
           kind));
     schedule_.kind = known->second;
     const std::string protocol = plan_.value("protocol", "Simple");
-    if (protocol != "Simple")
-      fail(fmt::format("the protocol is '{}'; Simple is due here: packets with flags are not modelled", protocol));
+    if (protocol != "Simple" && protocol != "LL")
+      fail(fmt::format("the protocol is '{}'; Simple or LL is due here", protocol));
+    if (protocol == "LL") schedule_.protocol = Protocol::ll;
     schedule_.in_place = plan_.value("inplace", false);
     if (schedule_.in_place && schedule_.kind == CollectiveKind::all_to_all)
       fail("alltoall in place: its blocks cannot be exchanged within one buffer");
@@ -195,6 +204,8 @@ class PlanReader {
       if (rank == id) fail("a remote buffer of the GPU itself");
       result.remote_buffers.emplace_back(rank, buffer_of(buffer.at("type").get<std::string>()));
     }
+    for (const PlanJson& semaphore : gpu.value("semaphores", PlanJson::array()))
+      result.semaphores.push_back({number(semaphore, "init_value", most_plan_blocks), {}, 0});
     const PlanJson& blocks = gpu.at("threadblocks");
     if (!blocks.is_array() || blocks.size() > most_plan_blocks)
       fail(fmt::format("'threadblocks' is a list of at most {}", most_plan_blocks));
@@ -271,7 +282,7 @@ class PlanReader {
     for (const PlanBlock& block : blocks_) {
       if (block.next == block.operations.size()) continue;
       name_place(block);
-      fail("it waits for ever: nobody signals, or comes to the barrier");
+      fail("it waits for ever: nobody signals, releases the semaphore, puts the packets or comes to the barrier");
     }
   }
 
@@ -286,13 +297,21 @@ class PlanReader {
     const PlanJson& operation = *block.operations[block.next];
     const std::string name = operation.at("name").get<std::string>();
     if (name == "nop" || name == "flush") return true;
+    if (operation.contains("tbg_info") && number(operation.at("tbg_info"), "tbg_size", most_plan_blocks) > 1)
+      fail("'tbg_info': several thread blocks share this operation, each a part of its chunks, which is not modelled");
     if (name == "wait" || name == "rlxwait") return wait(block, operation);
     if (name == "barrier") return barrier(block, operation);
-    if (name == "signal" || name == "rlxsignal") {
+    if (name == "sem_acquire") return acquire(block, operation);
+    if (is_of_packets(name)) return packets(block, operation, name);
+    if (name == "sem_release") {
+      release(block, operation);
+    } else if (name == "signal" || name == "rlxsignal") {
       signal(block, operation);
     } else if (name == "copy") {
       const auto [from, to] = one_pair(block, operation);
       local(block, Primitive::copy, from, to);
+    } else if (name != "re" && schedule_.protocol == Protocol::ll) {
+      fail("the protocol is LL, whose scratch holds packets; operations on packets, copy and re are due here");
     } else if (name == "put" || name == "pws" || name == "pwsf") {
       for (const auto& [from, to] : pairs(block, operation)) put(block, from, to);
       if (name != "put") signal(block, operation);
@@ -302,9 +321,10 @@ class PlanReader {
       reduce(block, operation);
     } else {
       fail(
-          "this operation is not modelled; barrier, copy, flush, get, nop, pipeline, put, pws, pwsf, re, res, "
-          "rlxsignal, "
-          "rlxwait, rre, rres, signal and wait are");
+          "this operation is not modelled; barrier, copy, cpkt, flush, get, nop, pipeline, ppkt, put, pws, pwsf, re, "
+          "recpkt, recspkt, repkt, res, respkt, rlxsignal, rlxwait, rppkt, rre, rres, sem_acquire, sem_release, "
+          "signal, "
+          "upkt and wait are");
     }
     return true;
   }
@@ -422,6 +442,124 @@ class PlanReader {
     block.waits = barrier.before;
     block.in_barrier.reset();
     if (--barrier.left == 0) barrier = {};
+    return true;
+  }
+
+  bool acquire(PlanBlock& block, const PlanJson& operation) {
+    const auto& ids = operation.at("semaphore_ids");
+    for (const PlanJson& id : ids) {
+      const PlanGpu::Semaphore& one = semaphore(block, id);
+      if (one.permits == 0 && one.acquired >= one.released.size()) return false;
+    }
+    for (const PlanJson& id : ids) {
+      PlanGpu::Semaphore& one = semaphore(block, id);
+      if (one.permits == 0 && one.acquired >= one.released.size())
+        fail("it acquires a semaphore more often than it has been released");
+      if (one.permits > 0) {
+        --one.permits;
+        continue;
+      }
+      const std::set<PlanStep>& before = one.released[one.acquired++];
+      block.waits.insert(before.begin(), before.end());
+    }
+    return true;
+  }
+
+  void release(PlanBlock& block, const PlanJson& operation) {
+    for (const PlanJson& id : operation.at("semaphore_ids")) {
+      std::set<PlanStep> before = block.waits;
+      if (block.last) before.insert(*block.last);
+      semaphore(block, id).released.push_back(std::move(before));
+    }
+  }
+
+  PlanGpu::Semaphore& semaphore(const PlanBlock& block, const PlanJson& id) {
+    auto& all = gpus_[block.gpu].semaphores;
+    if (number(id) >= all.size())
+      fail(fmt::format("the GPU has {} semaphores, and no number {}", all.size(), number(id)));
+    return all[number(id)];
+  }
+
+  // Packets -----------------------------------------------------------------------------------------------------------
+  // A packet has half data and half flag (include/mscclpp/packet_device.hpp): who reads a chunk of the scratch waits
+  // until it has been written in this run, and no signal is needed. What operations read and write:
+  // execution_kernel.hpp.
+
+  static bool is_of_packets(const std::string& name) {
+    static const std::set<std::string> names = {"ppkt",  "rppkt",  "cpkt",   "upkt",
+                                                "repkt", "recpkt", "respkt", "recspkt"};
+    return names.contains(name);
+  }
+
+  /// False if packets that it reads are not there yet.
+  bool packets(PlanBlock& block, const PlanJson& operation, const std::string& name) {
+    if (schedule_.protocol != Protocol::ll) fail("an operation on packets; the plan's protocol is due to be LL");
+    const auto from = ranges(block, operation, "src_buff"), to = ranges(block, operation, "dst_buff");
+    if (from.front().count != to.front().count) fail("source and destination have different sizes");
+    const bool first_is_packets = name == "rppkt" || name == "upkt";
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from[i].gpu != block.gpu) fail("its sources are of the GPU itself");
+      const bool reads_packets = i > 0 ? name != "cpkt" && name != "ppkt" : first_is_packets;
+      if (reads_packets && !await_packets(block, from[i])) return false;
+    }
+    if (name == "cpkt" || name == "upkt") {
+      if (from.size() != 1 || to.size() != 1 || to[0].gpu != block.gpu)
+        fail("one source and one destination of the GPU itself are due here");
+      copy_local(block, from[0], to[0], name == "cpkt");
+    } else if (name == "ppkt" || name == "rppkt") {
+      if (from.size() != 1 && from.size() != to.size()) fail("one source, or as many as destinations, are due here");
+      for (std::size_t i = 0; i < to.size(); ++i) put_packets(block, from[from.size() == 1 ? 0 : i], to[i]);
+    } else {
+      reduce_packets(block, from, to, name);
+    }
+    return true;
+  }
+
+  /// The sum of the first source and of packets, in the first destination, as packets in the second one (recpkt,
+  /// recspkt), and as packets in those of other GPUs.
+  void reduce_packets(PlanBlock& block, const std::vector<PlanRange>& from, const std::vector<PlanRange>& to,
+                      const std::string& name) {
+    const std::size_t own = name == "recpkt" || name == "recspkt" ? 2 : 1;
+    const bool sends = name == "respkt" || name == "recspkt";
+    if (to.size() < own || (!sends && to.size() > own) || to[0].gpu != block.gpu)
+      fail(fmt::format("{} of the GPU itself {} due here", own == 1 ? "one destination" : "two destinations",
+                       own == 1 ? "is" : "are"));
+    if (!same(from[0], to[0])) local(block, Primitive::copy, from[0], to[0]);
+    for (std::size_t i = 1; i < from.size(); ++i) local(block, Primitive::reduce, from[i], to[0]);
+    if (own == 2) copy_local(block, to[0], to[1], true);
+    for (std::size_t i = own; i < to.size(); ++i) put_packets(block, to[0], to[i]);
+  }
+
+  void copy_local(PlanBlock& block, const PlanRange& from, const PlanRange& to, bool as_packets) {
+    local(block, Primitive::copy, from, to);
+    if (as_packets) mark_packets(to, *block.last);
+  }
+
+  void put_packets(PlanBlock& block, const PlanRange& from, const PlanRange& to) {
+    put(block, from, to);
+    mark_packets(to, *peer_of(block, to.gpu).last_there);
+  }
+
+  void mark_packets(const PlanRange& to, const PlanStep& step) {
+    if (to.buffer != Buffer::scratch) fail("packets are put into the scratch buffer");
+    for (std::uint32_t i = 0; i < to.count; ++i)
+      if (!gpus_[to.gpu].packets.emplace(to.chunk + i, step).second)
+        fail(
+            fmt::format("chunk {} of the scratch of GPU {} is written with packets a second time: whoever reads it "
+                        "cannot tell them apart",
+                        to.chunk + i, to.gpu));
+  }
+
+  bool await_packets(PlanBlock& block, const PlanRange& from) {
+    if (from.buffer != Buffer::scratch) fail("packets are read from the scratch buffer");
+    const auto& there = gpus_[block.gpu].packets;
+    std::set<PlanStep> steps;
+    for (std::uint32_t i = 0; i < from.count; ++i) {
+      const auto found = there.find(from.chunk + i);
+      if (found == there.end()) return false;
+      steps.insert(found->second);
+    }
+    block.waits.insert(steps.begin(), steps.end());
     return true;
   }
 

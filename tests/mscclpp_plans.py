@@ -78,3 +78,48 @@ def through_scratch():
                            reduce_op="sum")]},
             sync("signal", 2), sync("wait", 2)]))
     return plan("allreduce", gpus)
+
+
+def packets(ranks):
+    """Each GPU puts its chunks as packets into the scratch of those that add them up, which put the sums back as packets;
+    chunk r of the scratch is that of GPU r's input, chunk ranks + r GPU r's sum."""
+    gpus = []
+    for rank in range(ranks):
+        peers = [peer for peer in range(ranks) if peer != rank]
+        gpus.append(gpu(rank, ranks, (ranks, ranks, 2 * ranks), [
+            *(moves("ppkt", [own("i", peer)], [remote(rank, peer, "s", rank)]) for peer in peers),
+            moves("respkt", [own("i", rank), *(own("s", peer) for peer in peers)],
+                  [own("o", rank), *(remote(rank, peer, "s", ranks + rank) for peer in peers)], reduce_op="sum"),
+            *(moves("upkt", [own("s", ranks + peer)], [own("o", peer)]) for peer in peers)]))
+    return plan("allreduce", gpus, protocol="LL")
+
+
+def passed_on():
+    """Three GPUs hand on their chunk in packets: GPU r puts it to r + 1, which puts it to r + 2 (rppkt)."""
+    gpus = []
+    for rank in range(3):
+        after, before, last = (rank + 1) % 3, (rank - 1) % 3, (rank - 2) % 3
+        gpus.append(gpu(rank, 3, (1, 3, 3), [
+            moves("copy", [own("i", 0)], [own("o", rank)]),
+            moves("ppkt", [own("i", 0)], [remote(rank, after, "s", rank)]),
+            moves("rppkt", [own("s", before)], [remote(rank, after, "s", before)]),
+            moves("upkt", [own("s", before)], [own("o", before)]),
+            moves("upkt", [own("s", last)], [own("o", last)])]))
+    return plan("allgather", gpus, protocol="LL")
+
+
+def two_blocks(semaphores=({"init_value": 0},)):
+    """Two GPUs exchange their chunks: a thread block gets the other one's input into the scratch and releases a semaphore;
+    a second block acquires it, and copies what is there into the output."""
+    gpus = []
+    for rank in (0, 1):
+        peer = 1 - rank
+        one = gpu(rank, 2, (1, 2, 1), [
+            moves("copy", [own("i", 0)], [own("o", rank)]),
+            moves("get", [remote(rank, peer, "i", 0)], [own("s", 0)]),
+            {"name": "sem_release", "semaphore_ids": [0]}])
+        one["semaphores"] = list(semaphores)
+        one["threadblocks"].append({**one["threadblocks"][0], "id": 1, "ops": [
+            {"name": "sem_acquire", "semaphore_ids": [0]}, moves("copy", [own("s", 0)], [own("o", peer)])]})
+        gpus.append(one)
+    return plan("allgather", gpus)

@@ -30,7 +30,9 @@ class MscclppPlan(ProgramTest):
 
     def test_plans_are_proved(self):
         for name, content in (("all_reduce", plans.all_reduce(4)), ("all_gather", plans.all_gather(4)),
-                              ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch())):
+                              ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch()),
+                              ("packets", plans.packets(4)), ("packets passed on", plans.passed_on()),
+                              ("semaphores", plans.two_blocks())):
             with self.subTest(name=name):
                 out = self.run_weft("collective", self.plan(content), "--size", "1200000B", "--check").out
                 self.assertIn("complete: every rank has its result, each contribution exactly once", out)
@@ -45,12 +47,32 @@ class MscclppPlan(ProgramTest):
                                            (plans.all_gather(4), "all_gather", 4, 3 * size),
                                            (plans.all_gather(3, "get"), "all_gather", 3, 2 * size),
                                            (plans.through_scratch(), "all_reduce", 2, 2 * size),
+                                           (plans.two_blocks(), "all_gather", 2, size),
                                            (PUBLISHED.read_text(), "all_reduce", 2, 2 * size)):
             with self.subTest(sent=sent, kind=kind):
                 self.plan(content)
                 summary, _ = self.simulate(self.experiment(kind, ranks, size))
                 self.assertEqual(summary["bytes_delivered"], sent)
                 self.assertTrue(summary["complete"])
+
+    def test_packets_are_half_flags(self):
+        """allreduce of n: every GPU puts n - 1 chunks of S / n twice, and a packet has as much flag as data
+        (include/mscclpp/packet_device.hpp): 4 (n - 1) S. Passed on: each of 3 chunks goes to 2 GPUs, 2 * 2 * S."""
+        size = 1_200_000
+        for content, kind, ranks, sent in ((plans.packets(4), "all_reduce", 4, 4 * 3 * size),
+                                           (plans.passed_on(), "all_gather", 3, 4 * size)):
+            with self.subTest(kind=kind):
+                self.plan(content)
+                summary, _ = self.simulate(self.experiment(kind, ranks, size))
+                self.assertEqual(summary["bytes_delivered"], sent)
+                self.assertTrue(summary["complete"])
+
+    def test_a_permit_from_the_beginning_is_no_wait(self):
+        """The second block copies what is not there yet: the replay says so."""
+        done = weft("collective", self.plan(plans.two_blocks([{"init_value": 1}])), "--size", "1000B", "--check",
+                    folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("the schedule is wrong", done.err)
 
     def test_time_of_puts_between_two(self):
         """Both put a chunk of one packet at the same time: 2 (s / C + d)."""
@@ -75,10 +97,19 @@ class MscclppPlan(ProgramTest):
 
         def operation(content, number):
             return content["gpus"][1]["threadblocks"][0]["ops"][number]
+
+        def twice():
+            content = plans.packets(3)
+            content["gpus"][1]["threadblocks"][0]["ops"].insert(0, content["gpus"][1]["threadblocks"][0]["ops"][0])
+            return content
         cases = (
             ("{", "this is no JSON"),
             ("{}", "this is no execution plan of MSCCL++"),
-            (changed(lambda c: c.update(protocol="LL")), "the protocol is 'LL'; Simple is due here"),
+            (changed(lambda c: c.update(protocol="LL128")), "the protocol is 'LL128'; Simple or LL is due here"),
+            (changed(lambda c: c.update(protocol="LL")), "the protocol is LL, whose scratch holds packets"),
+            ({**plans.packets(2), "protocol": "Simple"}, "an operation on packets; the plan's protocol is due to be LL"),
+            (twice(), "is written with packets a second time"),
+            (plans.two_blocks([]), "the GPU has 0 semaphores"),
             (changed(lambda c: c.update(collective="sendrecv")), "the collective is 'sendrecv'"),
             (changed(lambda c: operation(c, 3).update(name="glres")), "GPU 1, thread block 0, operation 3 (glres): this operation is not modelled"),
             (changed(lambda c: operation(c, 3)["src_buff"][0].update(index=7)), "chunks 7 to 8 of the buffer input of GPU 1, which has 3"),
