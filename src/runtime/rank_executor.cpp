@@ -36,6 +36,13 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
   keeps_operations_ = records.keep_operations.keeps(rank.value());
   explains_ = records.explain;
   accepts_unexpected_ = program_->accepts_unexpected();
+  if (program_->receives_any()) any_ = std::make_unique<AnyMatching>();
+  if (any_ && network.shares_processors())
+    throw InputError(SourceLine{},
+                     fmt::format("rank {} has recvs from any rank or with any tag; `fidelity: loggp` shares "
+                                 "out processors to recvs whose sender is known: packet or ideal is due "
+                                 "here",
+                                 rank.value()));
   in_order_of_time_ = program_->in_order_of_time();
   takes_what_is_ready_ = program_->takes_what_is_ready();
   read_ahead_ = program_->read_ahead();
@@ -97,7 +104,7 @@ void RankExecutor::admit(Operation operation) {
   if (operation.kind == Operation::Kind::collective) communicators_[operation.call->communicator->id()].push_back(id);
   const std::uint64_t lane = pair_key(operation.peer.value(), operation.tag);
   if (operation.kind == Operation::Kind::send) live.sequence = sends_[lane]++;
-  if (operation.kind == Operation::Kind::recv) live.sequence = matching_[lane].recvs++;
+  if (operation.kind == Operation::Kind::recv && !any_) live.sequence = matching_[lane].recvs++;
   live.operation = std::move(operation);
   live_.emplace(id, std::move(live));
   candidates_.push_back(id);
@@ -306,7 +313,49 @@ void RankExecutor::start_send(Time now, Live& live) {
   live.message = posted_;
 }
 
+void RankExecutor::start_any_recv(Time now, Live& live) {
+  const auto found = std::find_if(any_->arrived.begin(), any_->arrived.end(), [&](const AnyMatching::Message& message) {
+    return suits(live.operation, message.source, message.tag);
+  });
+  if (found == any_->arrived.end()) {
+    any_->posted.push_back(live.operation.id);
+    return;
+  }
+  live.message = found->id;
+  any_->arrived.erase(found);
+  complete(now, live.operation.id);
+}
+
+// One that has come before another one of its lane waits for that. True if a recv has ended.
+bool RankExecutor::match_any(Time now, const Message& message, std::int64_t bytes) {
+  const std::uint64_t lane = pair_key(message.source_rank, message.tag);
+  auto& early = matching_[lane].arrived;
+  early.emplace(message.sequence, Matching::Arrived{bytes, message.id});
+  std::uint32_t& next = any_->taken[lane];
+  const std::uint64_t before = operations_done_;
+  for (auto at = early.begin(); at != early.end() && at->first == next; at = early.erase(at), ++next)
+    deliver_any(now, message, at->second.message);
+  return operations_done_ != before;
+}
+
+void RankExecutor::deliver_any(Time now, const Message& message, std::uint64_t id_of_message) {
+  const auto found = std::find_if(any_->posted.begin(), any_->posted.end(), [&](std::uint64_t id) {
+    return suits(live_.at(id).operation, message.source_rank, message.tag);
+  });
+  if (found == any_->posted.end()) {
+    any_->arrived.push_back({message.source_rank, message.tag, id_of_message});
+    return;
+  }
+  const std::uint64_t id = *found;
+  any_->posted.erase(found);
+  Live& live = live_.at(id);
+  live.sent = Time::from_ps(message.issued);
+  live.message = id_of_message;
+  complete(now, id);
+}
+
 void RankExecutor::start_recv(Time now, Live& live) {
+  if (any_) return start_any_recv(now, live);
   const Operation& operation = live.operation;
   Matching& matching = matching_[pair_key(operation.peer.value(), operation.tag)];
   const auto arrived = matching.arrived.find(live.sequence);
@@ -466,6 +515,11 @@ void RankExecutor::on_message(Time now, const Message& message) {
     if (++part.count < message.parts) return;
     bytes = part.bytes;
     matching.parts.erase(message.sequence);
+  }
+  if (any_) {
+    explain(now, BecauseOfMessage{row.parts});
+    if (match_any(now, message, bytes)) make_progress(now);
+    return;
   }
   const auto posted = matching.posted.find(message.sequence);
   if (posted == matching.posted.end()) {
@@ -631,7 +685,7 @@ bool RankExecutor::finished() const {
     if (!connection.empty()) return false;
   for (const auto& [key, matching] : matching_)
     if (!matching.arrived.empty()) return false;
-  return true;
+  return !any_ || any_->arrived.empty();
 }
 
 std::string RankExecutor::describe(const Live& live) const {
@@ -649,8 +703,9 @@ std::string RankExecutor::describe(const Live& live) const {
                           operation.tag);
       break;
     case Operation::Kind::recv:
-      text += fmt::format(", recv of {} from rank {}, tag {}", to_text(operation.bytes), operation.peer.value(),
-                          operation.tag);
+      text += fmt::format(", recv of {} from {}, {}", to_text(operation.bytes),
+                          operation.any_source ? "any rank" : fmt::format("rank {}", operation.peer.value()),
+                          operation.any_tag ? "any tag" : fmt::format("tag {}", operation.tag));
       break;
     case Operation::Kind::collective:
       text += fmt::format(", {} number {}", to_text(operation.call->kind), operation.call->id);
@@ -666,7 +721,7 @@ std::string RankExecutor::describe(const Live& live) const {
 void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
   for (const auto& [id, live] : live_) {
     if (!live.started) continue;
-    if (live.operation.kind == Operation::Kind::recv)
+    if (live.operation.kind == Operation::Kind::recv && !live.operation.any_source)
       waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
     if (!live.collective) continue;
     for (const auto& [awaited, channel] : live.collective->awaited_ranks()) {

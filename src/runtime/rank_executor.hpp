@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <set>
@@ -167,6 +168,16 @@ class RankExecutor {
     };
     std::map<std::uint32_t, Part> parts;  // what has come of messages of several, by number
   };
+  // If recvs may take messages of any rank or tag.
+  struct AnyMatching {
+    struct Message {
+      std::uint32_t source = 0, tag = 0;
+      std::uint64_t id = 0;
+    };
+    std::list<Message> arrived;                              // that no recv has taken, in the order in which they came
+    std::list<std::uint64_t> posted;                         // recvs without a message, in the order of their start
+    std::unordered_map<std::uint64_t, std::uint32_t> taken;  // (source, tag) -> messages that have come in order
+  };
   using Queue = std::deque<std::uint64_t>;
 
   void pull(Time now);
@@ -186,6 +197,12 @@ class RankExecutor {
   std::uint32_t open_queue_pairs(std::uint32_t peer);
   std::uint32_t post_spread(Time now, std::uint32_t first, std::uint32_t& turn, Message message, std::uint64_t token);
   void start_recv(Time now, Live& live);
+  void start_any_recv(Time now, Live& live);
+  bool match_any(Time now, const Message& message, std::int64_t bytes);
+  void deliver_any(Time now, const Message& message, std::uint64_t id_of_message);
+  static bool suits(const Operation& recv, std::uint32_t source, std::uint32_t tag) {
+    return (recv.any_source || recv.peer.value() == source) && (recv.any_tag || recv.tag == tag);
+  }
   std::uint64_t cause_of_end(const Live& live) const;
   void complete(Time now, std::uint64_t id);
   void start_collective(Time now, Live& live);
@@ -238,6 +255,7 @@ class RankExecutor {
   std::map<std::uint32_t, Queue> communicators_;  // order of collectives within each communicator, as NCCL requires
   std::map<std::uint32_t, std::uint64_t> running_collective_;  // communicator -> operation
   std::unordered_map<std::uint64_t, Matching> matching_;       // (source, tag); looked up, never iterated in order
+  std::unique_ptr<AnyMatching> any_;                           // instead of the recvs in matching_
   std::unordered_map<std::uint64_t, std::uint32_t> sends_;     // (peer, tag) -> sends admitted so far
   struct SendQueues {
     std::uint32_t first = 0;  // queue pair; those of a connection have neighbouring numbers

@@ -180,6 +180,8 @@ class ChakraWriter {
       message.attribute("duration_ps", operation.duration.ps());
       if (operation.flops > 0 && operation.flops < 9e18)
         message.attribute("num_ops", static_cast<std::int64_t>(operation.flops));
+    } else if (operation.any_source || operation.any_tag) {
+      refuse_export("a recv from any rank or with any tag; Chakra's nodes name both");
     } else if (operation.call) {
       add_collective(*operation.call, message);
     } else {

@@ -48,14 +48,17 @@ class GoalTextSink final : public GoalSink {
  private:
   static std::string text_of(const GoalStatement& one) {
     const bool computes = one.kind == Operation::Kind::compute;
-    std::string text = computes ? fmt::format("calc {}", one.size)
-                                : fmt::format("{} {}b {} {}", one.kind == Operation::Kind::send ? "send" : "recv",
-                                              one.size, one.kind == Operation::Kind::send ? "to" : "from", one.peer);
-    if (!computes && one.tag > 0) text += fmt::format(" tag {}", one.tag);
+    std::string text = computes
+                           ? fmt::format("calc {}", one.size)
+                           : fmt::format("{} {}b {} {}", one.kind == Operation::Kind::send ? "send" : "recv", one.size,
+                                         one.kind == Operation::Kind::send ? "to" : "from", number_of(one.peer));
+    if (!computes && one.tag > 0) text += fmt::format(" tag {}", number_of(one.tag));
     if (one.cpu > 0) text += fmt::format(" cpu {}", one.cpu);
     if (!computes && one.nic > 0) text += fmt::format(" nic {}", one.nic);
     return text;
   }
+
+  static std::string number_of(std::uint32_t value) { return value == goal_export_any ? "-1" : std::to_string(value); }
 
   std::ostream& file_;
   std::string now_;

@@ -91,8 +91,8 @@ class GoalLowering {
       if (operation.queue_pair > std::numeric_limits<std::uint8_t>::max())
         refuse_goal(fmt::format("a send on queue pair {}; a schedule has 0 to 255", operation.queue_pair));
       one.size = operation.bytes.count();
-      one.peer = operation.peer.value();
-      one.tag = operation.tag;
+      one.peer = operation.any_source ? goal_export_any : operation.peer.value();
+      one.tag = operation.any_tag ? goal_export_any : operation.tag;
       one.nic = static_cast<std::uint8_t>(operation.queue_pair);
       one.cpu = own_cpus_ ? operation.cpu : 0;
     }

@@ -12,6 +12,9 @@
 
 namespace weft {
 
+/// Source or tag of a recv that takes any: -1.
+constexpr std::uint32_t goal_export_any = 0xffffffffU;
+
 /// One operation of a rank's schedule.
 struct GoalStatement {
   Operation::Kind kind = Operation::Kind::compute;

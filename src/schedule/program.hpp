@@ -51,6 +51,8 @@ struct Operation {
   Rank peer;                                   ///< send: destination; recv: source
   std::uint32_t tag = 0;                       ///< send, recv: matched with (peer, tag) in order
   Bytes bytes;                                 ///< send, recv
+  bool any_source = false;                     ///< recv: of any rank; `peer` says nothing
+  bool any_tag = false;                        ///< recv: with any tag; `tag` says nothing
   std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
   std::uint8_t cpu = 0;                        ///< whose time it takes, where the time of processors is modelled
   std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
@@ -71,6 +73,10 @@ class RankProgram {
   /// True if a receiver need not post a recv: messages to this rank complete on arrival (one-sided writes, as traffic
   /// generators use).
   virtual bool accepts_unexpected() const { return false; }
+  /// True if a recv may take messages of any rank or tag. Then all messages to the rank are matched as MPI does: a recv
+  /// takes the first message that has come and suits it, else it stands behind the recvs that wait; messages of one
+  /// source and tag come in the order in which they were sent.
+  virtual bool receives_any() const { return false; }
   /// True if `not_before` never decreases. Then no further operation is asked for while the newest lies in the future:
   /// a generator is read no further than its clock. Otherwise operations behind a delayed one need not wait for it.
   virtual bool in_order_of_time() const { return false; }

@@ -12,6 +12,7 @@
 
 #include "schedule/placement.hpp"
 #include "schedule/program.hpp"
+#include "schedule/shared_reading.hpp"
 #include "schedule/workload_report.hpp"
 #include "support/registry.hpp"
 #include "support/spec.hpp"
@@ -39,6 +40,9 @@ struct WorkloadContext {
   /// without other workloads of the experiment, with some values of its map replaced (dotted path from there, YAML
   /// text). Runs it all, in this process. Absent where there is no experiment. Throws InputError.
   std::function<Time(const std::vector<std::pair<std::string, std::string>>& changes)> ideal_time;
+
+  /// The other processes of the run, if they read the same at the same time.
+  std::shared_ptr<const SharedReading> sharing = std::make_shared<ReadingAlone>();
 
   std::uint32_t all_hosts() const { return hosts + static_cast<std::uint32_t>(storage.size()); }
 };

@@ -19,6 +19,7 @@ class ProgramFilter : public RankProgram {
   explicit ProgramFilter(std::unique_ptr<RankProgram> inner) : inner_(std::move(inner)) {}
   bool next(Operation& operation) override { return inner_->next(operation); }
   bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
+  bool receives_any() const override { return inner_->receives_any(); }
   bool in_order_of_time() const override { return inner_->in_order_of_time(); }
   std::size_t read_ahead() const override { return inner_->read_ahead(); }
   bool reads_past_started() const override { return inner_->reads_past_started(); }

@@ -40,6 +40,25 @@ def message_time(size):
     """A message of one packet over two links of 400 Gb/s and 500 ns, with 62 B of headers and 20 B on the wire."""
     return 2 * (picoseconds_to_send(size + 82, 400 * 10**9) + 500_000)
 
+ANY = """num_ranks 3
+rank 0 {
+first: recv 4096b from -1 tag 5
+second: recv 4096b from -1 tag 5
+c: calc 1000
+c requires first
+}
+rank 1 {
+c: calc 10000
+s: send 4096b to 0 tag 5
+s requires c
+}
+rank 2 {
+c: calc 3000
+s: send 4096b to 0 tag 5
+s requires c
+}
+"""
+
 
 def ring(ranks, size):
     """A ring all-reduce: 2 (n - 1) rounds of a recv, and a send that waits for that of the round before; between them,
@@ -119,6 +138,43 @@ r: recv 8b from 0
         for summary, results in others:
             self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
             self.assert_same_results(one[1], results)
+
+    # Recvs from any rank and with any tag -----------------------------------------------------------------------------
+
+    def test_a_recv_from_any_rank_takes_what_comes_first(self):
+        """Rank 2 sends at 3 us and rank 1 at 10 us: the recv that was posted first takes the message of rank 2."""
+        rows = self.rows(ANY)
+        arrival = message_time(4096) / US
+        self.assertEqual([rows[0, i][1] for i in (0, 1)], [3 + arrival, 10 + arrival])
+        self.assertEqual(rows[0, 2], (3 + arrival, 4 + arrival))
+
+    def test_messages_that_have_come_are_taken_in_the_order_in_which_they_came(self):
+        """Rank 0 computes 50 us before it receives; of rank 1, with any tag, and of any rank with tag 7."""
+        rows = self.rows("num_ranks 3\nrank 0 {\nc: calc 50000\na: recv 8b from 1 tag -1\nb: recv 8b from -1 tag 7\n"
+                         "a requires c\nb requires a\n}\nrank 1 {\ns: send 8b to 0 tag 3\n}\n"
+                         "rank 2 {\ns: send 8b to 0 tag 7\n}\n")
+        self.assertEqual([rows[0, i][1] for i in (1, 2)], [50, 50])
+
+    def test_a_recv_that_takes_another_one_s_message_leaves_it_waiting(self):
+        """MPI's rule: the recv of any tag stands first, and takes the message with tag 2, for which the other one waits."""
+        text = "num_ranks 2\nrank 0 {\na: recv 8b from 1 tag -1\nb: recv 8b from 1 tag 2\n}\n" \
+               "rank 1 {\na: send 8b to 0 tag 2\nb: send 8b to 0 tag 1\n}\n"
+        done = weft("run", self.write(self.experiment(text)), "-o", "out.h5", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("recv of 8 B from rank 1, tag 2: no such message has come", done.err)
+
+    def test_any_is_the_same_in_binary_and_on_any_number_of_processes(self):
+        one, results = self.simulate(self.experiment(ANY))
+        binary = self.experiment(goal_files.binary(ANY), "schedule.bin")
+        for ranks in (None, 2, 3, 4, 8):
+            summary, again = self.simulate(binary, output=f"{ranks}.h5", ranks=ranks)
+            self.assertEqual(summary["fingerprint"], one["fingerprint"])
+            self.assert_same_results(results, again, ignore=["/manifest/experiment_text"])
+        self.run_weft("export", "goal", self.write(binary), "-o", "again.goal")
+        self.assertIn("recv 4096b from -1 tag 5", (self.folder / "again.goal").read_text())
+        done = weft("run", self.write(binary), "-o", "out.h5", "--set", "network.fidelity=loggp", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertIn("rank 0 has recvs from any rank", done.err)
 
     # The binary form -------------------------------------------------------------------------------------------------
 
@@ -209,7 +265,7 @@ l2: send 9223372036854775807b to 0
                 (with_bytes(node + 9, struct.pack("<Q", 2**63)), "rank 0, node 0: the size is 9223372036854775808"),
                 (with_bytes(node + 39 + 5, struct.pack("<I", 0)), "rank 0, node 1: a message of a rank to itself"),
                 (with_bytes(node + 39 + 5, struct.pack("<I", 9)), "rank 0, node 1: rank 9 is out of range"),
-                (with_bytes(node + 39 + 17, struct.pack("<I", 2**32 - 1)), "rank 0, node 1: any tag (-1) is not modelled"),
+                (with_bytes(node + 39 + 17, struct.pack("<I", 2**32 - 1)), "rank 0, node 1: a send with any tag (-1)"),
                 (with_bytes(node + 39 + 17, struct.pack("<I", 8)), "rank 1, node 0: the recv from rank 0 to rank 1 with tag 7 has "
                                                                    "no send: there are 0 sends and 1 recvs")):
             with self.subTest(part=part):
@@ -224,7 +280,9 @@ l2: send 9223372036854775807b to 0
                 (PAIR.replace("l2 requires l1", "l2 requires l7"), "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
                 (PAIR.replace("to 1", "to 0"), "schedule.goal:5: a message of a rank to itself"),
                 (PAIR.replace("to 1", "to 5"), "schedule.goal:5: rank 5 is out of range"),
-                (PAIR.replace("from 0", "from -1"), "schedule.goal:11: a recv from any rank"),
+                (PAIR.replace("to 1", "to -1"), "schedule.goal:5: the other rank is '-1'"),
+                (PAIR.replace("l1: calc 10000", "l0: send 1b to 1\nl1: calc 10000").replace("from 0", "from -1"),
+                 "schedule.goal:12: rank 1 receives 1 messages, some from any rank or with any tag (-1), and 2 are sent"),
                 (PAIR.replace("send 4096b", "send 4096"), "schedule.goal:5: the size is '4096'; bytes such as 4096b"),
                 (PAIR.replace("send 4096b", "send 4095b"), "schedule.goal:5: message 0 from rank 0 to rank 1 with tag 7: "
                                                            "the send has 4095 bytes, and the recv on line 11 has 4096"),

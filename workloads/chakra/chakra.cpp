@@ -25,8 +25,10 @@ class ChakraProgram : public RankProgram {
     if (shape) operation.call = std::make_shared<CollectiveCall>(trace_.call(trace_.call_id(*shape, number)));
     return true;
   }
-  std::size_t read_ahead() const override { return trace_.options().read_ahead; }
-  bool takes_what_is_ready() const override { return trace_.options().as_astra_sim; }
+  // In the order of times it is read as far as its clock goes.
+  bool in_order_of_time() const override { return trace_.options().in_time; }
+  std::size_t read_ahead() const override { return trace_.options().in_time ? 0 : trace_.options().read_ahead; }
+  bool takes_what_is_ready() const override { return trace_.options().as_astra_sim || trace_.options().ready_first; }
 
  private:
   const ChakraTrace& trace_;
@@ -116,8 +118,12 @@ class ChakraReader : public WorkloadReader {
     if (const auto wanted = spec.find("ranks"); wanted && wanted->integer() != ranks)
       throw wanted->error(fmt::format("the trace has files of {} ranks", ranks));
     ChakraOptions options;
-    if (const auto issue = spec.find("issue"))
-      options.as_astra_sim = issue->one_of({"astra_sim", "streams"}) == "astra_sim";
+    if (const auto issue = spec.find("issue")) {
+      const std::string how = issue->one_of({"astra_sim", "streams", "ready", "times"});
+      options.as_astra_sim = how == "astra_sim";
+      options.ready_first = how == "ready";
+      options.in_time = how == "times";
+    }
     if (const auto dependencies = spec.find("dependencies"))
       options.control = dependencies->one_of({"all", "data"}) == "all";
     if (const auto groups = spec.find("groups")) options.groups = read_chakra_groups(*groups, context.directory, ranks);

@@ -95,11 +95,11 @@ void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& v
     node.group = std::to_string(*number);
     return;
   }
-  if (name == "duration_ps") {  // of traces that weft has written: microseconds are coarse
+  if (name == "duration_ps" || name == "not_before_ps") {  // of traces that weft has written
     const auto picoseconds = whole_value(value);
     if (!picoseconds || *picoseconds < 0 || *picoseconds >= Time::limit().ps())
-      throw node_error(file, node, "'duration_ps' is no whole number from 0 to 106 days");
-    node.duration = Time::from_ps(*picoseconds);
+      throw node_error(file, node, fmt::format("'{}' is no whole number from 0 to 106 days", name));
+    (name == "duration_ps" ? node.duration : node.not_before) = Time::from_ps(*picoseconds);
     return;
   }
   if (name == "is_cpu_op") {

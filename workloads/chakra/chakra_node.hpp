@@ -28,6 +28,7 @@ struct ChakraNode {
   std::vector<std::uint64_t> data_dependencies;
   std::vector<std::uint64_t> control_dependencies;
   Time duration;
+  Time not_before;           ///< "not_before_ps" of traces that weft has written: it does not start earlier
   std::string input_values;  ///< of metadata nodes; those of others would be most of a trace
   bool on_cpu = false;
   std::optional<std::int64_t> operations;   ///< num_ops

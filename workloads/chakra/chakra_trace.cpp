@@ -26,33 +26,88 @@ bool has_sound_control(const std::string& schema) {
 
 ChakraTrace::ChakraTrace(std::vector<ChakraFile> files, ChakraOptions options, const Spec& where,
                          const WorkloadContext& context)
-    : files_(std::move(files)), options_(std::move(options)), facts_(files_.size()) {
+    : files_(std::move(files)),
+      options_(std::move(options)),
+      sharing_(context.sharing),
+      block_(SharedReading::block(ranks(), sharing_->process(), sharing_->processes())) {
   communicators_.emplace_back(0, ranks());
   names_.emplace_back("0");
   calls_.emplace_back();
   given_ids_.emplace_back();
   calls_of_members_.emplace_back();
-  for (const auto& [name, members] : options_.groups) groups_of_all_[name] = communicator_of(name, members);
-  for (std::uint32_t rank = 0; rank < ranks(); ++rank) survey(rank);
-  walk_all(where, context);
+  for (const auto& [name, members] : options_.groups) groups_of_all_[name] = communicator_of({name, members});
+  survey_block();
+  walk_block(where, context);
+  share_calls(where, context);
+  require_all_members();
+  lanes_.bring_together(*sharing_, ranks());
+  require_matching();
+  number_calls(where);
+  share_counts();
+  estimate_calls();
+  calls_of_members_.clear();
+  lanes_ = MessageLanes();
 }
 
-void ChakraTrace::survey(std::uint32_t rank) {
+ChakraTrace::RankFacts ChakraTrace::survey(std::uint32_t rank) const {
   const ChakraFile& file = files_[rank];
-  RankFacts& facts = facts_[rank];
+  RankFacts facts;
   const auto stream = open_chakra(file.open());
   facts.control = options_.control.value_or(has_sound_control(stream->schema()));
-  ChakraSurvey survey = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
-    look_for_interrupt();
-    if (node.type == ChakraType::metadata) read_groups(node, rank);
-  });
-  missing_dependencies_ += survey.missing.size();
-  facts.missing = std::move(survey.missing);
+  facts.missing = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
+                    look_for_interrupt();
+                    if (node.type == ChakraType::metadata) read_groups(node, rank, facts.listed);
+                  }).missing;
+  return facts;
+}
+
+void ChakraTrace::survey_block() {
+  for (std::uint32_t rank = block_.first; rank < block_.end; ++rank) {
+    const RankFacts& found = facts_[rank] = survey(rank);
+    missing_dependencies_ += found.missing.size();
+    without_control_ += found.control ? 0 : 1;
+  }
+  share_groups();
+  for (auto& [rank, facts] : facts_) find_groups(facts);
+}
+
+/// Communicators have their numbers in the order in which the files of all ranks name them.
+void ChakraTrace::share_groups() {
+  std::set<Group> seen;
+  Packer mine;
+  for (const auto& [rank, facts] : facts_)
+    for (const Group& group : facts.listed)
+      if (!is_world(group) && seen.insert(group).second) {
+        mine.put(group.first);
+        mine.put(group.second);
+      }
+  for (const SharedReading::Bytes& given : sharing_->share(mine.bytes()))
+    for (Unpacker from(given); !from.at_end();) {
+      std::string name = from.text();
+      communicator_of({std::move(name), from.take_list<std::uint32_t>()});
+    }
+}
+
+void ChakraTrace::find_groups(RankFacts& facts) const {
+  for (const Group& group : facts.listed) facts.groups[group.first] = is_world(group) ? 0 : known_.at(group);
+  facts.listed.clear();
+}
+
+/// Of a rank whose file another process has read: this one reads it when it is to run it.
+const ChakraTrace::RankFacts& ChakraTrace::facts(std::uint32_t rank) const {
+  const auto known = facts_.find(rank);
+  if (known != facts_.end()) return known->second;
+  RankFacts found = survey(rank);
+  for (const Group& group : found.listed)
+    if (!is_world(group) && !known_.contains(group))
+      throw InputError({files_[rank].path, 0}, "it has changed while it was read");
+  find_groups(found);
+  return facts_[rank] = std::move(found);
 }
 
 // PyTorch's process groups are JSON in the values of a metadata node's inputs: [{"pg_name": "0", "ranks": [0, 1]}], and
 // around it brackets and quotes, as ASTRA-sim's Workload::issue_pytorch_pg_metadata takes it apart.
-void ChakraTrace::read_groups(const ChakraNode& node, std::uint32_t rank) {
+void ChakraTrace::read_groups(const ChakraNode& node, std::uint32_t rank, std::vector<Group>& listed) const {
   const std::string& text = node.input_values;
   const std::size_t begin = text.find("[{"), last = text.rfind("}]");
   if (text.find("pg_name") == std::string::npos || begin == std::string::npos || last == std::string::npos ||
@@ -82,17 +137,23 @@ void ChakraTrace::read_groups(const ChakraNode& node, std::uint32_t rank) {
     std::sort(sorted.begin(), sorted.end());
     if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
       throw wrong(fmt::format("the process group '{}' has a rank twice", text_name));
-    facts_[rank].groups[text_name] = communicator_of(text_name, std::move(members));
+    const bool all = members.empty() || (members.size() == ranks() && std::is_sorted(members.begin(), members.end()));
+    if (all) members.clear();
+    listed.emplace_back(text_name, std::move(members));
   }
 }
 
-/// No members: all.
-std::uint32_t ChakraTrace::communicator_of(const std::string& name, std::vector<std::uint32_t> members) {
+bool ChakraTrace::is_world(const Group& group) const {
+  return group.second.empty() && (group.first.empty() || group.first == "0");
+}
+
+std::uint32_t ChakraTrace::communicator_of(Group group) {
+  auto& [name, members] = group;
   const bool all = members.empty() || (members.size() == ranks() && std::is_sorted(members.begin(), members.end()));
-  if (all && (name.empty() || name == "0")) return 0;
   if (all) members.clear();
+  if (is_world(group)) return 0;
   const auto id = static_cast<std::uint32_t>(communicators_.size());
-  const auto [at, fresh] = known_.try_emplace({name, members}, id);
+  const auto [at, fresh] = known_.try_emplace(group, id);
   if (!fresh) return at->second;
   if (all) {
     communicators_.emplace_back(id, ranks());
@@ -108,18 +169,107 @@ std::uint32_t ChakraTrace::communicator_of(const std::string& name, std::vector<
   return id;
 }
 
-std::optional<std::uint32_t> ChakraTrace::find_group(std::uint32_t rank, const std::string& name) const {
-  const auto& own = facts_[rank].groups;
+std::optional<std::uint32_t> ChakraTrace::find_group(const std::map<std::string, std::uint32_t>& own,
+                                                     const std::string& name) const {
   if (const auto at = own.find(name); at != own.end()) return at->second;
   if (const auto at = groups_of_all_.find(name); at != groups_of_all_.end()) return at->second;
   if (name.empty() || name == "0") return 0;
   return std::nullopt;
 }
 
-void ChakraTrace::walk_all(const Spec& where, const WorkloadContext& context) {
-  for (std::uint32_t rank = 0; rank < ranks(); ++rank) walk(rank, where, context);
-  require_all_members();
-  require_matching();
+void ChakraTrace::walk_block(const Spec& where, const WorkloadContext& context) {
+  for (std::uint32_t rank = block_.first; rank < block_.end; ++rank) walk(rank, where, context);
+}
+
+/// Of each communicator the process that has seen most of its calls, the first of these, tells them to all.
+void ChakraTrace::share_calls(const Spec& where, const WorkloadContext& context) {
+  if (sharing_->processes() == 1) return;
+  Packer lengths;
+  for (const auto& calls : calls_) lengths.put(static_cast<std::uint32_t>(calls.size()));
+  std::vector<std::uint32_t> most(calls_.size()), teller(calls_.size());
+  const auto all = sharing_->share(lengths.bytes());
+  for (std::uint32_t process = 0; process < all.size(); ++process) {
+    Unpacker from(all[process]);
+    for (std::size_t c = 0; c < calls_.size(); ++c)
+      if (const auto length = from.take<std::uint32_t>(); length > most[c]) {
+        most[c] = length;
+        teller[c] = process;
+      }
+  }
+  Packer told;
+  for (std::uint32_t c = 0; c < calls_.size(); ++c) {
+    if (teller[c] != sharing_->process() || most[c] == 0) continue;
+    told.put(c);
+    for (std::uint32_t i = 0; i < most[c]; ++i) {
+      told.put(settled_shapes_[calls_[c][i]]);
+      told.put(given_ids_[c][i]);
+    }
+  }
+  const auto given = sharing_->share(told.bytes());
+  for (std::uint32_t process = 0; process < given.size(); ++process)
+    for (Unpacker from(given[process]); !from.at_end();) {
+      const auto c = from.take<std::uint32_t>();
+      for (std::uint32_t i = 0; i < most[c]; ++i) {
+        const auto shape = from.take<ChakraShape>();
+        const auto id = from.take<std::uint32_t>();
+        const std::string& file = files_[communicators_[c].rank(0).value()].path;
+        const std::uint32_t theirs = settled(
+            shape,
+            [&](const std::string& what) {
+              return InputError({file, 0}, what);
+            },
+            file, where, context);
+        if (i < calls_[c].size()) {
+          if (calls_[c][i] != theirs) complain_of_call(c, i, shape);
+          continue;
+        }
+        calls_[c].push_back(theirs);
+        given_ids_[c].push_back(id);
+        ++times_settled_[theirs];
+      }
+    }
+}
+
+/// What is counted of all files.
+void ChakraTrace::share_counts() {
+  if (sharing_->processes() == 1) return;
+  Packer mine;
+  mine.put(missing_dependencies_);
+  mine.put(without_control_);
+  mine.put(messages_);
+  mine.put(bytes_);
+  mine.put(busiest_);
+  for (const auto& [kind, count] : counted_) {
+    mine.put(kind);
+    mine.put(count);
+  }
+  missing_dependencies_ = without_control_ = messages_ = 0;
+  bytes_ = 0;
+  counted_.clear();
+  for (const SharedReading::Bytes& given : sharing_->share(mine.bytes())) {
+    Unpacker from(given);
+    missing_dependencies_ += from.take<std::uint64_t>();
+    without_control_ += from.take<std::uint64_t>();
+    messages_ += from.take<std::uint64_t>();
+    bytes_ += from.take<unsigned __int128>();
+    busiest_ = std::max(busiest_, from.take<Time>());
+    while (!from.at_end()) {
+      const std::string kind = from.text();
+      counted_[kind] += from.take<std::uint64_t>();
+    }
+  }
+}
+
+void ChakraTrace::estimate_calls() {
+  for (std::size_t i = 0; i < settled_.size(); ++i) {
+    const WorkloadEstimate one = estimate_call(settled_[i]);
+    messages_ += one.messages * times_settled_[i];
+    bytes_ += static_cast<unsigned __int128>(one.bytes.count()) * times_settled_[i];
+  }
+}
+
+/// Calls have the numbers that their nodes say, if these are all numbers there are.
+void ChakraTrace::number_calls(const Spec& where) {
   std::uint64_t first = 0;
   for (const auto& calls : calls_) {
     first_call_.push_back(static_cast<std::uint32_t>(first));
@@ -128,18 +278,6 @@ void ChakraTrace::walk_all(const Spec& where, const WorkloadContext& context) {
   call_count_ = first;
   if (call_count_ >= std::numeric_limits<std::uint32_t>::max())
     throw where.error("more than 2^32 - 2 collective calls");
-  for (std::size_t i = 0; i < settled_.size(); ++i) {
-    const WorkloadEstimate one = estimate_call(settled_[i]);
-    messages_ += one.messages * times_settled_[i];
-    bytes_ += static_cast<unsigned __int128>(one.bytes.count()) * times_settled_[i];
-  }
-  number_calls();
-  calls_of_members_.clear();
-  lanes_ = MessageLanes();
-}
-
-/// Calls have the numbers that their nodes say, if these are all numbers there are.
-void ChakraTrace::number_calls() {
   std::vector<std::uint32_t> ids, places(call_count_, no_id);
   for (const auto& given : given_ids_)
     for (const std::uint32_t id : given) {
@@ -200,7 +338,8 @@ std::string ChakraTrace::text_of(const ChakraShape& shape) const {
 
 void ChakraTrace::count_call(std::uint32_t rank, const ChakraNode& node, const ChakraShape& shape, std::uint32_t number,
                              const Spec& where, const WorkloadContext& context) {
-  const std::uint32_t mine = settled(shape, node, rank, where, context);
+  const auto error = [&](const std::string& what) { return node_error(files_[rank].path, node, what); };
+  const std::uint32_t mine = settled(shape, error, files_[rank].path, where, context);
   auto& calls = calls_[shape.communicator];
   calls_of_members_[shape.communicator][rank] = number + 1;
   if (number == calls.size()) {
@@ -210,17 +349,35 @@ void ChakraTrace::count_call(std::uint32_t rank, const ChakraNode& node, const C
     ++times_settled_[mine];
     return;
   }
-  if (calls[number] == mine) return;
-  const auto other =
-      std::find_if(shapes_.begin(), shapes_.end(), [&](const auto& entry) { return entry.second == calls[number]; });
-  throw node_error(files_[rank].path, node,
-                   fmt::format("it is collective {} of its process group on this rank: {}. On a rank before it is: {}. "
-                               "All members have the same collectives in the same order",
-                               number, text_of(shape), text_of(other->first)));
+  if (calls[number] != mine) throw other_call(rank, node, number, shape, settled_shapes_[calls[number]]);
 }
 
-std::uint32_t ChakraTrace::settled(const ChakraShape& shape, const ChakraNode& node, std::uint32_t rank,
-                                   const Spec& where, const WorkloadContext& context) {
+InputError ChakraTrace::other_call(std::uint32_t rank, const ChakraNode& node, std::uint32_t number,
+                                   const ChakraShape& mine, const ChakraShape& other) const {
+  return node_error(files_[rank].path, node,
+                    fmt::format("it is collective {} of its process group on this rank: {}. On a rank before it is: "
+                                "{}. All members have the same collectives in the same order",
+                                number, text_of(mine), text_of(other)));
+}
+
+/// This process's ranks agree with each other, and not with those of an earlier one: the first of them is passed once
+/// more to find the node.
+void ChakraTrace::complain_of_call(std::uint32_t communicator, std::uint32_t number, const ChakraShape& other) const {
+  for (const auto& [rank, calls] : calls_of_members_[communicator]) {
+    if (calls <= number) continue;
+    Walk walk(*this, rank);
+    Operation operation;
+    ChakraNode node;
+    std::optional<ChakraShape> shape;
+    for (std::uint32_t at = 0; walk.next(operation, node, shape, at);)
+      if (shape && shape->communicator == communicator && at == number)
+        throw other_call(rank, node, number, *shape, other);
+  }
+  throw InternalError(fmt::format("no rank has call {} of communicator {}", number, communicator));
+}
+
+std::uint32_t ChakraTrace::settled(const ChakraShape& shape, const std::function<InputError(const std::string&)>& error,
+                                   const std::string& file, const Spec& where, const WorkloadContext& context) {
   const auto [at, fresh] = shapes_.try_emplace(shape, static_cast<std::uint32_t>(settled_.size()));
   if (!fresh) return at->second;
   CollectiveCall call;
@@ -231,13 +388,14 @@ std::uint32_t ChakraTrace::settled(const ChakraShape& shape, const ChakraNode& n
   const auto other = options_.algorithms.find(shape.kind);
   call.algorithm = other == options_.algorithms.end() ? options_.collectives.algorithm : other->second;
   call.tuning = options_.collectives.tuning;
-  call.where = {files_[rank].path, 0};
+  call.where = {file, 0};
   try {
     settle_call(where, call, context);
   } catch (const InputError& problem) {
-    throw node_error(files_[rank].path, node, problem.what());
+    throw error(problem.what());
   }
   settled_.push_back(std::move(call));
+  settled_shapes_.push_back(shape);
   times_settled_.push_back(0);
   return at->second;
 }
@@ -247,6 +405,7 @@ void ChakraTrace::require_all_members() const {
     if (calls_[c].empty()) continue;
     for (std::uint32_t i = 0; i < communicators_[c].size(); ++i) {
       const std::uint32_t rank = communicators_[c].rank(i).value();
+      if (!block_.contains(rank)) continue;
       const auto found = calls_of_members_[c].find(rank);
       const std::uint32_t calls = found == calls_of_members_[c].end() ? 0 : found->second;
       if (calls == calls_[c].size()) continue;
@@ -316,8 +475,9 @@ std::vector<std::pair<std::string, std::string>> ChakraTrace::description() cons
   for (const auto& [kind, count] : counted_) lines.emplace_back(kind, grouped(static_cast<std::int64_t>(count)));
   lines.emplace_back("collective calls", grouped(static_cast<std::int64_t>(call_count_)));
   lines.emplace_back("process groups", grouped(static_cast<std::int64_t>(communicators_.size())));
-  const auto data_only = std::count_if(facts_.begin(), facts_.end(), [](const RankFacts& f) { return !f.control; });
-  if (data_only > 0) lines.emplace_back("files without their control dependencies", grouped(data_only));
+  if (without_control_ > 0)
+    lines.emplace_back("files without their control dependencies",
+                       grouped(static_cast<std::int64_t>(without_control_)));
   if (missing_dependencies_ > 0)
     lines.emplace_back("callers that are not in the files",
                        grouped(static_cast<std::int64_t>(missing_dependencies_)) + " (count as done)");

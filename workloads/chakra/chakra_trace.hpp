@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -23,6 +24,8 @@ namespace weft {
 /// What the experiment says of a trace.
 struct ChakraOptions {
   bool as_astra_sim = true;      ///< `issue`; otherwise by dependencies and streams
+  bool ready_first = false;      ///< `issue: ready`: one computation at a time, the first that is ready
+  bool in_time = false;          ///< `issue: times`: by dependencies and streams, in the order of `not_before`
   std::optional<bool> control;   ///< `dependencies`: all or data; absent: as the schema has it
   std::optional<Device> device;  ///< for compute nodes with num_ops and without a duration
   std::string precision;         ///< of the device
@@ -50,8 +53,10 @@ struct ChakraShape {
   auto operator<=>(const ChakraShape&) const = default;
 };
 
-/// Read once from end to end when it is made: what does not agree is an InputError then. Memory: a few bytes for each
-/// collective call, each group of a rank, and each (source, destination, tag); nothing for a node.
+/// Read from end to end when it is made: what does not agree is an InputError then. Processes that share the reading
+/// read the files of a block of ranks each, and give each other what all have to know. Memory: a few bytes for each
+/// collective call and process group of all ranks, and for each (source, destination, tag) that ends at the block;
+/// nothing for a node.
 class ChakraTrace {
  public:
   ChakraTrace(std::vector<ChakraFile> files, ChakraOptions options, const Spec& where, const WorkloadContext& context);
@@ -83,6 +88,8 @@ class ChakraTrace {
 
     const ChakraTrace& trace_;
     std::uint32_t rank_;
+    Time latest_;  // not_before
+    const std::map<std::string, std::uint32_t>& groups_;
     ChakraOrder order_;
     std::map<std::uint32_t, std::uint32_t> collectives_;                     // communicator -> so far
     std::map<std::pair<bool, std::int64_t>, std::uint64_t> last_of_stream_;  // on the processor, number -> operation
@@ -94,29 +101,43 @@ class ChakraTrace {
   }
 
  private:
+  using Group = std::pair<std::string, std::vector<std::uint32_t>>;  ///< name, members; none: all ranks
   struct RankFacts {
     bool control = true;
     std::vector<std::uint64_t> missing;
+    std::vector<Group> listed;                    // in the order of the file
     std::map<std::string, std::uint32_t> groups;  // name -> communicator
   };
   /// Whether a node says nothing of what is to be communicated, or lies on the processor: then it is its duration.
   static bool is_only_time(const ChakraNode& node) {
     return node.type == ChakraType::collective && (node.on_cpu || (!node.comm_type && !node.comm_size));
   }
-  void survey(std::uint32_t rank);
-  void read_groups(const ChakraNode& node, std::uint32_t rank);
-  std::uint32_t communicator_of(const std::string& name, std::vector<std::uint32_t> members);
-  std::optional<std::uint32_t> find_group(std::uint32_t rank, const std::string& name) const;
+  RankFacts survey(std::uint32_t rank) const;
+  void survey_block();
+  void share_groups();
+  void find_groups(RankFacts& facts) const;
+  const RankFacts& facts(std::uint32_t rank) const;
+  void read_groups(const ChakraNode& node, std::uint32_t rank, std::vector<Group>& listed) const;
+  bool is_world(const Group& group) const;
+  std::uint32_t communicator_of(Group group);
+  std::optional<std::uint32_t> find_group(const std::map<std::string, std::uint32_t>& own,
+                                          const std::string& name) const;
   static std::string kind_text(const ChakraNode& node);
   std::vector<std::pair<ChakraNode, std::int64_t>> messages_of(std::uint32_t rank, const MessageLanes::Key& key,
                                                                Operation::Kind kind) const;
-  void walk_all(const Spec& where, const WorkloadContext& context);
+  void walk_block(const Spec& where, const WorkloadContext& context);
   void walk(std::uint32_t rank, const Spec& where, const WorkloadContext& context);
   void count_call(std::uint32_t rank, const ChakraNode& node, const ChakraShape& shape, std::uint32_t number,
                   const Spec& where, const WorkloadContext& context);
-  std::uint32_t settled(const ChakraShape& shape, const ChakraNode& node, std::uint32_t rank, const Spec& where,
-                        const WorkloadContext& context);
-  void number_calls();
+  void share_calls(const Spec& where, const WorkloadContext& context);
+  void share_counts();
+  [[noreturn]] void complain_of_call(std::uint32_t communicator, std::uint32_t number, const ChakraShape& other) const;
+  InputError other_call(std::uint32_t rank, const ChakraNode& node, std::uint32_t number, const ChakraShape& mine,
+                        const ChakraShape& other) const;
+  std::uint32_t settled(const ChakraShape& shape, const std::function<InputError(const std::string&)>& error,
+                        const std::string& file, const Spec& where, const WorkloadContext& context);
+  void number_calls(const Spec& where);
+  void estimate_calls();
   void require_all_members() const;
   void require_matching() const;
   std::string text_of(const ChakraShape& shape) const;
@@ -124,11 +145,13 @@ class ChakraTrace {
   friend class Walk;
   std::vector<ChakraFile> files_;
   ChakraOptions options_;
-  std::vector<RankFacts> facts_;
+  std::shared_ptr<const SharedReading> sharing_;
+  SharedReading::Block block_;                          // of ranks, whose files this process has read
+  mutable std::map<std::uint32_t, RankFacts> facts_;    // of these, and of others that have been asked for
   std::map<std::string, std::uint32_t> groups_of_all_;  // name -> communicator
   std::deque<Communicator> communicators_;              // addresses stay; [0] is all ranks
   std::vector<std::string> names_;                      // of communicators
-  std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known_;
+  std::map<Group, std::uint32_t> known_;
   std::vector<std::vector<std::uint32_t>> calls_;  // [communicator] number -> settled_
   std::vector<std::uint32_t> first_call_;          // [communicator]
   std::uint64_t call_count_ = 0;
@@ -136,7 +159,8 @@ class ChakraTrace {
   std::vector<std::uint32_t> id_of_place_, place_of_id_;
   std::map<ChakraShape, std::uint32_t> shapes_;  // -> settled_
   std::deque<CollectiveCall> settled_;           // without id and label
-  std::vector<std::uint64_t> times_settled_;     // [settled_] calls
+  std::vector<ChakraShape> settled_shapes_;
+  std::vector<std::uint64_t> times_settled_;  // [settled_] calls
 
   // While it is read
   std::vector<std::vector<std::uint32_t>> given_ids_;  // [communicator] number -> id that the node says, or no_id
@@ -146,6 +170,7 @@ class ChakraTrace {
 
   std::map<std::string, std::uint64_t> counted_;  // what the nodes are -> how many
   std::uint64_t missing_dependencies_ = 0;
+  std::uint64_t without_control_ = 0;  // files
   std::uint64_t messages_ = 0;
   unsigned __int128 bytes_ = 0;
   Time busiest_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "units/text.hpp"
 #include "workloads/chakra/chakra_trace.hpp"
 
 namespace weft {
@@ -23,7 +24,8 @@ constexpr CollectiveKind kinds_of_chakra[] = {CollectiveKind::all_reduce,     Co
 ChakraTrace::Walk::Walk(const ChakraTrace& trace, std::uint32_t rank)
     : trace_(trace),
       rank_(rank),
-      order_(open_chakra(trace.files_[rank].open()), {trace.facts_[rank].control, trace.facts_[rank].missing},
+      groups_(trace.facts(rank).groups),
+      order_(open_chakra(trace.files_[rank].open()), {trace.facts(rank).control, trace.facts(rank).missing},
              trace.files_[rank].path) {}
 
 InputError ChakraTrace::Walk::error(const ChakraNode& node, const std::string& message) const {
@@ -36,6 +38,13 @@ bool ChakraTrace::Walk::next(Operation& operation, ChakraNode& node, std::option
   shape.reset();
   if (!order_.next(node, operation.id, operation.after)) return false;
   operation.label = printable_name(node);
+  operation.not_before = node.not_before;
+  if (trace_.options_.in_time && node.not_before < latest_)
+    throw error(node,
+                fmt::format("it may start at {}, and a node before it at {}; with `issue: times` they stand in the "
+                            "order of their times",
+                            to_text(node.not_before), to_text(latest_)));
+  latest_ = node.not_before;
   if (node.id != operation.id) operation.label += fmt::format(" (node {})", node.id);
   translate(node, operation, shape);
   if (shape) number = collectives_[shape->communicator]++;
@@ -100,7 +109,7 @@ std::uint32_t ChakraTrace::Walk::peer_of(const ChakraNode& node, const std::opti
       throw error(node, fmt::format("'{}' is {}, the rank itself; another one is due here", name, *given));
     return static_cast<std::uint32_t>(*given);
   }
-  const auto group = trace_.find_group(rank_, node.group);
+  const auto group = trace_.find_group(groups_, node.group);
   const Communicator* members = group ? &trace_.communicators_[*group] : nullptr;
   if (members == nullptr || members->size() != 2)
     throw error(node, fmt::format("it has no '{}', and its process group '{}' does not have two ranks, so nobody knows "
@@ -138,7 +147,7 @@ void ChakraTrace::Walk::translate_collective(const ChakraNode& node, Operation& 
   shape.emplace();
   shape->kind = kinds_of_chakra[*node.comm_type];
   if (!node.comm_size && shape->kind != CollectiveKind::barrier) throw error(node, "it has no 'comm_size'");
-  const auto group = trace_.find_group(rank_, node.group);
+  const auto group = trace_.find_group(groups_, node.group);
   if (!group)
     throw error(node,
                 fmt::format("its process group '{}' is not known; a metadata node of this rank, or the workload's "
@@ -176,7 +185,7 @@ void ChakraTrace::Walk::choose_stream(const ChakraNode& node, Operation& operati
     return;
   }
   const auto& named = node.stream ? node.stream : node.thread;
-  if (!named) {
+  if (!named || trace_.options_.ready_first) {
     if (communicates) return;  // those of a process group have an order in any case
     operation.stream = node.on_cpu ? Stream::host : memory ? Stream::storage : Stream::compute;
     return;

@@ -28,6 +28,7 @@ class NoisyProgram : public RankProgram {
       : inner_(std::move(inner)), rank_(rank), noise_(noise) {}
   bool next(Operation& operation) override { return inner_->next(operation); }
   bool accepts_unexpected() const override { return inner_->accepts_unexpected(); }
+  bool receives_any() const override { return inner_->receives_any(); }
   bool in_order_of_time() const override { return inner_->in_order_of_time(); }
   std::size_t read_ahead() const override { return inner_->read_ahead(); }
   bool reads_past_started() const override { return inner_->reads_past_started(); }

@@ -2,6 +2,7 @@
 // Workload kind `goal`: schedules of LogGOPSim and ATLAHS (docs/traces.md).
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -18,8 +19,8 @@ namespace {
 
 class GoalProgram : public RankProgram {
  public:
-  GoalProgram(std::unique_ptr<GoalStream> stream, bool has_lines, std::size_t read_ahead)
-      : stream_(std::move(stream)), has_lines_(has_lines), read_ahead_(read_ahead) {}
+  GoalProgram(std::unique_ptr<GoalStream> stream, bool has_lines, bool receives_any, std::size_t read_ahead)
+      : stream_(std::move(stream)), has_lines_(has_lines), receives_any_(receives_any), read_ahead_(read_ahead) {}
 
   bool next(Operation& operation) override {
     GoalOperation one;
@@ -37,12 +38,15 @@ class GoalProgram : public RankProgram {
       operation.stream = one.cpu + std::size_t{2} < stream_count ? static_cast<Stream>(1 + one.cpu) : Stream::host;
       return true;
     }
-    operation.peer = Rank(one.peer);
-    operation.tag = one.tag;
+    operation.any_source = one.takes_any() && one.peer == goal_any;
+    operation.any_tag = one.takes_any() && one.tag == goal_any;
+    operation.peer = Rank(operation.any_source ? 0 : one.peer);
+    operation.tag = operation.any_tag ? 0 : one.tag;
     operation.bytes = Bytes(bytes_of(one));
     operation.queue_pair = one.nic;
     return true;
   }
+  bool receives_any() const override { return receives_any_; }
   bool takes_what_is_ready() const override { return true; }
   bool streams_are_processors() const override { return true; }
   std::size_t read_ahead() const override { return read_ahead_; }
@@ -54,6 +58,7 @@ class GoalProgram : public RankProgram {
  private:
   std::unique_ptr<GoalStream> stream_;
   bool has_lines_;
+  bool receives_any_;
   std::size_t read_ahead_;
   std::vector<std::uint32_t> dependencies_;
   std::uint64_t at_ = 0;
@@ -61,15 +66,21 @@ class GoalProgram : public RankProgram {
 
 class GoalWorkload : public Workload {
  public:
-  /// Goes through the whole file once.
-  GoalWorkload(const std::string& path, std::size_t read_ahead)
+  /// Goes through the ranks once, together with the other processes.
+  GoalWorkload(const std::string& path, std::size_t read_ahead, const SharedReading& sharing)
       : file_(open_goal([path] { return ByteSource(path); })), read_ahead_(read_ahead) {
     MessageLanes lanes;
-    for (std::uint32_t r = 0; r < ranks(); ++r) {
+    const auto block = SharedReading::block(ranks(), sharing.process(), sharing.processes());
+    for (std::uint32_t r = block.first; r < block.end; ++r) {
       look_for_interrupt();
       add(r, lanes);
     }
-    if (const auto lane = lanes.mismatch()) complain(*lane);
+    lanes.bring_together(sharing, ranks());
+    share_counts(sharing);
+    require_enough(lanes, block);
+    const auto lane =
+        lanes.mismatch([this](const MessageLanes::Key& key) { return takes_any_[std::get<1>(key)] != 0; });
+    if (lane) complain(*lane);
   }
 
   std::uint32_t ranks() const override { return file_->ranks(); }
@@ -79,7 +90,9 @@ class GoalWorkload : public Workload {
   std::unique_ptr<RankProgram> program(Rank rank) const override {
     WEFT_EXPECT(rank.value() < ranks(), "rank {} of {}", rank.value(), ranks());
     const bool has_lines = file_->text_of_place({}).starts_with("line");
-    return with_noise(std::make_unique<GoalProgram>(file_->stream(rank.value()), has_lines, read_ahead_), rank, noise_);
+    return with_noise(std::make_unique<GoalProgram>(file_->stream(rank.value()), has_lines,
+                                                    takes_any_[rank.value()] != 0, read_ahead_),
+                      rank, noise_);
   }
   WorkloadEstimate estimate() const override { return {messages_, saturated(bytes_), busiest_}; }
   std::vector<std::pair<std::string, std::string>> description() const override {
@@ -102,6 +115,9 @@ class GoalWorkload : public Workload {
         lanes.send({rank, one.peer, one.tag}, bytes);
         ++messages_;
         bytes_ += static_cast<unsigned __int128>(bytes);
+      } else if (one.takes_any()) {
+        takes_any_[rank] = 1;
+        ++wild_[rank];
       } else if (one.kind == Operation::Kind::recv) {
         lanes.recv({one.peer, rank, one.tag}, bytes);
       } else {
@@ -110,6 +126,53 @@ class GoalWorkload : public Workload {
       }
     }
     busiest_ = std::max(busiest_, compute);
+  }
+
+  void share_counts(const SharedReading& sharing) {
+    if (sharing.processes() == 1) return;
+    Packer mine;
+    mine.put(calcs_);
+    mine.put(messages_);
+    mine.put(bytes_);
+    mine.put(busiest_);
+    for (const auto& [rank, count] : wild_) mine.put(rank);
+    calcs_ = messages_ = 0;
+    bytes_ = 0;
+    for (const SharedReading::Bytes& given : sharing.share(mine.bytes())) {
+      Unpacker from(given);
+      calcs_ += from.take<std::uint64_t>();
+      messages_ += from.take<std::uint64_t>();
+      bytes_ += from.take<unsigned __int128>();
+      busiest_ = std::max(busiest_, from.take<Time>());
+      while (!from.at_end()) takes_any_[from.take<std::uint32_t>()] = 1;
+    }
+  }
+
+  /// A rank with recvs of any source or tag has as many of all recvs as messages come.
+  void require_enough(const MessageLanes& lanes, const SharedReading::Block& block) const {
+    std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> counts;  // rank -> sends to it, recvs
+    for (const auto& [rank, count] : wild_)
+      if (block.contains(rank)) counts[rank].second = count;
+    lanes.for_each([&](const MessageLanes::Key& key, const MessageLanes::Lane& lane) {
+      const auto at = counts.find(std::get<1>(key));
+      if (at == counts.end()) return;
+      at->second.first += lane.sends;
+      at->second.second += lane.recvs;
+    });
+    for (const auto& [rank, count] : counts)
+      if (count.first != count.second)
+        throw file_->error(rank, first_of_any(rank),
+                           fmt::format("rank {} receives {} messages, some from any rank or with any tag (-1), and {} "
+                                       "are sent to it",
+                                       rank, count.second, count.first));
+  }
+
+  GoalOperation first_of_any(std::uint32_t rank) const {
+    std::vector<std::uint32_t> dependencies;
+    const auto stream = file_->stream(rank);
+    for (GoalOperation one; stream->next(one, dependencies);)
+      if (one.takes_any()) return one;
+    throw InternalError(fmt::format("rank {} has no recv of any rank", rank));
   }
 
   Time duration_of(std::uint32_t rank, const GoalOperation& calc) const {
@@ -150,6 +213,8 @@ class GoalWorkload : public Workload {
   std::unique_ptr<GoalFile> file_;
   std::size_t read_ahead_;
   ComputeNoise noise_;
+  std::vector<std::uint8_t> takes_any_ = std::vector<std::uint8_t>(ranks());  // has recvs from any rank or with any tag
+  std::map<std::uint32_t, std::uint64_t> wild_;                               // how many, of ranks read here
   std::uint64_t calcs_ = 0;
   std::uint64_t messages_ = 0;
   unsigned __int128 bytes_ = 0;
@@ -164,7 +229,8 @@ class GoalReader : public WorkloadReader {
     std::size_t read_ahead = 4096;
     if (const auto ahead = spec.find("read_ahead"))
       read_ahead = static_cast<std::size_t>(ahead->integer(1, most_goal_operations));
-    auto workload = std::make_unique<GoalWorkload>(resolve_file(where, context.directory, "", ""), read_ahead);
+    auto workload =
+        std::make_unique<GoalWorkload>(resolve_file(where, context.directory, "", ""), read_ahead, *context.sharing);
     require_ranks(where, workload->ranks(), context);
     if (const auto map = spec.find("compute_noise")) workload->set_noise({*map, workload->ranks(), context.seed});
     spec.finish();

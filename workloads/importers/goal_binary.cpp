@@ -17,7 +17,6 @@ constexpr std::uint64_t goal_magic_of_used_up = 2342;
 constexpr std::uint64_t before_goal_offsets = 8;  ///< offsets count from behind the magic number
 constexpr std::uint64_t goal_head_bytes = 14;     ///< magic number, ranks, largest cpu, largest nic
 constexpr std::uint64_t goal_node_bytes = 39;
-constexpr std::uint32_t goal_any = 0xffffffffU;  ///< source or tag
 
 /// Bytes of a rank's part of the file.
 struct GoalExtent {
@@ -116,8 +115,9 @@ class GoalNodes {
       result.peer = result.tag = result.nic = 0;
       return result;
     }
-    if (result.peer == goal_any) throw error("a recv from any rank (-1) is not modelled; name the rank");
-    if (result.tag == goal_any) throw error("any tag (-1) is not modelled; name the tag");
+    if (result.kind == Operation::Kind::send && result.tag == goal_any)
+      throw error("a send with any tag (-1); a recv alone may have that");
+    if (result.kind == Operation::Kind::recv && result.peer == goal_any) return result;
     if (result.peer >= ranks_)
       throw error(fmt::format("rank {} is out of range: the file has ranks 0 to {}", result.peer, ranks_ - 1));
     if (result.peer == rank_) throw error("a message of a rank to itself; another one is due here");

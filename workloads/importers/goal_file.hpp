@@ -13,6 +13,8 @@
 
 namespace weft {
 
+constexpr std::uint32_t goal_any = 0xffffffffU;  ///< source or tag of a recv: any (-1)
+
 /// An operation of one rank.
 struct GoalOperation {
   Operation::Kind kind = Operation::Kind::compute;
@@ -22,6 +24,7 @@ struct GoalOperation {
   std::uint32_t tag = 0;
   std::uint32_t place = 0;  ///< line of a text, number of the node in a binary file
   std::int64_t size = 0;    ///< bytes, or nanoseconds
+  bool takes_any() const { return kind == Operation::Kind::recv && (peer == goal_any || tag == goal_any); }
 };
 
 /// What an operation waits for: the position of another one among those that its stream has given, and with this bit

@@ -227,7 +227,10 @@ void GoalTextReader::size_and_peer(GoalOperation& operation) {
   expect(operation.kind == Operation::Kind::send ? "to" : "from");
   skip_blanks(false);
   const std::string peer = word();
-  if (peer == "-1") throw error("a recv from any rank (-1) is not modelled; name the rank");
+  if (peer == "-1" && operation.kind == Operation::Kind::recv) {
+    operation.peer = goal_any;
+    return;
+  }
   operation.peer = static_cast<std::uint32_t>(number(peer, "the other rank", goal_most_of_u32));
   if (operation.peer >= ranks_)
     throw error(fmt::format("rank {} is out of range: the file has ranks 0 to {}", operation.peer, ranks_ - 1));
@@ -246,9 +249,10 @@ void GoalTextReader::options(GoalOperation& operation) {
       operation.nic = static_cast<std::uint8_t>(number(word(), "'nic'", most_nics));
     } else if (option == "tag" && !calc) {
       const std::string tag = word();
-      if (tag == "-1") throw error("any tag (-1) is not modelled; name the tag");
       // The largest number is the binary form's -1.
-      operation.tag = static_cast<std::uint32_t>(number(tag, "'tag'", goal_most_of_u32 - 1));
+      operation.tag = tag == "-1" && operation.kind == Operation::Kind::recv
+                          ? goal_any
+                          : static_cast<std::uint32_t>(number(tag, "'tag'", goal_most_of_u32 - 1));
     } else {
       throw error(fmt::format("found '{}'; {} is due here", option, calc ? "cpu" : "tag, cpu or nic"));
     }

@@ -153,8 +153,11 @@ class JobProgram : public RankProgram {
     return true;
   }
   bool accepts_unexpected() const override { return program_->accepts_unexpected(); }
+  bool receives_any() const override { return program_->receives_any(); }
   bool in_order_of_time() const override { return program_->in_order_of_time(); }
   std::size_t read_ahead() const override { return program_->read_ahead(); }
+  bool reads_past_started() const override { return program_->reads_past_started(); }
+  bool streams_are_processors() const override { return program_->streams_are_processors(); }
   bool takes_what_is_ready() const override { return program_->takes_what_is_ready(); }
   Time compute_time(const Operation& operation, Time now) const override {
     return program_->compute_time(operation, now - job_.info.start);

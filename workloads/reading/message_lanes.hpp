@@ -3,11 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <tuple>
+#include <vector>
 
+#include "schedule/shared_reading.hpp"
 #include "support/random.hpp"
+#include "workloads/reading/packed.hpp"
 
 namespace weft {
 
@@ -27,10 +31,45 @@ class MessageLanes {
     Lane& lane = lanes_[key];
     lane.received = mix64(lane.received ^ static_cast<std::uint64_t>(bytes)) + ++lane.recvs;
   }
-  /// The first lane whose sends and recvs differ in number or size.
-  std::optional<Key> mismatch() const {
+  /// Each process has passed its block of the ranks: the sends go to whoever has passed their destination, so that each
+  /// process has the lanes that end at its ranks. Collective.
+  void bring_together(const SharedReading& sharing, std::uint32_t ranks) {
+    if (sharing.processes() == 1) return;
+    std::vector<Packer> parts(sharing.processes());
+    std::map<Key, Lane> ending;
+    std::uint32_t owner = 0;
+    for (const auto& [key, lane] : lanes_) {
+      const std::uint32_t destination = std::get<1>(key);
+      if (lane.recvs > 0) ending[key] = {0, lane.recvs, 0, lane.received};
+      if (lane.sends == 0) continue;
+      while (!SharedReading::block(ranks, owner, sharing.processes()).contains(destination))
+        owner = (owner + 1) % sharing.processes();
+      parts[owner].put(std::get<0>(key));
+      parts[owner].put(destination);
+      parts[owner].put(std::get<2>(key));
+      parts[owner].put(lane.sends);
+      parts[owner].put(lane.sent);
+    }
+    std::vector<SharedReading::Bytes> bytes;
+    for (const Packer& part : parts) bytes.push_back(part.bytes());
+    for (const SharedReading::Bytes& given : sharing.exchange(std::move(bytes)))
+      for (Unpacker from(given); !from.at_end();) {
+        const auto source = from.take<std::uint32_t>(), destination = from.take<std::uint32_t>(),
+                   tag = from.take<std::uint32_t>();
+        Lane& lane = ending[{source, destination, tag}];
+        lane.sends = from.take<std::uint64_t>();
+        lane.sent = from.take<std::uint64_t>();
+      }
+    lanes_ = std::move(ending);
+  }
+
+  void for_each(const std::function<void(const Key&, const Lane&)>& look) const {
+    for (const auto& [key, lane] : lanes_) look(key, lane);
+  }
+  /// The first lane whose sends and recvs differ in number or size, but for those that `skip` says.
+  std::optional<Key> mismatch(const std::function<bool(const Key&)>& skip = [](const Key&) { return false; }) const {
     for (const auto& [key, lane] : lanes_)
-      if (lane.sends != lane.recvs || lane.sent != lane.received) return key;
+      if (!skip(key) && (lane.sends != lane.recvs || lane.sent != lane.received)) return key;
     return std::nullopt;
   }
 

@@ -50,6 +50,7 @@ ScheduledRank join(const Workload& workload, std::uint32_t rank, const Operation
     if (operation.call) one.call = operation.call->id;
     one.peer = operation.peer.value();
     one.tag = operation.tag;
+    one.takes_any = operation.any_source || operation.any_tag;
     one.after_begin = static_cast<std::uint32_t>(result.after.size());
     for (const std::uint64_t after : operation.after)
       result.after.push_back(static_cast<std::uint32_t>(std::lower_bound(ids.begin(), ids.end(), after) - ids.begin()));
@@ -99,7 +100,7 @@ class Partners {
       Position partner{r, 0};
       if (one.kind == Operation::Kind::collective) {
         partner = last_.at(one.call);
-      } else if (one.kind == Operation::Kind::recv) {
+      } else if (one.kind == Operation::Kind::recv && !one.takes_any) {
         const Lane lane{name(one.peer), name(schedule_.ranks[r].rank), one.tag};
         const auto found = sends_.find(lane);
         const std::size_t number = received[lane]++;

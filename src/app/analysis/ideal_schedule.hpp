@@ -28,6 +28,7 @@ struct ScheduledOperation {
   std::string_view group;
   std::uint32_t call = no_collective;
   std::uint32_t peer = 0, tag = 0;
+  bool takes_any = false;  ///< recv: of any rank or with any tag, so that nobody knows which send it met
   std::uint32_t after_begin = 0, after_count = 0;        ///< in ScheduledRank::after
   std::uint32_t partner_rank = 0, partner_position = 0;  ///< collective: the last to start; recv: the send
 };

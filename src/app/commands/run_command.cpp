@@ -17,6 +17,7 @@
 #include "app/reports/wait_circle.hpp"
 #include "app/running/ns3_settings.hpp"
 #include "app/running/prepare.hpp"
+#include "app/running/shared_reading.hpp"
 #include "app/running/version.hpp"
 #include "fabric/ns3/pcap_tap.hpp"
 #include "results/hdf5_recorder.hpp"
@@ -232,7 +233,7 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
                                        : std::filesystem::path();
   const TraceExperiment trace(group, line.experiment, group.size() > 1 && beside.empty() ? "." : beside.string());
   prepare(group, [&] {
-    experiment = load_experiment(trace.experiment(), line.settings);
+    experiment = load_experiment(trace.experiment(), line.settings, reading_together(group));
     output = line.output.empty() ? experiment.output.file : line.output;
     if (line.engine == EngineChoice::ns3_default && group.size() > 1)
       throw InputError(SourceLine{}, fmt::format("--engine ns3-default runs on one MPI rank, found {}; leave "

@@ -227,7 +227,8 @@ std::shared_ptr<const ReductionUnits> reduction_units(const Topology& topology) 
       ReductionUnits{shape->hosts(), shape->count(), level(shape->server), level(shape->leaf), level(shape->top)});
 }
 
-void read_workload(const Spec& spec, const std::string& directory, Experiment& experiment) {
+void read_workload(const Spec& spec, const std::string& directory, Experiment& experiment,
+                   const std::shared_ptr<const SharedReading>& sharing) {
   const auto kind = spec.at("kind").one_of(WorkloadRegistry::instance().names());
   WorkloadContext context;
   const Topology& machine = machine_of(*experiment.topology);
@@ -240,6 +241,7 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
   context.mtu = experiment.network.mtu;
   context.packet_overhead = experiment.network.data_overhead();
   context.directory = directory;
+  context.sharing = sharing;
   context.servers = server_grid(machine);
   context.ideal_time = [text = experiment.effective_text, path = experiment.path, directory](const auto& changes) {
     std::vector<std::pair<std::string, std::string>> in_workload;
@@ -275,7 +277,8 @@ void read_workload(const Spec& spec, const std::string& directory, Experiment& e
 
 }  // namespace
 
-Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory) {
+Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory,
+                           const std::shared_ptr<const SharedReading>& sharing) {
   Experiment experiment;
   experiment.path = path;
   experiment.text = spec.verbatim();
@@ -305,7 +308,7 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
         read_background(*background, {experiment.topology->graph.host_count(), &experiment.network});
     experiment.network.frames = !experiment.background.empty();
   }
-  read_workload(spec.at("workload"), directory, experiment);
+  read_workload(spec.at("workload"), directory, experiment, sharing);
   experiment.output = read_output(output, path, experiment);
   if (experiment.network.fidelity != Fidelity::packet && experiment.output.sampling > Time()) {
     experiment.output.sampling = Time();  // nothing waits there, and links are not simulated
@@ -314,12 +317,12 @@ Experiment read_experiment(const Spec& spec, const std::string& path, const std:
   return experiment;
 }
 
-Experiment load_experiment(const ExperimentFile& file,
-                           const std::vector<std::pair<std::string, std::string>>& settings) {
+Experiment load_experiment(const ExperimentFile& file, const std::vector<std::pair<std::string, std::string>>& settings,
+                           const std::shared_ptr<const SharedReading>& sharing) {
   Spec spec = Spec::load(file.file);
   for (const auto& [key, value] : settings) spec.set(key, value);
   const auto parent = std::filesystem::path(file.file).parent_path();
-  return read_experiment(spec, file.name, parent.empty() ? "." : parent.string());
+  return read_experiment(spec, file.name, parent.empty() ? "." : parent.string(), sharing);
 }
 
 }  // namespace weft

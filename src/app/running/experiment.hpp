@@ -75,11 +75,13 @@ struct Experiment {
   std::vector<std::pair<std::string, Spec>> ns3_attributes;
 };
 
-/// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Throws InputError.
-Experiment load_experiment(const ExperimentFile& file,
-                           const std::vector<std::pair<std::string, std::string>>& settings);
+/// Reads an experiment; `settings` are (dotted path, YAML text) pairs that replace or add values. Processes that
+/// share the reading read long traces together. Throws InputError.
+Experiment load_experiment(const ExperimentFile& file, const std::vector<std::pair<std::string, std::string>>& settings,
+                           const std::shared_ptr<const SharedReading>& sharing = std::make_shared<ReadingAlone>());
 
 /// The same from an open document; files that it names are relative to `directory`.
-Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory);
+Experiment read_experiment(const Spec& spec, const std::string& path, const std::string& directory,
+                           const std::shared_ptr<const SharedReading>& sharing = std::make_shared<ReadingAlone>());
 
 }  // namespace weft

@@ -6,12 +6,25 @@
 #include "support/error.hpp"
 
 namespace weft {
+namespace {
+
+/// The first process that has failed says with which code all end.
+void agree(ProcessGroup& group, int code, const std::string& message) {
+  const std::int64_t first = group.minimum(code == exit_done ? group.size() : group.rank());
+  if (first == group.size()) return;
+  const auto agreed = static_cast<int>(group.maximum(first == group.rank() ? code : 0));
+  throw AgreedFailure{agreed, first == group.rank() ? message : ""};
+}
+
+}  // namespace
 
 void prepare(ProcessGroup& group, const std::function<void()>& step) {
   int code = exit_done;
   std::string message;
   try {
     step();
+  } catch (const AgreedFailure&) {
+    throw;  // of require_agreement()
   } catch (const InputError& error) {
     code = exit_input;
     message = error.what();
@@ -25,11 +38,10 @@ void prepare(ProcessGroup& group, const std::function<void()>& step) {
     code = exit_bug;
     message = error.what();
   }
-  const std::int64_t first = group.minimum(code == exit_done ? group.size() : group.rank());
-  if (first == group.size()) return;
-  const auto agreed = static_cast<int>(group.maximum(first == group.rank() ? code : 0));
-  throw AgreedFailure{agreed, first == group.rank() ? message : ""};
+  agree(group, code, message);
 }
+
+void require_agreement(ProcessGroup& group) { agree(group, exit_done, ""); }
 
 std::vector<std::string> gather_text(ProcessGroup& group, const std::string& text) {
   std::vector<std::string> result(1, text);

@@ -20,6 +20,9 @@ struct AgreedFailure {
 /// process has the message, so that one message is printed and nobody waits for ever.
 void prepare(ProcessGroup& group, const std::function<void()>& step);
 
+/// Collective, within prepare(): throws AgreedFailure if a process has failed there or does so before it comes here.
+void require_agreement(ProcessGroup& group);
+
 /// Collective: the texts of all processes, on process 0.
 std::vector<std::string> gather_text(ProcessGroup& group, const std::string& text);
 
