@@ -5,8 +5,8 @@ whose rows send."""
 import re
 
 from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.flow_traces import FlowTraces, flow_traces_workload
 from importing.imported import Imported, Map
-from importing.programs import Flow, flow_workload
 
 SUMMARY = "a CSV of flows (start, source, destination, bytes), or a matrix of an all-to-all"
 NAMES = {"start": "start", "time": "start", "start_time": "start",
@@ -15,7 +15,7 @@ NAMES = {"start": "start", "time": "start", "start_time": "start",
          "bytes": "bytes", "size": "bytes"}
 USUAL = ["start", "source", "destination", "bytes"]
 UNITS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
-MOST_RANKS = 1 << 22
+MOST_RANKS = 1 << 17
 LONGEST = 2**63  # picoseconds, 106 days
 NUMBER = r"[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?"
 
@@ -80,20 +80,21 @@ def time_of(text, path, line, unit):
 
 class Reader:
     def __init__(self, options):
-        self.path, self.unit = options.input, options.time_unit
+        self.path, self.unit, self.flows = options.input, options.time_unit, FlowTraces()
 
     def rank(self, text, line, what):
         return whole_number(text, self.path, line, what, 0, MOST_RANKS - 1)
 
-    def flow(self, name, line, values):
+    def add(self, line, values):
         source = self.rank(values["source"], line, "source")
         destination = self.rank(values["destination"], line, "destination")
         if source == destination:
             raise InputError(self.path, line, f"a flow from {source} to itself; two ranks are due")
         size = whole_number(values["bytes"], self.path, line, "bytes")
-        return Flow(name, source, destination, size, time_of(values.get("start", "0"), self.path, line, self.unit))
+        self.flows.add(time_of(values.get("start", "0"), self.path, line, self.unit), source, destination, size)
 
-    def flows(self):
+    def read(self):
+        """Goes through the file."""
         lines = rows(self.path)
         number, first = next(lines, (1, None))
         if first is None:
@@ -106,12 +107,11 @@ class Reader:
         else:
             columns = USUAL
             lines = rows(self.path)
-        found = []
         for line, values in lines:
             if len(values) != len(columns):
                 raise InputError(self.path, line, f"found {len(values)} columns; {', '.join(columns)} are due")
-            found.append(self.flow(len(found), line, dict(zip(columns, values))))
-        return found
+            self.add(line, dict(zip(columns, values)))
+        return None
 
     def columns(self, line, words, named):
         for word, name in zip(words, named):
@@ -125,15 +125,14 @@ class Reader:
         return named
 
     def hpcc(self, line, first, lines):
-        count, found = whole_number(first[0], self.path, line, "the number of flows"), []
+        count = whole_number(first[0], self.path, line, "the number of flows")
         for number, values in lines:
             if len(values) != 6:
                 raise InputError(self.path, number, "'src dst pg dport bytes start' is due")
             flow = {"source": values[0], "destination": values[1], "bytes": values[4], "start": f"{values[5]}s"}
-            found.append(self.flow(len(found), number, flow))
-        if len(found) != count:
-            raise InputError(self.path, line, f"found {len(found)} flows; the first line says {count}")
-        return found
+            self.add(number, flow)
+        if self.flows.count != count:
+            raise InputError(self.path, line, f"found {self.flows.count} flows; the first line says {count}")
 
     def matrix(self):
         table = [(line, [whole_number(one, self.path, line, "bytes") for one in values]) for line, values in
@@ -157,12 +156,12 @@ def read(options):
     reader = Reader(options)
     if is_matrix(options):
         return read_matrix(options, reader.matrix())
-    flows = reader.flows()
-    if not flows:
+    reader.read()
+    if not reader.flows.count:
         raise InputError(options.input, 1, "there is no flow in it")
-    ranks = max(2, options.ranks or 0, *(1 + max(flow.source, flow.destination) for flow in flows))
-    imported = Imported([options.input], ranks, [f"The {len(flows)} flows of {options.input}."])
-    imported.workload = flow_workload(imported, ranks, flows)
+    ranks = max(2, options.ranks or 0, reader.flows.ranks)
+    imported = Imported([options.input], ranks, [f"The {reader.flows.count} flows of {options.input}."])
+    imported.workload = flow_traces_workload(imported, reader.flows)
     return imported
 
 

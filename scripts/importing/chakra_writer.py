@@ -42,16 +42,19 @@ class TraceWriter:
     def message(self, content):
         self.file.write(varint(len(content)) + content)
 
-    def node(self, name, kind, after, stream, attributes):
+    def node(self, name, kind, after, stream, attributes, number=None):
+        """`number`: the node's id, if others name it before it comes; then of all nodes."""
         self.count += 1
-        content = varint(1 << 3) + varint(self.count) + delimited(2, name.encode()) + varint(3 << 3) + varint(kind)
+        number = self.count if number is None else number
+        content = varint(1 << 3) + varint(number) if number else b""
+        content += delimited(2, name.encode("utf-8", "replace")) + varint(3 << 3) + varint(kind)
         if after:
             content += delimited(5, b"".join(map(varint, after)))
         if stream is not None:
             attributes = {**attributes, "stream": stream}
         content += b"".join(attribute(key, value) for key, value in attributes.items())
         self.message(content)
-        return self.count
+        return number
 
     def compute(self, picoseconds, name="compute", after=(), stream=0):
         return self.node(name, COMPUTE, after, stream, {"is_cpu_op": False, "duration_ps": picoseconds})

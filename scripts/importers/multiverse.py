@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Workloads of Multiverse (F. Gui et al., NSDI 2025; github.com/Harnets/multiverse): nodes of Chakra as JSON, a file
+npu.N.json for each NPU. What they mean over there: scripts/node_conversion.py and scripts/parse_chakra.py of that
+repository, src/sys/llm_system.cpp and src/sys/communication_system.cpp of github.com/tiancai4652/madrona_simple_example,
+its second version."""
+
+import itertools
+import pathlib
+import re
+
+from frameworks.json_stream import JsonStream, beginning
+from importing.chakra_writer import COLLECTIVE, COMPUTE, RECEIVE, SEND, TraceWriter
+from importing.errors import InputError
+from importing.imported import Imported, Map
+
+SUMMARY = "a workload of Multiverse: a JSON list of Chakra nodes for each NPU, npu.N.json"
+NAME = re.compile(r"npu\.([0-9]+)\.json(\.gz|\.xz)?")
+KINDS = {"COMP_NODE": COMPUTE, "COMM_SEND_NODE": SEND, "COMM_RECV_NODE": RECEIVE, "COMM_COLL_NODE": COLLECTIVE}
+COLLECTIVES = {0: "all_reduce", 2: "all_gather", 6: "all_to_all", 7: "reduce_scatter"}
+NUMBERS = ("uint64Val", "int64Val", "uint32Val", "int32Val")
+MOST_DEPENDENCIES = 10  # node_to_int_array
+LONGEST = 2**63 // 10**6  # microseconds
+ALL_DIMENSIONS = 3  # ring_dim0 to ring_dim2
+MOST_RANKS = 1 << 20
+
+
+def add_arguments(parser):
+    parser.add_argument("input", metavar="FOLDER|npu.0.json", help="npu.0.json, npu.1.json, ..., one for each NPU")
+    parser.add_argument("--ring-dims", metavar="N,N,N", help="NPUs in each dimension, the first one fastest, as "
+                        "Multiverse's --ring-dims; nodes say by `involved_dim` which of them a collective goes "
+                        "through (all NPUs in the first one)")
+
+def files_of(path):
+    """Files in the order of the NPUs, which are counted from 0."""
+    path = pathlib.Path(path)
+    folder = path if path.is_dir() else path.parent
+    found = {int(name.group(1)): one for one in (folder.iterdir() if folder.is_dir() else ())
+             if (name := NAME.fullmatch(one.name))}
+    if not found or (not path.is_dir() and path not in found.values()):
+        raise InputError(path, None, "npu.0.json, npu.1.json, ..., or the folder with them, are due")
+    missing = next((npu for npu in range(len(found)) if npu not in found), None)
+    if missing is not None:
+        raise InputError(folder / f"npu.{missing}.json", None, f"it is missing: there are files of {len(found)} NPUs, up "
+                         f"to {max(found)}")
+    return [found[npu] for npu in range(len(found))]
+
+
+def matches(path):
+    try:
+        start = beginning(files_of(path)[0], 1 << 14)
+    except (InputError, OSError):
+        return False
+    return bool(re.match(r"\s*\[\s*\{", start)) and "_NODE\"" in start and '"attr"' in start
+
+
+class Node:
+    """A node, with the place of what is wrong with it."""
+
+    def __init__(self, path, line, value):
+        self.path, self.value = path, value
+        self.place = line
+        if not isinstance(value, dict):
+            raise self.error("a node is a map")
+        self.number = self.whole("id", value.get("id", 0))
+        self.place = f"{line}: node {self.number}"
+        self.type = value.get("type")
+        if self.type not in KINDS:
+            raise self.error(f"found the type {str(self.type)[:40]!r}; one of {', '.join(KINDS)} is due")
+        self.name = str(value.get("name", ""))[:200]
+        self.attributes = {}
+        for one in self.items("attr"):
+            if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+                raise self.error("an attribute is a map with a name")
+            self.attributes[one["name"]] = one
+
+    def error(self, text):
+        return InputError(self.path, self.place, text)
+
+    def items(self, key):
+        found = self.value.get(key)
+        if found is None:
+            return []
+        if not isinstance(found, list):
+            raise self.error(f"'{key}' is a list")
+        return found
+
+    def whole(self, what, value, most=2**63 - 1):
+        """64-bit numbers are texts in protobuf's JSON."""
+        if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value):
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
+            raise self.error(f"{what}: found {str(value)[:40]!r}; a whole number from 0 to {most} is due")
+        return value
+
+    def dependencies(self):
+        return [self.whole("dataDeps", one) for one in self.items("dataDeps")]
+
+    def attribute(self, name, usual=None, most=2**63 - 1):
+        one = self.attributes.get(name)
+        found = None if one is None else next((one[key] for key in NUMBERS if key in one), None)
+        if found is None and usual is None:
+            raise self.error(f"it has no '{name}'")
+        return usual if found is None else self.whole(name, found, most)
+
+    def involved(self):
+        """Which dimensions take part; all if it does not say."""
+        one = self.attributes.get("involved_dim")
+        flags = one.get("boolList") if one is not None else None
+        values = flags.get("values") if isinstance(flags, dict) else None
+        if values is None:
+            return (True,) * ALL_DIMENSIONS
+        if not isinstance(values, list) or not all(isinstance(flag, bool) for flag in values):
+            raise self.error("involved_dim: a list of true and false is due")
+        return tuple((values + [False] * ALL_DIMENSIONS)[:ALL_DIMENSIONS])
+
+
+class Groups:
+    """Ranks that differ in some dimensions alone: a process group for each such set of dimensions and its place."""
+
+    def __init__(self, dimensions):
+        self.dimensions = dimensions
+        self.ranks = dimensions[0] * dimensions[1] * dimensions[2]
+        self.used = set()
+
+    def strides(self):
+        return (1, self.dimensions[0], self.dimensions[0] * self.dimensions[1])
+
+    def wide(self, involved):
+        """The dimensions in which there is more than one NPU to talk to."""
+        return tuple(flag and size > 1 for flag, size in zip(involved, self.dimensions))
+
+    def size(self, involved):
+        found = 1
+        for flag, one in zip(involved, self.dimensions):
+            found *= one if flag else 1
+        return found
+
+    def name(self, involved, rank):
+        """"" is all ranks. A name says where the group lies in the dimensions that do not take part."""
+        involved = self.wide(involved)
+        if self.size(involved) == self.ranks:
+            return ""
+        self.used.add(involved)
+        places = [rank // stride % size for stride, size in zip(self.strides(), self.dimensions)]
+        return ".".join("x" if flag else str(place) for flag, place in zip(involved, places))
+
+    def members(self, involved, rank):
+        ranges = [range(size) if flag else (rank // stride % size,)
+                  for flag, stride, size in zip(involved, self.strides(), self.dimensions)]
+        return sorted(sum(place * stride for place, stride in zip(one, self.strides()))
+                      for one in itertools.product(*ranges))
+
+    def write(self, file):
+        found = {}
+        for involved in sorted(self.used):
+            for rank in range(self.ranks):
+                if (name := self.name(involved, rank)) not in found:
+                    found[name] = self.members(involved, rank)
+        text = ",\n".join(f'"{name}": {members}' for name, members in found.items())
+        file.write(f"{{\n{text}\n}}\n".encode())
+
+
+class Workload:
+    """All files, each read as a stream: once to see what is in it, and once when its trace is written."""
+
+    def __init__(self, options, imported):
+        self.files, self.imported = files_of(options.input), imported
+        self.groups = Groups(self.dimensions(options))
+        self.long, self.several = None, None
+
+    def dimensions(self, options):
+        if options.ring_dims is None:
+            return (len(self.files), 1, 1)
+        parts = options.ring_dims.split(",")
+        if not all(re.fullmatch(r"[1-9][0-9]{0,6}", part) for part in parts) or len(parts) > ALL_DIMENSIONS:
+            raise InputError("--ring-dims", None, f"found '{options.ring_dims}'; up to three numbers such as 2,2,4 are due")
+        found = tuple(([int(part) for part in parts] + [1, 1])[:ALL_DIMENSIONS])
+        product = found[0] * found[1] * found[2]
+        if product != len(self.files):
+            raise InputError("--ring-dims", None, f"'{options.ring_dims}' are {product} NPUs, and there are files of "
+                             f"{len(self.files)}")
+        return found
+
+    def nodes(self, rank):
+        path = self.files[rank]
+        stream = JsonStream(path)
+        for key, value, line in stream.members(()):
+            if key:
+                raise InputError(path, line, "a map; a list of nodes is due")
+            yield Node(path, line, value)
+
+    def look(self, rank):
+        """Looks at each node of a file, so that nothing is written of one that is damaged."""
+        count = 0
+        for node in self.nodes(rank):
+            self.of_node(node, rank)
+            count += 1
+            if len(node.dependencies()) > MOST_DEPENDENCIES and self.long is None:
+                self.long = f"{node.path}:{node.place}"
+            if node.type == "COMM_COLL_NODE" and sum(self.groups.wide(node.involved())) > 1 and self.several is None:
+                self.several = f"{node.path}:{node.place}"
+        if count == 0:
+            raise InputError(self.files[rank], None, "there is no node in it")
+
+    def of_node(self, node, rank):
+        """The attributes of a node of weft's trace. A send's own end is its rank, and so is a receive's, whatever is
+        written there: Multiverse's generator writes the node's number."""
+        if node.type == "COMP_NODE":
+            time = node.whole("durationMicros", node.value.get("durationMicros", 0), LONGEST - 1)
+            return COMPUTE, {"is_cpu_op": False, "duration_ps": time * 10**6}
+        size = node.attribute("comm_size")
+        if node.type == "COMM_COLL_NODE":
+            return self.collective(node, rank, size)
+        end = "comm_dst" if node.type == "COMM_SEND_NODE" else "comm_src"
+        peer = node.attribute(end)
+        if peer >= len(self.files) or peer == rank:
+            raise node.error(f"{end} is {peer}; another NPU from 0 to {len(self.files) - 1} is due")
+        return KINDS[node.type], {"is_cpu_op": False, "comm_size": size, end: peer,
+                                  "comm_tag": node.attribute("comm_para", 0, 2**32 - 1)}
+
+    def collective(self, node, rank, size):
+        kind = node.attribute("comm_type")
+        if kind not in COLLECTIVES:
+            raise node.error(f"comm_type is {kind}; 0 (all-reduce), 2 (all-gather), 6 (all-to-all) and 7 "
+                             "(reduce-scatter) are known")
+        involved = node.involved()
+        if self.groups.size(involved) < 2 or size == 0:
+            return COMPUTE, {"is_cpu_op": False, "duration_ps": 0}
+        attributes = {"is_cpu_op": False, "comm_type": kind, "comm_size": size}
+        if name := self.groups.name(involved, rank):
+            attributes["pg_name"] = name
+        return COLLECTIVE, attributes
+
+    def write(self, file, rank):
+        writer = TraceWriter(file)
+        for node in self.nodes(rank):
+            kind, attributes = self.of_node(node, rank)
+            writer.node(node.name, kind, node.dependencies(), None, attributes, node.number)
+
+    def list_others(self):
+        self.imported.ignore("nodes", "durationMicros of communications, and the NPU's own end of messages (its "
+                                      "generator writes the node's number there, and Multiverse takes the NPU's)")
+        if self.long:
+            self.imported.refuse(self.long, f"more than {MOST_DEPENDENCIES} dependencies, of which Multiverse takes the "
+                                            "first; all count here (this and all such nodes)")
+        if self.several:
+            self.imported.refuse(self.several, "a collective through several dimensions: there a ring in each after "
+                                               "another, here one ring of all of them (this and all such nodes)")
+
+
+def read(options):
+    imported = Imported([], None, [f"The workload {options.input} of Multiverse."])
+    workload = Workload(options, imported)
+    if not 2 <= len(workload.files) <= MOST_RANKS:
+        raise InputError(options.input, None, f"found files of {len(workload.files)} NPUs; 2 to {MOST_RANKS} are due")
+    imported.inputs, imported.ranks = [str(path) for path in workload.files], len(workload.files)
+    for rank in range(imported.ranks):
+        workload.look(rank)
+        imported.beside(f"{imported.ranks}npus.{rank}.et", lambda file, rank=rank: workload.write(file, rank))
+    workload.list_others()
+    imported.workload = Map(kind="chakra", file=imported.prefix(f"{imported.ranks}npus"), ranks=imported.ranks)
+    imported.workload.put("issue", "ready", "An NPU computes one node at a time, the first of those that are ready; "
+                                            "communications are under way as soon as they can be.")
+    imported.workload.put("algorithm", "ring", "Multiverse's collectives are rings in one direction.")
+    if workload.groups.used:
+        imported.workload["groups"] = imported.beside("groups.json", workload.groups.write)
+    return imported
