@@ -162,6 +162,37 @@ body {
         unknown = hlo_files.STABLE.replace("dense<5> : tensor<i32>", "dense<[5]> : tensor<1xi32>")
         self.refused(self.source(unknown, "step.mlir"), says=["--trip-count"])
 
+    def test_halves_of_a_permutation(self):
+        """XLA's decomposed permutation on four devices: a send and a recv that name all pairs, a kernel between them and
+        their ends. Devices 0 to 2 send, 1 to 3 receive, 1 MiB each."""
+        pairs = "_xla_send_recv_source_target_pairs={{0,1},{1,2},{2,3}}"
+        for quoted in (pairs, pairs.replace("={{", '="{{').replace("}}", '}}"')):
+            body = f"""  t = token[] after-all()
+  r = (f32[1024,256]{{1,0}}, u32[], token[]) recv(t), channel_id=7, frontend_attributes={{{quoted}}}
+  s = (f32[1024,256]{{1,0}}, u32[], token[]) send(p, t), channel_id=7, frontend_attributes={{{quoted}}}
+  k = f32[1024,256]{{1,0}} custom-call(p), custom_call_target="x"
+  rd = (f32[1024,256]{{1,0}}, token[]) recv-done(r), channel_id=7
+  sd = token[] send-done(s), channel_id=7
+  ROOT o = f32[1024,256]{{1,0}} get-tuple-element(rd), index=0
+"""
+            read = self.imported(self.source(hlo_files.module(body)))
+            self.assertEqual(read["operations"], {"compute": 4, "send": 3, "recv": 3})
+            self.assertEqual(read["bytes"], {"send": 3 * MIB, "recv": 3 * MIB})
+            self.run_imported()
+        self.refused(self.source(hlo_files.module(body.replace("channel_id=7", "channel_id=7, is_host_transfer=true"))),
+                     says=["'r' is a recv"])
+
+    def test_ragged_all_to_all(self):
+        """Its rows are data: refused, or taken as equal shares, a quarter of 1 MiB for each of four devices."""
+        body = """  i = s32[4] iota(), iota_dimension=0
+  ROOT r = f32[1024,256]{1,0} ragged-all-to-all(p, p, i, i, i, i), replica_groups={{0,1,2,3}}, channel_id=1
+"""
+        self.refused(self.source(hlo_files.module(body)), says=["'r': how many rows go to whom", "--ragged even"])
+        read = self.imported(self.source(hlo_files.module(body)), "--ragged", "even")
+        self.assertEqual((read["operations"], read["bytes"]), ({"all_to_all": 4}, {"all_to_all": 4 * MIB}))
+        self.assertIn("--ragged even", " ".join(one["what"] for one in read["ignored"]))
+        self.run_imported()
+
     def test_what_is_refused(self):
         good = hlo_files.STEP
         for what, text, says in (

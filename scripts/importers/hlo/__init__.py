@@ -11,7 +11,7 @@ from importing.imported import Imported
 from studies.console import natural
 
 from . import hlo_text, stable_text
-from .program import COLLECTIVES, ELEMENTWISE, FREE, PARTS
+from .program import COLLECTIVES, ELEMENTWISE, FREE, HALVES, PARTS
 from .trips import trips_of
 
 SUMMARY = "HLO or StableHLO as text (XLA, JAX), with the times of a device"
@@ -29,6 +29,8 @@ def add_arguments(parser):
     parser.add_argument("--trip-count", metavar="N", type=natural, help="of while loops that do not show it")
     parser.add_argument("--most-operations", metavar="N", type=natural, default=MOST_OPERATIONS,
                         help=f"of a device, loops written out ({MOST_OPERATIONS})")
+    parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when the "
+                        "module runs: an equal share of the operand to each device")
     parser.add_argument("--ranks", metavar="N", type=natural, help="devices, if the module does not say it")
 
 
@@ -127,9 +129,13 @@ class Plan:
             return self.collective(one, one, base, steps, op.endswith("-start"))
         if op == "async-start" or (op.endswith("-start") and one.calls):
             return self.asynchronous(one, steps)
-        if base in ("send", "recv", "ragged-all-to-all", "infeed", "outfeed"):
+        if op in HALVES and one.groups is not None:
+            return self.half(one, steps)
+        if base in ("send", "recv", "infeed", "outfeed"):
             raise self.error(one.line, f"'{one.name}' is a {op}: its other end stands nowhere in the text, and it "
                                        "is not read")
+        if base == "ragged-all-to-all":
+            return self.ragged(one, steps, op.endswith("-start"))
         if op == "while":
             return self.loop(one, steps, body)
         if op == "call":
@@ -178,6 +184,27 @@ class Plan:
         size = sum(shape.bytes for shape in inner.taken)
         division = self.division(inner, base)
         steps.append(("start", one.name, one.label or one.name, COLLECTIVES[base], size, division))
+        if not starts:
+            steps.append(("wait", one.name))
+        return 0
+
+    def half(self, one, steps):
+        """The data is a send's first operand, and a recv's first result."""
+        shape = (one.taken[:1] or [one.shape])[0] if one.op == "send" else (one.shape.parts or (one.shape,))[0]
+        division = self.division(one, "collective-permute")
+        steps.append(("start", one.name, one.label or one.name, HALVES[one.op], shape.bytes, (division, one.number)))
+        return 0
+
+    def ragged(self, one, steps, starts):
+        """Who sends how many rows to whom is in its operands, and so not in the text."""
+        if self.options.ragged is None:
+            raise self.error(one.line, f"'{one.name}': how many rows go to whom is known when it runs; --ragged even takes "
+                                       "equal shares of its operand")
+        self.notes.add("rows of ragged-all-to-alls are taken as equal shares (--ragged even)",
+                       f"{self.module.path}:{one.line}")
+        division = self.division(one, "all-to-all")
+        steps.append(("start", one.name, one.label or one.name, "all_to_all", one.taken[0].bytes if one.taken else 0,
+                      division))
         if not starts:
             steps.append(("wait", one.name))
         return 0
@@ -302,7 +329,9 @@ class RankWriter:
 
     def start(self, name, label, kind, size, division):
         after = set(self.waited) | ({self.last} if self.last is not None else set())
-        if kind == "permute":
+        if kind in HALVES.values():
+            nodes = self.permute(label, after, size, self.divisions[division[0]][1:], division[1], kind)
+        elif kind == "permute":
             nodes = self.permute(label, after, size, self.divisions[division][1:])
         elif division in self.groups:
             nodes = {self.out.collective(label, after, kind, size, self.groups[division], COMMUNICATION)}
@@ -310,11 +339,12 @@ class RankWriter:
             nodes = set()
         self.started[name] = self.started.get(name, set()) | nodes
 
-    def permute(self, label, after, size, pairs):
+    def permute(self, label, after, size, pairs, tag=PERMUTE_TAG, half=None):
+        """`half`: this end of it alone."""
         nodes = set()
         for source, target in pairs:
-            if source != target and source == self.rank:
-                nodes.add(self.out.message(label, after, True, size, target, PERMUTE_TAG))
-            if source != target and target == self.rank:
-                nodes.add(self.out.message(label, after, False, size, source, PERMUTE_TAG))
+            if source != target and source == self.rank and half != "receives":
+                nodes.add(self.out.message(label, after, True, size, target, tag))
+            if source != target and target == self.rank and half != "sends":
+                nodes.add(self.out.message(label, after, False, size, source, tag))
         return nodes

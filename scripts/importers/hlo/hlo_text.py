@@ -6,7 +6,7 @@ import re
 from frameworks.communications import MOST_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups,
+from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups,
                       whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
@@ -206,7 +206,10 @@ class HloReader:
         return whole_list(found.group(1)) if found else []
 
     def communication(self, one, rest):
-        if one.op.removesuffix("-start") not in COLLECTIVES:
+        if one.op in HALVES:
+            self.half(one, rest)
+            return
+        if one.op.removesuffix("-start") not in COLLECTIVES and one.op != "ragged-all-to-all":
             return
         one.channel = "channel_id=" in rest
         one.global_ids = "use_global_device_ids=true" in rest
@@ -231,6 +234,16 @@ class HloReader:
             raise self.error(one.line, f"'{one.name}': its replica_groups are neither {{{{0,1}},..}} nor [2,4]<=[8]")
         else:
             one.groups = []
+
+    def half(self, one, rest):
+        """A send or recv says who is at its other end in an attribute (xla/service/collective_permute_decomposer.cc)."""
+        if "is_host_transfer=true" in rest:
+            return
+        number = re.search(r"channel_id=(\d{1,9})\b", rest)
+        pairs = re.search(r'_xla_send_recv_source_target_pairs=\s*"?\{((?:\{\d+,\s*\d+\},?\s*)*)\}', rest)
+        if pairs:
+            one.channel, one.number = number is not None, int(number.group(1)) if number else 0
+            one.groups = [whole_list(pair) for pair in re.findall(r"\{[^}]*\}", pairs.group(1))]
 
     @staticmethod
     def product_of(numbers):

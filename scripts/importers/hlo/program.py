@@ -13,6 +13,8 @@ FREE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "after
         "get-dimension-size", "iota"}
 COLLECTIVES = {"all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
                "all-to-all": "all_to_all", "collective-permute": "permute", "collective-broadcast": "broadcast"}
+# Halves of a permutation, which XLA makes of one so that it overlaps with what stands between: both name all pairs.
+HALVES = {"send": "sends", "recv": "receives"}
 # Of what they take, only what they change or give is gone through.
 PARTS = {"dynamic-slice", "slice", "gather", "dynamic-update-slice", "scatter", "pad", "broadcast", "concatenate"}
 # A compiler puts them into the kernels of their neighbours.
@@ -71,6 +73,7 @@ class Instruction:
     trips: int | None = None
     groups: list | None = None  # replica groups, [] for all; pairs of a collective-permute
     channel: bool = False
+    number: int = 0  # of the channel, of sends and receives
     global_ids: bool = False
     index: int | None = None  # of get-tuple-element and parameter
     value: int | None = None  # of a whole constant
