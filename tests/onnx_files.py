@@ -47,6 +47,41 @@ def node(op, inputs, outputs, **attributes):
             b"".join(delimited(5, attribute(name, one)) for name, one in attributes.items()))
 
 
+def within(name, nodes, inputs, outputs, weights=()):
+    """An attribute that is a graph, to be put behind a node."""
+    graph = b"".join(delimited(1, one) for one in nodes) + text(2, name) + b"".join(delimited(5, one) for one in weights)
+    graph += b"".join(delimited(11, one) for one in inputs) + b"".join(delimited(12, one) for one in outputs)
+    return delimited(5, text(1, name) + delimited(6, graph) + number(20, 5))
+
+
+def boolean(name, flag):
+    return number(2, 9) + text(8, name) + delimited(9, bytes([flag]))
+
+
+def loop(trips=3, width=256):
+    """`trips` times a product with a weight outside of the loop, and one with a weight within it; all results of the first
+    are kept side by side."""
+    body = within("body", [node("MatMul", ["in", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
+                           node("Identity", ["goes_on"], ["still"])],
+                  [value("i", [], INT64), value("goes_on", [], 9), value("in", ["N", width])],
+                  [value("still", [], 9), value("b", ["N", width]), value("a", ["N", width])],
+                  [tensor("v", [width, width])])
+    return model([node("Loop", ["trips", "true", "x"], ["y", "all"]) + body],
+                 [tensor("trips", [], INT64, [trips]), boolean("true", 1), tensor("w", [width, width])],
+                 [value("x", ["N", width])], [value("y", ["N", width]), value("all", [trips, "N", width])])
+
+
+def branches(condition, width=256, computed=False):
+    """An If whose condition is a constant, or compares the input's width with 256."""
+    test = [node("Shape", ["x"], ["s"]), node("Gather", ["s", "one"], ["n"], axis=0), node("Equal", ["n", "due"], ["c"])]
+    two = within("then_branch", [node("MatMul", ["x", "w"], ["t"]), node("MatMul", ["t", "w"], ["t2"])], [],
+                 [value("t2", ["N", width])])
+    one = within("else_branch", [node("MatMul", ["x", "w"], ["e"])], [], [value("e", ["N", width])])
+    return model([*(test if computed else ()), node("If", ["c"], ["y"]) + two + one],
+                 [*([tensor("one", [], INT64, [1]), tensor("due", [], INT64, [256])] if computed else [boolean("c", condition)]),
+                  tensor("w", [width, width])], [value("x", ["N", width])], [value("y", ["N", width])])
+
+
 def model(nodes, weights, inputs, outputs):
     graph = b"".join(delimited(1, one) for one in nodes) + text(2, "graph")
     graph += b"".join(delimited(5, one) for one in weights) + b"".join(delimited(11, one) for one in inputs)

@@ -98,6 +98,28 @@ class Onnx(ImportTest):
         read = self.imported(self.model(onnx_files.two_layers(kind=onnx_files.FLOAT16)))
         self.assertEqual(read["parameter_bytes"], 2 * read["parameters"])
 
+    def test_loops_and_branches_that_are_known(self):
+        """A loop of n rounds of two products of one token, 2 * 256^2 FLOPs each, has two weights however often it runs. Of
+        an If the branch that is taken counts: two products, or one."""
+        product = 2 * 256 * 256
+        for content, parameters, flops in ((onnx_files.loop(3), 2, 6), (onnx_files.loop(5), 2, 10),
+                                           (onnx_files.branches(1), 1, 2), (onnx_files.branches(0), 1, 1),
+                                           (onnx_files.branches(0, computed=True), 1, 2)):
+            read = self.imported(self.model(content))
+            self.assertEqual((read["parameters"], read["forward_flops"]), (parameters * 256 * 256, flops * product))
+            self.run_imported()
+
+    def test_loops_and_branches_that_depend_on_data(self):
+        for old, new, says in ((b"trips", b"xxxxx", r"node 'Loop_y' \(Loop\): how often it runs depends on data"),
+                               (b"goes_on", b"unknown", "a node|made by no node|depends on data")):
+            with self.subTest(old):
+                whole = onnx_files.loop()
+                at = whole.index(b"Loop_y") - 40
+                self.refused(self.model(whole[:at].replace(old, new) + whole[at:].replace(old, new, 1)), says=[says])
+        self.refused(self.model(onnx_files.loop(10**6)), says=["more than 100000 nodes"])
+        self.refused(self.model(onnx_files.branches(1).replace(b"\x0a\x01c\x12", b"\x0a\x01x\x12", 1)),
+                     says=[r"node 'If_y' \(If\): which branch it takes depends on data: 'x'"])
+
     def test_other_files_are_told_what_to_do(self):
         for name, members, says in (("script.pt", ["m/code/__torch__.py", "m/data.pkl"], "torch.onnx.export"),
                                     ("weights.pt", ["m/data.pkl", "m/data/0"], "checkpoint")):
@@ -126,7 +148,7 @@ class Onnx(ImportTest):
                 ("product", one([node("MatMul", ["x", "w"], ["y"])], [tensor("w", [9, 8])]),
                  r"a product of \[1, 8\] and \[9, 8\]"),
                 ("value", one([node("Relu", ["nowhere"], ["y"])]), "made by no node above"),
-                ("loop", one([loop]), "a graph within"),
+                ("loop", one([loop]), r"node 'Loop_y' \(Loop\): how often it runs depends on data: 'x'"),
                 ("dimension", one([node("Relu", ["x"], ["y"])], inputs=[value("x", ["N", "tokens"])]),
                  "give --dim tokens=SIZE")):
             with self.subTest(what):

@@ -16,6 +16,7 @@ TYPES = {1: ("float", 4), 2: ("uint8", 1), 3: ("int8", 1), 4: ("uint16", 2), 5: 
 FLOATING = {1, 10, 11, 16, 17, 18, 19, 20}
 # Numbers are looked at in tensors of at most so many elements: shapes, axes and the like.
 FEW = 64
+DEEPEST = 16  # graphs within nodes of graphs
 
 
 @dataclass
@@ -91,7 +92,7 @@ def floats(content):
 
 class Reader:
     def __init__(self, path, file):
-        self.path, self.file = str(path), file
+        self.path, self.file, self.depth = str(path), file, 0
 
     def error(self, what):
         return InputError(self.path, None, what)
@@ -160,8 +161,11 @@ class Reader:
             elif number == 5:
                 found = self.tensor(value)[1]
             elif number == 6:
-                raise self.error(f"node '{node.label}' ({node.op}): it has a graph within; whether and how often that "
-                                 f"runs is not known: export without control flow")
+                self.depth += 1
+                if self.depth > DEEPEST:
+                    raise self.error(f"node '{node.label}' ({node.op}): graphs within graphs, more than {DEEPEST} deep")
+                found = self.graph(value)
+                self.depth -= 1
             elif number == 7:
                 lists[7] += floats(value.read()) if isinstance(value, Part) else [real(value)]
             elif number == 8:
@@ -185,6 +189,10 @@ class Reader:
         tensor.dims = tuple(dims)
         if any(size < 0 for size in dims):
             raise self.error(f"the tensor '{name}' has the shape {dims}")
+        if tensor.kind == 9 and not values and raw is not None and len(raw) <= FEW:
+            values = list(raw.read())
+        if tensor.kind == 9:
+            tensor.values = values if values and len(values) <= FEW else None
         if tensor.kind in (6, 7):
             if raw is not None and len(raw) <= FEW * 8:
                 code = "q" if tensor.kind == 7 else "i"

@@ -6,6 +6,7 @@ import math
 
 from importing.errors import InputError
 
+from . import control
 from .model import FEW, Tensor
 
 SAME = {"Relu", "LeakyRelu", "Sigmoid", "Tanh", "Erf", "Exp", "Log", "Sqrt", "Neg", "Abs", "Softmax", "LogSoftmax",
@@ -21,6 +22,9 @@ REDUCTIONS = {"ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd",
               "ReduceLogSumExp", "ReduceSumSquare"}
 ARITHMETIC = {"Add": lambda a, b: a + b, "Sub": lambda a, b: a - b, "Mul": lambda a, b: a * b,
               "Div": lambda a, b: int(a / b) if b else 0, "Mod": lambda a, b: a % b if b else 0, "Min": min, "Max": max}
+COMPARISONS = {"Equal": lambda a, b: int(a == b), "Greater": lambda a, b: int(a > b), "Less": lambda a, b: int(a < b),
+               "GreaterOrEqual": lambda a, b: int(a >= b), "LessOrEqual": lambda a, b: int(a <= b),
+               "And": lambda a, b: int(a and b), "Or": lambda a, b: int(a or b)}
 BOOLEAN = 9
 
 
@@ -72,7 +76,25 @@ class Inference:
         tensor.dims = None if None in dims else tuple(dims)
 
     def run(self):
-        for node in self.graph.nodes:
+        nodes, self.graph.nodes = self.graph.nodes, []
+        for node in nodes:
+            self.settle_node(node)
+
+    def settle_node(self, node):
+        """One node, or what it comes to, behind those that stand in the graph already."""
+        if node.op in control.CONTROL:
+            try:
+                for inner in control.written_out(node, self.tensors, len(self.graph.nodes)):
+                    self.settle_node(inner)
+            except control.Unknown as wrong:
+                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): {wrong}") from None
+            except (KeyError, TypeError, ValueError, AttributeError, IndexError):
+                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): the graph within does not fit it") \
+                    from None
+            return
+        node.number = len(self.graph.nodes)
+        self.graph.nodes.append(node)
+        if node.op != "Scanned":
             try:
                 self.node(node)
             except Unknown as wrong:
@@ -144,12 +166,12 @@ class Inference:
         shapes = [self.dims(node, at) for at in range(len(node.inputs)) if node.inputs[at]]
         values, dims = None, broadcast(shapes)
         given = [self.tensors[name].values for name in node.inputs if name]
-        if node.op in ARITHMETIC and len(given) == 2 and None not in given and math.prod(dims) <= FEW:
+        computes = ARITHMETIC.get(node.op) or COMPARISONS.get(node.op)
+        if computes and len(given) == 2 and None not in given and math.prod(dims) <= FEW:
             size = max(map(len, given))
             given = [one * size if len(one) == 1 else one for one in given]
-            values = [ARITHMETIC[node.op](a, b) for a, b in zip(*given)]
-        kind = BOOLEAN if node.op in ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And",
-                                      "Or") else None
+            values = [computes(a, b) for a, b in zip(*given)]
+        kind = BOOLEAN if node.op in COMPARISONS else None
         if node.op == "Where":
             kind = self.tensors[node.inputs[1]].kind
         self.put(node, 0, dims, kind, values)
