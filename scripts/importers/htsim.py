@@ -5,6 +5,7 @@ starts, triggers and failures."""
 import re
 
 from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.flow_traces import FlowTraces, flow_traces_workload
 from importing.imported import Imported
 from importing.programs import Flow, flow_workload
 
@@ -26,19 +27,25 @@ def matches(path):
     return bool(re.match(rb"\s*(#[^\n]*\n\s*)*Nodes\s+[0-9]+\s*\n\s*Connections\s+[0-9]+", start))
 
 
+LONGEST = 2**63  # picoseconds, 106 days
+
+
 class Matrix:
-    """A file, read line by line."""
+    """A file, read line by line. Flows of a matrix whose header has no triggers go into a database on disk (`traces`);
+    others are kept, because a trigger may join any two of them."""
 
     def __init__(self, path):
         self.path, self.counts = path, {}
         self.flows, self.triggers, self.failures = {}, {}, []
+        self.traces, self.seen, self.prioritized = None, set(), None
         for number, line in text_lines(path):
             words = line.split("#")[0].split()
             if words:
                 self.read_line(number, words)
-        for name, found in (("connections", self.flows), ("triggers", self.triggers), ("failures", self.failures)):
-            if len(found) != self.counts.get(name, 0):
-                raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {len(found)} {name}; "
+        flows = self.traces.count if self.traces else len(self.flows)
+        for name, found in (("connections", flows), ("triggers", len(self.triggers)), ("failures", len(self.failures))):
+            if found != self.counts.get(name, 0):
+                raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {found} {name}; "
                                  f"{self.counts.get(name, 0)} are due by the header")
 
     def whole(self, line, text, what, least=0, most=2**63 - 1):
@@ -55,7 +62,7 @@ class Matrix:
         elif words[0] == "trigger":
             self.read_trigger(line, words[1:])
         elif words[0] == "failure":
-            self.failures.append((line, " ".join(words)))
+            self.read_failure(line, words[1:])
         else:
             raise InputError(self.path, line, f"found '{words[0]}'; SRC->DST, trigger, failure or a header is due")
 
@@ -65,7 +72,10 @@ class Matrix:
             raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are "
                                               "due")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
-        name = len(self.flows)
+        if self.traces is None and not self.flows and not self.counts.get("triggers"):
+            self.traces = FlowTraces()
+        name = self.traces.count if self.traces else len(self.flows)
+        usual = name
         while words:
             key, words = words[0], words[1:]
             if key == "id" and words:
@@ -80,9 +90,36 @@ class Matrix:
                                  " and a number are due")
         if "size" not in flow:
             raise InputError(self.path, line, "size: bytes of the flow are due")
+        if flow.get("start", 0) >= LONGEST:
+            raise InputError(self.path, line, f"start {flow['start']}: less than 106 days is due")
+        if self.traces:
+            return self.stream(line, flow, name, usual)
         if name in self.flows:
             raise InputError(self.path, line, f"id {name}: line {self.flows[name]['line']} has it, too")
         self.flows[name] = flow
+        return None
+
+    def stream(self, line, flow, name, usual):
+        """Ids that count the flows, as generators write them, from 0 or 1, need no memory."""
+        for key in ("trigger", "send_done_trigger", "recv_done_trigger"):
+            if key in flow:
+                raise InputError(self.path, line, f"{key} {flow[key]}: there is no such trigger by the header")
+        if name not in (usual, usual + 1):
+            if name in self.seen:
+                raise InputError(self.path, line, f"id {name}: a line above has it, too")
+            self.seen.add(name)
+        self.prioritized = self.prioritized or (line if flow.get("prio") else None)
+        self.traces.add(flow.get("start", 0), flow["source"], flow["destination"], flow["size"])
+
+    def read_failure(self, line, words):
+        """Of a link above an aggregation switch; htsim knows no others (FatTreeTopology::add_failed_link)."""
+        found = dict(zip(words[::2], words[1::2]))
+        if len(words) != 6 or set(found) != {"switch_type", "switch_id", "link_id"}:
+            raise InputError(self.path, line, "'failure switch_type AGG switch_id NUMBER link_id NUMBER' is due")
+        if found["switch_type"] != "AGG":
+            raise InputError(self.path, line, f"switch_type {found['switch_type']}: AGG is due; htsim ends at others")
+        self.failures.append((line, self.whole(line, found["switch_id"], "switch_id", 0, 1 << 22),
+                              self.whole(line, found["link_id"], "link_id", 0, 1 << 22)))
 
     def read_trigger(self, line, words):
         found = dict(zip(words[::2], words[1::2])) if len(words) > 1 else {}
@@ -197,16 +234,69 @@ class Causes:
         return f"r{name}"
 
 
+class Tree:
+    """What a .topo file of three tiers says of its switches (docs/topologies.md)."""
+
+    def __init__(self, path):
+        self.path, self.tiers, self.head = path, [], {}
+        for line, text in text_lines(path):
+            words = text.split("#")[0].split()
+            if len(words) == 2 and words[0].lower() == "tier":
+                self.tiers.append({})
+            elif len(words) == 2:
+                into = self.tiers[-1] if self.tiers else self.head
+                into[words[0].lower()] = whole_number(words[1], path, line, words[0], 0, 1 << 40)
+
+    def names(self, place, switch, link):
+        """The two switches of a link above an aggregation switch. Numbers are htsim's; weft counts the switches tier by
+        tier, and has the links of an aggregation switch go to every n-th core, of n aggregation switches in a pod."""
+        try:
+            nodes, pod, down = self.head["nodes"], self.head["podsize"], self.tiers[0]["radix_down"]
+            up, above = self.tiers[0]["radix_up"], self.tiers[1]["radix_up"]
+            tors, in_pod = nodes // down, up // self.tiers[1].get("bundle", 1)
+            aggregations = nodes // pod * in_pod
+        except (KeyError, IndexError, ZeroDivisionError):
+            raise InputError(self.path, None, "three tiers with their radix are due, for a link that fails") from None
+        bundle = self.tiers[2].get("bundle", 1) if len(self.tiers) > 2 else 0
+        if bundle != 1:
+            return None
+        if switch >= aggregations or link >= above:
+            raise InputError(*place, f"switch_id {switch}, link_id {link}: {self.path} has {aggregations} aggregation "
+                                     f"switches with {above} links each")
+        core = link * in_pod + switch % in_pod
+        return [f"switch{tors + switch}", f"switch{tors + aggregations + core}"]
+
+
+def add_failures(options, matrix, imported):
+    """Links that htsim takes away before it begins."""
+    tree = Tree(options.topology) if options.topology and str(options.topology).endswith(".topo") else None
+    down = []
+    for line, switch, link in matrix.failures:
+        ends = tree.names((options.input, line), switch, link) if tree else None
+        if ends is None:
+            imported.refuse(f"{options.input}:{line}", f"failure of link {link} of AGG {switch}: " + (
+                "the first of a bundle, whose links have one name here" if tree else
+                "which link that is says htsim's topology alone (--topology FILE.topo)"))
+        else:
+            down.append({"at": "0 ns", "link": ends})
+    if down:
+        imported.network.put("failures", down, "Links that htsim takes away before it begins (failure switch_type AGG).")
+        imported.network["reconvergence"] = "0 ns"
+
+
 def read(options):
     matrix = Matrix(options.input)
-    if matrix.counts.get("nodes", 0) < 2 or not matrix.flows:
+    if matrix.counts.get("nodes", 0) < 2 or not (matrix.flows or matrix.traces):
         raise InputError(options.input, 1, "'Nodes' of two or more, and a connection, are due")
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
+    add_failures(options, matrix, imported)
+    if matrix.traces:
+        if matrix.prioritized:
+            imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: all flows are of one class")
+        imported.workload = flow_traces_workload(imported, matrix.traces)
+        return imported
     matrix.join()
     flows = Causes(matrix, imported).flows()
-    for line, text in matrix.failures:
-        imported.refuse(f"{options.input}:{line}", f"{text}: network.failures takes links down (docs/network.md), "
-                                                   "once it is known what that link is called here")
     for flow in matrix.flows.values():
         if flow.get("prio"):
             imported.refuse(f"{options.input}:{flow['line']}", "prio: all flows are of one class")

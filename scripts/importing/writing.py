@@ -102,7 +102,8 @@ def count(experiment, draft):
 def without_faults(imported):
     """`weft workload` looks at a network on which nothing is lost."""
     whole = copy.copy(imported)
-    whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures")}
+    whole.network = {key: value for key, value in imported.network.items() if key not in ("loss", "failures",
+                                                                                             "reconvergence")}
     return whole
 
 

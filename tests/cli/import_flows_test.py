@@ -22,11 +22,11 @@ def one_way(size):
 
 
 class Flows(weft_testing.ProgramTest):
-    def imported(self, name, text, ending, *more):
+    def imported(self, name, text, ending, *more, ack="none"):
         path = self.write(text, f"in.{ending}")
         done = self.run_weft("import", name, path.name, "-o", "out.yaml", "--json", *more)
         # ACKs would go before what a node sends on.
-        _, results = self.simulate(self.folder / "out.yaml", "--set", "network.ack=none")
+        _, results = self.simulate(self.folder / "out.yaml", "--set", f"network.ack={ack}")
         return json.loads(done.out), table(results, "messages")
 
     def test_starts_are_kept(self):
@@ -73,9 +73,34 @@ class Flows(weft_testing.ProgramTest):
         last = max(zip(messages["issued"].tolist(), messages["source"].tolist()))
         self.assertEqual(last, (far, 3))
 
+    def test_a_failed_link_is_taken_away(self):
+        """Two flows from a pod of two aggregation switches to another one, each over one of them and one of its two cores.
+        Without a core link of both all goes over the others, from the beginning: what htsim's NULL in queues_nup_nc means."""
+        (self.folder / "tree.topo").write_text("Nodes 16\nTiers 3\nPodsize 4\n" + "".join(
+            f"Tier {tier}\nDownlink_speed_Gbps 100\nRadix_Down {4 if tier == 2 else 2}\n"
+            f"{'Radix_Up 2' if tier < 2 else ''}\nDownlink_Latency_ns 1000\n" for tier in range(3)))
+        text = "Nodes 16\nConnections 2\nFailures 2\n0->12 id 1 start 0 size 400000\n1->13 id 2 start 0 size 400000\n" \
+               "failure switch_type AGG switch_id 0 link_id 1\nfailure switch_type AGG switch_id 1 link_id 0\n"
+        read, _ = self.imported("htsim", text, "cm", "--topology", "tree.topo", ack="66 B")
+        self.assertEqual(read["refused"], [])
+        links = table(self.folder / "out.h5", "links")
+        sent = {(one, other): int(size) for one, other, size in
+                zip(links["from_name"], links["to_name"], links["payload_bytes"])}
+        # 8 switches of tier 0 and 8 of tier 1; switch 8 has the cores 16 and 18, switch 9 the cores 17 and 19.
+        down = [("switch8", "switch18"), ("switch9", "switch17")]
+        for one, other in down:
+            self.assertEqual((sent[one, other], sent[other, one]), (0, 0))
+        self.assertEqual(sum(sent[link] for link in (("switch8", "switch16"), ("switch9", "switch19"))), 800_000)
+        done = weft_testing.weft("import", "htsim", "in.cm", "--topology", "tree.topo", "-o", "x.yaml", folder=self.folder)
+        self.assertEqual(done.code, 0, done)
+        self.write(text.replace("switch_id 1 link_id 0", "switch_id 8 link_id 0"), "in.cm")
+        done = weft_testing.weft("import", "htsim", "in.cm", "--topology", "tree.topo", "-o", "x.yaml", folder=self.folder)
+        self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+        self.assertIn("has 8 aggregation switches with 2 links each", done.err)
+
     def test_failures_and_priorities_are_listed(self):
         text = "Nodes 2\nConnections 1\nFailures 1\n0->1 id 1 start 0 size 10 prio 2\n" \
-               "failure switch_type CORE switch_id 0 link_id 1\n"
+               "failure switch_type AGG switch_id 0 link_id 1\n"
         read, _ = self.imported("htsim", text, "cm")
         self.assertEqual(sorted(one["what"].split(" ")[0] for one in read["refused"]), ["failure", "prio:"])
 

@@ -26,6 +26,14 @@ def counts(folder):
     return {"ranks": 4, "operations": {"send": len(flows), "recv": len(flows)}, "bytes": {"send": total, "recv": total}}
 
 
+def further(folder):
+    """Without triggers: ids of any order, and a link that fails, of which the machine is not known."""
+    (folder / "plain.cm").write_text("Nodes 4\nConnections 3\nFailures 1\n0->1 id 1 start 0 size 20000\n"
+                                     "1->2 id 7 start 5000 size 1\n3->1 id 3 size 0\n"
+                                     "failure switch_type AGG switch_id 0 link_id 1\n")
+    return ["plain.cm"]
+
+
 def damaged(folder):
     for what, (old, new) in {"connections": ("Connections 5", "Connections 4"), "no trigger": ("trigger id 2 "
                                                                                                "oneshot\n", ""),
