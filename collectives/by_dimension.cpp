@@ -38,7 +38,7 @@ std::vector<std::uint32_t> dimensions_of(const CollectiveCall& call) {
   const std::uint32_t n = call.communicator->size();
   const auto& given = call.tuning.dimensions;
   const auto& algorithms = call.tuning.dimension_algorithms.of(call.kind);
-  if (!algorithms.empty() && algorithms.front() >= DimensionAlgorithm::one_ring) return {n};
+  if (!algorithms.empty() && algorithms.front().algorithm >= DimensionAlgorithm::one_ring) return {n};
   if (!given.empty() && product_of(given) != n) return {n};
   return torus_dimensions(call);
 }
@@ -70,7 +70,11 @@ DimensionPlan::DimensionPlan(const CollectiveCall& of, std::uint32_t member)
   const auto& given = call.tuning.dimension_algorithms.of(call.kind);
   const bool whole = call.tuning.dimensions.empty() || product_of(call.tuning.dimensions) == call.communicator->size();
   for (std::uint32_t d = 0; d < grid.count; ++d)
-    if (!given.empty() && whole) algorithms[d] = within(given[std::min<std::size_t>(d, given.size() - 1)]);
+    if (!given.empty() && whole) {
+      const auto& entry = given[std::min<std::size_t>(d, given.size() - 1)];
+      algorithms[d] = within(entry.algorithm);
+      windows[d] = entry.window;
+    }
 }
 
 std::uint32_t DimensionPlan::below(std::uint32_t dimension) const {
@@ -164,6 +168,19 @@ struct Places {
   std::int64_t shift = 0;
 };
 
+/// A message to each of k - 1 others and one from each. With a window, a rank sends no more than so many messages
+/// beyond those that have come (AllToAll::run of ASTRA-sim, astra-sim/system/collective/AllToAll.cc); without, all at
+/// once.
+template <class Out, class In>
+void with_all_others(std::uint32_t k, std::uint32_t window, const Out& out, const In& in) {
+  const std::uint32_t ahead = window == 0 ? k - 1 : std::min(window, k - 1);
+  for (std::uint32_t i = 1; i <= ahead; ++i) out(i);
+  for (std::uint32_t i = 1; i < k; ++i) {
+    in(i);
+    if (i + ahead < k) out(i + ahead);
+  }
+}
+
 void add_sends(std::vector<Step>& steps, std::uint32_t peer, Buffer source, const std::vector<Piece>& pieces) {
   for (const Piece& p : pieces)
     steps.push_back(whole_message(Primitive::send, peer, source, p.offset, Buffer::scratch, 0, p.bytes));
@@ -186,10 +203,14 @@ void reduce_round(const Phase& phase, const Places& places, std::uint32_t step, 
   const std::uint32_t k = phase.size(), x = phase.self();
   const Buffer now = step == 0 ? places.local : Buffer::scratch;
   if (phase.plan.algorithms[phase.dimension] == DimensionAlgorithm::direct) {
-    for (std::uint32_t i = 1; i < k; ++i) add_sends(steps, phase.peer(x + i), places.local, phase.piece_of(x + i));
-    for (std::uint32_t i = 1; i < k; ++i)
-      add_reductions(steps, phase.peer(x + k - i), i == 1 ? places.local : Buffer::scratch,
-                     i + 1 == k ? places.result : Buffer::scratch, i + 1 == k ? places.shift : 0, phase.piece_of(x));
+    with_all_others(
+        k, phase.plan.windows[phase.dimension],
+        [&](std::uint32_t i) { add_sends(steps, phase.peer(x + i), places.local, phase.piece_of(x + i)); },
+        [&](std::uint32_t i) {
+          add_reductions(steps, phase.peer(x + k - i), i == 1 ? places.local : Buffer::scratch,
+                         i + 1 == k ? places.result : Buffer::scratch, i + 1 == k ? places.shift : 0,
+                         phase.piece_of(x));
+        });
     return;
   }
   const bool last = step + 2 == k;
@@ -223,8 +244,10 @@ void gather_round(const Phase& phase, Buffer buffer, std::uint32_t step, std::ve
     add_sends(steps, phase.peer(x ^ (1U << bit)), buffer, kept(phase, x, bit + 1));
     add_receives(steps, phase.peer(x ^ (1U << bit)), buffer, kept(phase, x ^ (1U << bit), bit + 1));
   } else if (phase.plan.algorithms[phase.dimension] == DimensionAlgorithm::direct) {
-    for (std::uint32_t i = 1; i < k; ++i) add_sends(steps, phase.peer(x + i), buffer, phase.piece_of(x));
-    for (std::uint32_t i = 1; i < k; ++i) add_receives(steps, phase.peer(x + k - i), buffer, phase.piece_of(x + k - i));
+    with_all_others(
+        k, phase.plan.windows[phase.dimension],
+        [&](std::uint32_t i) { add_sends(steps, phase.peer(x + i), buffer, phase.piece_of(x)); },
+        [&](std::uint32_t i) { add_receives(steps, phase.peer(x + k - i), buffer, phase.piece_of(x + k - i)); });
   } else {
     add_sends(steps, phase.peer(x + 1), buffer, phase.piece_of(x + k - step));
     add_receives(steps, phase.peer(x + k - 1), buffer, phase.piece_of(x + 2 * k - 1 - step));

@@ -18,6 +18,7 @@ struct DimensionPlan {
   CollectiveCall call;
   Grid grid;
   std::array<DimensionAlgorithm, Grid::most> algorithms{};
+  std::array<std::uint32_t, Grid::most> windows{};  ///< of direct; 0: all at once
   std::uint32_t index = 0;
 
   /// Those of the tuning; a communicator that is not the whole grid is one ring.

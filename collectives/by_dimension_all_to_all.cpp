@@ -110,11 +110,16 @@ Step bundle_step(const Bundles& bundles, std::uint32_t dimension, Primitive prim
                        bundles.bundle_bytes(dimension, from, to));
 }
 
+/// As with_all_others() of by_dimension.cpp orders them.
 StepGenerator exchange_direct(Bundles bundles, std::uint32_t dimension) {
   const std::uint32_t k = bundles.plan.size(dimension), self = bundles.plan.coordinate(dimension);
-  for (const Primitive primitive : {Primitive::send, Primitive::recv})
-    for (std::uint32_t i = 1; i < k; ++i) {
+  const std::uint32_t window = bundles.plan.windows[dimension];
+  const std::uint32_t ahead = window == 0 ? k - 1 : std::min(window, k - 1);
+  for (std::uint32_t place = 0; place < k - 1 + ahead; ++place)
+    for (const Primitive primitive : {Primitive::recv, Primitive::send}) {
       const bool out = primitive == Primitive::send;
+      if (out ? place >= k - 1 : place < ahead) continue;
+      const std::uint32_t i = out ? place + 1 : place - ahead + 1;
       const std::uint32_t other = (self + (out ? i : k - i)) % k;
       const Step step = bundle_step(bundles, dimension, primitive, other, out ? self : other, out ? other : self);
       if (step.bytes > Bytes(0)) co_yield step;

@@ -71,15 +71,27 @@ std::optional<DimensionAlgorithm> parse_dimension_algorithm(std::string_view tex
 std::vector<std::string> dimension_algorithm_names();
 /// Of each dimension, the last one for all that follow; none: rings.
 struct DimensionAlgorithms {
-  std::vector<DimensionAlgorithm> all;
-  std::map<CollectiveKind, std::vector<DimensionAlgorithm>> of_kind;  ///< for these instead
-  const std::vector<DimensionAlgorithm>& of(CollectiveKind kind) const {
+  /// The algorithm of a dimension; of direct and one_direct with a window, how many messages a rank may have sent
+  /// beyond those that it has received, 0: all at once.
+  struct Entry {
+    DimensionAlgorithm algorithm = DimensionAlgorithm::ring;
+    std::uint32_t window = 0;
+    auto operator<=>(const Entry&) const = default;
+  };
+  using List = std::vector<Entry>;
+  List all;
+  std::map<CollectiveKind, List> of_kind;  ///< for these instead
+  const List& of(CollectiveKind kind) const {
     const auto found = of_kind.find(kind);
     return found == of_kind.end() ? all : found->second;
   }
   bool empty() const { return all.empty() && of_kind.empty(); }
   auto operator<=>(const DimensionAlgorithms&) const = default;
 };
+
+/// "direct4" is direct with a window of 4.
+std::string to_text(const DimensionAlgorithms::Entry& entry);
+std::optional<DimensionAlgorithms::Entry> parse_dimension_entry(std::string_view text);
 
 /// Bytes on the wire of so many bytes of data: ll 16 ceil(b/8), ll128 128 ceil(b/120).
 Bytes wire_bytes(Protocol protocol, Bytes data);

@@ -195,8 +195,8 @@ class ProgramDump {
   }
 
   static std::string list_of(const DimensionAlgorithms& algorithms, CollectiveKind kind) {
-    std::vector<std::string_view> names;
-    for (const DimensionAlgorithm one : algorithms.of(kind)) names.push_back(to_text(one));
+    std::vector<std::string> names;
+    for (const DimensionAlgorithms::Entry& one : algorithms.of(kind)) names.push_back(to_text(one));
     return fmt::format("[{}]", fmt::join(names, ", "));
   }
 

@@ -15,7 +15,7 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import chakra_files as et  # noqa: E402
 import weft_testing  # noqa: E402
-from weft_testing import EXIT_INPUT, table  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, STAR, picoseconds_to_send, table  # noqa: E402
 
 N, CHUNKS, MESSAGE = 128, 4, 16384
 SIZE = N * CHUNKS * MESSAGE
@@ -97,14 +97,34 @@ class AstraSim(weft_testing.ProgramTest):
         theirs = CHUNKS * (2 * (N - 1) * (DELAY + LATENCY + MESSAGE / link) + (N - 1) * 3 * MESSAGE / memory + DELAY)
         self.assertGreater(due, theirs)
 
+    def test_windows_of_direct_algorithms(self):
+        """direct4: AllToAll::run sends no more than so many messages beyond those that have come. An all-gather of 4 ranks
+        with one packet each on a star, t for a packet to pass a link, d a link's delay; in each turn all have other
+        receivers. All at once: three packets behind each other, 4 t + 2 d. Window 1: three messages one after another,
+        3 (2 t + 2 d). Window 2: the third goes when the first has come, 2 (2 t + 2 d)."""
+        t, d = picoseconds_to_send(4000 + 82, 400 * 10**9), 500_000
+        for name, due in (("direct", 4 * t + 2 * d), ("direct1", 3 * (2 * t + 2 * d)), ("direct2", 2 * (2 * t + 2 * d)),
+                          ("direct9", 4 * t + 2 * d)):
+            with self.subTest(name):
+                summary, _ = self.simulate({
+                    "topology": STAR, "network": {**NETWORK, "ack": "none"}, "simulation": {"seed": 1},
+                    "workload": {"kind": "collective", "collective": "all_gather", "ranks": 4, "size": "16000 B",
+                                 "algorithm": "by_dimension", "dimensions": [4], "dimension_algorithms": [name]}})
+                self.assertEqual(summary["simulated_time_ps"], due)
+        self.prepare(4, 4096, {**SYSTEM, "all-to-all-implementation": ["direct4"]})
+        self.write("topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n", "ring.yml")
+        read, _ = self.imported("ring.yml")
+        self.assertEqual([one for one in read["refused"] if "direct4" in one["what"]], [])
+        self.assertIn("direct4", (self.folder / "out.yaml").read_text())
+
     def test_what_has_no_counterpart_is_listed_everywhere(self):
-        system = {**SYSTEM, "all-to-all-implementation": ["direct4"], "boost-mode": 0, "replay-only": 1, "spam": 2,
+        system = {**SYSTEM, "all-to-all-implementation-custom": ["et/prefix"], "boost-mode": 0, "replay-only": 1, "spam": 2,
                   "model-shared-bus": 1, "L": 10}
         self.prepare(4, 4096, system)
         self.write("topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n", "ring.yml")
         read, _ = self.imported("ring.yml")
         text = (self.folder / "out.yaml").read_text()
-        for key, list_ in {"direct4": "refused", "replay-only": "refused", "model-shared-bus": "refused",
+        for key, list_ in {"all-to-all-implementation-custom": "refused", "replay-only": "refused", "model-shared-bus": "refused",
                            "L": "refused",
                            "boost-mode": "ignored", "spam": "ignored", "scheduling-policy": "ignored"}.items():
             self.assertTrue(any(one["what"].startswith(key) for one in read[list_]), key)

@@ -14,9 +14,11 @@
 namespace weft {
 namespace {
 
-using Algorithm = DimensionAlgorithm;
-constexpr Algorithm ring = Algorithm::ring, direct = Algorithm::direct, halving = Algorithm::halving_doubling,
-                    tree = Algorithm::double_binary_tree;
+using Algorithm = DimensionAlgorithms::Entry;
+constexpr Algorithm ring{DimensionAlgorithm::ring, 0}, direct{DimensionAlgorithm::direct, 0},
+    direct1{DimensionAlgorithm::direct, 1}, direct3{DimensionAlgorithm::direct, 3},
+    halving{DimensionAlgorithm::halving_doubling, 0}, tree{DimensionAlgorithm::double_binary_tree, 0},
+    one_halving{DimensionAlgorithm::one_halving_doubling, 0};
 
 class ByDimensionTest : public testing::Test {
  protected:
@@ -57,6 +59,9 @@ TEST_F(ByDimensionTest, is_right_on_grids_of_all_kinds) {
   };
   const std::vector<Grid> grids = {{{8}, {ring}},
                                    {{8}, {direct}},
+                                   {{8}, {direct1}},
+                                   {{5}, {direct3}},
+                                   {{3, 4}, {direct3, direct1}},
                                    {{8}, {halving}},
                                    {{4, 3}, {halving, ring}},
                                    {{3, 4}, {direct, halving}},
@@ -131,6 +136,25 @@ TEST_F(ByDimensionTest, counts_of_all_to_all) {
   for (const Bytes sent : result.sent) EXPECT_EQ(sent.count(), 15 * size / 6 + 3 * size / 4);
 }
 
+// A window changes when messages go, not which.
+TEST_F(ByDimensionTest, windows_send_the_same) {
+  for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_to_all}) {
+    call(kind, {6}, {direct}, 600);
+    const CollectiveReplay all_at_once = replayed();
+    call(kind, {6}, {direct1}, 600);
+    EXPECT_EQ(replayed().messages, all_at_once.messages);
+    EXPECT_EQ(replayed().total_sent(), all_at_once.total_sent());
+  }
+}
+
+TEST(DimensionEntry, names_with_windows) {
+  EXPECT_EQ(parse_dimension_entry("direct"), direct);
+  EXPECT_EQ(parse_dimension_entry("direct3"), direct3);
+  EXPECT_EQ(to_text(direct3), "direct3");
+  for (const char* name : {"ring4", "direct0", "direct01", "direct12345678901", "4", "", "indirect1"})
+    EXPECT_EQ(parse_dimension_entry(name), std::nullopt) << name;
+}
+
 // HalvingDoubling.cc: 2 log2 k messages. DoubleBinaryTreeAllReduce.cc: every rank but the root sends its chunk up and
 // gets it back: 2 (k - 1) messages of a whole chunk.
 TEST_F(ByDimensionTest, counts_of_halving_and_trees) {
@@ -151,7 +175,7 @@ TEST_F(ByDimensionTest, another_communicator_is_a_ring) {
 
 TEST_F(ByDimensionTest, kinds_may_differ_and_one_ring_is_of_all_ranks) {
   call(CollectiveKind::all_reduce, {4, 4}, {ring}, 16 * 64);
-  call_.tuning.dimension_algorithms.of_kind[CollectiveKind::all_reduce] = {Algorithm::one_halving_doubling};
+  call_.tuning.dimension_algorithms.of_kind[CollectiveKind::all_reduce] = {one_halving};
   EXPECT_EQ(replayed().messages, 16 * 8);
   call_.kind = CollectiveKind::all_gather;
   EXPECT_EQ(replayed().messages, 16 * 6);

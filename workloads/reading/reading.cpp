@@ -94,10 +94,14 @@ std::string read_algorithm(const Spec& value, const std::string& directory) {
 
 namespace {
 
-std::vector<DimensionAlgorithm> dimension_list(const Spec& spec) {
-  std::vector<DimensionAlgorithm> list;
-  for (const Spec& name : spec.items())
-    list.push_back(*parse_dimension_algorithm(name.one_of(dimension_algorithm_names())));
+DimensionAlgorithms::List dimension_list(const Spec& spec) {
+  DimensionAlgorithms::List list;
+  for (const Spec& name : spec.items()) {
+    const auto entry = parse_dimension_entry(name.text());
+    list.push_back(
+        entry ? *entry
+              : DimensionAlgorithms::Entry{*parse_dimension_algorithm(name.one_of(dimension_algorithm_names())), 0});
+  }
   if (list.empty()) throw spec.error("an empty list; one algorithm or more is due");
   return list;
 }

@@ -83,9 +83,10 @@ class System:
         if plain not in ALGORITHMS or (plain != name and plain not in ("direct", "oneDirect")):
             raise self.error(key, f"{key}: unknown algorithm '{name}'{did_you_mean(name, ALGORITHMS)}; one of "
                                   f"{', '.join(ALGORITHMS)} is due")
-        if plain != name:
-            self.imported.refuse(self.place(key), f"{name}: the window; all messages of `direct` are under way at once")
-        return ALGORITHMS[plain]
+        window = name[len(plain):]
+        if window and (window[0] == "0" or len(window) > 9):
+            raise self.error(key, f"{key}: found '{name}'; a window of 1 or more is due")
+        return ALGORITHMS[plain] + window
 
     def collectives(self):
         """Options of weft's collectives, as keys of a workload."""
@@ -107,12 +108,12 @@ class System:
         for name, names in found.items():
             key = f"{name.replace('_', '-')}-implementation"
             for size, one in zip(self.dimensions, names):
-                plain = one.removeprefix("one_")
+                plain = one.removeprefix("one_").rstrip("0123456789")
                 if plain == "double_binary_tree" and name != "all_reduce":
                     raise self.error(key, f"{key}: doubleBinaryTree is for all-reduce alone")
                 if plain == "halving_doubling" and name == "all_to_all":
                     raise self.error(key, f"{key}: halvingDoubling has no all-to-all, there as here")
-                total = size if one == plain else self.ranks()
+                total = self.ranks() if one.startswith("one_") else size
                 if plain in ("double_binary_tree", "halving_doubling") and total & (total - 1):
                     raise self.error(key, f"{key}: {one} on {total} NPUs; a power of two is due")
 

@@ -125,11 +125,11 @@ std::vector<std::uint32_t> dimensions_of(const std::string& text) {
   return sizes;
 }
 
-std::vector<DimensionAlgorithm> dimension_algorithms_of(const std::string& text) {
-  std::vector<DimensionAlgorithm> algorithms;
+DimensionAlgorithms::List dimension_algorithms_of(const std::string& text) {
+  DimensionAlgorithms::List algorithms;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) {
-    const auto found = parse_dimension_algorithm(word);
+    const auto found = parse_dimension_entry(word);
     if (!found)
       refuse(fmt::format("--dimension-algorithms found '{}'; {} are due", word,
                          fmt::join(dimension_algorithm_names(), ", ")));
