@@ -280,7 +280,7 @@ def add_failures(options, matrix, imported):
         else:
             down.append({"at": "0 ns", "link": ends})
     if down:
-        imported.network.put("failures", down, "Links that htsim takes away before it begins (failure switch_type AGG).")
+        imported.network.put("failures", down, "Links that htsim takes away before it begins.")
         imported.network["reconvergence"] = "0 ns"
 
 

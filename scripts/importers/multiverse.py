@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Workloads of Multiverse (F. Gui et al., NSDI 2025; github.com/Harnets/multiverse): nodes of Chakra as JSON, a file
 npu.N.json for each NPU. What they mean over there: scripts/node_conversion.py and scripts/parse_chakra.py of that
-repository, src/sys/llm_system.cpp and src/sys/communication_system.cpp of github.com/tiancai4652/madrona_simple_example,
-its second version."""
+repository, and src/sys/llm_system.cpp and communication_system.cpp of its second version,
+github.com/tiancai4652/madrona_simple_example."""
 
 import itertools
 import pathlib
@@ -40,8 +40,8 @@ def files_of(path):
         raise InputError(path, None, "npu.0.json, npu.1.json, ..., or the folder with them, are due")
     missing = next((npu for npu in range(len(found)) if npu not in found), None)
     if missing is not None:
-        raise InputError(folder / f"npu.{missing}.json", None, f"it is missing: there are files of {len(found)} NPUs, up "
-                         f"to {max(found)}")
+        raise InputError(folder / f"npu.{missing}.json", None, f"it is missing: there are files of {len(found)} NPUs, "
+                         f"up to {max(found)}")
     return [found[npu] for npu in range(len(found))]
 
 
@@ -173,7 +173,8 @@ class Workload:
             return (len(self.files), 1, 1)
         parts = options.ring_dims.split(",")
         if not all(re.fullmatch(r"[1-9][0-9]{0,6}", part) for part in parts) or len(parts) > ALL_DIMENSIONS:
-            raise InputError("--ring-dims", None, f"found '{options.ring_dims}'; up to three numbers such as 2,2,4 are due")
+            raise InputError("--ring-dims", None, f"found '{options.ring_dims}'; up to three numbers such as 2,2,4 are "
+                             "due")
         found = tuple(([int(part) for part in parts] + [1, 1])[:ALL_DIMENSIONS])
         product = found[0] * found[1] * found[2]
         if product != len(self.files):
@@ -241,8 +242,8 @@ class Workload:
         self.imported.ignore("nodes", "durationMicros of communications, and the NPU's own end of messages (its "
                                       "generator writes the node's number there, and Multiverse takes the NPU's)")
         if self.long:
-            self.imported.refuse(self.long, f"more than {MOST_DEPENDENCIES} dependencies, of which Multiverse takes the "
-                                            "first; all count here (this and all such nodes)")
+            self.imported.refuse(self.long, f"more than {MOST_DEPENDENCIES} dependencies, of which Multiverse takes "
+                                            "the first; all count here (this and all such nodes)")
         if self.several:
             self.imported.refuse(self.several, "a collective through several dimensions: there a ring in each after "
                                                "another, here one ring of all of them (this and all such nodes)")

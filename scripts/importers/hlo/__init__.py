@@ -29,8 +29,8 @@ def add_arguments(parser):
     parser.add_argument("--trip-count", metavar="N", type=natural, help="of while loops that do not show it")
     parser.add_argument("--most-operations", metavar="N", type=natural, default=MOST_OPERATIONS,
                         help=f"of a device, loops written out ({MOST_OPERATIONS})")
-    parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when the "
-                        "module runs: an equal share of the operand to each device")
+    parser.add_argument("--ragged", choices=["even"], help="rows that ragged-all-to-alls send, which are known when "
+                        "the module runs: an equal share of the operand to each device")
     parser.add_argument("--ranks", metavar="N", type=natural, help="devices, if the module does not say it")
 
 
@@ -198,8 +198,8 @@ class Plan:
     def ragged(self, one, steps, starts):
         """Who sends how many rows to whom is in its operands, and so not in the text."""
         if self.options.ragged is None:
-            raise self.error(one.line, f"'{one.name}': how many rows go to whom is known when it runs; --ragged even takes "
-                                       "equal shares of its operand")
+            raise self.error(one.line, f"'{one.name}': how many rows go to whom is known when it runs; --ragged even "
+                                       "takes equal shares of its operand")
         self.notes.add("rows of ragged-all-to-alls are taken as equal shares (--ragged even)",
                        f"{self.module.path}:{one.line}")
         division = self.division(one, "all-to-all")

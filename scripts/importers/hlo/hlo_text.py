@@ -236,7 +236,8 @@ class HloReader:
             one.groups = []
 
     def half(self, one, rest):
-        """A send or recv says who is at its other end in an attribute (xla/service/collective_permute_decomposer.cc)."""
+        """A send or recv says who is at its other end in an attribute: collective_permute_decomposer.cc of
+        xla/service."""
         if "is_host_transfer=true" in rest:
             return
         number = re.search(r"channel_id=(\d{1,9})\b", rest)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Control flow of ONNX, written out: the branch of an If whose condition is known, and a Loop as often as it runs, if that
-is known (docs/Operators.md of github.com/onnx/onnx)."""
+"""Control flow of ONNX, written out: the branch of an If whose condition is known, and a Loop as often as it runs, if
+that is known (docs/Operators.md of github.com/onnx/onnx)."""
 
 import copy
 
@@ -73,8 +73,8 @@ def of_loop(node, tensors, count):
         raise Unknown(f"it runs {trips} times and comes to more than {MOST_NODES} nodes")
     carried = list(node.inputs[2:])
     if len(graph.inputs) != 2 + len(carried) or len(graph.outputs) < 1 + len(carried):
-        raise Unknown(f"its body has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; {2 + len(carried)} and "
-                      f"{1 + len(carried)} or more are due")
+        raise Unknown(f"its body has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; {2 + len(carried)} "
+                      f"and {1 + len(carried)} or more are due")
     scans = [[] for _ in graph.outputs[1 + len(carried):]]
     for trip in range(max(0, trips)):
         prefix, names = f"{node.label}/{trip}/", {}
@@ -86,7 +86,8 @@ def of_loop(node, tensors, count):
         results = [names.get(name, name) for name in graph.outputs]
         goes_on = tensors[results[0]].values if results[0] in tensors else None
         if not goes_on:
-            raise Unknown(f"how often it runs depends on data: '{graph.outputs[0]}' of its body is not known before it runs")
+            raise Unknown(f"how often it runs depends on data: '{graph.outputs[0]}' of its body is not known before it "
+                          "runs")
         carried = results[1:1 + len(carried)]
         for scan, name in zip(scans, results[1 + len(carried):]):
             scan.append(name)

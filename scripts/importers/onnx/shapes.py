@@ -89,8 +89,8 @@ class Inference:
             except control.Unknown as wrong:
                 raise InputError(self.path, None, f"node '{node.label}' ({node.op}): {wrong}") from None
             except (KeyError, TypeError, ValueError, AttributeError, IndexError):
-                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): the graph within does not fit it") \
-                    from None
+                raise InputError(self.path, None, f"node '{node.label}' ({node.op}): the graph within does not fit "
+                                                  "it") from None
             return
         node.number = len(self.graph.nodes)
         self.graph.nodes.append(node)
