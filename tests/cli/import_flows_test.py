@@ -84,13 +84,14 @@ class Flows(weft_testing.ProgramTest):
         read, _ = self.imported("htsim", text, "cm", "--topology", "tree.topo", ack="66 B")
         self.assertEqual(read["refused"], [])
         links = table(self.folder / "out.h5", "links")
-        sent = {(one, other): int(size) for one, other, size in
-                zip(links["from_name"], links["to_name"], links["payload_bytes"])}
-        # 8 switches of tier 0 and 8 of tier 1; switch 8 has the cores 16 and 18, switch 9 the cores 17 and 19.
-        down = [("switch8", "switch18"), ("switch9", "switch17")]
+        # Nodes are 16 hosts and then the switches, 8 of tier 0 and 8 of tier 1; switch 8 has the cores 16 and 18, switch 9
+        # the cores 17 and 19.
+        sent = {(int(one) - 16, int(other) - 16): int(size) for one, other, size in
+                zip(links["from"], links["to"], links["payload_bytes"])}
+        down = [(8, 18), (9, 17)]
         for one, other in down:
             self.assertEqual((sent[one, other], sent[other, one]), (0, 0))
-        self.assertEqual(sum(sent[link] for link in (("switch8", "switch16"), ("switch9", "switch19"))), 800_000)
+        self.assertEqual(sum(sent[link] for link in ((8, 16), (9, 19))), 800_000)
         done = weft_testing.weft("import", "htsim", "in.cm", "--topology", "tree.topo", "-o", "x.yaml", folder=self.folder)
         self.assertEqual(done.code, 0, done)
         self.write(text.replace("switch_id 1 link_id 0", "switch_id 8 link_id 0"), "in.cm")
