@@ -92,6 +92,15 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
   return bounded_sum(latency, std::max(of_bytes, tuning.least_step));
 }
 
+// A receiver that reads begins with a slice when the one before is done, so that of the link's time only what has
+// passed since then is over when the slice is here.
+Time CollectiveRun::still_fetching(Time now, const Lane& lane) const {
+  const Bandwidth rate = call_.tuning.fetch_rate;
+  if (rate.bps() <= 0 || !receives(lane.step.primitive) || is_aggregator() || over_network(lane.step)) return Time();
+  const Time fetched = bounded_sum(serialization_time(slice_of(lane), rate), lane.fetched);
+  return fetched > now ? fetched - now : Time();
+}
+
 bool CollectiveRun::over_network(std::uint32_t peer) const {
   const ChannelGraph* const graph = call_.graph.get();
   const std::uint32_t members = call_.communicator->size();
@@ -143,7 +152,7 @@ bool CollectiveRun::advance_slice(Time now, std::uint32_t number) {
     return true;
   }
   if (!can_move(number, lane)) return false;
-  const Time duration = time_of(lane.step, slice_of(lane));
+  const Time duration = bounded_sum(time_of(lane.step, slice_of(lane)), still_fetching(now, lane));
   if (duration > Time()) {
     lane.handling = true;
     executor_.set_lane_timer(bounded_sum(now, duration), operation_, number);
@@ -175,6 +184,7 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
                 wire.count(), arrived.bytes, arrived.collective);
     if (executor_.credits_limited()) executor_.return_credit(now, rank(peer, channel), arrived.queue_pair);
+    lane.fetched = now;
   }
   for (std::uint32_t i = 0; i < step.send_count(); ++i) {
     SendConnection& to = sender(number, lane, step.send_to(i));

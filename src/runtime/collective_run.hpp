@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -52,6 +53,7 @@ class CollectiveRun {
   std::vector<Awaited> awaited_ranks() const;
 
  private:
+  static constexpr Time long_ago = Time::from_ps(std::numeric_limits<std::int64_t>::min() / 2);
   struct Lane {
     std::unique_ptr<StepStream> stream;
     Step step;
@@ -71,6 +73,7 @@ class CollectiveRun {
     };
     std::vector<Post> posts;  // handled, not yet sent; few, in the order of their times
     Bytes done;               // of the step
+    Time fetched = long_ago;  // the slice that was received last
     std::uint64_t steps = 0;  // completed
     std::uint64_t marks = 0;
   };
@@ -86,6 +89,7 @@ class CollectiveRun {
   void walk(Time now, std::uint32_t lane);
   Bytes slice_of(const Lane& lane) const;
   Time time_of(const Step& step, Bytes slice) const;
+  Time still_fetching(Time now, const Lane& lane) const;
   bool over_network(std::uint32_t peer) const;
   bool over_network(const Step& step) const;
   Time time_of_post(Time now, std::uint32_t peer);

@@ -78,6 +78,9 @@ class ChannelGraph {
   /// own; and how many there are at most.
   std::uint32_t peer_parts(std::int64_t bytes) const;
   std::uint32_t most_peer_parts() const;
+  /// Messages that a channel's thread block works on at a time, each a send and a receive, where every member sends so
+  /// many bytes to every other one.
+  std::uint32_t peer_works(std::int64_t bytes) const;
 
   std::uint32_t server_of(std::uint32_t member) const;
   std::uint32_t place_of(std::uint32_t member) const;

@@ -61,6 +61,19 @@ class CollectiveKernel(ProgramTest):
         expected += microseconds(KERNEL["simple"]["step"]) + handled + microseconds(KERNEL["simple"]["message"])
         self.assertAlmostEqual(first[1] - first[0], expected, delta=2)
 
+    def test_all_to_all(self):
+        # 8 MiB to the other GPU in 16 parts of one chunk, each on a channel of its own. Of a thread block's 20 warps ten send and
+        # nine receive (NCCL src/device/sendrecv.h): a sender's take what they need more than a sixteenth of the link does; then
+        # the message is on its way; then the receiver's warps store it.
+        exchange = {"collective": "all_to_all", "size": "16 MiB"}
+        alone, _ = self.time(server("none", **exchange))
+        warp, link = (float(KERNEL[key].split()[0]) * 1e9 for key in ("warp_rate", "link_rate"))
+        chunk = 512 << 10
+        expected = sum(microseconds(KERNEL[key]) for key in ("launch", "second_channel", "pair_buffers"))
+        expected += 2 * microseconds(KERNEL["simple"]["step"]) + microseconds(KERNEL["simple"]["message"])
+        expected += 1e12 * chunk * (max(0, 1 / (10 * warp) - 16 / link) + 1 / (9 * warp))
+        self.assertAlmostEqual(self.time(server("h100", **exchange))[0] - alone, expected, delta=1e6)
+
     def test_unknown(self):
         wrong = weft("run", self.write(server("h10")), folder=self.folder)
         self.assertEqual(wrong.code, EXIT_INPUT, wrong)

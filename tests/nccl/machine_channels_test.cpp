@@ -222,6 +222,8 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
   const auto eight = cluster.of_first(8);
   EXPECT_EQ(eight->peer_parts(64 << 20), 4U);  // of 16 MiB at most
   EXPECT_EQ(eight->peer_parts(65 << 20), 8U);
+  EXPECT_EQ(eight->peer_works(64 << 20), 1U);  // 8 messages of 4 parts are one for each of the 32 channels
+  EXPECT_EQ(eight->peer_works(65 << 20), 2U);
 }
 
 // Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of
@@ -229,6 +231,7 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
   Cluster cluster(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
+  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20), 8U);  // those with a server begin on one channel (src/include/channel.h)
   EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
   EXPECT_EQ(cluster.of_first(64)->speeds().peer_channels, 2U);
   EXPECT_EQ(cluster.of_first(128)->speeds().peer_channels, 1U);

@@ -71,6 +71,9 @@ class KernelReader {
     kernel.ll128 = protocol(spec.at("ll128"));
     kernel.link = rate(spec, "link_rate");
     kernel.store = rate(spec, "store_rate");
+    kernel.warp = rate(spec, "warp_rate");
+    if (kernel.warp.bps() <= 0) throw spec.at("warp_rate").error("found 0; a rate such as 2 GB/s is due here");
+    if (const auto reads = spec.find("receivers_read")) kernel.receivers_read = reads->boolean();
     kernel.nvls_loop = time_if_any(spec, "nvls_loop");
     spec.finish();
     return kernel;
@@ -106,15 +109,59 @@ Spec named_file(const Spec& where, const std::string& folder, const std::string&
   return Spec::load(path / (name + ".yaml"));
 }
 
+std::int64_t bytes_to_a_peer(const CollectiveCall& call) {
+  const bool one_peer = call.kind == CollectiveKind::send_recv;
+  return one_peer ? call.size.count() : call.size.count() / call.communicator->size();
+}
+
 /// Channels that share a GPU's link. Sends and receives: messages to all others at a time, in their parts.
 std::uint32_t busy_channels(const CollectiveCall& call, std::uint32_t channels) {
   if (call.algorithm != "nccl_p2p") return channels;
-  const std::uint32_t n = call.communicator->size();
-  const bool one_peer = call.kind == CollectiveKind::send_recv;
-  const std::int64_t bytes = one_peer ? call.size.count() : call.size.count() / n;
-  const std::uint32_t parts = call.graph ? std::min(call.graph->peer_parts(bytes), channels) : 1;
+  const std::uint32_t peers = call.kind == CollectiveKind::send_recv ? 1 : call.communicator->size() - 1;
+  const std::uint32_t parts = call.graph ? std::min(call.graph->peer_parts(bytes_to_a_peer(call)), channels) : 1;
   constexpr std::uint32_t at_once = 8;  // of a channel: NCCL_MAX_DEV_WORK_P2P_PER_BATCH
-  return std::min(at_once * channels, (one_peer ? 1 : n - 1) * parts);
+  return std::min(at_once * channels, peers * parts);
+}
+
+/// Warps of a thread block that copy one message out, and one message in.
+struct WarpsOfPairs {
+  std::int64_t sending = 0;
+  std::int64_t receiving = 0;
+};
+
+/// The 20 warps of a block (src/enqueue.cc, scheduleP2pTasksToPlan: NCCL_MAX_NTHREADS, 640) are dealt out to its works,
+/// and those of a work to its send and its receive, of which sends get one more to post (src/device/sendrecv.h, run).
+WarpsOfPairs warps_of_pairs(const CollectiveCall& call) {
+  constexpr std::int64_t warps = 20;
+  const bool one_work = !call.graph || call.kind == CollectiveKind::send_recv;
+  const std::int64_t of_a_work = warps / (one_work ? 1 : call.graph->peer_works(bytes_to_a_peer(call)));
+  if (call.kind == CollectiveKind::gather || call.kind == CollectiveKind::scatter) return {of_a_work, of_a_work};
+  if (of_a_work <= 4) return {of_a_work / 2, of_a_work / 2};
+  return {(of_a_work - 1) / 2 + 1, (of_a_work - 1) / 2};
+}
+
+Bandwidth warps_rate(std::int64_t warps, const CollectiveKernel& kernel) {
+  return Bandwidth::from_bps(warps * kernel.warp.bps());
+}
+
+/// How fast a thread block sends in pairs inside a server. What its warps store on the link is there at the same time:
+/// only what they take more than the link is left, whose own time is the network's.
+Bandwidth sending_rate(const CollectiveKernel& kernel, std::int64_t warps, Bandwidth of_link) {
+  const Bandwidth rate = warps_rate(warps, kernel);
+  if (kernel.receivers_read) return rate;
+  const double more = 1 / static_cast<double>(rate.bps()) - 1 / static_cast<double>(of_link.bps());
+  return more > 0 ? Bandwidth::from_bps(static_cast<std::int64_t>(1 / more)) : Bandwidth();
+}
+
+/// Sends and receives with Simple. A receiver's warps copy each chunk from the buffer to where it belongs. What goes to
+/// other servers is copied into a buffer that the NIC reads.
+void use_warps(const CollectiveKernel& kernel, const CollectiveCall& call, Bandwidth of_link,
+               CollectiveTuning& tuning) {
+  const WarpsOfPairs warps = warps_of_pairs(call);
+  tuning.store_rate = warps_rate(warps.receiving, kernel);
+  tuning.network_rate = warps_rate(warps.sending, kernel);
+  tuning.copy_rate = tuning.reduce_rate = sending_rate(kernel, warps.sending, of_link);
+  if (kernel.receivers_read) tuning.fetch_rate = of_link;
 }
 
 /// From the first step to the rates of each: what NCCL's kernel of this algorithm and protocol takes.
@@ -138,16 +185,15 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   tuning.message_latency = protocol.message;
   tuning.step_latency = protocol.step;
   tuning.least_step = protocol.trip;
-  const std::uint32_t busy = busy_channels(call, channels);
+  const Bandwidth of_link = Bandwidth::from_bps(kernel.link.bps() / busy_channels(call, channels));
   tuning.copy_rate = tuning.reduce_rate =
       protocol.trip_bytes == Bytes(0)
-          ? Bandwidth::from_bps(kernel.link.bps() / busy)
+          ? of_link
           : Bandwidth::from_bps(static_cast<std::int64_t>(static_cast<double>(protocol.trip_bytes.count()) * 8e12 /
                                                           static_cast<double>(protocol.full_trip.ps())));
-  if (tuning.protocol == Protocol::simple) tuning.store_rate = kernel.store;
-  // A chunk of a send is on the link while it is stored there, and it is often the only one: the link is all it waits
-  // for.
-  if (pairs && tuning.protocol == Protocol::simple) tuning.copy_rate = tuning.reduce_rate = Bandwidth();
+  if (tuning.protocol != Protocol::simple) return;
+  tuning.store_rate = kernel.store;
+  if (pairs) use_warps(kernel, call, of_link, tuning);
 }
 
 /// What the way to other servers takes. LL goes through memory of the host in any case (NCCL src/transport/net.cc).
