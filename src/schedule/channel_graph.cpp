@@ -118,8 +118,8 @@ std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
 
 std::uint32_t ChannelGraph::most_peer_parts() const { return peer_parts(std::int64_t{1} << 60); }
 
-// src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over several
-// servers up to 8 rounds with one server begin on the same channel.
+// src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over
+// several servers up to 8 rounds with one server begin on the same channel.
 std::uint32_t ChannelGraph::peer_works(std::int64_t bytes) const {
   constexpr std::uint32_t most = 8;
   const std::uint32_t together = servers_ == 1 ? 1 : std::min(most, std::max(1U, per_server_));

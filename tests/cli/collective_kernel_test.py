@@ -62,9 +62,9 @@ class CollectiveKernel(ProgramTest):
         self.assertAlmostEqual(first[1] - first[0], expected, delta=2)
 
     def test_all_to_all(self):
-        # 8 MiB to the other GPU in 16 parts of one chunk, each on a channel of its own. Of a thread block's 20 warps ten send and
-        # nine receive (NCCL src/device/sendrecv.h): a sender's take what they need more than a sixteenth of the link does; then
-        # the message is on its way; then the receiver's warps store it.
+        # 8 MiB to the other GPU in 16 parts of one chunk, each on a channel of its own. Of a thread block's 20 warps ten send
+        # and nine receive (NCCL src/device/sendrecv.h): a sender's take what they need more than a sixteenth of the link does;
+        # then the message is on its way; then the receiver's warps store it.
         exchange = {"collective": "all_to_all", "size": "16 MiB"}
         alone, _ = self.time(server("none", **exchange))
         warp, link = (float(KERNEL[key].split()[0]) * 1e9 for key in ("warp_rate", "link_rate"))
