@@ -169,6 +169,7 @@ class NcclTuner : public CollectiveSelector {
     machine.version = call.tuning.nccl_version;
     machine.gpu = static_cast<NcclMachine::Gpu>(speeds.generation);
     machine.amd_cpu = speeds.amd_cpu;
+    machine.nics_behind_cpu = speeds.nics_behind_cpu;
     machine.servers = graph.servers();
     machine.ranks_per_server = std::max(1U, graph.size() / graph.servers());
     machine.channels = graph.found();
@@ -231,6 +232,7 @@ class NcclTuner : public CollectiveSelector {
                           : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
     };
     for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      if (protocol == Protocol::ll128 && !machine.has_ll128()) continue;
       if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
       weigh(NcclAlgorithm::ring, "ring", protocol);
     }

@@ -31,7 +31,11 @@ struct NcclMachine {
   bool nvlink = true;           ///< inside servers, else PCIe
   bool tree_is_simple = false;  ///< all links of a tree are at one GPU of a server (pattern 3)
   bool same_rings = true;       ///< all channels' rings are alike
+  bool nics_behind_cpu = false;
   std::uint32_t ranks() const { return servers * ranks_per_server; }
+  /// LL128 to the network goes no further than over the NIC of another GPU (ncclTopoTuneModel: typeInter <= PATH_PXN).
+  /// That through a CPU was further until 2.27 told apart what is behind NVLink-C2C (src/graph/topo.h, PATH_P2C).
+  bool has_ll128() const { return servers == 1 || !nics_behind_cpu || version >= NcclVersion::v2_27; }
 };
 
 /// latency_us + bytes / (1000 bandwidth): ncclTopoGetAlgoTime. bandwidth 0: not possible.

@@ -178,6 +178,7 @@ class ServerReader {
     if (const auto kernel = find("collective_kernel")) design_.collective_kernel = kernel->text();
     if (const auto transport = find("collective_transport")) design_.collective_transport = transport->text();
     if (const auto file = find("nccl_graphs")) design_.given_graphs = read_nccl_graphs(*file, design_);
+    if (const auto behind = find("nics_behind_cpu")) design_.nics_behind_cpu = behind->boolean();
     if (const auto direct = find("gpudirect")) design_.gpudirect = direct->boolean();
     if (const auto architecture = find("architecture")) {
       const std::vector<std::string> names(gpu_architecture_names.begin(), gpu_architecture_names.end());

@@ -70,6 +70,7 @@ struct ServerDesign {
   };
   std::vector<GivenGraph> given_graphs;
   std::string collective_transport;  ///< how its NICs carry them: a file of collectives/transports; or empty
+  bool nics_behind_cpu = false;      ///< GPUs reach their NICs through a CPU
   bool gpudirect = true;             ///< NICs read and write the memory of GPUs, else that of the host
   std::string network_routing;       ///< routing between NICs; empty: the network's own
 

@@ -348,6 +348,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   speeds.kernel = shape_->design.collective_kernel;
   speeds.transport = shape_->design.collective_transport;
   speeds.gpudirect = shape_->design.gpudirect;
+  speeds.nics_behind_cpu = shape_->design.nics_behind_cpu;
   speeds.ring_intra = first.ring.intra;
   speeds.ring_inter = first.ring.inter;
   speeds.tree_intra = first.tree.intra;

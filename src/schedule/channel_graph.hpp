@@ -48,6 +48,7 @@ struct ChannelSpeeds {
   std::string kernel;     ///< how fast the accelerators run collectives, by name; empty: not known
   std::string transport;  ///< how fast messages get from them to the network, by name; empty: not known
   bool gpudirect = true;  ///< NICs read and write their memory
+  bool nics_behind_cpu = false;
 };
 
 /// The members of a communicator by servers, with the channels of each.

@@ -100,7 +100,7 @@ Bytes wire_bytes(Protocol protocol, Bytes data);
 enum class ConstantsLevel : std::uint8_t { low, mid, high };
 
 /// Releases of NCCL that choose differently (collectives/nccl_tuner.cpp says how).
-enum class NcclVersion : std::uint8_t { v2_18, v2_21, v2_27, v2_30 };
+enum class NcclVersion : std::uint8_t { v2_18, v2_21, v2_23, v2_27, v2_30 };
 
 /// Sizes that NCCL fixes at build time, open to experiments. Source: NCCL src/include/{device,collectives}.h
 /// (NCCL_STEPS 8, NCCL_BUFFSIZE 4 MiB, *_CHUNKSTEPS, *_SLICESTEPS).

@@ -53,7 +53,8 @@ TEST(NcclTuner, SwitchesThatReduce) {
 // 2 x 7 hops of 28 us in releases 2.19 to 2.21, of 4 us before and after; no other latency changes.
 TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
   NcclMachine machine;
-  for (const NcclVersion version : {NcclVersion::v2_18, NcclVersion::v2_21, NcclVersion::v2_27, NcclVersion::v2_30}) {
+  for (const NcclVersion version :
+       {NcclVersion::v2_18, NcclVersion::v2_21, NcclVersion::v2_23, NcclVersion::v2_27, NcclVersion::v2_30}) {
     machine.version = version;
     const auto latency = [&](A a, Protocol p) { return nccl_estimate(machine, all_reduce, a, p, 1 << 30).latency_us; };
     const double step = version == NcclVersion::v2_21 ? 28.0 : 4.0;
@@ -61,6 +62,21 @@ TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
     EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::ll), 6.8 + 14 * 0.6);
     EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::simple), 8.4 + 14 * 3.4);
   }
+}
+
+// Alps: PATH_PHB to the NIC is more than PATH_PXN, and from 2.27 on PATH_P2C is less (src/graph/topo.h).
+TEST(NcclTuner, NoLL128ToNicsBehindACpu) {
+  NcclMachine machine;
+  machine.servers = 2;
+  machine.version = NcclVersion::v2_23;
+  EXPECT_TRUE(machine.has_ll128());
+  machine.nics_behind_cpu = true;
+  EXPECT_FALSE(machine.has_ll128());
+  machine.version = NcclVersion::v2_27;
+  EXPECT_TRUE(machine.has_ll128());
+  machine.version = NcclVersion::v2_23;
+  machine.servers = 1;
+  EXPECT_TRUE(machine.has_ll128());
 }
 
 Selection choice(const std::string& name, CollectiveKind kind, std::uint32_t ranks, std::int64_t size,
