@@ -8,15 +8,15 @@ add_library(weft_rooms INTERFACE)
 add_library(weft_usage INTERFACE)
 target_link_libraries(weft_rooms INTERFACE weft_usage)
 
-# Files of one folder are compiled together, at most a dozen at a time: a local name has to differ from those of the
-# folder that it is in, and from no others.
-function(weft_batches)
+# weft_batches(COUNT SOURCE...): files of one folder are compiled together, so many at a time. A local name of a room has
+# to differ from those of the folder that it is in, and from no others.
+function(weft_batches most)
   set(before "")
   set(batch 0)
   list(SORT ARGN)
   foreach(source ${ARGN})
     get_filename_component(folder ${source} DIRECTORY)
-    if(NOT folder STREQUAL before OR count EQUAL 12)
+    if(NOT folder STREQUAL before OR count EQUAL most)
       math(EXPR batch "${batch} + 1")
       set(count 0)
     endif()
@@ -24,6 +24,16 @@ function(weft_batches)
     set(before ${folder})
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${batch})
   endforeach()
+endfunction()
+
+# weft_compile_together(TARGET): in the batches that its sources are in. Most of the time to compile a file goes into its
+# headers: with several in one it is a quarter.
+function(weft_compile_together target)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_MODE GROUP)
+  if(WEFT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    # A local name may be that of a constant of another file, and a source file is an included one here.
+    target_compile_options(${target} PRIVATE -Wno-shadow -Wshadow=local -Wno-subobject-linkage)
+  endif()
 endfunction()
 
 # weft_room(NAME [DEPENDS ROOM...] [LIBRARIES TARGET...])
@@ -40,13 +50,8 @@ function(weft_room name)
   list(TRANSFORM room_DEPENDS PREPEND weft_)
   if(sources)
     add_library(weft_${name} OBJECT ${sources})
-    # Most of the time to compile a file goes into its headers: with several in one it is a quarter.
-    set_target_properties(weft_${name} PROPERTIES UNITY_BUILD ${WEFT_UNITY} UNITY_BUILD_MODE GROUP)
-    weft_batches(${sources})
-    if(WEFT_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL GNU)
-      # A local name may be that of a constant of another file, and a source file is an included one here.
-      target_compile_options(weft_${name} PRIVATE -Wno-shadow -Wshadow=local -Wno-subobject-linkage)
-    endif()
+    weft_compile_together(weft_${name})
+    weft_batches(12 ${sources})
     set(scope PUBLIC)
     target_sources(weft_rooms INTERFACE $<TARGET_OBJECTS:weft_${name}>)
   else()

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::failure_model_test {
 namespace {
 
 double sum(const TimeShares& shares) { return shares.useful + shares.checkpoint + shares.lost + shares.restart; }
@@ -82,4 +82,4 @@ TEST(FailureModel, DrawnFailuresComeToWhatIsExpected) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::failure_model_test

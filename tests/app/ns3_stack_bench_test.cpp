@@ -12,7 +12,7 @@
 #include "support/error.hpp"
 #include "tests/picoseconds.hpp"
 
-namespace weft {
+namespace weft::ns3_stack_bench_test {
 namespace {
 
 struct PicosecondResolution {
@@ -96,4 +96,4 @@ TEST(Ns3StackBench, RefusesDestinationsThatAreNotThere) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_stack_bench_test

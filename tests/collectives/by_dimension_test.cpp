@@ -11,7 +11,7 @@
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
 
-namespace weft {
+namespace weft::by_dimension_test {
 namespace {
 
 using Algorithm = DimensionAlgorithms::Entry;
@@ -195,4 +195,4 @@ TEST_F(ByDimensionTest, refuses_what_the_algorithms_cannot_do) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::by_dimension_test

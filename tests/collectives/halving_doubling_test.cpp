@@ -9,7 +9,7 @@
 #include "support/error.hpp"
 #include "tests/collectives/steps.hpp"
 
-namespace weft {
+namespace weft::halving_doubling_test {
 namespace {
 
 using testing_steps::copy;
@@ -257,4 +257,4 @@ TEST_F(HalvingDoubling, KindsItHas) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::halving_doubling_test

@@ -11,7 +11,7 @@
 #include "collectives/nccl_trees.hpp"
 #include "tests/collectives/steps.hpp"
 
-namespace weft {
+namespace weft::nccl_schedules_test {
 namespace {
 
 constexpr std::uint32_t no = no_rank;
@@ -202,4 +202,4 @@ TEST_F(Swing, TorusTakesDimensionsInTurn) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::nccl_schedules_test

@@ -6,7 +6,7 @@
 
 #include "schedule/selection.hpp"
 
-namespace weft {
+namespace weft::nccl_tuner_test {
 namespace {
 
 using A = NcclAlgorithm;
@@ -143,4 +143,4 @@ TEST(Selections, TablesAndTheBest) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::nccl_tuner_test

@@ -9,7 +9,7 @@
 #include "support/error.hpp"
 #include "tests/collectives/steps.hpp"
 
-namespace weft {
+namespace weft::recursive_doubling_test {
 namespace {
 
 using testing_steps::copy;
@@ -189,4 +189,4 @@ TEST_F(RecursiveDoubling, KindsItHas) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::recursive_doubling_test

@@ -9,7 +9,7 @@
 
 #include "tests/collectives/steps.hpp"
 
-namespace weft {
+namespace weft::ring_test {
 namespace {
 
 using P = Primitive;
@@ -358,4 +358,4 @@ TEST_F(Ring, KindsItHas) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ring_test

@@ -25,7 +25,7 @@ std::size_t live_bytes = 0;  ///< held through operator new
 }
 [[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
 
-namespace weft {
+namespace weft::collective_memory_test {
 namespace {
 
 /// Steps of one lane of a rank, or of an aggregator.
@@ -70,4 +70,4 @@ TEST(CollectiveMemory, DoesNotGrow) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_memory_test

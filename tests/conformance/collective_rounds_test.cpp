@@ -18,7 +18,7 @@
 #include "schedule/collective.hpp"
 #include "schedule/collective_cost.hpp"
 
-namespace weft {
+namespace weft::collective_rounds_test {
 namespace {
 
 struct Law {
@@ -109,4 +109,4 @@ std::string case_name(const testing::TestParamInfo<Case>& tested) {
 INSTANTIATE_TEST_SUITE_P(Registered, Rounds, testing::ValuesIn(cases), case_name);
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_rounds_test

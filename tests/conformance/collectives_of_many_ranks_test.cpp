@@ -12,7 +12,7 @@
 #include "schedule/collective.hpp"
 #include "schedule/collective_check.hpp"
 
-namespace weft {
+namespace weft::collectives_of_many_ranks_test {
 namespace {
 
 struct Case {
@@ -72,4 +72,4 @@ std::string case_name(const testing::TestParamInfo<Case>& tested) {
 INSTANTIATE_TEST_SUITE_P(Registered, ManyRanks, testing::ValuesIn(all_cases()), case_name);
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collectives_of_many_ranks_test

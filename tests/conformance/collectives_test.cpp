@@ -17,7 +17,7 @@
 #include "support/random.hpp"
 #include "tests/collectives/altered.hpp"
 
-namespace weft {
+namespace weft::collectives_test {
 namespace {
 
 using testing_steps::Faulty;
@@ -338,4 +338,4 @@ TEST_P(Faults, WrongPeer) {
 INSTANTIATE_TEST_SUITE_P(Registered, Faults, testing::ValuesIn(fault_cases()), case_name);
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collectives_test

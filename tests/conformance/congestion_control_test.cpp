@@ -6,7 +6,7 @@
 #include "support/random.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::congestion_control_test {
 namespace {
 
 const FlowPath paths[] = {
@@ -213,4 +213,4 @@ TEST(congestion_control, unknown_parameters_are_refused_with_their_place) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::congestion_control_test

@@ -5,7 +5,7 @@
 
 #include "tests/workloads/pipeline_execution.hpp"
 
-namespace weft::test {
+namespace weft::test::pipeline_schedules_test {
 namespace {
 
 /// Calls `check` for all shapes of the grid that a schedule does.
@@ -89,4 +89,4 @@ std::string test_name(const testing::TestParamInfo<std::string>& schedule) { ret
 INSTANTIATE_TEST_SUITE_P(All, Schedules, testing::ValuesIn(PipelineScheduleRegistry::instance().names()), test_name);
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::pipeline_schedules_test

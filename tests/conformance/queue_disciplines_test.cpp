@@ -12,7 +12,7 @@
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::queue_disciplines_test {
 namespace {
 
 const MarkedPort port{Bandwidth::from_gbps(100), {Bytes(20'000), Bytes(80'000), 0.5}, Bytes(4158), Time::from_us(20)};
@@ -106,4 +106,4 @@ TEST(load_balancing_disciplines, those_who_decide_somewhere_let_packets_overtake
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::queue_disciplines_test

@@ -12,7 +12,7 @@
 #include "schedule/collective_check.hpp"
 #include "tests/collectives/altered.hpp"
 
-namespace weft {
+namespace weft::switches_that_reduce_test {
 namespace {
 
 CollectiveCall call_of(const std::string& algorithm, const Communicator& ranks, std::int64_t size) {
@@ -109,4 +109,4 @@ TEST(SwitchesThatReduce, AnAggregatorThatLosesAStepIsNamed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::switches_that_reduce_test

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::core_turns_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -163,4 +163,4 @@ TEST(CoreTurns, LetsGoOfTheCore) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::core_turns_test

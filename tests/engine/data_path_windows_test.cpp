@@ -13,7 +13,7 @@
 #include "support/error.hpp"
 #include "tests/picoseconds.hpp"
 
-namespace weft {
+namespace weft::data_path_windows_test {
 namespace {
 
 using ns3::Simulator;
@@ -196,4 +196,4 @@ TEST_F(DataPathWindows, AStopBetweenWindowsLeavesNothingInThePast) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::data_path_windows_test

@@ -11,7 +11,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::event_queue_test {
 namespace {
 
 // The queue only compares and hands back these pointers.
@@ -82,4 +82,4 @@ TEST(EventQueue, HoldsTellsReusedSlotsApart) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::event_queue_test

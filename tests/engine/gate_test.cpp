@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace weft {
+namespace weft::gate_test {
 namespace {
 
 // What the processes of a test share.
@@ -102,4 +102,4 @@ TEST_F(GateTest, AnOpenGateIsPassedAtOnce) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::gate_test

@@ -26,7 +26,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 #include "tests/picoseconds.hpp"
 
-namespace weft {
+namespace weft::ns3_applications_test {
 namespace {
 
 struct PicosecondResolution {
@@ -163,4 +163,4 @@ TEST(Ns3Applications, TcpTransferHasTheTimesOfTheDefaultEngine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_applications_test

@@ -16,7 +16,7 @@
 #include "support/error.hpp"
 #include "tests/picoseconds.hpp"
 
-namespace weft {
+namespace weft::parallel_simulator_impl_test {
 namespace {
 
 using ns3::Simulator;
@@ -365,4 +365,4 @@ TEST(ParallelSimulatorImpl, RefusesWhatWouldBreakTheClock) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::parallel_simulator_impl_test

@@ -16,7 +16,7 @@
 #include "engine/mpi_session.hpp"
 #include "support/error.hpp"
 
-namespace weft {
+namespace weft::process_group_test {
 namespace {
 
 ProcessGroup world(std::size_t largest_message = std::size_t{1} << 30) {
@@ -120,4 +120,4 @@ TEST(MpiSession, KnowsWhenRanksShareCores) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::process_group_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::arrival_order_test {
 namespace {
 
 using Key = std::tuple<std::int64_t, std::uint64_t, std::uint32_t>;
@@ -86,4 +86,4 @@ TEST(ArrivalOrder, FarApartAndCrowdedAtOneEnd) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::arrival_order_test

@@ -10,7 +10,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::border_test {
 namespace {
 
 using test::LeanMachine;
@@ -138,4 +138,4 @@ TEST(Border, PacketsCrossLate) {
 TEST(Border, PacketsCrossWithTimesFarApart) { run_in_halves(Time(), Bandwidth::from_bps(1)); }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::border_test

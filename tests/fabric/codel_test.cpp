@@ -12,7 +12,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::codel_test {
 namespace {
 
 using test::LeanMachine;
@@ -103,4 +103,4 @@ TEST(codel, a_queue_that_comes_back_soon_is_marked_at_the_rate_it_needed) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::codel_test

@@ -14,7 +14,7 @@
 #include "tests/fabric/lean_machine.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::conservation_test {
 namespace {
 
 using test::LeanMachine;
@@ -195,4 +195,4 @@ TEST_P(Conservation, no_message_is_faster_than_alone) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::conservation_test

@@ -8,7 +8,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::credit_test {
 namespace {
 
 using test::LeanMachine;
@@ -100,4 +100,4 @@ TEST(credit, in_one_queue_acks_have_credits_too) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::credit_test

@@ -9,7 +9,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::cut_through_test {
 namespace {
 
 using test::LeanMachine;
@@ -102,4 +102,4 @@ TEST(cut_through, a_busy_port_is_waited_for) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cut_through_test

@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 #include "support/spec.hpp"
 
-namespace weft {
+namespace weft::deadlock_test {
 namespace {
 
 using Circle = std::vector<LinkLane>;
@@ -89,4 +89,4 @@ TEST(deadlock, a_circle_is_told_by_its_ports) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::deadlock_test

@@ -12,7 +12,7 @@
 #include "support/random.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::depth_histogram_test {
 namespace {
 
 using test::LeanMachine;
@@ -116,4 +116,4 @@ TEST(depth_histogram, is_not_kept_unless_asked_for) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::depth_histogram_test

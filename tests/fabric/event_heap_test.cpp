@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::event_heap_test {
 namespace {
 
 using Key = std::tuple<std::int64_t, NodeEvent::Kind, std::uint32_t, std::uint8_t, std::uint32_t, std::uint16_t>;
@@ -82,4 +82,4 @@ TEST(EventHeap, EventsThatLeadToOthers) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::event_heap_test

@@ -10,7 +10,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::ideal_events_test {
 namespace {
 
 TEST(ideal_events, come_in_the_order_of_time_place_and_number) {
@@ -56,4 +56,4 @@ TEST(ideal_events, looking_does_not_move_time) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ideal_events_test

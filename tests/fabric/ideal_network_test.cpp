@@ -15,7 +15,7 @@
 #include "tests/fabric/ideal_machine.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::ideal_network_test {
 namespace {
 
 using test::IdealMachine;
@@ -321,4 +321,4 @@ TEST(ideal_network, looks_ahead_by_the_shortest_way_between_hosts_of_two_process
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ideal_network_test

@@ -11,7 +11,7 @@
 #include "support/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::link_faults_test {
 namespace {
 
 using test::LeanMachine;
@@ -192,4 +192,4 @@ TEST(link_faults, a_link_that_loses_all_but_for_a_moment_delivers_in_the_end) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::link_faults_test

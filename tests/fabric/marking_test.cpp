@@ -11,7 +11,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::marking_test {
 namespace {
 
 using test::LeanMachine;
@@ -115,4 +115,4 @@ TEST(marking, a_step_is_exact) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::marking_test

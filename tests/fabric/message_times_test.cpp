@@ -10,7 +10,7 @@
 #include "tests/fabric/lean_machine.hpp"
 #include "transport/message_parts.hpp"
 
-namespace weft {
+namespace weft::message_times_test {
 namespace {
 
 using test::LeanMachine;
@@ -180,4 +180,4 @@ TEST(message_times, a_message_posted_while_another_is_lost) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::message_times_test

@@ -12,7 +12,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::ndp_test {
 namespace {
 
 using test::LeanMachine;
@@ -99,4 +99,4 @@ TEST(ndp, a_flow_alone_is_as_fast_as_the_link) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ndp_test

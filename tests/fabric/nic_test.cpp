@@ -10,7 +10,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::nic_test {
 namespace {
 
 using test::LeanMachine;
@@ -237,4 +237,4 @@ TEST(nic, a_queue_pair_to_itself_is_refused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::nic_test

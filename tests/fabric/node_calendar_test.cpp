@@ -11,7 +11,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::node_calendar_test {
 namespace {
 
 /// Beside each other: the calendar and the window of each node.
@@ -124,4 +124,4 @@ TEST(node_calendar, random_schedules_against_a_map) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::node_calendar_test

@@ -13,7 +13,7 @@
 #include "tests/fabric/ns3_scenario.hpp"
 #include "transport/ideal_time.hpp"
 
-namespace weft {
+namespace weft::ns3_attributes_test {
 namespace {
 
 using test::Scenario;
@@ -252,4 +252,4 @@ TEST(ns3_attributes, what_is_wrong_is_said_with_its_line) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_attributes_test

@@ -17,7 +17,7 @@
 #include "tests/fabric/ns3_scenario.hpp"
 #include "tests/fabric/packet_log.hpp"
 
-namespace weft {
+namespace weft::ns3_stack_test {
 namespace {
 
 using test::PacketLog;
@@ -305,4 +305,4 @@ TEST(ns3_stack, a_trace_sink_cannot_send_at_once) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_stack_test

@@ -13,7 +13,7 @@
 
 #include "tests/fabric/ns3_scenario.hpp"
 
-namespace weft {
+namespace weft::ns3_traces_test {
 namespace {
 
 using test::Scenario;
@@ -251,4 +251,4 @@ TEST(ns3_traces, sinks_may_schedule_events_beyond_the_lookahead) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_traces_test

@@ -12,7 +12,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::packet_queue_test {
 namespace {
 
 Packet numbered(std::uint64_t i) {
@@ -156,4 +156,4 @@ TEST(packet_queue, many_more_packets_than_a_chunk_of_memory_holds) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::packet_queue_test

@@ -10,7 +10,7 @@
 #include "support/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::pfc_test {
 namespace {
 
 using test::LeanMachine;
@@ -223,4 +223,4 @@ TEST(pfc, in_one_queue_control_waits_like_all) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::pfc_test

@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 #include "tests/fabric/naive_network.hpp"
 
-namespace weft {
+namespace weft::queues_test {
 namespace {
 
 using test::LeanMachine;
@@ -250,4 +250,4 @@ TEST(queues, switch_latency_passes_before_the_queue) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::queues_test

@@ -13,7 +13,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::scheduling_test {
 namespace {
 
 using test::LeanMachine;
@@ -82,4 +82,4 @@ TEST(scheduling, lanes_are_served_alike_whatever_the_size_of_their_packets) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::scheduling_test

@@ -11,7 +11,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::shared_buffer_test {
 namespace {
 
 using Place = SharedBuffer::Place;
@@ -273,4 +273,4 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shared_buffer_test

@@ -12,7 +12,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::ties_test {
 namespace {
 
 using test::LeanMachine;
@@ -141,4 +141,4 @@ TEST(ties, a_tie_costs_time_but_in_all_the_same) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ties_test

@@ -10,7 +10,7 @@
 #include "support/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft {
+namespace weft::trimming_test {
 namespace {
 
 using test::LeanMachine;
@@ -105,4 +105,4 @@ TEST(trimming, a_slow_last_link_is_busy_with_payload_until_all_is_there) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::trimming_test

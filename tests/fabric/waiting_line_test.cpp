@@ -10,7 +10,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::waiting_line_test {
 namespace {
 
 TEST(waiting_line, serves_one_after_another) {
@@ -55,4 +55,4 @@ TEST(waiting_line, forgets_the_oldest_times_between) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::waiting_line_test

@@ -10,7 +10,7 @@
 
 #include "fabric/scheduling/port_scheduler.hpp"
 
-namespace weft {
+namespace weft::weighted_round_robin_test {
 namespace {
 
 std::unique_ptr<PortScheduler> scheduler(const std::array<std::int64_t, most_classes>& weight, std::uint32_t sharing) {
@@ -54,4 +54,4 @@ TEST(weighted_round_robin, what_an_empty_class_does_not_use_is_lost) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::weighted_round_robin_test

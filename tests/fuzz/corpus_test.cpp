@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/targets.hpp"
 
-namespace weft::fuzz {
+namespace weft::fuzz::corpus_test {
 namespace {
 
 std::string content_of(const std::filesystem::path& path) {
@@ -71,4 +71,4 @@ TEST(Corpus, EveryReaderAnswersWhatFuzzersHaveFound) {
 }
 
 }  // namespace
-}  // namespace weft::fuzz
+}  // namespace weft::fuzz::corpus_test

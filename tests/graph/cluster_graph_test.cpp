@@ -10,7 +10,7 @@
 #include "graph/boost_graph.hpp"
 #include "support/error.hpp"
 
-namespace weft {
+namespace weft::cluster_graph_test {
 namespace {
 
 const Bandwidth rate = Bandwidth::from_gbps(100);
@@ -124,4 +124,4 @@ TEST(ClusterGraph, PortNumbersDoNotOverflow) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cluster_graph_test

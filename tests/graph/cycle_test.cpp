@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::cycle_test {
 namespace {
 
 using Edges = std::vector<std::pair<std::size_t, std::size_t>>;
@@ -33,4 +33,4 @@ TEST(cycle, begins_with_the_smallest_of_equally_short_ones) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::cycle_test

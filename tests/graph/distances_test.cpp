@@ -7,7 +7,7 @@
 #include "graph/cuts.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::distances_test {
 namespace {
 
 using testing::distances_from;
@@ -114,4 +114,4 @@ TEST(EdgeDisjointPaths, AreLimitedByTheLinksOfASwitch) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::distances_test

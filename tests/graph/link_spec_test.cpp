@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::link_spec_test {
 namespace {
 
 Spec spec(const std::string& yaml) { return Spec::parse(yaml, "test.yaml"); }
@@ -51,4 +51,4 @@ TEST(LinkSpec, OnePicosecondIsEnough) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::link_spec_test

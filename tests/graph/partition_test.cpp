@@ -13,7 +13,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::partition_test {
 namespace {
 
 using testing::machine;
@@ -216,4 +216,4 @@ TEST(Partition, ErrorsNameWhatWouldBeRight) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::partition_test

@@ -6,7 +6,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::topology_builder_test {
 namespace {
 
 using testing::expect_error;
@@ -71,4 +71,4 @@ TEST(BuildTopology, RefusesWhatCannotBeSimulated) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::topology_builder_test

@@ -13,7 +13,7 @@
 #include "tests/fabric/ns3_scenario.hpp"
 #include "tests/fabric/packet_log.hpp"
 
-namespace weft {
+namespace weft::internet_test {
 namespace {
 
 using test::PacketLog;
@@ -154,4 +154,4 @@ TEST(internet, acknowledgements_are_due) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::internet_test

@@ -11,7 +11,7 @@
 #include "nccl/machine_channels.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::graph_search_test {
 namespace {
 
 using testing::machine;
@@ -198,4 +198,4 @@ TEST(NcclGraphs, MeshOfFourAmpereWithFourNics) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::graph_search_test

@@ -3,6 +3,7 @@
 #include "nccl/machine_channels.hpp"
 
 #include <fstream>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include "support/error.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::machine_channels_test {
 namespace {
 
 using testing::machine;
@@ -35,6 +36,12 @@ class Cluster {
   Topology topology_;
   MachineChannels channels_;
 };
+
+/// One for each kind of server: it remembers what it has searched, which takes seconds.
+Cluster& cluster_of(const std::string& server) {
+  static std::map<std::string, Cluster> clusters;
+  return clusters.try_emplace(server, server).first->second;
+}
 
 const char* const hopper = "{design: hgx_h100, wiring: packed, pxn: true}";
 
@@ -59,7 +66,7 @@ std::string tree(const ChannelGraph& graph, std::uint32_t channel, std::uint32_t
 // Rings of pairs of channels go in opposite directions, and change places in every second server, so that each hop
 // between servers leaves and arrives at NICs of the same number.
 TEST(MachineChannels, RingsOfTwoHopperServers) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   const auto graph = cluster.of_first(16);
   ASSERT_NE(graph, nullptr);
   EXPECT_EQ(graph->found(), 8U);
@@ -97,7 +104,7 @@ TEST(MachineChannels, RingsAndTreesOfTwoAmpereServers) {
 }
 
 TEST(MachineChannels, TreesOfTwoHopperServers) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   const auto graph = cluster.of_first(16);
   EXPECT_EQ(tree(*graph, 0, 0), "1/8/-1->0->-1");
   EXPECT_EQ(tree(*graph, 8, 0), "1/-1/-1->0->8");
@@ -107,7 +114,7 @@ TEST(MachineChannels, TreesOfTwoHopperServers) {
 }
 
 TEST(MachineChannels, FourServers) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   const auto graph = cluster.of_first(32);
   EXPECT_EQ(ring(*graph, 0), "0 7 6 5 4 3 2 1 9 10 11 12 13 14 15 8 16 23 22 21 20 19 18 17 25 26 27 28 29 30 31 24");
   // The first tree: 0 <- 2 <- {1, 3}; the second one mirrored: 3 <- 1 <- {2, 0}.
@@ -116,7 +123,7 @@ TEST(MachineChannels, FourServers) {
 }
 
 TEST(MachineChannels, MembersInAnyOrderAndNumber) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   // Three of the first server and two of the second one, not in order.
   const auto graph = cluster.of({12, 1, 3, 9, 0});
   ASSERT_NE(graph, nullptr);
@@ -137,7 +144,7 @@ TEST(MachineChannels, MembersInAnyOrderAndNumber) {
 }
 
 TEST(MachineChannels, OneGpuOfEachServerHasItsOwnNic) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   const auto graph = cluster.of({3, 11, 19});
   ASSERT_NE(graph, nullptr);
   EXPECT_EQ(graph->per_server(), 1U);
@@ -157,7 +164,7 @@ struct Case {
 class OnChannels : public ::testing::TestWithParam<Case> {};
 
 TEST_P(OnChannels, CollectivesAreRight) {
-  Cluster cluster(GetParam().server);
+  Cluster& cluster = cluster_of(GetParam().server);
   const auto& hosts = GetParam().hosts;
   const Communicator members(0, static_cast<std::uint32_t>(hosts.size()));
   for (const char* algorithm : {"ring", "bidirectional_ring", "double_binary_tree"}) {
@@ -187,7 +194,7 @@ TEST_P(OnChannels, CollectivesAreRight) {
 
 // Sends and receives deal their parts out to channels as the graph says (nccl_p2p.cpp).
 TEST_P(OnChannels, SendsAndReceivesAreRight) {
-  Cluster cluster(GetParam().server);
+  Cluster& cluster = cluster_of(GetParam().server);
   const auto& hosts = GetParam().hosts;
   const Communicator members(0, static_cast<std::uint32_t>(hosts.size()));
   const auto found = find_collective("nccl_p2p");
@@ -213,7 +220,7 @@ TEST_P(OnChannels, SendsAndReceivesAreRight) {
 // Two channels for each of 18 NVLinks make 36, rounded up to a power of two and at most the 32 of sends; of 8 GPUs all
 // have room for 4 parts each at first (src/enqueue.cc).
 TEST(MachineChannels, PartsOfMessagesInAServer) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   const auto two = cluster.of_first(2);
   EXPECT_EQ(two->speeds().peer_channels, 32U);
   EXPECT_EQ(two->peer_parts(1), 1U);
@@ -229,7 +236,7 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
 // Over the network a channel for each 14 GB/s of the NIC, so many that those of an eighth of the ranks fit the 16 of
 // sends: 4 with 400 Gb/s up to 32 ranks, then 2, from 128 on 1; 2 with 200 Gb/s.
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
-  Cluster cluster(hopper);
+  Cluster& cluster = cluster_of(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
   EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20), 8U);  // those with a server begin on one channel (src/include/channel.h)
   EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
@@ -313,4 +320,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::machine_channels_test

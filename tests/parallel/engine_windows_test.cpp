@@ -12,7 +12,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 #include "tests/engine/token_ring.hpp"
 
-namespace weft {
+namespace weft::engine_windows_test {
 namespace {
 
 using ns3::Simulator;
@@ -177,4 +177,4 @@ TEST(EngineWindows, ProcessesWithoutADataPathAgreeOnTheEnd) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::engine_windows_test

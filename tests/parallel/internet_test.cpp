@@ -16,7 +16,7 @@
 #include "support/random.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
-namespace weft {
+namespace weft::internet_test {
 namespace {
 
 constexpr std::uint32_t hosts = 16;
@@ -91,4 +91,4 @@ TEST(internet, applications_see_the_same_on_any_number_of_processes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::internet_test

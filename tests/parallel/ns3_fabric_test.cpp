@@ -10,7 +10,7 @@
 #include "fabric/ns3/ns3_attributes.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
-namespace weft {
+namespace weft::ns3_fabric_test {
 namespace {
 
 using test::Scenario;
@@ -166,4 +166,4 @@ TEST(ns3_fabric, contradicting_changes_of_a_link_are_refused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ns3_fabric_test

@@ -13,7 +13,7 @@
 
 #include "support/error.hpp"
 
-namespace weft {
+namespace weft::window_exchange_test {
 namespace {
 
 std::vector<int> all_others(const ProcessGroup& group) {
@@ -154,4 +154,4 @@ TEST(WindowExchange, RefusesItselfAsNeighbour) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::window_exchange_test

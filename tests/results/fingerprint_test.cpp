@@ -8,7 +8,7 @@
 
 #include "tests/results/sample_run.hpp"
 
-namespace weft {
+namespace weft::fingerprint_test {
 namespace {
 
 TEST(Fingerprint, IsASumOverRowsInAnyOrderAndDeal) {
@@ -63,4 +63,4 @@ TEST(Fingerprint, RecordTypesDiffer) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::fingerprint_test

@@ -17,7 +17,7 @@
 #include "support/error.hpp"
 #include "tests/results/sample_run.hpp"
 
-namespace weft {
+namespace weft::hdf5_recorder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -514,4 +514,4 @@ TEST(CollectiveResults, PartsOfUnknownCollectivesAreABugOnAllProcesses) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::hdf5_recorder_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::records_test {
 namespace {
 
 // Nine ranks, each of which has computed, or has communicated, for all of the job's time. The difference of the means
@@ -21,4 +21,4 @@ TEST(records, a_job_without_idle_time) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::records_test

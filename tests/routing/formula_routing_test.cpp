@@ -8,7 +8,7 @@
 #include "graph/dragonfly_shape.hpp"
 #include "tests/routing/formulas.hpp"
 
-namespace weft {
+namespace weft::formula_routing_test {
 namespace {
 
 using testing::add_load;
@@ -261,4 +261,4 @@ TEST(FormulaRouting, OtherTopologiesAreRefused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::formula_routing_test

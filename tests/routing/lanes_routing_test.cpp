@@ -9,7 +9,7 @@
 #include "routing/deadlock_check.hpp"
 #include "tests/routing/formulas.hpp"
 
-namespace weft {
+namespace weft::lanes_routing_test {
 namespace {
 
 using testing::distances_from;
@@ -382,4 +382,4 @@ TEST_F(DragonflyPlus, LeavesAndSpinesTurnAwayFromLongQueues) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::lanes_routing_test

@@ -8,7 +8,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::path_test {
 namespace {
 
 /// Always the same port.
@@ -44,4 +44,4 @@ TEST(TracePath, ACircleIsAnInternalError) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::path_test

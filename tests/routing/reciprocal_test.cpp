@@ -6,7 +6,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::reciprocal_test {
 namespace {
 
 TEST(Reciprocal, ExactOverAllHostsOfFatTrees) {
@@ -37,4 +37,4 @@ TEST(Reciprocal, ExactAroundMultiplesUpToTheLimit) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reciprocal_test

@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::routing_algorithm_test {
 namespace {
 
 constexpr std::uint32_t choices = 4;
@@ -86,4 +86,4 @@ TEST(EcmpChoice, IsFloorOfTheScaledHash) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::routing_algorithm_test

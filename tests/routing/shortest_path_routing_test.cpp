@@ -8,7 +8,7 @@
 #include "routing/path.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::shortest_path_routing_test {
 namespace {
 
 using testing::distances_from;
@@ -213,4 +213,4 @@ TEST(FatTreeRouting, RefusesOtherTopologies) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::shortest_path_routing_test

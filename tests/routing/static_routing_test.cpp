@@ -4,7 +4,7 @@
 
 #include "tests/routing/formulas.hpp"
 
-namespace weft {
+namespace weft::static_routing_test {
 namespace {
 
 using testing::expect_error;
@@ -57,4 +57,4 @@ TEST(StaticRouting, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::static_routing_test

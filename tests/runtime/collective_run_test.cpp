@@ -12,7 +12,7 @@
 #include "runtime/connection.hpp"
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::collective_run_test {
 namespace {
 
 using test::control_packet;
@@ -299,4 +299,4 @@ TEST(connection_key, tells_all_its_parts_apart) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_run_test

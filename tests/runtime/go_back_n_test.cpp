@@ -6,7 +6,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::go_back_n_test {
 namespace {
 
 using test::Job;
@@ -43,4 +43,4 @@ TEST(go_back_n, two_senders_over_a_slow_link_get_through) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::go_back_n_test

@@ -9,7 +9,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::lost_control_packets_test {
 namespace {
 
 using test::Job;
@@ -70,4 +70,4 @@ TEST(lost_control_packets, reports_of_queues) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::lost_control_packets_test

@@ -10,7 +10,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::lost_credits_test {
 namespace {
 
 using test::control_packet;
@@ -83,4 +83,4 @@ TEST(lost_credits, cost_nothing_where_none_are_lost) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::lost_credits_test

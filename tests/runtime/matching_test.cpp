@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::matching_test {
 namespace {
 
 using test::Job;
@@ -178,4 +178,4 @@ TEST(matching, traffic_needs_no_recvs) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::matching_test

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft::test {
+namespace weft::test::placement_test {
 namespace {
 
 /// Sends, receives and collectives of four ranks, all of which talk to all.
@@ -88,4 +88,4 @@ TEST(PlacementRun, CollectivesOfRanksOnTheSameHosts) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::placement_test

@@ -9,7 +9,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::rank_executor_test {
 namespace {
 
 using test::control_packet;
@@ -330,4 +330,4 @@ TEST(hosts_beyond_the_last_rank, are_idle) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::rank_executor_test

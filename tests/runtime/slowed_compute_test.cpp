@@ -6,7 +6,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::slowed_compute_test {
 namespace {
 
 using test::Job;
@@ -158,4 +158,4 @@ TEST(compute_time, is_asked_for_when_the_operation_starts) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::slowed_compute_test

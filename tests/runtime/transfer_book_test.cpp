@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::transfer_book_test {
 namespace {
 
 using Pairs = std::vector<std::pair<std::int64_t, std::int64_t>>;
@@ -72,4 +72,4 @@ TEST(TransferBook, WhatIsLeftOfACollectiveIsForOthersToDecide) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::transfer_book_test

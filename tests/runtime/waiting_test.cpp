@@ -9,7 +9,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft {
+namespace weft::waiting_test {
 namespace {
 
 using test::Job;
@@ -89,4 +89,4 @@ TEST(waiting, a_collective_half_way_names_its_step) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::waiting_test

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::collective_check_test {
 namespace {
 
 using P = Primitive;
@@ -283,4 +283,4 @@ TEST(LeastBytesSent, PerKind) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_check_test

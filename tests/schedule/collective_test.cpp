@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::collective_test {
 namespace {
 
 TEST(CollectiveKind, NamesRoundTrip) {
@@ -73,4 +73,4 @@ TEST(BlockTable, OffsetsAreSumsOfWhatLiesBefore) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::collective_test

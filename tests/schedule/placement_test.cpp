@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::placement_test {
 namespace {
 
 using Hosts = std::vector<std::uint32_t>;
@@ -163,4 +163,4 @@ TEST(Placement, StorageRanksGoToStorage) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::placement_test

@@ -6,7 +6,7 @@
 
 #include "support/contract.hpp"
 
-namespace weft {
+namespace weft::error_test {
 namespace {
 
 TEST(InputError, NamesThePlace) {
@@ -37,4 +37,4 @@ TEST(Contract, NamesFileLineConditionAndValues) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::error_test

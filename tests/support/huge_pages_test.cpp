@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::huge_pages_test {
 namespace {
 
 bool begins_huge_page(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory) % huge_page == 0; }
@@ -41,4 +41,4 @@ TEST(HugePages, TooManyIsAnError) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::huge_pages_test

@@ -4,7 +4,7 @@
 
 #include "support/spec.hpp"
 
-namespace weft {
+namespace weft::nearest_word_test {
 namespace {
 
 const std::vector<std::string> kinds{"dragonfly", "fat_tree", "ring", "torus"};
@@ -53,4 +53,4 @@ TEST(DidYouMean, NothingToCompare) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::nearest_word_test

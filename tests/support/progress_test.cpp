@@ -12,7 +12,7 @@
 #include <pty.h>
 #include <unistd.h>
 
-namespace weft {
+namespace weft::progress_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -148,4 +148,4 @@ TEST(Progress, OneRewrittenLineOnATerminal) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::progress_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::random_test {
 namespace {
 
 constexpr std::uint64_t golden = 0x9e3779b97f4a7c15U;
@@ -145,4 +145,4 @@ TEST(Random, BelowHitsEveryValueEquallyOften) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::random_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::registry_test {
 namespace {
 
 struct Animal {
@@ -55,4 +55,4 @@ TEST(Registry, ASecondOwnerOfANameBreaksAContract) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::registry_test

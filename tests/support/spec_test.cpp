@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace weft {
+namespace weft::spec_test {
 namespace {
 
 const std::string experiment =
@@ -498,4 +498,4 @@ TEST(SpecDump, ShowsWhatSetChanged) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::spec_test

@@ -5,7 +5,7 @@
 #include "graph/dragonfly_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::dragonfly_test {
 namespace {
 
 using testing::expect_error;
@@ -187,4 +187,4 @@ TEST(DragonflyPlus, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dragonfly_test

@@ -7,7 +7,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::fat_tree_test {
 namespace {
 
 using testing::distances_from;
@@ -150,4 +150,4 @@ TEST(FatTree, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::fat_tree_test

@@ -4,7 +4,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::graph_test {
 namespace {
 
 using testing::expect_error;
@@ -76,4 +76,4 @@ TEST(Graph, ErrorsOfTheWhole) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::graph_test

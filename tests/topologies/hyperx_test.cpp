@@ -10,7 +10,7 @@
 #include "graph/hyperx_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::hyperx_test {
 namespace {
 
 using testing::expect_error;
@@ -116,4 +116,4 @@ TEST(Hyperx, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::hyperx_test

@@ -5,7 +5,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::line_test {
 namespace {
 
 using testing::expect_error;
@@ -51,4 +51,4 @@ TEST(Line, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::line_test

@@ -15,7 +15,7 @@
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::machines_with_servers_test {
 namespace {
 
 using testing::expect_error;
@@ -206,4 +206,4 @@ TEST(MachinesWithServers, GpusThatNothingJoinsGoOutThroughTheirNics) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::machines_with_servers_test

@@ -11,7 +11,7 @@
 #include "graph/tree_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::readers_test {
 namespace {
 
 using testing::Histogram;
@@ -287,4 +287,4 @@ TEST_F(Readers, NcclErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::readers_test

@@ -7,7 +7,7 @@
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::server_test {
 namespace {
 
 using testing::expect_error;
@@ -183,4 +183,4 @@ TEST(Servers, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::server_test

@@ -5,7 +5,7 @@
 #include "tests/topologies/properties.hpp"
 #include "topologies/galois_field.hpp"
 
-namespace weft {
+namespace weft::slim_fly_test {
 namespace {
 
 using testing::expect_error;
@@ -76,4 +76,4 @@ TEST(SlimFly, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::slim_fly_test

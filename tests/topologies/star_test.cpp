@@ -5,7 +5,7 @@
 
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::star_test {
 namespace {
 
 using testing::expect_error;
@@ -37,4 +37,4 @@ TEST(Star, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::star_test

@@ -5,7 +5,7 @@
 #include "graph/graph_export.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::storage_hosts_test {
 namespace {
 
 using testing::expect_error;
@@ -65,4 +65,4 @@ TEST(StorageHosts, Mistakes) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::storage_hosts_test

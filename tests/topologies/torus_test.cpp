@@ -9,7 +9,7 @@
 #include "graph/torus_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::torus_test {
 namespace {
 
 using testing::expect_error;
@@ -201,4 +201,4 @@ TEST(Torus, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::torus_test

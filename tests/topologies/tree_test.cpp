@@ -6,7 +6,7 @@
 #include "graph/tree_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
-namespace weft {
+namespace weft::tree_test {
 namespace {
 
 using testing::expect_error;
@@ -154,4 +154,4 @@ TEST(Trees, ErrorsAtTheirLine) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::tree_test

@@ -8,7 +8,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::congestion_loop_test {
 namespace {
 
 /// How long an algorithm may take, and what it may leave unused.
@@ -73,4 +73,4 @@ TEST(congestion_loop, sixteen_senders_share_fairly) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::congestion_loop_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::congestion_parameters_test {
 namespace {
 
 std::string message(const std::string& yaml, const std::function<void(const CongestionParameters&)>& read) {
@@ -88,4 +88,4 @@ TEST(static_window, is_what_it_was_configured_to_be) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::congestion_parameters_test

@@ -7,7 +7,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::dcqcn_test {
 namespace {
 
 const FlowPath path{Bandwidth::from_gbps(40), Time::from_us(8), Bytes(1000), Bytes(82), 2};
@@ -237,4 +237,4 @@ TEST(dcqcn, marking_of_the_paper_and_of_adapters) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dcqcn_test

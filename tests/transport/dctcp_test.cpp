@@ -6,7 +6,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::dctcp_test {
 namespace {
 
 const FlowPath path{Bandwidth::from_gbps(10), Time::from_us(100), Bytes(1000), Bytes(0), 2};
@@ -161,4 +161,4 @@ TEST(dctcp, the_initial_window_holds_a_packet) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::dctcp_test

@@ -7,7 +7,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::hpcc_test {
 namespace {
 
 /// 100 Gb/s, 4 us, packets without headers: W_init = 50,000 B. W_AI = 100 B.
@@ -172,4 +172,4 @@ TEST(hpcc, parameters_beyond_the_paper_are_refused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::hpcc_test

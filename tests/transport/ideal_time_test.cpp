@@ -9,7 +9,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::ideal_time_test {
 namespace {
 
 constexpr Bytes overhead(82);
@@ -129,4 +129,4 @@ TEST(ideal_time, beyond_32_bits) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::ideal_time_test

@@ -6,7 +6,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::nscc_test {
 namespace {
 
 /// The specification's reference network, 100 Gb/s and 12 us, with packets of 4,000 B without headers: BDP 150,000 B.
@@ -191,4 +191,4 @@ TEST(nscc, marking_and_parameters) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::nscc_test

@@ -13,7 +13,7 @@
 #include "support/random.hpp"
 #include "transport/message.hpp"
 
-namespace weft {
+namespace weft::packet_test {
 namespace {
 
 // Packets and descriptors are copied byte by byte between processes.
@@ -85,4 +85,4 @@ TEST(message_pool, memory_is_that_of_the_most_messages_at_once) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::packet_test

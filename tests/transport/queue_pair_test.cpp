@@ -13,7 +13,7 @@
 #include "support/error.hpp"
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::queue_pair_test {
 namespace {
 
 constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
@@ -289,4 +289,4 @@ TEST(queue_pair, completions_come_in_the_order_of_posting) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::queue_pair_test

@@ -10,7 +10,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::receiver_table_test {
 namespace {
 
 TEST(receiver_table, a_new_connection_expects_packet_0) {
@@ -64,4 +64,4 @@ TEST(receiver_table, random_packets_against_a_map) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::receiver_table_test

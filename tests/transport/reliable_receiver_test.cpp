@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::reliable_receiver_test {
 namespace {
 
 RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
@@ -236,4 +236,4 @@ TEST(reliable_receiver, marks_are_echoed_exactly_with_any_interval) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reliable_receiver_test

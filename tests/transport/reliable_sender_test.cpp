@@ -10,7 +10,7 @@
 
 #include "tests/transport/reliable_channel.hpp"
 
-namespace weft {
+namespace weft::reliable_sender_test {
 namespace {
 
 using test::ChannelRules;
@@ -385,4 +385,4 @@ TEST(reliable_sender, an_ack_of_what_was_never_sent_is_a_bug) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::reliable_sender_test

@@ -7,7 +7,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::swift_test {
 namespace {
 
 const FlowPath path{Bandwidth::from_gbps(100), Time::from_us(10), Bytes(1000), Bytes(0), 4};
@@ -173,4 +173,4 @@ TEST(swift, targets_below_an_idle_round_trip_are_refused) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::swift_test

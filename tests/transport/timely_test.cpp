@@ -7,7 +7,7 @@
 
 #include "tests/transport/bottleneck_loop.hpp"
 
-namespace weft {
+namespace weft::timely_test {
 namespace {
 
 const FlowPath path{Bandwidth::from_gbps(10), Time::from_us(10), Bytes(1000), Bytes(0), 2};
@@ -144,4 +144,4 @@ TEST(timely, wrong_parameters) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::timely_test

@@ -12,7 +12,7 @@
 #include "units/id.hpp"
 #include "units/time.hpp"
 
-namespace weft {
+namespace weft::quantities_test {
 namespace {
 
 template <class A, class B>
@@ -138,4 +138,4 @@ TEST(Times, SerializationIsNoLongerThanTheLimit) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::quantities_test

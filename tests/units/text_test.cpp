@@ -11,7 +11,7 @@
 
 #include "support/random.hpp"
 
-namespace weft {
+namespace weft::text_test {
 namespace {
 
 constexpr std::int64_t largest = std::numeric_limits<std::int64_t>::max();
@@ -225,4 +225,4 @@ TEST(ParseQuantity, AgreesWithPlainIntegers) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::text_test

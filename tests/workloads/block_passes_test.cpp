@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::block_passes_test {
 namespace {
 
 ModelConfig ready_made(const std::string& name) {
@@ -205,4 +205,4 @@ TEST(BlockPasses, BoundariesAreCutWithTheSequence) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::block_passes_test

@@ -11,7 +11,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::chakra_order_test {
 namespace {
 
 /// Nodes from a list.
@@ -141,4 +141,4 @@ TEST(ByteSource, plain_bytes_are_taken_and_looked_at) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::chakra_order_test

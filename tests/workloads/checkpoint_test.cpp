@@ -7,7 +7,7 @@
 
 #include "tests/runtime/job.hpp"
 
-namespace weft::test {
+namespace weft::test::checkpoint_test {
 namespace {
 
 // The star of tests/runtime/job.hpp: 80 ps per byte, two links of 1 us, frames of 82 B beyond their payload, ACKs of 86
@@ -145,4 +145,4 @@ TEST(Checkpoint, StorageHostsAreTheTargetsByDefault) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::checkpoint_test

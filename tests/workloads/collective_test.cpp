@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::collective_test {
 namespace {
 
 TEST(Collective, OneCallPerIterationInSeries) {
@@ -124,4 +124,4 @@ TEST(Collective, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::collective_test

@@ -8,7 +8,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::compute_noise_test {
 namespace {
 
 ComputeNoise noise(const std::string& text, std::uint64_t seed = 1) { return {Spec::parse(text, "x.yaml"), 8, seed}; }
@@ -117,4 +117,4 @@ TEST(ComputeNoise, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::compute_noise_test

@@ -7,7 +7,7 @@
 #include "tests/workloads/workload_under_test.hpp"
 #include "workloads/configuration/trainer_arguments.hpp"
 
-namespace weft::test {
+namespace weft::test::deepspeed_config_test {
 namespace {
 
 TrainingDescription gpt2_job() {
@@ -203,4 +203,4 @@ TEST(Trainer, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::deepspeed_config_test

@@ -8,7 +8,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::device_test {
 namespace {
 
 const std::string example =
@@ -68,4 +68,4 @@ TEST(Device, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::device_test

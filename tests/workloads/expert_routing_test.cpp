@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::test {
+namespace weft::test::expert_routing_test {
 namespace {
 
 RoutingCase one_case(std::uint64_t block = 3, std::uint64_t step = 5) {
@@ -174,4 +174,4 @@ TEST(ExpertRouting, LegsCarryWhatGoesStraight) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::expert_routing_test

@@ -5,7 +5,7 @@
 #include "tests/workloads/workload_under_test.hpp"
 #include "workloads/storage/run_outline.hpp"
 
-namespace weft::test {
+namespace weft::test::failure_clock_test {
 namespace {
 
 Time us(std::int64_t value) { return Time::from_ps(value * 1'000'000); }
@@ -145,4 +145,4 @@ TEST(FailureClock, JobsAmongOthersAreTimedAlone) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::failure_clock_test

@@ -8,7 +8,7 @@
 #include "workloads/step/recomputed_modules.hpp"
 #include "workloads/step/training_memory.hpp"
 
-namespace weft::test {
+namespace weft::test::fp8_test {
 namespace {
 
 // DeepSeek-V3 (DeepSeek-AI, arXiv:2412.19437, 4.2), as in recomputed_modules_test.
@@ -153,4 +153,4 @@ TEST(Fp8, ReadsItsKeys) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::fp8_test

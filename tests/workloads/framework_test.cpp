@@ -12,7 +12,7 @@
 #include "workloads/step/stage_plan.hpp"
 #include "workloads/training/training_reading.hpp"
 
-namespace weft::test {
+namespace weft::test::framework_test {
 namespace {
 
 KernelCatalogue catalogue(const std::string& name) {
@@ -333,4 +333,4 @@ TEST(KernelCatalogue, WantsActivationsOfSixteenBits) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::framework_test

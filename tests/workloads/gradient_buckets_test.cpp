@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::gradient_buckets_test {
 namespace {
 
 ModelConfig ready_made(const std::string& name) {
@@ -91,4 +91,4 @@ TEST(GradientBuckets, TiedEmbeddingOfGpt2IsReadyLast) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::gradient_buckets_test

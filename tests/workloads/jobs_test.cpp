@@ -8,7 +8,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::jobs_test {
 namespace {
 
 const std::string two_jobs =
@@ -176,4 +176,4 @@ TEST(Jobs, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::jobs_test

@@ -8,7 +8,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::kernel_time_test {
 namespace {
 
 /// 100 TFLOP/s and 1 TB/s at fractions of 0.5: 50 TFLOP/s, and 0.5 TB/s in products; 0.25 TB/s in other kernels.
@@ -239,4 +239,4 @@ TEST(KernelTime, CurvesRise) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::kernel_time_test

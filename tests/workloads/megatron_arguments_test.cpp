@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::megatron_arguments_test {
 namespace {
 
 std::optional<std::string> nothing(const std::string&) { return std::nullopt; }
@@ -305,4 +305,4 @@ TEST(MegatronArguments, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::megatron_arguments_test

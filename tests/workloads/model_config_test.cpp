@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::model_config_test {
 namespace {
 
 ModelConfig ready_made(const std::string& name) {
@@ -104,4 +104,4 @@ TEST(ModelConfig, UnreadableFile) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::model_config_test

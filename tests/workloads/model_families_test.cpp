@@ -9,7 +9,7 @@
 #include "workloads/configuration/hugging_face_fields.hpp"
 #include "workloads/model/model_config.hpp"
 
-namespace weft::test {
+namespace weft::test::model_families_test {
 namespace {
 
 std::string path_of(const std::string& name) { return workloads_folder() + "/models/" + name + ".json"; }
@@ -267,4 +267,4 @@ TEST(JsonConfig, InnerObjectsAndNumbers) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::model_families_test

@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::model_flops_test {
 namespace {
 
 ModelConfig ready_made(const std::string& name) {
@@ -61,4 +61,4 @@ TEST(ModelFlops, Window) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::model_flops_test

@@ -8,7 +8,7 @@
 #include "workloads/model/model_config.hpp"
 #include "workloads/parallel/gradient_buckets.hpp"
 
-namespace weft::test {
+namespace weft::test::offload_test {
 namespace {
 
 const std::string device_text =
@@ -128,4 +128,4 @@ TEST(Offload, NeedsALink) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::offload_test

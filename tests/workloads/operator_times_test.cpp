@@ -7,7 +7,7 @@
 #include "support/random.hpp"
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::operator_times_test {
 namespace {
 
 // 50 TFLOP/s in products, 1 TB/s.
@@ -122,4 +122,4 @@ TEST(OperatorTimes, ComplaintsAboutKernelsOfPrograms) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::operator_times_test

@@ -7,7 +7,7 @@
 
 #include "tests/workloads/pipeline_execution.hpp"
 
-namespace weft::test {
+namespace weft::test::pipeline_schedule_test {
 namespace {
 
 const std::vector<PassTimes> all_times{{1, 1, 1},   {10, 20, 10}, {10, 8, 14}, {10, 14, 8},
@@ -164,4 +164,4 @@ TEST(PipelineSchedule, Refusals) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::pipeline_schedule_test

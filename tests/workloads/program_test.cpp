@@ -8,7 +8,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::program_test {
 namespace {
 
 const std::string example = R"(kind: program
@@ -190,4 +190,4 @@ TEST(Program, ComplaintsAboutTheRest) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::program_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft::test {
+namespace weft::test::rank_layout_test {
 namespace {
 
 ParallelPlan plan_of(std::int64_t t, std::int64_t c, std::int64_t d, std::int64_t p, std::int64_t e = 1,
@@ -112,4 +112,4 @@ TEST(RankLayout, GroupsOfEachKindShareOutAllRanks) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::rank_layout_test

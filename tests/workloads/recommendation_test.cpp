@@ -4,7 +4,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::recommendation_test {
 namespace {
 
 const std::string start =
@@ -57,4 +57,4 @@ TEST(Recommendation, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::recommendation_test

@@ -9,7 +9,7 @@
 #include "workloads/compute/adam.hpp"
 #include "workloads/step/training_memory.hpp"
 
-namespace weft::test {
+namespace weft::test::recomputed_modules_test {
 namespace {
 
 // DeepSeek-V3 (DeepSeek-AI, arXiv:2412.19437, 4.2): hidden size, heads, sizes of queries and keys without and with the
@@ -265,4 +265,4 @@ TEST(RecomputedModules, ReadsTheirNames) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::recomputed_modules_test

@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::shell_script_test {
 namespace {
 
 ShellScript script_of(const std::string& text) {
@@ -131,4 +131,4 @@ TEST(ShellScript, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::shell_script_test

@@ -10,7 +10,7 @@
 #include "tests/workloads/workload_under_test.hpp"
 #include "workloads/kinds/traffic_pattern.hpp"
 
-namespace weft::test {
+namespace weft::test::traffic_test {
 namespace {
 
 using Flow = std::pair<std::uint32_t, std::uint32_t>;
@@ -338,4 +338,4 @@ TEST(Traffic, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::traffic_test

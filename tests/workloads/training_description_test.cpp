@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::training_description_test {
 namespace {
 
 using Change = std::function<void(TrainingDescription&)>;
@@ -353,4 +353,4 @@ TEST(TrainingDescription, NumbersOutOfRange) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::training_description_test

@@ -7,7 +7,7 @@
 #include "workloads/storage/run_outline.hpp"
 #include "workloads/training/training_workload.hpp"
 
-namespace weft::test {
+namespace weft::test::training_events_test {
 namespace {
 
 // A GPT of two blocks of width 64.
@@ -214,4 +214,4 @@ TEST(TrainingEvents, Complaints) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::training_events_test

@@ -6,7 +6,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::training_memory_test {
 namespace {
 
 constexpr double gib = 1024.0 * 1024 * 1024;
@@ -198,4 +198,4 @@ TEST(TrainingMemory, CopiesStayInTheirGroup) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::training_memory_test

@@ -9,7 +9,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 
-namespace weft::test {
+namespace weft::test::training_programs_test {
 namespace {
 
 const std::string small_model =
@@ -220,4 +220,4 @@ TEST(TrainingPrograms, AlgorithmsWithoutTablesAreRefused) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::training_programs_test

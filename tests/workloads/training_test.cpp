@@ -11,7 +11,7 @@
 #include "workloads/model/model_config.hpp"
 #include "workloads/parallel/gradient_buckets.hpp"
 
-namespace weft::test {
+namespace weft::test::training_test {
 namespace {
 
 const std::string start =
@@ -168,4 +168,4 @@ TEST(Training, ReadyMadeExperimentsAreRead) {
 }
 
 }  // namespace
-}  // namespace weft::test
+}  // namespace weft::test::training_test
