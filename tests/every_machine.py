@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""A small machine of every family, with every routing of the program that suits it."""
+"""A small machine of every family, with every routing of the program that suits it: those below, and what else has a
+sample in tests/samples."""
 
+import pathlib
+
+import yaml
+
+SAMPLES = pathlib.Path(__file__).resolve().parent / "samples"
 LINKS = {"link_rate": "400 Gb/s", "link_delay": "500 ns"}
 SERVER = {"gpus": 2, "inside": "nvswitch", "nvlink_rate": "2 Tb/s", "nvlink_delay": "100 ns", "nics": 2,
           "pcie_rate": "500 Gb/s", "pcie_delay": "200 ns", "wiring": "rail", "pxn": True}  # fmt: skip
@@ -42,5 +48,21 @@ MACHINES = [
     ({**LEAF_SPINE, "server": SERVER}, ["server"]),
     (RAILS, ["server"]),
 ]
-CASES = [(topology, routing) for topology, routings in MACHINES for routing in routings]
 WITHIN_OTHERS = {"rails"}  # routes rails that servers join: a part of "server"
+OF_OTHERS = {"file"}  # a machine that a file describes, as others are
+
+
+def samples(folder):
+    return {path.stem: yaml.safe_load(path.read_text()) for path in sorted((SAMPLES / folder).glob("*.yaml"))}
+
+
+def cases():
+    """(machine, routing); None: the routing that the family takes by itself."""
+    found = [(topology, routing) for topology, routings in MACHINES for routing in routings]
+    known = {routing for _, routing in found} | WITHIN_OTHERS
+    found += [(topology, routing) for routing, topology in samples("routing").items() if routing not in known]
+    known = {topology["kind"] for topology, _ in found} | OF_OTHERS
+    return found + [(topology, None) for kind, topology in samples("topologies").items() if kind not in known]
+
+
+CASES = cases()

@@ -134,6 +134,17 @@ def weft(*words, ranks=None, folder=None, extra=None, seconds=120, preexec_fn=No
     return Done(line, process.returncode, out, err)
 
 
+def registered(what):
+    """The names that `weft list WHAT` gives below its first title: all plug-ins of a registry. Tests that go by a list of
+    their own compare it with this, so that none is left out."""
+    names = set()
+    for line in weft("list", what).out.splitlines()[1:]:
+        if not line.startswith("  "):
+            break
+        names.add(line.split()[0])
+    return names
+
+
 def two_at_a_time(calls):
     """What the functions `calls` return, in their order. Launches mostly wait: two take little longer than one."""
     with ThreadPoolExecutor(2) as pool:

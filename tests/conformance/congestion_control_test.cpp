@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "support/random.hpp"
+#include "tests/conformance/samples.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::congestion_control_test {
@@ -24,14 +25,16 @@ const std::vector<std::string>& variants(const std::string& name) {
   return at == more.end() ? plain : at->second;
 }
 
-void every_kind(const std::function<void(const std::string&, const CongestionControlKind&, const FlowPath&)>& check) {
-  for (const std::string& name : CongestionControlRegistry::instance().names())
-    for (const std::string& variant : variants(name))
+class Controls : public ::testing::TestWithParam<std::string> {
+ protected:
+  static void on_every_path(const std::function<void(const CongestionControlKind&, const FlowPath&)>& check) {
+    for (const std::string& variant : variants(GetParam()))
       for (const FlowPath& path : paths) {
-        SCOPED_TRACE(name + " " + variant + " at " + std::to_string(path.nic_rate.bps()));
-        check(name, *congestion_control(name, variant), path);
+        SCOPED_TRACE(variant + " at " + std::to_string(path.nic_rate.bps()));
+        check(*congestion_control(GetParam(), variant), path);
       }
-}
+  }
+};
 
 /// A queue pair whose events are a function of a seed: what the network might answer, plausible or not.
 class RandomLife {
@@ -131,8 +134,8 @@ std::int64_t pause(std::uint64_t seed, std::uint64_t i) {
   return static_cast<std::int64_t>(random_below(10'000'000'000, seed, 20, i) >> random_below(16, seed, 21, i));
 }
 
-TEST(congestion_control, allowances_are_possible_whatever_comes) {
-  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+TEST_P(Controls, allowances_are_possible_whatever_comes) {
+  on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       RandomLife life(kind, path, seed);
       std::int64_t now = 0;
@@ -145,8 +148,8 @@ TEST(congestion_control, allowances_are_possible_whatever_comes) {
   });
 }
 
-TEST(congestion_control, timers_that_are_put_off_change_nothing) {
-  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+TEST_P(Controls, timers_that_are_put_off_change_nothing) {
+  on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       RandomLife on_time(kind, path, seed);
       RandomLife late(kind, path, seed);
@@ -160,10 +163,10 @@ TEST(congestion_control, timers_that_are_put_off_change_nothing) {
   });
 }
 
-TEST(congestion_control, an_idle_queue_pair_falls_asleep_or_recovers) {
+TEST_P(Controls, an_idle_queue_pair_falls_asleep_or_recovers) {
   // Timers alone, after a burst of everything bad, come to an end within a second of simulated time or in the end let a
   // packet through at least every 10 s: nothing waits for ever.
-  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+  on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     RandomLife life(kind, path, 1);
     for (std::uint64_t i = 0; i < 200; ++i) life.event(i, static_cast<std::int64_t>(i) * 1'000'000);
     life.run_timers(20'000'000'000'000);
@@ -175,9 +178,9 @@ TEST(congestion_control, an_idle_queue_pair_falls_asleep_or_recovers) {
   });
 }
 
-TEST(congestion_control, a_new_queue_pair_may_fill_its_path) {
+TEST_P(Controls, a_new_queue_pair_may_fill_its_path) {
   // RDMA senders start at line rate, and do not probe for it: the window holds the bandwidth-delay product.
-  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+  on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     const auto control = kind.make(path);
     const Allowance allowance = control->start(5);
     const double product = static_cast<double>(path.nic_rate.bps()) * path.base_rtt.seconds() / 8 *
@@ -187,8 +190,8 @@ TEST(congestion_control, a_new_queue_pair_may_fill_its_path) {
   });
 }
 
-TEST(congestion_control, defaults_suit_every_path_and_marking_is_possible) {
-  every_kind([](const std::string&, const CongestionControlKind& kind, const FlowPath& path) {
+TEST_P(Controls, defaults_suit_every_path_and_marking_is_possible) {
+  on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     EXPECT_NO_THROW(kind.check(path));
     const EcnMarking marking = kind.default_marking(path.nic_rate, path.base_rtt);
     EXPECT_LE(marking.least, marking.most);
@@ -199,18 +202,20 @@ TEST(congestion_control, defaults_suit_every_path_and_marking_is_possible) {
   });
 }
 
-TEST(congestion_control, unknown_parameters_are_refused_with_their_place) {
-  for (const std::string& name : CongestionControlRegistry::instance().names()) {
-    try {
-      congestion_control(name, "# a comment\nzzzzzzzz: 1");
-      ADD_FAILURE() << name << " accepts any key";
-    } catch (const InputError& error) {
-      EXPECT_EQ(std::string(error.what()).rfind(name + ".yaml:2: ", 0), 0) << error.what();
-    }
-    EXPECT_THROW(congestion_control(name, "[1, 2]"), InputError) << name;
-    EXPECT_NO_THROW(congestion_control(name, "{}")) << name;
+TEST_P(Controls, unknown_parameters_are_refused_with_their_place) {
+  const std::string& name = GetParam();
+  try {
+    congestion_control(name, "# a comment\nzzzzzzzz: 1");
+    ADD_FAILURE() << name << " accepts any key";
+  } catch (const InputError& error) {
+    EXPECT_EQ(std::string(error.what()).rfind(name + ".yaml:2: ", 0), 0) << error.what();
   }
+  EXPECT_THROW(congestion_control(name, "[1, 2]"), InputError) << name;
+  EXPECT_NO_THROW(congestion_control(name, "{}")) << name;
 }
+
+INSTANTIATE_TEST_SUITE_P(Registered, Controls, ::testing::ValuesIn(CongestionControlRegistry::instance().names()),
+                         conformance::test_name);
 
 }  // namespace
 }  // namespace weft::congestion_control_test

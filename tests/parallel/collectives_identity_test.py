@@ -6,8 +6,12 @@ import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from weft_testing import registered  # noqa: E402
 
 WEFT = os.environ["WEFT"]
 KINDS = {
@@ -70,6 +74,9 @@ class Identity(unittest.TestCase):
         summary = json.loads(done.stdout)
         self.assertTrue(summary["complete"])
         return summary["fingerprint"], summary["simulated_time_ps"]
+
+    def test_no_algorithm_is_left_out(self):
+        self.assertEqual(set(KINDS), registered("collectives"))
 
     def test_same_for_all_numbers_of_processes(self):
         with tempfile.TemporaryDirectory() as name:

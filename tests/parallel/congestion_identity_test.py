@@ -10,7 +10,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import FAT_TREE, NETWORK, ProgramTest, table, two_at_a_time
+from weft_testing import FAT_TREE, NETWORK, ProgramTest, registered, table, two_at_a_time
 
 IGNORE = ["/manifest/effective_experiment"]
 TABLES = ["messages", "links", "link_classes", "queue_pairs", "receivers", "ranks", "links_series", "queue_depths", "rates_series"]
@@ -43,6 +43,11 @@ CASES = {
     "hpcc": ({**LOSSLESS, "congestion_control": "hpcc"}, INCAST, []),
     "swift": ({"congestion_control": "swift"}, INCAST, []),
     "nscc": ({"congestion_control": "nscc", "load_balancing": "spray"}, INCAST, []),
+    "ndp": ({"congestion_control": "ndp", "load_balancing": "spray", "buffer": {"queue": "40 kB"}, "trimming": True,
+             "recovery": "selective_repeat"}, INCAST, ["packets_trimmed"]),
+    "codel": ({"congestion_control": "dctcp", "ecn": {"algorithm": "codel"}}, INCAST, ["packets_marked"]),
+    "static_threshold": ({"buffer": {"size": "1 MB", "threshold": "60 kB"}}, INCAST, ["packets_dropped"]),
+    "round_robin": ({"queues": "output", "priorities": {"scheduling": "weighted_round_robin", "data_weight": 3}}, INCAST, []),
     "spray": ({"load_balancing": "spray"}, SHUFFLE, ["packets_out_of_order"]),
     "adaptive": ({"load_balancing": "adaptive", **LOSSLESS}, SHUFFLE, ["packets_out_of_order"]),
     "flowlet": ({"load_balancing": "flowlet", "flowlet": {"gap": "2 us"}}, SHUFFLE, []),
@@ -104,6 +109,21 @@ class CongestionIdentity(ProgramTest):
             for name in ["messages", "links", "ranks"]:
                 for column, values in table(committed[1], name).items():
                     self.assertEqual(list(values), list(table(queued[1], name)[column]), f"{name}/{column}")
+
+    def test_no_discipline_is_left_out(self):
+        """Of each registry all entries; those of no case are what is taken without a word."""
+        networks = [network for network, _, _ in CASES.values()]
+
+        def tried(key, usual):
+            return {network.get(key, usual) for network in networks}
+
+        self.assertEqual(tried("congestion_control", "none"), registered("congestion-controls"))
+        self.assertEqual(tried("load_balancing", "ecmp"), registered("load-balancing"))
+        self.assertEqual({network.get("ecn", {}).get("algorithm", "red") for network in networks}, registered("marking"))
+        self.assertEqual({network.get("priorities", {}).get("scheduling", "strict") for network in networks},
+                         registered("scheduling"))
+        self.assertEqual({"static_threshold" if "threshold" in network.get("buffer", {}) else "dynamic_threshold"
+                          for network in networks}, registered("buffer-sharing"))
 
     def test_packets_are_conserved(self):
         """Of each link: what was sent has arrived or was lost, and all that the destinations missed was sent again."""

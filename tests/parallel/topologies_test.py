@@ -10,14 +10,14 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from every_machine import CASES, WITHIN_OTHERS
-from weft_testing import NETWORK, ProgramTest
+from every_machine import CASES, OF_OTHERS, WITHIN_OTHERS
+from weft_testing import NETWORK, ProgramTest, registered
 
 
 class Topologies(ProgramTest):
     def check(self, topology, routing, number):
         path = self.write({
-            "topology": topology, "network": {**NETWORK, "routing": routing},
+            "topology": topology, "network": {**NETWORK, **({"routing": routing} if routing else {})},
             "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "20 kB"},
         }, name=f"machine{number}.yaml")
         reference = self.simulate(path, output=f"one{number}.h5")[1]
@@ -27,9 +27,9 @@ class Topologies(ProgramTest):
         other = self.simulate(path, "--engine", "ns3-default", output=f"other{number}.h5")[1]
         self.assert_same_results(reference, other, ["engine"], f"{topology['kind']}, {routing}, ns-3's engine")
 
-    def test_no_routing_is_left_out(self):
-        known = {line.split()[0] for line in self.run_weft("list", "routing").out.splitlines()[1:]}
-        self.assertEqual({routing for _, routing in CASES} | WITHIN_OTHERS, known)
+    def test_no_routing_and_no_family_is_left_out(self):
+        self.assertEqual({routing for _, routing in CASES if routing} | WITHIN_OTHERS, registered("routing"))
+        self.assertEqual({topology["kind"] for topology, _ in CASES} | OF_OTHERS, registered("topologies"))
 
     def test_every_family_and_routing(self):
         for number, (topology, routing) in enumerate(CASES):

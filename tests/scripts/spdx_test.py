@@ -10,7 +10,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ["src", "collectives", "topologies", "workloads", "tests", "validation", "scripts", ".ci"]
 SUFFIXES = {".cpp", ".hpp", ".in", ".py", ".sh", ".cmake", ".yaml", ".txt", ""}
-OTHERS = [ROOT / "tests" / "fuzz" / name for name in ("corpus", "found")]  # inputs, which may be anything
+OTHERS = [ROOT / "tests" / name for name in ("fuzz/corpus", "fuzz/found", "samples")]  # inputs, which may be anything
 LICENCE = "SPDX-License-Identifier: GPL-2.0-only"
 
 
