@@ -6,11 +6,11 @@
 #include <set>
 
 #include <fmt/format.h>
-#include <pugixml.hpp>
 
 #include "collectives/static_schedule.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
+#include "support/xml.hpp"
 
 namespace weft {
 namespace {
@@ -37,15 +37,10 @@ const std::map<std::string, Primitive> types = {{"s", Primitive::send},
 
 class XmlReader {
  public:
-  explicit XmlReader(const std::string& path) : text_(read_whole_file(path)) { schedule_.file = path; }
+  explicit XmlReader(const std::string& path) : file_(read_whole_file(path), path) { schedule_.file = path; }
 
   StaticSchedule read() {
-    pugi::xml_document document;
-    // In another encoding places would be those of a converted text.
-    const auto result = document.load_buffer(text_.data(), text_.size(), pugi::parse_default, pugi::encoding_utf8);
-    if (!result) fail(line_at(result.offset), fmt::format("this is no XML: {}", result.description()));
-    const pugi::xml_node algo = document.child("algo");
-    if (!algo) fail(1, "an element <algo> is due here");
+    const pugi::xml_node algo = file_.root("algo", "a schedule of MSCCL");
     read_algo(algo);
     for (const pugi::xml_node& gpu : algo.children("gpu")) read_gpu(gpu);
     for (std::size_t rank = 0; rank < seen_.size(); ++rank)
@@ -57,10 +52,7 @@ class XmlReader {
   [[noreturn]] void fail(int line, const std::string& message) const {
     throw InputError(SourceLine{schedule_.file, line}, place_ + message);
   }
-  int line_at(std::ptrdiff_t offset) const {
-    return 1 + static_cast<int>(std::count(text_.begin(), text_.begin() + std::max<std::ptrdiff_t>(offset, 0), '\n'));
-  }
-  int line_of(const pugi::xml_node& node) const { return line_at(node.offset_debug()); }
+  int line_of(const pugi::xml_node& node) const { return file_.where(node).line; }
 
   std::string text_of(const pugi::xml_node& node, const char* name) const {
     const auto attribute = node.attribute(name);
@@ -245,7 +237,7 @@ class XmlReader {
     }
   }
 
-  std::string text_;
+  XmlFile file_;
   StaticSchedule schedule_;
   std::vector<bool> seen_;
   std::string place_;

@@ -2,97 +2,76 @@
 // GraphML (http://graphml.graphdrawing.org), as `weft topology --export graphml` and other programs write it.
 #include <fmt/format.h>
 
+#include "support/xml.hpp"
 #include "topologies/listed_machine.hpp"
 #include "topologies/machine_file.hpp"
-#include "topologies/xml_lines.hpp"
 
 namespace weft {
 namespace {
-
-using Tree = boost::property_tree::ptree;
 
 /// Nodes: attribute kind (or type) "host", "gpu" or "switch"; without it, nodes of one edge are hosts. Edges: rate_bps,
 /// or rate with a unit; delay_ps, or delay with a unit.
 class GraphmlReader {
  public:
-  GraphmlReader(const std::string& text, std::string path) : text_(text), path_(std::move(path)) {}
+  GraphmlReader(const std::string& text, const std::string& path) : file_(text, path) {}
 
   Topology read() {
-    const Tree document = parse_xml(text_, path_);
-    const auto root = document.get_child_optional("graphml");
-    if (!root) throw InputError({path_, 1}, "no <graphml>; a GraphML file begins with it");
-    read_keys(*root);
-    const auto graph = root->get_child_optional("graph");
-    if (!graph) throw InputError({path_, 1}, "no <graph> in <graphml>");
-    read_nodes(*graph);
-    read_edges(*graph);
+    const pugi::xml_node root = file_.root("graphml", "a GraphML file");
+    for (const auto& key : root.children("key"))
+      names_[key.attribute("id").value()] = key.attribute("attr.name").value();
+    const pugi::xml_node graph = root.child("graph");
+    if (!graph) throw InputError({file_.path(), 1}, "no <graph> in <graphml>");
+    for (const auto& element : graph.children("node")) read_node(element);
+    for (const auto& element : graph.children("edge")) read_edge(element);
     guess_hosts();
     machine_.parallel_links = true;
     return assemble_listed(machine_);
   }
 
  private:
-  void read_keys(const Tree& root) {
-    for (const auto& [tag, key] : root)
-      if (tag == "key")
-        names_[key.get("<xmlattr>.id", "")] = key.get(Tree::path_type("<xmlattr>/attr.name", '/'), std::string());
-  }
-
-  std::map<std::string, std::string> attributes(const Tree& element) const {
+  std::map<std::string, std::string> attributes(const pugi::xml_node& element) const {
     std::map<std::string, std::string> result;
-    for (const auto& [tag, data] : element) {
-      if (tag != "data") continue;
-      const std::string key = data.get("<xmlattr>.key", "");
+    for (const auto& data : element.children("data")) {
+      const std::string key = data.attribute("key").value();
       const auto name = names_.find(key);
-      result[name == names_.end() || name->second.empty() ? key : name->second] = data.data();
+      result[name == names_.end() || name->second.empty() ? key : name->second] = data.child_value();
     }
     return result;
   }
 
-  void read_nodes(const Tree& graph) {
-    const auto lines = lines_of_tag(text_, "node");
-    std::size_t count = 0;
-    for (const auto& [tag, element] : graph) {
-      if (tag != "node") continue;
-      const SourceLine where{path_, count < lines.size() ? lines[count] : 0};
-      const auto number = static_cast<std::uint32_t>(count++);
-      const std::string id = element.get("<xmlattr>.id", "");
-      if (id.empty() || !number_of_.emplace(id, number).second)
-        throw InputError(where, fmt::format("node id '{}' is {}", id, id.empty() ? "missing" : "used already"));
-      const auto data = attributes(element);
-      auto kind = data.find("kind");
-      if (kind == data.end()) kind = data.find("type");
-      machine_.nodes[number] = {false, no_block, where};
-      if (kind == data.end()) {
-        unknown_.push_back(number);
-      } else if (kind->second == "host" || kind->second == "gpu") {
-        machine_.nodes[number].host = true;
-      } else if (kind->second != "switch" && kind->second != "router") {
-        throw InputError(where, fmt::format("unknown kind '{}'; host or switch is due", kind->second));
-      }
+  void read_node(const pugi::xml_node& element) {
+    const SourceLine where = file_.where(element);
+    const auto number = static_cast<std::uint32_t>(number_of_.size());
+    const std::string id = element.attribute("id").value();
+    if (id.empty() || !number_of_.emplace(id, number).second)
+      throw InputError(where, fmt::format("node id '{}' is {}", id, id.empty() ? "missing" : "used already"));
+    const auto data = attributes(element);
+    auto kind = data.find("kind");
+    if (kind == data.end()) kind = data.find("type");
+    machine_.nodes[number] = {false, no_block, where};
+    if (kind == data.end()) {
+      unknown_.push_back(number);
+    } else if (kind->second == "host" || kind->second == "gpu") {
+      machine_.nodes[number].host = true;
+    } else if (kind->second != "switch" && kind->second != "router") {
+      throw InputError(where, fmt::format("unknown kind '{}'; host or switch is due", kind->second));
     }
   }
 
-  void read_edges(const Tree& graph) {
-    const auto lines = lines_of_tag(text_, "edge");
-    std::size_t count = 0;
-    for (const auto& [tag, element] : graph) {
-      if (tag != "edge") continue;
-      ListedMachine::Link link;
-      link.where = {path_, count < lines.size() ? lines[count] : 0};
-      ++count;
-      link.a = end(element, "source", link.where);
-      link.b = end(element, "target", link.where);
-      const auto data = attributes(element);
-      link.link.rate = rate(data, link.where);
-      link.link.delay = delay(data, link.where);
-      if (const auto name = data.find("class"); name != data.end()) link.link_class = name->second;
-      machine_.links.push_back(link);
-    }
+  void read_edge(const pugi::xml_node& element) {
+    ListedMachine::Link link;
+    link.where = file_.where(element);
+    link.a = end(element, "source", link.where);
+    link.b = end(element, "target", link.where);
+    const auto data = attributes(element);
+    link.link.rate = rate(data, link.where);
+    link.link.delay = delay(data, link.where);
+    if (const auto name = data.find("class"); name != data.end()) link.link_class = name->second;
+    machine_.links.push_back(link);
   }
 
-  std::uint32_t end(const Tree& edge, const std::string& which, const SourceLine& where) const {
-    const std::string id = edge.get("<xmlattr>." + which, "");
+  std::uint32_t end(const pugi::xml_node& edge, const char* which, const SourceLine& where) const {
+    const std::string id = edge.attribute(which).value();
     const auto at = number_of_.find(id);
     if (at == number_of_.end()) throw InputError(where, fmt::format("{} '{}' is no node of this file", which, id));
     return at->second;
@@ -120,8 +99,7 @@ class GraphmlReader {
     for (const std::uint32_t number : unknown_) machine_.nodes[number].host = degree[number] == 1;
   }
 
-  const std::string& text_;
-  std::string path_;
+  XmlFile file_;
   std::map<std::string, std::string> names_;  ///< id of a <key> -> attr.name
   std::map<std::string, std::uint32_t> number_of_;
   std::vector<std::uint32_t> unknown_;

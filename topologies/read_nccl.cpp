@@ -9,13 +9,11 @@
 
 #include <fmt/format.h>
 
+#include "support/xml.hpp"
 #include "topologies/listed_machine.hpp"
-#include "topologies/xml_lines.hpp"
 
 namespace weft {
 namespace {
-
-using Tree = boost::property_tree::ptree;
 
 /// One NVLink in one direction: 25 GB/s from Volta to Hopper, 20 GB/s before, 50 GB/s since Blackwell (NVIDIA's
 /// architecture white papers of V100, A100, H100 and B200).
@@ -25,19 +23,15 @@ std::int64_t nvlink_bps(std::uint64_t compute_capability) {
 
 class NcclReader {
  public:
-  NcclReader(const Spec& name, const Spec& map) : map_(map) { text_ = read_text_file(name, path_); }
+  NcclReader(const XmlFile& file, const Spec& map) : file_(file), map_(map) {}
 
   ServerDesign read() {
-    const Tree document = parse_xml(text_, path_);
-    const auto system = document.get_child_optional("system");
-    if (!system) throw InputError({path_, 1}, "no <system>; a topology file of NCCL begins with it");
-    for (const char* tag : {"cpu", "pci", "gpu", "net", "nvlink"}) lines_[tag] = lines_of_tag(text_, tag);
+    const pugi::xml_node system = file_.root("system", "a topology file of NCCL");
     design_.gpus = 0;
-    count_gpus(*system);
-    if (design_.gpus == 0) throw InputError({path_, 1}, "no <gpu> in it; at least 1 is needed");
+    count_gpus(system);
+    if (design_.gpus == 0) throw InputError({file_.path(), 1}, "no <gpu> in it; at least 1 is needed");
     design_.nodes = design_.gpus;
-    for (const auto& [tag, cpu] : *system)
-      if (tag == "cpu") add_cpu(cpu);
+    for (const auto& cpu : system.children("cpu")) add_cpu(cpu);
     add_nvlinks();
     join_cpus();
     choose_nics();
@@ -53,14 +47,9 @@ class NcclReader {
     SourceLine where;
   };
 
-  SourceLine next_line(const std::string& tag) {
-    const auto& lines = lines_[tag];
-    const std::size_t at = seen_[tag]++;
-    return {path_, at < lines.size() ? lines[at] : 0};
-  }
-
-  void count_gpus(const Tree& tree) {
-    for (const auto& [tag, child] : tree) {
+  void count_gpus(const pugi::xml_node& element) {
+    for (const auto& child : element.children()) {
+      const std::string_view tag = child.name();
       if (tag == "gpu") ++design_.gpus;
       if (tag == "cpu" || tag == "pci") count_gpus(child);
     }
@@ -68,19 +57,17 @@ class NcclReader {
 
   Time delay(const std::string& key) const { return read_link_delay(map_.at(key)); }
 
-  void add_cpu(const Tree& cpu) {
-    next_line("cpu");
+  void add_cpu(const pugi::xml_node& cpu) {
     const std::uint32_t node = design_.nodes++;
     cpus_.push_back(node);
-    for (const auto& [tag, child] : cpu)
-      if (tag == "pci") add_pci(child, node);
+    for (const auto& child : cpu.children("pci")) add_pci(child, node);
   }
 
   /// 8 GT/s and more: 128 of 130 bits are data, before 8 of 10 (PCI-SIG, Base Specification 3.0).
-  static Bandwidth pci_rate(const Tree& pci, const SourceLine& where) {
-    const std::string speed = pci.get("<xmlattr>.link_speed", "");
+  static Bandwidth pci_rate(const pugi::xml_node& pci, const SourceLine& where) {
+    const std::string speed = pci.attribute("link_speed").value();
     const auto width =
-        static_cast<std::int64_t>(whole_number(pci.get("<xmlattr>.link_width", ""), 1, 64, "link_width", where));
+        static_cast<std::int64_t>(whole_number(pci.attribute("link_width").value(), 1, 64, "link_width", where));
     const std::map<std::string, std::int64_t> lane_bps = {
         {"2.5", 2'000'000'000}, {"5.0", 4'000'000'000},   {"5", 4'000'000'000},   {"8.0", 7'876'923'076},
         {"8", 7'876'923'076},   {"16.0", 15'753'846'153}, {"16", 15'753'846'153}, {"32.0", 31'507'692'307},
@@ -91,47 +78,42 @@ class NcclReader {
     return Bandwidth::from_bps(lane->second * width);
   }
 
-  void add_pci(const Tree& pci, std::uint32_t parent) {
-    const SourceLine where = next_line("pci");
-    const LinkSpec link{pci_rate(pci, where), delay("pcie_delay")};
+  void add_pci(const pugi::xml_node& pci, std::uint32_t parent) {
+    const LinkSpec link{pci_rate(pci, file_.where(pci)), delay("pcie_delay")};
     std::uint32_t node = 0;
-    bool is_switch = false;
-    for (const auto& [tag, child] : pci) is_switch |= tag == "pci";
-    if (is_switch) {
+    if (pci.child("pci")) {  // a switch
       node = design_.nodes++;
       design_.links.push_back({parent, node, link, "pcie"});
     }
-    for (const auto& [tag, child] : pci) {
+    for (const auto& child : pci.children()) {
+      const std::string_view tag = child.name();
       if (tag == "pci") add_pci(child, node);
-      if (tag == "gpu") add_gpu(child, pci.get("<xmlattr>.busid", ""), parent, link);
+      if (tag == "gpu") add_gpu(child, pci.attribute("busid").value(), parent, link);
       if (tag == "nic") add_nic(child, parent, link);
     }
   }
 
-  void add_gpu(const Tree& gpu, const std::string& busid, std::uint32_t parent, const LinkSpec& link) {
-    const SourceLine where = next_line("gpu");
+  void add_gpu(const pugi::xml_node& gpu, const std::string& busid, std::uint32_t parent, const LinkSpec& link) {
+    const SourceLine where = file_.where(gpu);
     const std::uint32_t number = gpus_read_++;
     if (!gpu_at_.emplace(busid, number).second)
       throw InputError(where, fmt::format("bus id '{}' has a GPU already", busid));
     design_.links.push_back({parent, number, link, "pcie"});
-    const std::uint64_t capability = whole_number(gpu.get("<xmlattr>.sm", ""), 1, 1000, "sm", where);
+    const std::uint64_t capability = whole_number(gpu.attribute("sm").value(), 1, 1000, "sm", where);
     design_.architecture = capability >= 100  ? GpuArchitecture::blackwell
                            : capability >= 90 ? GpuArchitecture::hopper
                            : capability >= 80 ? GpuArchitecture::ampere
                                               : GpuArchitecture::volta;
-    for (const auto& [tag, child] : gpu) {
-      if (tag != "nvlink") continue;
-      const SourceLine place = next_line("nvlink");
+    for (const auto& child : gpu.children("nvlink")) {
+      const SourceLine place = file_.where(child);
       const auto count =
-          static_cast<std::int64_t>(whole_number(child.get("<xmlattr>.count", ""), 1, 64, "count", place));
-      nvlinks_.push_back({number, child.get("<xmlattr>.target", ""), count * nvlink_bps(capability), place});
+          static_cast<std::int64_t>(whole_number(child.attribute("count").value(), 1, 64, "count", place));
+      nvlinks_.push_back({number, child.attribute("target").value(), count * nvlink_bps(capability), place});
     }
   }
 
-  void add_nic(const Tree& nic, std::uint32_t parent, const LinkSpec& link) {
-    for (const auto& [tag, net] : nic) {
-      if (tag != "net") continue;
-      next_line("net");
+  void add_nic(const pugi::xml_node& nic, std::uint32_t parent, const LinkSpec& link) {
+    for ([[maybe_unused]] const auto& net : nic.children("net")) {
       const std::uint32_t node = design_.nodes++;
       design_.nics.push_back(node);
       design_.links.push_back({parent, node, link, "pcie"});
@@ -198,11 +180,8 @@ class NcclReader {
     return hops;
   }
 
+  const XmlFile& file_;
   const Spec& map_;
-  std::string path_;
-  std::string text_;
-  std::map<std::string, std::vector<int>> lines_;
-  std::map<std::string, std::size_t> seen_;
   std::uint32_t gpus_read_ = 0;
   std::vector<std::uint32_t> cpus_;
   std::map<std::string, std::uint32_t> gpu_at_;
@@ -213,7 +192,9 @@ class NcclReader {
 }  // namespace
 
 ServerDesign read_nccl_server(const Spec& name, const Spec& map) {
-  ServerDesign design = NcclReader(name, map).read();
+  std::string path;
+  const std::string text = read_text_file(name, path);
+  ServerDesign design = NcclReader(XmlFile(text, path), map).read();
   // Both may be said also where there is nothing that they would be needed for.
   for (const char* key : {"nvlink_delay", "pcie_delay", "smp_rate", "smp_delay"}) static_cast<void>(map.find(key));
   return design;

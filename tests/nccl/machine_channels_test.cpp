@@ -305,19 +305,22 @@ const char* const ampere_mesh =
     "252 "
     "Gb/s, pcie_delay: 200 ns, pxn: true}";
 
-INSTANTIATE_TEST_SUITE_P(
-    Machines, OnChannels,
-    ::testing::Values(
-        Case{"one_server", hopper, {0, 1, 2, 3, 4, 5, 6, 7}}, Case{"two_of_a_server", hopper, {5, 2}},
-        Case{"two_servers", hopper, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-        Case{"three_servers_uneven", hopper, {16, 0, 1, 9, 17, 2, 8, 18, 23}},
-        Case{"one_of_each", hopper, {1, 10, 17, 26, 35}},
-        Case{"ampere", "{design: dgx_a100}", {0, 1, 2, 3, 8, 9, 10, 11}},
-        Case{"mesh", ampere_mesh, {0, 1, 2, 3, 4, 5, 6, 7}},
-        Case{"mi300x", "{design: mi300x}", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-        Case{"frontier", "{design: frontier_node}", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
-        Case{"rack", "{design: gb200_nvl72, nics: 1}", {0, 1, 2, 40, 71}}),
-    [](const auto& one) { return std::string(one.param.name); });
+const std::vector<Case> cases = {
+    Case{"one_server", hopper, {0, 1, 2, 3, 4, 5, 6, 7}},
+    Case{"two_of_a_server", hopper, {5, 2}},
+    Case{"two_servers", hopper, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+    Case{"three_servers_uneven", hopper, {16, 0, 1, 9, 17, 2, 8, 18, 23}},
+    Case{"one_of_each", hopper, {1, 10, 17, 26, 35}},
+    Case{"ampere", "{design: dgx_a100}", {0, 1, 2, 3, 8, 9, 10, 11}},
+    Case{"mesh", ampere_mesh, {0, 1, 2, 3, 4, 5, 6, 7}},
+#ifndef __SANITIZE_ADDRESS__  // its search takes a minute then, and no other way than those of the others
+    Case{"mi300x", "{design: mi300x}", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+#endif
+    Case{"frontier", "{design: frontier_node}", {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+    Case{"rack", "{design: gb200_nvl72, nics: 1}", {0, 1, 2, 40, 71}}};
+
+INSTANTIATE_TEST_SUITE_P(Machines, OnChannels, ::testing::ValuesIn(cases),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 }  // namespace
 }  // namespace weft::machine_channels_test

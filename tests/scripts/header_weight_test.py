@@ -17,16 +17,17 @@ ROOMS = ["src", "collectives", "topologies", "workloads"]
 
 # Library: the rooms from whose headers it may be reached. Libraries that are not here may not be reached at all.
 REACHED = {
-    "boost": ["app", "graph", "topologies"],  # program options; boost_graph.hpp; property trees
+    "boost": ["app", "graph"],  # program options; boost_graph.hpp
     "fmt": ["app", "collectives", "engine", "fabric", "graph", "internet", "nccl", "results", "routing", "runtime", "schedule",
             "support", "topologies", "transport", "workloads"],  # by WEFT_EXPECT, whose message it makes
     "hdf5.h": ["app", "results"],
     "mpi.h": ["app", "engine", "fabric", "internet", "results", "runtime"],
     "nlohmann": ["workloads"],
     "ns3": ["app", "engine", "fabric", "internet"],
+    "pugixml.hpp": ["support"],
 }  # fmt: skip
 # Where it hurts the most: no more headers than that.
-MOST = {"boost": 5, "hdf5.h": 3, "nlohmann": 24, "mpi.h": 45}
+MOST = {"boost": 4, "hdf5.h": 3, "nlohmann": 24, "mpi.h": 45}
 
 
 def reached(root):

@@ -199,7 +199,7 @@ TEST_F(Readers, GraphmlOfOthersAndErrors) {
   EXPECT_EQ(topology.graph.host_count(), 2U);  // they have one edge
   EXPECT_EQ(topology.graph.switch_count(), 1U);
   EXPECT_EQ(topology.graph.link(LinkId(0)).rate, Bandwidth::from_gbps(10));
-  expect_error_in_file("a.graphml", "<graphml>\n<graph>\n", 3, {"no XML"});
+  expect_error_in_file("a.graphml", "<graphml>\n<graph>\n", 2, {"no XML"});  // it ends there
   expect_error_in_file("a.graphml", "<gexf/>\n", 1, {"no <graphml>"});
   expect_error_in_file("a.graphml", begin + one + "<edge source=\"z\" target=\"hub\">" + data + end, 9,
                        {"source 'z' is no node"});
