@@ -8,7 +8,7 @@ find_package(yaml-cpp REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(GTest REQUIRED)
-find_package(ZLIB REQUIRED) # pictures, traces
+find_package(ZLIB REQUIRED) # traces
 pkg_check_modules(HDF5 REQUIRED IMPORTED_TARGET hdf5-openmpi)
 
 # Only MPI's C interface is used; the C++ bindings were removed from the standard in MPI-3.0.

@@ -3,16 +3,18 @@
 # Runs in: quick
 """`weft topology`: the facts that it prints, exports that build the same machine, and pictures."""
 
+import io
 import json
 import pathlib
-import struct
 import sys
 import unittest
 import xml.etree.ElementTree as xml
-import zlib
+
+import matplotlib.colors
+import matplotlib.image
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import EXIT_INPUT, FAT_TREE, SOURCE, STAR, ProgramTest, weft
+from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, FAT_TREE, SOURCE, STAR, ProgramTest, weft
 
 LINKS = {"link_rate": "100 Gb/s", "link_delay": "1 us"}
 TORUS = {"kind": "torus", "dims": [4, 4, 8], **LINKS}
@@ -167,22 +169,26 @@ class Pictures(TopologyTest):
                         self.assertTrue(0 < float(centre) < most)
 
     def test_png(self):
+        """As large as the SVG; its discs are where the SVG has them, in the same colours."""
         for spec in self.MACHINES:
             with self.subTest(spec["kind"]):
-                data = self.picture(spec, "machine.png")
-                self.assertEqual(data[:8], b"\x89PNG\r\n\x1a\n")
-                at, chunks = 8, {}
-                while at < len(data):
-                    length, kind = struct.unpack(">I4s", data[at:at + 8])
-                    body = data[at + 8:at + 8 + length]
-                    self.assertEqual(struct.unpack(">I", data[at + 8 + length:at + 12 + length])[0], zlib.crc32(kind + body))
-                    chunks[kind] = body
-                    at += 12 + length
-                width, height = struct.unpack(">II", chunks[b"IHDR"][:8])
-                pixels = zlib.decompress(chunks[b"IDAT"])
-                self.assertEqual(len(pixels), height * (1 + 3 * width))
-                dark = sum(value < 128 for value in pixels[::3])
-                self.assertTrue(0.001 < dark / len(pixels[::3]) < 0.5)
+                root = xml.fromstring(self.picture(spec, "machine.svg"))
+                pixels = matplotlib.image.imread(io.BytesIO(self.picture(spec, "machine.png")))[:, :, :3]
+                self.assertEqual(pixels.shape[:2], (int(root.get("height")), int(root.get("width"))))
+                self.assertTrue(0.001 < (pixels.mean(axis=2) < 0.5).mean() < 0.5)
+                for disc in root.iter("{http://www.w3.org/2000/svg}circle"):
+                    if float(disc.get("r")) < 2:
+                        continue
+                    found = pixels[int(float(disc.get("cy"))), int(float(disc.get("cx")))]
+                    self.assertLess(abs(found - matplotlib.colors.to_rgb(disc.get("fill"))).max(), 0.02, disc.attrib)
+
+    def test_png_without_matplotlib(self):
+        (self.folder / "matplotlib.py").write_text("raise ImportError('not here')\n")
+        done = weft("topology", self.write(STAR), "--picture", "machine.png", folder=self.folder,
+                    extra={"PYTHONPATH": str(self.folder)})
+        self.assertEqual(done.code, EXIT_ENVIRONMENT, done)
+        self.assertIn("install python3-matplotlib", done.err)
+        self.assertFalse((self.folder / "machine.png").exists())
 
 
 class Errors(TopologyTest):

@@ -48,10 +48,7 @@ struct Drawing {
 
 /// Scalable Vector Graphics 1.1.
 std::string to_svg(const Drawing& drawing);
-/// Portable Network Graphics (ISO/IEC 15948), 8-bit RGB, on white.
+/// Portable Network Graphics (ISO/IEC 15948), on white. Throws EnvironmentError if there is no matplotlib.
 std::string to_png(const Drawing& drawing);
-
-/// Lower-case and upper-case letters look alike. Strokes of a character on a grid 4 wide and 6 high, y downwards.
-std::vector<std::vector<Point>> strokes_of(char character);
 
 }  // namespace weft

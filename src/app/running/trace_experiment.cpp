@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/running/trace_experiment.hpp"
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -10,16 +9,12 @@
 
 #include <fmt/format.h>
 #include <mpi.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "app/running/prepare.hpp"
-#include "support/data_directory.hpp"
 #include "support/error.hpp"
 #include "support/interrupt.hpp"
-
-extern char** environ;
+#include "support/python.hpp"
 
 namespace weft {
 namespace {
@@ -58,16 +53,8 @@ bool is_prefix(const fs::path& path) {
 
 /// The exit code of `weft import auto PATH -o EXPERIMENT`.
 int run_importer(const std::string& path, const std::string& experiment) {
-  const std::string script = (data_directory("scripts") / "commands" / "import.py").string();
-  std::array<const char*, 10> words = {"/usr/bin/python3", "-B",      script.c_str(), "auto", path.c_str(), "-o",
-                                       experiment.c_str(), "--quiet", "--for-run",    nullptr};
-  pid_t child = 0;
-  const int failed = posix_spawn(&child, words[0], nullptr, nullptr, const_cast<char**>(words.data()), environ);
-  if (failed != 0) throw EnvironmentError(fmt::format("cannot start '{}': {}", words[0], std::strerror(failed)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0)
-    if (errno != EINTR) throw EnvironmentError(fmt::format("cannot wait for '{}': {}", words[0], std::strerror(errno)));
-  return WIFEXITED(status) ? WEXITSTATUS(status) : exit_environment;
+  const int code = run_script("commands/import.py", {"auto", path, "-o", experiment, "--quiet", "--for-run"});
+  return code >= 0 ? code : exit_environment;
 }
 
 std::string new_folder(const std::string& within) {
