@@ -15,6 +15,7 @@ import json
 import pathlib
 import sys
 import unittest
+import unittest.mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import weft_testing
@@ -96,6 +97,17 @@ class Conformance(weft_testing.ProgramTest):
         words = samples.sample(folder)
         if len(words) == 1:
             self.assertEqual(registry.recognise(folder / words[0]), name)
+
+    def test_a_new_format_is_tried_without_any_edit(self):
+        """A module is all it takes; and its samples, without which it fails."""
+        (self.folder / "newcomer.py").touch()
+        tried = []
+        check = of_each_format(lambda _, name, samples, folder: tried.append(name))
+        with unittest.mock.patch.object(registry, "FOLDER", self.folder), \
+                unittest.mock.patch(f"{__name__}.samples_of", lambda name: tried.append(f"samples of {name}")):
+            check(self)
+        self.assertEqual(tried, ["samples of newcomer", "newcomer"])
+        self.assertRaises(FileNotFoundError, samples_of, "newcomer")
 
     def test_words_that_are_wrong(self):
         for words in (["gaol", "x"], ["goal"], ["auto"], ["goal", "missing.goal"], ["auto", "/dev/null"]):
