@@ -42,6 +42,8 @@ import weft_results; print(*weft_results.open("out.h5").tables)"""
         self.assertIn("as fast as", self.call(weft, "compare", "out.h5", "out.h5", folder=empty))
         self.call(weft, "report", "out.h5", folder=empty)
         self.assertIn("uPlot", (empty / "out.html").read_text())
+        self.call(weft, "topology", share / "workloads/quickstart.yaml", "--picture", "machine.png", "--quiet", folder=empty)
+        self.assertEqual((empty / "machine.png").read_bytes()[:4], b"\x89PNG")
         # A ready-made machine with a ready-made server, a selection, a model and a device.
         self.call(weft, "topology", share / "topologies/specs/h100_rail_optimised.yaml", folder=empty)
         self.call(weft, "collective", "open_mpi", "--ranks", 8, "--size", "1MiB", folder=empty)
