@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "fabric/network_parameters.hpp"
+#include "fabric/parameters/network_parameters.hpp"
 #include "internet/background.hpp"
 #include "schedule/collective_check.hpp"
 #include "schedule/configuration.hpp"
