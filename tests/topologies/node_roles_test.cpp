@@ -3,7 +3,7 @@
 #include "graph/node_name.hpp"
 #include "tests/topologies/machine.hpp"
 
-namespace weft {
+namespace weft::node_roles_test {
 namespace {
 
 using testing::expect_error;
@@ -93,4 +93,4 @@ TEST(NodeRoles, WrittenDownPathsMayUseThem) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::node_roles_test
