@@ -75,7 +75,7 @@ class Reports(TopologyTest):
         """Minimal routing of a dragonfly may deadlock in one lane and not in two; a detour makes ways longer."""
         plain = self.report(DRAGONFLY)
         self.assertEqual((plain["lanes"], plain["deadlock_possible"]), (1, True))
-        self.assertRegex(plain["deadlock_cycle"], r"^switch\d+ -> switch\d+ lane 0, ")
+        self.assertRegex(plain["deadlock_cycle"], r"^group\d+/router\d+ -> group\d+/router\d+ lane 0, ")
         lanes = self.report(DRAGONFLY, "--routing", "dragonfly_minimal_lanes")
         self.assertEqual((lanes["lanes"], lanes["deadlock_possible"]), (2, False))
         self.assertEqual(lanes["routed_histogram"], plain["routed_histogram"])
