@@ -126,7 +126,7 @@ struct CollectiveTuning {
   Bandwidth reduce_rate;              ///< bytes of slices that are reduced, per channel; 0: no time
   Bandwidth copy_rate;                ///< bytes of all other slices, per channel; 0: no time
   Bandwidth store_rate;               ///< instead of these, of slices that come and go no further; 0: as the others
-  Bandwidth fetch_rate;               ///< receivers read slices over the link themselves, each as fast; 0: senders write
+  Bandwidth fetch_rate;               ///< receivers read slices over the link themselves; 0: senders write
   bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
   Time least_step;                    ///< the bytes of a slice take at least so long
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on

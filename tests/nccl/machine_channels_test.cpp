@@ -238,7 +238,8 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
 TEST(MachineChannels, PartsOfMessagesBetweenServers) {
   Cluster& cluster = cluster_of(hopper);
   EXPECT_EQ(cluster.of_first(16)->speeds().peer_channels, 4U);
-  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20), 8U);  // those with a server begin on one channel (src/include/channel.h)
+  EXPECT_EQ(cluster.of_first(16)->peer_works(1 << 20),
+            8U);  // those with a server begin on one channel (src/include/channel.h)
   EXPECT_EQ(cluster.of_first(32)->speeds().peer_channels, 4U);
   EXPECT_EQ(cluster.of_first(64)->speeds().peer_channels, 2U);
   EXPECT_EQ(cluster.of_first(128)->speeds().peer_channels, 1U);

@@ -31,11 +31,11 @@ struct CollectiveKernel {
   Protocol simple;
   Protocol ll;
   Protocol ll128;
-  Bandwidth link;   ///< of a GPU, shared by its channels
-  Bandwidth store;  ///< of a channel, of what comes and goes no further
-  Bandwidth warp;   ///< of a warp that copies what is sent or received in pairs
+  Bandwidth link;               ///< of a GPU, shared by its channels
+  Bandwidth store;              ///< of a channel, of what comes and goes no further
+  Bandwidth warp;               ///< of a warp that copies what is sent or received in pairs
   bool receivers_read = false;  ///< in pairs: receivers fetch over NVLink what senders have put into their own memory
-  Time nvls_loop;   ///< of NVLink SHARP, all heads' chunks of a channel
+  Time nvls_loop;               ///< of NVLink SHARP, all heads' chunks of a channel
 };
 /// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
 /// collectives/transports/*.yaml says what each is.
