@@ -13,6 +13,7 @@
 #include "support/random.hpp"
 #include "tests/fabric/lean_machine.hpp"
 #include "tests/topologies/machine.hpp"
+#include "transport/ideal_time.hpp"
 
 namespace weft::conservation_test {
 namespace {

@@ -10,8 +10,10 @@
 #include "app/analysis/volume.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
-#include "fabric/network/fabric.hpp"
+#include "fabric/packet/packet_queue.hpp"
+#include "fabric/packet/port.hpp"
 #include "runtime/rank_executor.hpp"
+#include "transport/queue_pair.hpp"
 #include "units/text.hpp"
 
 namespace weft {

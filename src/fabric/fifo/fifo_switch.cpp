@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The hot path: gather a window's arrivals of a switch, order them, route, send.
+#include <algorithm>
+
+#include "fabric/fifo/fifo_model.hpp"
+#include "fabric/probes/waits_by_job.hpp"
+
+namespace weft {
+namespace {
+
+constexpr std::size_t ahead = 4;  // packets; enough to hide a fetch from memory
+
+}  // namespace
+
+void FifoModel::run(const LocalNode& node, std::int64_t end) {
+  if (node.host == no_slot)
+    run_switch(node, end);
+  else
+    run_host(node, end);
+}
+
+void FifoModel::run_switch(const LocalNode& node, std::int64_t end) {
+  arrivals_ = net_.gather(node, end);
+  const std::size_t count = arrivals_.size();
+  if (count == 0) return;
+  requests_.resize(count);
+  routes_.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const Packet& packet = *arrivals_[i].packet;
+    requests_[i] = {packet.source, packet.destination, packet.queue_pair};
+  }
+  net_.routing.route(NodeId(node.id), requests_, routes_.data());
+  net_.clock.happen(arrivals_[count - 1].time, count);
+  if (net_.cut.on_border(net_.clock.running)) return send_from_border(node);
+  for (std::size_t i = 0; i < count; ++i) {
+    // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
+    if (i + ahead < count)
+      __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer_port]);
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+  }
+}
+
+// First what stays in this process, then what leaves it: where a packet goes is chance, and a branch on it for each
+// would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
+void FifoModel::send_from_border(const LocalNode& node) {
+  const std::size_t count = arrivals_.size();
+  staying_.resize(count);
+  leaving_.resize(count);
+  std::size_t stay = 0;
+  std::size_t leave = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    // As a number: of a condition the compiler makes the branch that is to be avoided.
+    const std::uint32_t leaves = net_.outputs[node.first_port + routes_[i]].peer_port / OutputPort::remote;
+    staying_[stay] = leaving_[leave] = static_cast<std::uint32_t>(i);
+    leave += leaves;
+    stay += 1 - leaves;
+  }
+  for (std::size_t s = 0; s < stay; ++s) {
+    if (s + ahead < stay)
+      __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[staying_[s + ahead]]].peer_port]);
+    const std::uint32_t i = staying_[s];
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+  }
+  for (std::size_t l = 0; l < leave; ++l) {
+    const std::uint32_t i = leaving_[l];
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+  }
+}
+
+void FifoModel::transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet) {
+  OutputPort& port = net_.outputs[port_index];
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, 0);
+  std::int64_t serialization = port.control_packet;
+  std::int64_t wire = net_.sizes.control_wire;
+  if (packet.kind == PacketKind::data) {
+    wire = packet.payload + net_.sizes.data_overhead;
+    serialization = packet.payload == net_.sizes.mtu ? port.full_packet : net_.sizes.odd_time(port, packet, wire);
+    ++port.data_packets;
+    port.payload_bytes += packet.payload;
+    if ((packet.flags & packet_last) != 0) {
+      net_.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
+      if (WaitsByJob* waits = net_.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
+    }
+  }
+  const std::int64_t start = std::max(now, port.free_at);
+  port.free_at = start + serialization;
+  if (net_.observers.several_jobs()) [[unlikely]]
+    net_.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
+  ++port.packets;
+  port.busy += serialization;
+  port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
+  port.waited +=
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
+  if (port.tapped) [[unlikely]]
+    net_.observers.transmitted(port_index, start, packet);
+  const std::int64_t arrival = port.free_at + port.after;
+  if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
+    net_.push_local(port.peer_port, packet, arrival, port.peer_node);
+  else
+    export_packet(port, packet, arrival);
+}
+
+void FifoModel::export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+  Batch& batch = net_.cut.write(port, packet, arrival);
+  if (!carries_descriptor(packet)) [[likely]]
+    return;
+  batch.append(net_.messages[packet.message]);
+  net_.messages.release(packet.message);
+}
+
+void FifoModel::take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+                        std::size_t& at) {
+  packet.time = arrival;
+  if (carries_descriptor(packet)) packet.message = net_.messages.add(take_record<Message>(batch, at));
+  if (net_.observers.observes_arrivals())
+    net_.observers.arrived(end.port, packet, net_.links.latency_of(NodeId(net_.nodes.all[end.node].id)));
+  net_.push_local(end.port, packet, arrival, end.node);
+}
+
+}  // namespace weft

@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#pragma once
+
+namespace weft {
+
+/// How time advances: by windows of Fabric, or by one ns-3 event per packet arrival (the reference).
+enum class Drive { windows, ns3_events };
+
+}  // namespace weft

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/local/link_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/format.h>
+
+#include "engine/process_group.hpp"
+#include "support/contract.hpp"
+#include "support/error.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+// What the processes tell each other of a changed link.
+struct LinkChange {
+  std::uint32_t directed_link;
+  std::uint32_t unused = 0;
+  std::int64_t rate_bps;
+  std::int64_t delay_ps;
+};
+
+std::vector<std::byte> bytes_of(const std::map<std::uint32_t, LinkTimes>& links) {
+  std::vector<std::byte> batch;
+  for (const auto& [link, times] : links) {
+    const LinkChange change{link, 0, times.rate.bps(), times.delay.ps()};
+    const auto* bytes = reinterpret_cast<const std::byte*>(&change);
+    batch.insert(batch.end(), bytes, bytes + sizeof(change));
+  }
+  return batch;
+}
+
+[[noreturn]] void refuse(std::uint32_t directed_link, const LinkTimes& one, const LinkTimes& other) {
+  throw InputError(
+      SourceLine{fmt::format("link {}", directed_link / 2), 0},
+      fmt::format("two processes have changed direction {} of it differently: {} with {}, and {} with "
+                  "{}; let one of them do it",
+                  directed_link % 2, to_text(one.rate), to_text(one.delay), to_text(other.rate), to_text(other.delay)));
+}
+
+}  // namespace
+
+LinkTimes LinkTable::times(std::uint32_t directed_link) const {
+  if (const auto changed = changed_.find(directed_link); changed != changed_.end()) return changed->second;
+  const LinkProperties& link = topology_.graph.link(LinkId(directed_link / 2));
+  return {link.rate, link.delay};
+}
+
+Time LinkTable::least_crossing(std::uint32_t directed_link, const LinkTimes& times) const {
+  const LinkFraming& framing = topology_.graph.link(LinkId(directed_link / 2)).framing;
+  return times.delay + serialization_time(parameters_.least_wire(framing), times.rate);
+}
+
+Time LinkTable::least_crossing() const {
+  Time least = Time::max();
+  for (std::uint32_t link = 0; link < 2 * topology_.graph.link_count(); ++link)
+    least = std::min(least, least_crossing(link, times(link)));
+  return least;
+}
+
+/// A switch cannot begin to send through a port that is faster than the one through which the packet is coming in: it
+/// would run out of bytes. It stores what comes in slower than its fastest port.
+Time LinkTable::head_time(NodeId node, Bandwidth rate) const {
+  const ClusterGraph& graph = topology_.graph;
+  if (!parameters_.fabric.cut_through || graph.is_host(node)) return {};
+  for (const PortEnd& next : graph.ports(node))
+    if (times(directed(next.link, next.direction)).rate > rate) return {};
+  return serialization_time(parameters_.header, rate);
+}
+
+void LinkTable::set_port_times(OutputPort& port, Bandwidth rate) const {
+  const LinkFraming& framing = topology_.graph.link(LinkId(port.directed_link / 2)).framing;
+  port.rate_bps = rate.bps();
+  port.framed = framing.payload != 0;
+  port.full_packet = serialization_time(parameters_.data_wire(framing, parameters_.mtu), rate).ps();
+  port.control_packet = serialization_time(parameters_.control_wire(framing), rate).ps();
+}
+
+std::uint32_t LinkTable::profile_of_path(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {
+  const ClusterGraph& graph = topology_.graph;
+  const RouteRequest request{source, destination, queue_pair};
+  std::vector<PathLink> path;
+  NodeId at(source);
+  while (at.value() != destination) {
+    std::uint16_t out = 0;
+    routing_.route(at, {&request, 1}, &out);
+    const PortEnd& end = graph.ports(at)[out];
+    const LinkTimes link = times(directed(end.link, end.direction));
+    const LinkFraming& framing = graph.link(end.link).framing;
+    path.push_back({link.rate, link.delay + latency_of(end.peer), head_time(end.peer, link.rate), framing.payload,
+                    framing.overhead + (parameters_.acks ? 0U : framing.answer)});
+    at = end.peer;
+    WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);
+  }
+  const auto found = std::find(profiles_.begin(), profiles_.end(), path);
+  if (found != profiles_.end()) return static_cast<std::uint32_t>(found - profiles_.begin());
+  profiles_.push_back(std::move(path));
+  return static_cast<std::uint32_t>(profiles_.size() - 1);
+}
+
+void LinkTable::change(std::uint32_t directed_link, const LinkTimes& times) {
+  WEFT_EXPECT(times.rate > Bandwidth() && times.delay > Time(), "directed link {}: {} bit/s, {} ps", directed_link,
+              times.rate.bps(), times.delay.ps());
+  unsettled_[directed_link] = times;
+  changed_[directed_link] = times;
+}
+
+void LinkTable::settle(ProcessGroup& group, const std::function<void(std::uint32_t, const LinkTimes&)>& apply) {
+  if (group.size() == 1 || group.sum(unsettled_.size()) == 0) {
+    unsettled_.clear();
+    return;
+  }
+  for (const auto& changes : group.gather(bytes_of(unsettled_))) {
+    for (std::size_t at = 0; at < changes.size(); at += sizeof(LinkChange)) {
+      LinkChange change;
+      std::memcpy(&change, changes.data() + at, sizeof(change));
+      const LinkTimes times{Bandwidth::from_bps(change.rate_bps), Time::from_ps(change.delay_ps)};
+      const auto [known, fresh] = unsettled_.emplace(change.directed_link, times);
+      if (!fresh && known->second != times) refuse(change.directed_link, known->second, times);
+      if (!fresh) continue;
+      changed_[change.directed_link] = times;
+      apply(change.directed_link, times);
+    }
+  }
+  unsettled_.clear();
+}
+
+}  // namespace weft

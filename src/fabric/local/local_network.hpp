@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What both models of ports work on: the nodes, ports and links of one process, and packets between them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "fabric/client/host_client.hpp"
+#include "fabric/local/cut_codec.hpp"
+#include "fabric/local/link_table.hpp"
+#include "fabric/local/local_nodes.hpp"
+#include "fabric/local/node_clock.hpp"
+#include "fabric/local/packet_sizes.hpp"
+#include "fabric/local/port_observers.hpp"
+#include "fabric/local/port_sampler.hpp"
+#include "fabric/packet/arrival_order.hpp"
+#include "fabric/packet/packet_queue.hpp"
+#include "fabric/packet/port.hpp"
+#include "fabric/parameters/network_parameters.hpp"
+#include "support/huge_pages.hpp"
+#include "transport/message.hpp"
+
+namespace weft {
+
+/// Plain data with what every packet-hop does to it. Links over the cut end in batches for the neighbour processes.
+class LocalNetwork {
+ public:
+  static constexpr std::int64_t never = INT64_MAX;
+
+  LocalNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
+               const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive, HostClient* const& client);
+
+  const Topology& topology;
+  NetworkParameters parameters;
+  const RoutingAlgorithm& routing;
+  const std::uint64_t seed;
+  HostClient* const& client;  ///< the software of hosts; set before the run
+
+  PacketSizes sizes;
+  LocalNodes nodes;
+  NodeClock clock;
+  LinkTable links;
+  CutCodec cut;
+  HugeVector<OutputPort> outputs;  ///< [local ports]
+  PacketBlocks blocks;             ///< of all inputs
+  HugeVector<PacketQueue> inputs;  ///< [local ports]: packets on their way to this node through that port
+  HugeVector<std::int64_t> heads;  ///< [local ports]: arrival time of the first of them, or never; ps
+  MessagePool messages;
+  PortSampler sampler;
+  PortObservers observers;
+
+  /// A packet is on its way to a local port, behind those that are.
+  // A call with the same arguments at the end, so that no register is saved for the common case.
+  void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node) {
+    PacketQueue& queue = inputs[port_index];
+    if (queue.needs_block()) [[unlikely]]
+      return push_into_new_block(port_index, packet, arrival, node);
+    const bool first = queue.empty();
+    queue.push(packet, arrival);
+    if (first) heads[port_index] = arrival;
+    clock.note_arrival(node, arrival, first);
+  }
+  /// Takes the packets that arrive at a node before `end` out of its queues, in order. They stay readable in their
+  /// blocks until the node is done, the order until the next call.
+  std::span<const Arrival> gather(const LocalNode& node, std::int64_t end);
+  /// When the first packet arrives at a node, or never; ps.
+  std::int64_t next_arrival(const LocalNode& node) const {
+    std::int64_t next = never;
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
+      next = heads[p] < next ? heads[p] : next;
+    return next;
+  }
+  std::uint64_t memory_bytes() const;
+
+ private:
+  void build_ports();
+  void push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
+  bool arrives_before(const Arrival& a, const Arrival& b) const;
+
+  std::vector<std::uint64_t> tie_salts_;  // [local ports]: from the seed and the directed link that ends there
+  ArrivalOrder order_;
+};
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which nodes of the machine a process holds, and how they and their ports are numbered here.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "graph/partition.hpp"
+#include "graph/topology_builder.hpp"
+#include "transport/message.hpp"
+
+namespace weft {
+
+struct LocalNode {
+  std::uint32_t id = 0;
+  std::uint32_t first_port = 0;
+  std::uint32_t ports = 0;
+  std::uint32_t host = no_slot;  ///< of a host: its position among the hosts of this process
+};
+
+/// Nodes and ports are numbered from 0 in each process, in the order of the machine.
+struct LocalNodes {
+  LocalNodes(const Topology& topology, const Partition& partition, int process);
+
+  std::vector<LocalNode> all;
+  std::vector<std::uint32_t> local_of;  ///< [nodes of the machine] -> position in `all`, or no_slot
+  std::vector<std::uint32_t> hosts;     ///< of this process
+  std::vector<std::uint32_t> of_port;   ///< [local ports] -> position in `all`
+
+  bool owns(NodeId node) const { return local_of[node.value()] != no_slot; }
+  const LocalNode& of_host(std::uint32_t host) const { return all[local_of[host]]; }
+  /// Local port of a port of a node that is here; an InternalError otherwise.
+  std::uint32_t port(NodeId node, std::uint32_t port) const;
+};
+
+}  // namespace weft

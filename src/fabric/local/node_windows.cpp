@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/local/node_windows.hpp"
+
+#include <unistd.h>
+
+namespace weft {
+namespace {
+
+/// How many nodes the second cache holds, roughly: half a KiB of ports and packets each is touched between two visits.
+/// Measured: fetching ahead begins to pay at 1,000 nodes with 512 KiB, at 2,000 with 1 MiB.
+std::size_t nodes_in_second_cache() {
+  constexpr long usual = 1 << 20;
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return static_cast<std::size_t>(bytes > 0 ? bytes : usual) / 512;
+}
+
+}  // namespace
+
+// What comes from another process has passed through no cache of this one, and the last cache is shared.
+NodeWindows::NodeWindows(LocalNetwork& net)
+    : net_(net), nodes_in_cache_(nodes_in_second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
+
+std::int64_t NodeWindows::next_time() const {
+  const std::uint64_t window = net_.clock.calendar.first();
+  const std::int64_t here =
+      window == NodeCalendar::none ? never : static_cast<std::int64_t>(window) * net_.clock.window_length();
+  const std::int64_t there = net_.cut.first_arrival();
+  return there == never ? here : std::min(here, net_.clock.window_start(there));
+}
+
+// Nodes on the border run first, which is backwards; returns how many are not.
+std::size_t NodeWindows::put_border_last() {
+  const auto begin = nodes_.begin();
+  return static_cast<std::size_t>(
+      std::stable_partition(begin, nodes_.end(), [this](std::uint32_t local) { return !net_.cut.on_border(local); }) -
+      begin);
+}
+
+void NodeWindows::fetch_arrivals(const LocalNode& node, std::int64_t window_end) const {
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    if (net_.heads[p] >= window_end) continue;
+    const Packet* packet = &net_.inputs[p].front();
+    fetch(packet, PacketBlock::end_of(packet));
+  }
+}
+
+void NodeWindows::fetch_later_arrivals(const LocalNode& node, std::int64_t window_end) const {
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    if (net_.heads[p] >= window_end) continue;
+    const auto* block = static_cast<const std::byte*>(net_.inputs[p].second_block());
+    fetch(block, block + PacketBlock::size);
+  }
+}
+
+}  // namespace weft

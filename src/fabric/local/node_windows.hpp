@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Advancing by windows: which nodes run when, and asking for their memory ahead.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/fetching.hpp"
+#include "support/interrupt.hpp"
+
+namespace weft {
+
+/// Runs the nodes of a process window by window. Within a window no node can concern another one, so that their order
+/// tells nothing. `Model`: FifoModel or QueuedModel. Times in ps.
+class NodeWindows {
+ public:
+  explicit NodeWindows(LocalNetwork& net);
+
+  /// Other processes run on this core between two windows, and leave nothing of this one in its caches.
+  void expect_cold_caches() { nodes_in_cache_ = 0; }
+  /// Called as soon as nothing that comes before the end of advance() will leave the process any more; null: not.
+  void set_border_done(std::function<void()> done) { border_done_ = std::move(done); }
+
+  template <class Model>
+  void advance(Model& model, std::int64_t end);
+  /// Everything at a node before `end`.
+  template <class Model>
+  void run_node(Model& model, std::uint32_t local, std::int64_t end);
+
+  /// When something happens here next, or at a neighbour with what is on its way there; a multiple of the window.
+  std::int64_t next_time() const;
+  std::uint64_t windows() const { return windows_; }
+  /// Events of the busiest node of each window, since the last call.
+  std::uint64_t take_critical_events() { return std::exchange(critical_events_, 0); }
+
+ private:
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  template <class Model>
+  std::uint64_t run_window(Model& model, std::size_t interior, std::int64_t window_end);
+  template <class Model>
+  void fetch_next(const Model& model, std::size_t left, std::int64_t window_end) const;
+  std::size_t put_border_last();
+  void fetch_arrivals(const LocalNode& node, std::int64_t window_end) const;
+  void fetch_later_arrivals(const LocalNode& node, std::int64_t window_end) const;
+
+  LocalNetwork& net_;
+  std::vector<std::uint32_t> nodes_;  // of the running window
+  std::size_t nodes_in_cache_;        // of a window, that stay in the processor's cache until the next one
+  std::uint64_t windows_ = 0;
+  std::uint64_t critical_events_ = 0;
+  std::function<void()> border_done_;
+};
+
+template <class Model>
+void NodeWindows::advance(Model& model, std::int64_t end) {
+  while (true) {
+    const std::uint64_t window = net_.clock.calendar.first();
+    if (window == NodeCalendar::none) return;
+    const std::int64_t start = static_cast<std::int64_t>(window) * net_.clock.window_length();
+    if (start >= end) return;
+    const std::int64_t window_end = std::min(start + net_.clock.window_length(), end);
+    net_.clock.calendar.take(window, nodes_);
+    ++windows_;
+    const std::size_t interior = border_done_ && window_end == end ? put_border_last() : 0;
+    critical_events_ += run_window(model, interior, window_end);
+    if (window_end == end) return;
+  }
+}
+
+// Returns the events of the busiest node.
+template <class Model>
+std::uint64_t NodeWindows::run_window(Model& model, std::size_t interior, std::int64_t window_end) {
+  std::uint64_t busiest = 0;
+  // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
+  for (std::size_t left = nodes_.size(); left-- > 0;) {
+    look_for_interrupt();  // windows may be long: there is no bound on the delay of links
+    if (left + 1 == interior && next_time() == net_.clock.window_start(window_end)) border_done_();
+    if (nodes_.size() > nodes_in_cache_) fetch_next(model, left, window_end);
+    const std::uint32_t local = nodes_[left];
+    const std::uint64_t events = net_.clock.events;
+    run_node(model, local, window_end);
+    busiest = std::max(busiest, net_.clock.events - events);
+    const LocalNode& node = net_.nodes.all[local];
+    const std::int64_t next = std::min(net_.next_arrival(node), model.next_event(node));
+    if (next != never) net_.clock.calendar.schedule(local, net_.clock.window_number(next));
+  }
+  return busiest;
+}
+
+template <class Model>
+void NodeWindows::run_node(Model& model, std::uint32_t local, std::int64_t end) {
+  net_.clock.running = local;
+  model.run(net_.nodes.all[local], end);
+  net_.blocks.reuse_retired();
+  net_.clock.running = NodeClock::nobody;
+}
+
+// A large machine's state comes from memory once per window, in three steps because each needs what the one before has
+// brought: of the fourth node from here its queues and its host; of the second one its ports, the first packets and
+// what the host points to; of the next one the packets after those. Nodes take long enough to hide most of that.
+template <class Model>
+void NodeWindows::fetch_next(const Model& model, std::size_t left, std::int64_t window_end) const {
+  if (left >= 4) {
+    const LocalNode& node = net_.nodes.all[nodes_[left - 4]];
+    fetch(&net_.inputs[node.first_port], net_.inputs.data() + node.first_port + node.ports);
+    fetch(&net_.heads[node.first_port], net_.heads.data() + node.first_port + node.ports);
+    model.fetch_first(node);
+  }
+  if (left >= 2) {
+    const LocalNode& node = net_.nodes.all[nodes_[left - 2]];
+    fetch(&net_.outputs[node.first_port], net_.outputs.data() + node.first_port + node.ports);
+    fetch_arrivals(node, window_end);
+    model.fetch_second(node);
+  }
+  if (left >= 1) fetch_later_arrivals(net_.nodes.all[nodes_[left - 1]], window_end);
+}
+
+}  // namespace weft

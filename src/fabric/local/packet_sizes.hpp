@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Bytes of packets on the wire, and how long they take there.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/packet/port.hpp"
+#include "fabric/parameters/network_parameters.hpp"
+#include "graph/topology_builder.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+/// Bytes of a packet on the wire, and ps that they take there.
+struct WireTime {
+  std::int64_t wire;
+  std::int64_t busy;
+};
+
+/// Sizes of the packets of a network, in bytes.
+class PacketSizes {
+ public:
+  PacketSizes(const Topology& topology, const NetworkParameters& parameters);
+
+  std::int64_t mtu;
+  std::int64_t data_overhead;  ///< wire bytes of a data packet beyond its payload
+  std::int64_t control_wire;   ///< wire bytes of an ACK or credit
+  std::int64_t wire_overhead;  ///< preamble and gap of a frame
+  std::int64_t window;         ///< payload that may be unacknowledged; without ACKs as much as there is
+
+  /// Of any packet, where links have no framing of their own.
+  std::int64_t wire_of(const Packet& packet) const;
+  /// Without preamble and gap.
+  std::int64_t frame_bytes(const Packet& packet) const { return wire_of(packet) - wire_overhead; }
+  WireTime wire_time(const OutputPort& port, const Packet& packet) const {
+    if (packet.kind == PacketKind::data) {
+      if (packet.payload == mtu) [[likely]]
+        return {mtu + data_overhead, port.full_packet};
+    } else if (packet.kind <= PacketKind::cnp) {
+      return {control_wire, port.control_packet};
+    }
+    return odd_wire_time(port, packet);
+  }
+  /// ps of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
+  std::int64_t odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const;
+
+ private:
+  WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;
+
+  const Topology& topology_;
+  const NetworkParameters& parameters_;
+};
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/local/port_sampler.hpp"
+
+#include <algorithm>
+
+namespace weft {
+
+void PortSampler::flush(OutputPort& port, std::int64_t now, std::int64_t queued) {
+  while (port.next_sample <= now) {
+    const bool works = add(port, port.next_sample, queued);
+    port.next_sample += interval_;
+    if (!works && port.next_sample <= now) port.next_sample = (now / interval_ + 1) * interval_;
+  }
+}
+
+void PortSampler::close(OutputPort& port, std::int64_t end, std::int64_t queued) {
+  flush(port, end, queued);
+  if (port.next_sample - interval_ < end) add(port, end, queued);
+}
+
+// Of the interval up to port.next_sample, which is looked at at `time`. False if the port has nothing to do then.
+bool PortSampler::add(OutputPort& port, std::int64_t time, std::int64_t queued) {
+  // Work committed before that time that is still unsent; a port works without pause until free_at.
+  const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - time);
+  const std::int64_t busy = port.busy - backlog;
+  const bool works = backlog > 0 || queued > 0;
+  if (busy > port.sampled_busy || works) {
+    const auto bytes =
+        queued + static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
+    samples_.push_back({port.directed_link, static_cast<std::uint32_t>(port.next_sample / interval_ - 1),
+                        busy - port.sampled_busy, bytes});
+  }
+  port.sampled_busy = busy;
+  return works;
+}
+
+}  // namespace weft

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Series of what each port does, interval by interval.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "fabric/packet/port.hpp"
+#include "fabric/probes/fabric_reports.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// A port's state changes when something is sent or comes to wait: before the first change at or after the end of an
+/// interval, it is what it was at that end. Times in ps, queues in bytes.
+class PortSampler {
+ public:
+  void start(Time interval) { interval_ = interval.ps(); }
+  bool on() const { return interval_ != 0; }
+  std::int64_t interval() const { return interval_; }
+
+  /// An interval of the port has ended, and it is to be looked at before it changes.
+  bool due(const OutputPort& port, std::int64_t now) const { return interval_ != 0 && now >= port.next_sample; }
+  /// `queued`: bytes of frames that have waited for the port since its last change.
+  void flush(OutputPort& port, std::int64_t now, std::int64_t queued);
+  /// The last interval ends with the run, and what is sent afterwards is no part of it.
+  void close(OutputPort& port, std::int64_t end, std::int64_t queued);
+
+  std::size_t held() const { return samples_.size(); }
+  std::vector<PortSample> take() { return std::exchange(samples_, {}); }
+  std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now.ps() / interval_); }
+
+ private:
+  bool add(OutputPort& port, std::int64_t time, std::int64_t queued);
+
+  std::int64_t interval_ = 0;
+  std::vector<PortSample> samples_;
+};
+
+}  // namespace weft

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The same nodes under any ns-3 simulator: one ns-3 event per packet arrival, no windows.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "fabric/local/local_nodes.hpp"
+
+namespace weft {
+
+/// Arrivals of one node at one time are handled together by a drain event, which ns-3 runs after all of them, because
+/// it is scheduled last.
+class ReferenceDrive {
+ public:
+  /// Runs a local node up to a time (ps).
+  using Run = std::function<void(std::uint32_t local, std::int64_t end)>;
+  /// When a local node does something by itself next, or never.
+  using NextEvent = std::function<std::int64_t(std::uint32_t local)>;
+
+  explicit ReferenceDrive(const LocalNodes& nodes) : nodes_(nodes) {}
+  void start(Run run, NextEvent next_event);
+  void schedule_arrival(std::uint32_t local, std::int64_t time);
+  /// What a node does by itself, such as timers and decisions of the NIC: an event for the earliest of them, unless one
+  /// at that time or before is under way.
+  void schedule_wake(std::uint32_t local);
+
+ private:
+  static constexpr std::int64_t never = INT64_MAX;
+  struct Pending {
+    std::int64_t drain_at = -1;
+    std::int64_t wake_at = never;
+  };
+  void arrive(std::uint32_t local);
+  void drain(std::uint32_t local);
+
+  const LocalNodes& nodes_;
+  Run run_;
+  NextEvent next_event_;
+  std::vector<Pending> pending_;  // [local nodes]
+};
+
+}  // namespace weft

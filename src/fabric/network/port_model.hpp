@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which of the two models the ports of a network have.
+#pragma once
+
+#include <variant>
+
+#include "fabric/fifo/fifo_model.hpp"
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+/// Asked once per call from outside and once per window, never per packet.
+struct PortModel {
+  template <class Model>
+  PortModel(std::in_place_type_t<Model> type, LocalNetwork& net) : of(type, net) {}
+
+  std::variant<FifoModel, QueuedModel> of;
+
+  template <class Action>
+  decltype(auto) visit(Action&& action) {
+    return std::visit(std::forward<Action>(action), of);
+  }
+  /// Null unless ports have queues by class.
+  QueuedModel* queued() { return std::get_if<QueuedModel>(&of); }
+};
+
+}  // namespace weft

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Links that lose packets, fail, or run slower for a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "fabric/parameters/link_faults.hpp"
+#include "routing/routing_algorithm.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Of the links that begin at nodes of a process. Times in ps.
+class LinkOutages {
+ public:
+  LinkOutages(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void build();
+  bool any() const { return any_; }
+  /// Links fail or come back, and routing learns of it.
+  bool has_detours() const { return !detours_.empty(); }
+  /// What routing knows at `now`. While all links work it is the experiment's own algorithm.
+  const RoutingAlgorithm& routing_at(std::int64_t now) const;
+  /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
+  /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
+  bool loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const;
+  /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
+  std::int64_t outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const;
+  void change_link(const NodeEvent& event);
+
+ private:
+  /// Routing from a time on, as links have failed or come back.
+  struct Detour {
+    std::int64_t from;
+    std::unique_ptr<RoutingAlgorithm> routing;
+  };
+  std::vector<Detour> detours_;
+  bool any_ = false;
+  std::vector<const LinkFault*> fault_of_port_;  // [local ports]
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

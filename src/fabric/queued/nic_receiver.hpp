@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the NIC of a host does with what comes in.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "transport/packet.hpp"
+#include "transport/reliable_receiver.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Answers to data packets, messages for the software, and pulls of receivers that ask for packets. Times in ps.
+class NicReceiver {
+ public:
+  NicReceiver(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  bool send_pull(const LocalNode& node, const NodeEvent& event);
+
+ private:
+  void receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  void note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  void watch_pulls(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What happens at nodes beside the arrival of packets, in the order of time.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Hands each event to the part of the model that it concerns.
+class NodeEvents {
+ public:
+  NodeEvents(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void add(std::uint32_t local, const NodeEvent& event);
+  /// The first event of a node happens. False if it was out of date and nothing has happened: timers that have become
+  /// needless must not make a run last longer.
+  bool handle_first(std::uint32_t local);
+  /// Time of the next thing that a node does by itself, beside its timers; ps, or never.
+  std::int64_t next(const LocalNode& node) const;
+
+ private:
+  bool handle(std::uint32_t local, const NodeEvent& event);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

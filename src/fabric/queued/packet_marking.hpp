@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Explicit congestion notification: which packets of a queue are marked.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Asks the discipline of marking where more waits than it never marks. Times in ps, queues in bytes.
+class PacketMarking {
+ public:
+  PacketMarking(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  /// Host ports mark nothing: what waits there is the host's own.
+  void build();
+  /// `came`: to its queue, in which `queue` bytes wait beside it.
+  void mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
+
+ private:
+  void mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Which port a packet takes where ports have queues: for all arrivals of a window at once, or one by one where that
+// depends on the moment.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/arrival_order.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Asks routing and load balancing. Times in ps.
+class PacketRouter {
+ public:
+  PacketRouter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  RouteRequest request_of(Packet& packet) const;
+  /// The ports of the node for all arrivals, in their order; until the next call.
+  std::span<const std::uint16_t> route(const LocalNode& node, std::span<const Arrival> arrivals);
+  /// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
+  std::uint16_t route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, std::int64_t now);
+
+ private:
+  std::vector<RouteRequest> requests_;
+  std::vector<std::uint16_t> routes_;
+  std::vector<std::int64_t> queued_;  // bytes waiting at each port of a node
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Series of what queue pairs are allowed and do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/probes/fabric_reports.hpp"
+#include "fabric/queued/rdma_host.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// A connection's state changes at events of its host only: before the first one at or after the end of an interval, it
+/// is what it was at that end. Times in ps.
+class QueuePairSampler {
+ public:
+  QueuePairSampler(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  /// `hosts`, `destinations` (empty: all): ascending. Before the run.
+  void start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
+  /// A connection has been opened.
+  void open(const LocalNode& node, Connection& connection, std::int64_t now) const;
+  /// An interval of the connection has ended.
+  void flush(const LocalNode& node, Connection& connection, std::int64_t now);
+  std::size_t held() const { return samples_.size(); }
+  /// Samples up to `end`, closing the last interval there.
+  std::vector<QueuePairSample> take(Time end);
+  /// Those of the intervals that ended at `now` or before.
+  std::vector<QueuePairSample> take_closed(Time now);
+
+ private:
+  void flush_all(std::int64_t now);
+
+  std::int64_t interval_ = 0;
+  std::vector<std::uint32_t> hosts_;
+  std::vector<std::uint32_t> destinations_;
+  std::vector<QueuePairSample> samples_;
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

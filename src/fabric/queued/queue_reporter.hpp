@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Reports of queues from switch to switch, for routing that looks at queues elsewhere (UGAL-G).
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// At multiples of an interval a switch reports each of its queues that has changed to the switches that want to know.
+/// A report takes effect there when a frame would have crossed the link, and a given delay later: as late as anything
+/// else that passes from process to process. It takes no bandwidth, as in a network of its own, and finds its way when
+/// the link fails. Times in ps.
+class QueueReporter {
+ public:
+  QueueReporter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void build();
+  /// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
+  void queue_changed(std::uint32_t port_index, std::int64_t now);
+  void report(const NodeEvent& event);
+  void hear(const NodeEvent& event);
+
+ private:
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

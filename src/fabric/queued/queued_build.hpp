@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How ports with queues begin: classes, thresholds, headroom and buffers, from the experiment and the links.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/shared_buffer.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Before the run.
+class QueuedBuild {
+ public:
+  QueuedBuild(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void build();
+  /// A link of `changed` is not what it was: all that follows from it there and at its neighbours.
+  void settle_ports_of(NodeId changed);
+  /// Of a port whose link has credits.
+  Bytes input_buffer(std::uint32_t port) const;
+  /// An upper bound for all pairs of hosts.
+  Time longest_round_trip() const;
+
+ private:
+  void settle_port(std::uint32_t index);
+  void build_state();
+  void build_nodes();
+  void build_schedulers();
+  SharedBuffer make_buffer(const LocalNode& node) const;
+  Bytes needed_headroom(std::uint32_t in_port) const;
+
+  mutable Time longest_round_trip_;
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

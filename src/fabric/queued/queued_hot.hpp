@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What every packet-hop does in more than one file: small members of the parts, to be inlined. What is rare is called.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+
+#include "fabric/probes/waits_by_job.hpp"
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+inline bool QueuedPorts::competes(std::uint32_t ready, std::uint32_t lane) const {
+  const std::uint32_t sharing = ready & q_.state.plan.shared;
+  return (sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing);
+}
+
+inline std::int64_t QueuedPorts::load(std::uint32_t port, std::int64_t now) const {
+  return std::max<std::int64_t>(0, net_.outputs[port].free_at - now) + q_.state.ports[port].queue_ps;
+}
+
+// Strict priority, except among classes that share the link.
+inline std::uint32_t QueuedPorts::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
+  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
+  return competes(ready, first) ? choose_sharing(port_index, ready) : first;
+}
+
+inline bool QueuedPorts::look_at(std::uint32_t port_index, std::int64_t now) {
+  PortState& ps = q_.state.ports[port_index];
+  if (ps.event_at != now) return false;
+  ps.event_at = never;
+  kick(port_index, now);
+  return true;
+}
+
+inline void QueuedPorts::look_again(std::uint32_t port_index, std::int64_t time) {
+  PortState& ps = q_.state.ports[port_index];
+  if (ps.event_at <= time) return;
+  ps.event_at = time;
+  if (ps.deferred) return;
+  look_by_event(port_index, time);
+}
+
+// When the other end can do something with a packet that leaves now.
+inline std::int64_t Departures::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
+                                           WireTime size) const {
+  const std::int64_t header_time = q_.state.ports[port_index].header_time;
+  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
+}
+
+inline void Departures::count(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
+                              WireTime size) {
+  if (packet.kind == PacketKind::data) {
+    ++port.data_packets;
+    port.payload_bytes += packet.payload;
+  }
+  ++port.packets;
+  ClassQueue& queue = q_.state.queue_of(port_index, packet.lane);
+  ++queue.packets;
+  queue.frame_bytes += size.wire - net_.sizes.wire_overhead;
+  port.free_at = now + size.busy;
+  if (net_.observers.several_jobs()) [[unlikely]]
+    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
+  port.busy += size.busy;
+  port.peak_backlog = std::max(port.peak_backlog, size.busy);
+}
+
+inline void Departures::send_on(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+  if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
+    net_.push_local(port.peer_port, packet, arrival, port.peer_node);
+  else
+    export_packet(port, packet, arrival);
+}
+
+[[gnu::always_inline]] inline void Departures::launch(std::uint32_t port_index, std::int64_t now, Packet& packet,
+                                                      WireTime size) {
+  OutputPort& port = net_.outputs[port_index];
+  if (q_.state.watches_departures || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
+    return launch_watched(port_index, now, packet, size);
+  count(port, port_index, now, packet, size);
+  send_on(port, packet, arrival_of(port, port_index, now, size));
+}
+
+inline void PacketMarking::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
+                                std::int64_t now) {
+  if (queue > q_.state.queue_of(port, packet.lane).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+}
+
+inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame,
+                                      std::int64_t now) {
+  return (q_.state.ports[port_index].credited >> lane & 1U) == 0 || finds_credit(port_index, lane, frame, now);
+}
+
+[[gnu::always_inline]] inline void LinkControl::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame,
+                                                          std::int64_t now) {
+  QueuedState& state = q_.state;
+  const PortState& ps = state.ports[in_port];
+  if ((ps.credited >> lane & 1U) != 0) return give_credit(in_port, lane, frame, now);
+  if (ps.memory == nullptr) return;
+  const std::uint32_t queue = ps.first_queue + lane;
+  ps.memory->release(queue, frame);
+  if ((ps.stopped >> lane & 1U) != 0 && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
+}
+
+[[gnu::always_inline]] inline void QueuedPorts::leave_queue(std::uint32_t port_index, std::uint32_t lane,
+                                                            std::int64_t now) {
+  QueuedState& state = q_.state;
+  OutputPort& port = net_.outputs[port_index];
+  PortState& ps = state.ports[port_index];
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
+  queue.queue.pop(state.blocks);
+  q_.state.note_depth(port_index, lane, now);
+  const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
+  queue.bytes -= frame;
+  if (state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
+  if (queue.queue.empty()) {
+    ps.occupied &= ~(1U << lane);
+    ps.emptied |= static_cast<std::uint8_t>(1U << lane);
+  }
+  const WireTime size = net_.sizes.wire_time(port, sent.packet);
+  const std::int64_t wait = now - sent.packet.time;
+  ps.queue_ps -= size.busy;
+  port.waited +=
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
+  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
+    Message& message = net_.messages[sent.packet.message];
+    message.add_wait(port.directed_link, wait);
+    if (net_.observers.waits()) net_.observers.waits()->waited(port_index, sent.packet.source, sent.packet.time, now);
+    const std::int64_t paused = q_.state.paused_time(port_index, lane, now) - message.pause_mark;
+    message.paused += paused;
+    if (!ps.of_host) message.paused_in_network += paused;
+  }
+  if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, sent.packet.time, now);
+  q_.departures.launch(port_index, now, sent.packet, size);
+  if (sent.in_port == no_in_port) return;
+  const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
+  q_.control.give_room(sent.in_port, in_lane, frame, now);
+  if (q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
+}
+
+inline bool NodeEvents::handle_first(std::uint32_t local) {
+  EventHeap& events = q_.state.events[local];
+  events.take();
+  const bool happened = handle(local, events.front());
+  events.done();
+  return happened;
+}
+
+inline std::uint32_t RdmaNic::next_port(const LocalNode& node) const {
+  std::uint32_t first = node.first_port;
+  for (std::uint32_t p = first + 1; p < node.first_port + node.ports; ++p)
+    if (q_.state.ports[p].event_at < q_.state.ports[first].event_at) first = p;
+  return first;
+}
+
+}  // namespace weft

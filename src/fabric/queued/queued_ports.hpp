@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Ports that have queues by class: when they are looked at, and which class sends next.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// A port sends when it is free, the other end of the link agrees, and something waits. Times in ps.
+class QueuedPorts {
+ public:
+  QueuedPorts(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  /// Sees to it that the port is looked at no later than at `time`.
+  void look_again(std::uint32_t port_index, std::int64_t time);
+  /// An event has come for the port; false if it is out of date.
+  bool look_at(std::uint32_t port_index, std::int64_t now);
+  /// Something may be there to be sent: now, or when the port is free.
+  void kick(std::uint32_t port_index, std::int64_t now);
+  /// What a port that defers has sent before a time.
+  void catch_up(std::uint32_t port_index, std::int64_t before);
+  /// The first of a queue, if the other end of the link has room.
+  bool send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
+  /// Time until everything has left that is there now.
+  std::int64_t load(std::uint32_t port, std::int64_t now) const;
+
+  // Which class is next -----------------------------------------------------------------------------------------------
+  /// Of those that are ready, bit per class.
+  std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
+  /// The class shares the link, and another one that does is ready, too.
+  bool competes(std::uint32_t ready, std::uint32_t lane) const;
+  /// The scheduler learns which queues have become empty.
+  void tell_emptied(std::uint32_t port_index);
+
+ private:
+  bool has_work(std::uint32_t port_index) const;
+  bool send_next(std::uint32_t port_index, std::int64_t now);
+  void look_by_event(std::uint32_t port_index, std::int64_t time);
+  std::uint32_t choose_sharing(std::uint32_t port_index, std::uint32_t ready);
+  void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

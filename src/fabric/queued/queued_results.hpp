@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What is read from ports with queues and from connections.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/probes/deadlock.hpp"
+#include "fabric/probes/fabric_reports.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Of the nodes of one process. `end`: until when what has not ended counts.
+class QueuedResults {
+ public:
+  QueuedResults(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  std::vector<LinkClassCounters> class_counters(Time end) const;
+  /// Of queues in which something has waited.
+  std::vector<QueueDepth> queue_depths(Time end) const;
+  QueueDepth queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const;
+  bool keeps_depths() const;
+  std::vector<LinkPause> link_pauses(Time end) const;
+  std::vector<QueuePairCounters> queue_pair_counters() const;
+  std::vector<ReceiverCounters> receiver_counters() const;
+  CongestionTotals congestion() const;
+  bool packets_wait() const;
+  /// Who waits for whom since `stopped_by` at the latest.
+  std::vector<WaitEdge> wait_edges(Time stopped_by) const;
+  void add_counters(std::uint32_t port, LinkCounters& counters) const;
+  /// What came into a switch left it or was dropped, its memory is free, and no class of a port holds anything; an
+  /// InternalError otherwise.
+  void check_nodes() const;
+  std::uint64_t memory_bytes() const;
+
+ private:
+  void check_buffer(const LocalNode& node) const;
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

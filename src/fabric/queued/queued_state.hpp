@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What ports with queues by class, and the switches that they belong to, hold. Plain data: the parts of QueuedModel
+// work on it.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/marking/queue_marking.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "fabric/packet/event_heap.hpp"
+#include "fabric/packet/shared_buffer.hpp"
+#include "fabric/packet/telemetry_pool.hpp"
+#include "fabric/parameters/switch_parameters.hpp"
+#include "fabric/probes/depth_histogram.hpp"
+#include "fabric/queued/rdma_host.hpp"
+#include "fabric/scheduling/port_scheduler.hpp"
+#include "routing/routing_algorithm.hpp"
+#include "transport/congestion_control.hpp"
+#include "transport/recovery.hpp"
+
+namespace weft {
+
+/// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
+struct ReportedQueues {
+  std::uint32_t slots = 0;            ///< most queues that a node reports
+  std::int64_t interval = 0;          ///< ps
+  std::int64_t delay = 0;             ///< ps, beyond a frame's on the link
+  std::vector<QueueReports> of_node;  ///< [local nodes] what it reports
+  std::vector<bool> pending;          ///< [local nodes] an event will report
+  std::vector<std::int64_t> told;     ///< [local ports] bytes, in the last report
+  std::vector<std::int64_t> heard;    ///< [local ports][slots] bytes, as the other end has last told
+};
+
+/// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
+/// concerns no other one: what it gives back to the memory is looked at by those alone that find little room. So its
+/// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the window,
+/// without any event. See decision 13.
+struct DeferredPorts {
+  std::vector<std::uint32_t> ports;  ///< local ports, in no order
+  std::int64_t next = INT64_MAX;     ///< the first time at which one of them is to be looked at, after a window
+  std::uint32_t stopped = 0;         ///< classes of ports whose sender this switch has stopped
+  bool on = false;                   ///< else ports are looked at by events, in the order of time
+};
+
+struct QueuedState {
+  // What the experiment asks for
+  bool routes_one_by_one = false;  ///< where a packet goes depends on the moment
+  bool spreads = false;            ///< packets of a connection are routed by more than the connection
+  bool marks_at_arrival = false;
+  bool marks_at_departure = false;
+  bool marks_passing = false;       ///< also packets that wait in no queue
+  bool watches_departures = false;  ///< faults or telemetry: each packet that leaves is looked at
+  bool defers = false;              ///< switches work out departures when somebody looks: DeferredPorts
+  ClassPlan plan;
+  RecoveryRules rules;
+  Services services;
+  std::int64_t largest_frame = 0;
+  std::uint32_t bypass = 0;               ///< classes that no limit concerns, bit per class
+  bool finite = false;                    ///< there may be no room for a packet
+  bool limited = false;                   ///< switches have a packet memory of limited size
+  bool pauses = false;                    ///< some links do
+  bool credits = false;                   ///< some links have them
+  bool loses_credits = false;             ///< those of collectives may get lost, in queues or on links
+  std::vector<FlowControl> flow_control;  ///< [link classes]
+  std::int64_t queue_limit = INT64_MAX;
+
+  std::vector<PortState> ports;        ///< [local ports]
+  std::vector<ClassQueue> classes;     ///< [local ports][plan.count]
+  std::vector<DepthHistogram> depths;  ///< [local ports][plan.count], empty unless they are kept
+  /// [local ports][plan.count], empty if nothing is marked; null at hosts.
+  std::vector<std::unique_ptr<QueueMarker>> markers;
+  std::vector<std::unique_ptr<PortScheduler>> schedulers;  ///< [local ports], empty if no classes share links
+  OutputBlocks blocks;
+  std::vector<std::uint32_t> buffer_of;                    ///< [local nodes] -> buffers, or no_slot
+  std::vector<SharedBuffer> buffers;                       ///< [local switches], empty if memory is unlimited
+  std::vector<EventHeap> events;                           ///< [local nodes]
+  std::vector<DeferredPorts> deferred;                     ///< [local nodes], of switches
+  std::vector<RdmaHost> hosts;                             ///< [hosts of this process]
+  std::vector<std::unique_ptr<SwitchBalancer>> balancers;  ///< [local nodes], empty if switches do not choose
+  TelemetryPool telemetry;
+  ReportedQueues reports;
+  std::uint64_t dropped = 0;  ///< packets for which there was no room
+
+  /// Sent by a port, link-control frames included; `overhead`: of each frame.
+  std::int64_t wire_bytes(std::uint32_t port, std::int64_t overhead) const {
+    std::int64_t bytes = ports[port].link_frame_bytes;
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+      const ClassQueue& queue = queue_of(port, lane);
+      bytes += queue.frame_bytes + static_cast<std::int64_t>(queue.packets) * overhead;
+    }
+    return bytes;
+  }
+  std::size_t queue_number(std::uint32_t port, std::uint32_t lane) const { return port * plan.count + lane; }
+  ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
+  const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }
+  /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
+  bool is_bypass(std::uint32_t lane) const { return (bypass >> lane & 1U) != 0; }
+  /// Bytes of frames that wait at a port.
+  std::int64_t queued_bytes(std::uint32_t port) const {
+    std::int64_t bytes = 0;
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) bytes += queue_of(port, lane).bytes;
+    return bytes;
+  }
+  /// How long the other end has stopped a class until now, in all; ps.
+  std::int64_t paused_time(std::uint32_t port, std::uint32_t lane, std::int64_t now) const {
+    const ClassQueue& queue = queue_of(port, lane);
+    const bool stopped = (ports[port].blocked >> lane & 1U) != 0;
+    return queue.paused + (stopped ? now - queue.paused_since : 0);
+  }
+  /// When the packet came that has waited longest at a port, of those at the heads of its queues; `now` if none waits.
+  std::int64_t oldest_wait(std::uint32_t port, std::int64_t now) const {
+    std::int64_t oldest = now;
+    for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
+      oldest = std::min(oldest,
+                        queue_of(port, static_cast<std::uint32_t>(std::countr_zero(lanes))).queue.front().packet.time);
+    return oldest;
+  }
+  /// The depth of a queue is about to change.
+  void note_depth(std::uint32_t port, std::uint32_t lane, std::int64_t now) {
+    if (depths.empty()) [[likely]]
+      return;
+    depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now);
+  }
+};
+
+}  // namespace weft

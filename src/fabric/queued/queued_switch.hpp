@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Switches whose ports have queues by class: room for what comes in, and the order of a window.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/arrival_order.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// Arrivals in the order of time, and events before each. Ports that concern no other one defer (DeferredPorts). ps.
+class QueuedSwitch {
+ public:
+  QueuedSwitch(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void run(std::uint32_t local, std::int64_t end);
+  /// A sender is about to be stopped: from here on it counts when memory is given back. All ports have been caught up
+  /// with.
+  void stop_deferring(std::uint32_t local);
+  /// Nothing looks at ports in the order of time, which would want events.
+  bool may_defer() const;
+
+ private:
+  void enqueue(const LocalNode& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
+               std::int64_t now);
+  bool find_room(const LocalNode& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
+                 std::uint8_t in_lane, std::int64_t now, std::int64_t frame);
+  void drop(std::uint32_t out, const Packet& packet);
+  void trim(std::uint32_t out, Packet& packet);
+  void receive_adaptively(const LocalNode& node, const Arrival& came);
+  void run_events(std::uint32_t local, std::int64_t before);
+  void run_deferred(std::uint32_t local, std::int64_t end);
+  void catch_up_all(std::uint32_t local, std::int64_t before);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

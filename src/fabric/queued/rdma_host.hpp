@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What a host with reliable connections holds. Plain data: RdmaNic, NicReceiver and SlotCredits work on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "fabric/load_balancing/load_balancing.hpp"
+#include "fabric/packet/host_timers.hpp"
+#include "transport/congestion_control.hpp"
+#include "transport/receiver_table.hpp"
+#include "transport/reliable_receiver.hpp"
+#include "transport/reliable_sender.hpp"
+#include "transport/send_waits.hpp"
+
+namespace weft {
+
+/// A queue pair of a host with all that decides when it sends.
+struct Connection {
+  Connection(std::uint32_t destination, std::uint32_t number) : sender(destination, number) {}
+
+  ReliableSender sender;
+  std::unique_ptr<CongestionControl> control;
+  Allowance allowance;
+  std::uint32_t path_profile = 0;
+  std::uint32_t port = 0;  ///< local port of the host
+  std::uint8_t lane = 0;
+  bool listed = false;                  ///< in a list of the port: ready or held
+  bool pacing_pending = false;          ///< an event will look at it when it may send again
+  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks at its retransmission timer
+  std::int64_t next_send = 0;           ///< not before, by its rate
+  std::int64_t last_send = 0;
+  std::int64_t last_wire = 0;            ///< bytes
+  std::int64_t held_since = 0;           ///< a packet might go if its lane were not stopped
+  std::int64_t held = 0;                 ///< ps of that since the last packet
+  std::int64_t next_sample = INT64_MAX;  ///< its state is recorded then
+  std::int64_t sampled_bytes = 0;        ///< sent until the last sample
+  std::uint64_t messages = 0;            ///< posted
+  std::int64_t message_bytes = 0;        ///< posted
+  std::int64_t timer_at = 0;             ///< pending event of the congestion control
+  std::int64_t sent_bytes = 0;           ///< wire bytes
+  std::uint32_t cnps = 0;                ///< received
+  std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
+  std::uint32_t pulls = 0;               ///< the same of pulls
+  SendWaits waits;
+  std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
+};
+
+/// What a port of a host has to send.
+struct NicPort {
+  std::vector<Packet> urgent;  ///< ACKs, NACKs, CNPs and credits, in order
+  std::size_t urgent_head = 0;
+  std::vector<std::uint32_t> ready;  ///< ring of connections that may send
+  std::size_t ready_head = 0;
+  std::vector<std::uint32_t> held;            ///< connections whose lane is stopped
+  bool frames_turn = false;                   ///< of the class of data, after the last packet: frames or connections
+  std::unique_ptr<ReceiverControl> receiver;  ///< null unless receivers pull
+  std::int64_t pull_at = INT64_MAX;           ///< when an event sends the next pull
+
+  bool has_urgent() const { return urgent_head < urgent.size(); }
+  bool has_ready() const { return ready_head < ready.size(); }
+};
+
+struct ReceivingConnection {
+  std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
+  bool used = false;
+  std::uint32_t credits = no_slot;  ///< position in RdmaHost::credits, once one was given
+  std::uint32_t pulled = 0;         ///< packets in all, modulo 2^32
+  ReliableReceiver receiver;
+};
+
+/// The credits of a connection at its receiver, on a network that can lose them. A credit tells how many there were in
+/// all, so that the latest makes up for all before; like the RDMA write that it stands for (NCCL
+/// src/transport/net_ib.cc) it is sent again until it is acknowledged.
+struct GivenCredits {
+  std::uint32_t to = 0;  ///< host that sends the data
+  std::uint32_t queue_pair = 0;
+  std::uint32_t given = 0;              ///< in all, modulo 2^32
+  std::uint32_t known = 0;              ///< acknowledged, modulo 2^32
+  std::int64_t sent_at = 0;             ///< ps, the latest
+  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks whether it was lost
+};
+
+struct RdmaHost {
+  std::uint64_t messages = 0;  ///< posted so far: message numbers
+  HostTimers timers;
+  std::vector<Connection> connections;
+  std::vector<NicPort> ports;  ///< [ports of the host]
+  ReceiverTable<ReceivingConnection> receivers;
+  std::vector<GivenCredits> credits;  ///< by connection, as they first gave one
+};
+
+}  // namespace weft

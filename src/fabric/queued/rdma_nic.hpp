@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Hosts with reliable connections: which connection may send next, and what acknowledgements and timers change.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "fabric/queued/rdma_host.hpp"
+#include "transport/congestion_control.hpp"
+#include "transport/ideal_time.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// The sending half of the NICs of a process. Times in ps, sizes in bytes.
+class RdmaNic {
+ public:
+  RdmaNic(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  /// A host: everything in the order of time, its few ports last.
+  void run(std::uint32_t local, std::int64_t end);
+  /// The port of a host that is to be looked at first.
+  std::uint32_t next_port(const LocalNode& node) const;
+
+  // For the software of hosts -----------------------------------------------------------------------------------------
+  std::uint32_t open(const LocalNode& node, std::uint32_t destination);
+  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message);
+
+  // A port of a host is free ------------------------------------------------------------------------------------------
+  /// ACKs and their like.
+  bool send_urgent(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
+  /// One packet of each ready connection in turn.
+  bool send_data(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
+
+  // Something has happened --------------------------------------------------------------------------------------------
+  /// The NIC decides what to send after all that comes in at the same time.
+  void wake(std::uint32_t port_index, std::int64_t now);
+  void push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, std::int64_t now);
+  /// The other end of the link stops a class no longer.
+  void unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
+  void receive_answer(const LocalNode& node, const Packet& packet);
+  void receive_pull(const LocalNode& node, const Packet& packet);
+  void end_pacing(const LocalNode& node, const NodeEvent& event);
+  bool time_out(const LocalNode& node, const NodeEvent& event);
+  bool control_timer(const LocalNode& node, const NodeEvent& event);
+
+ private:
+  bool window_allows(const Connection& connection) const;
+  void list(const LocalNode& node, Connection& connection, std::int64_t now);
+  bool send_from(const LocalNode& node, Connection& connection, std::int64_t now);
+  static void pace(Connection& connection);
+  void obey(const LocalNode& node, Connection& connection, std::int64_t now);
+  void watch(const LocalNode& node, Connection& connection);
+  void lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, std::int64_t now,
+            bool timeout);
+  void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, std::int64_t now);
+  void limit_window(Connection& connection) const;
+  FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

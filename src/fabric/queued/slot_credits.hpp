@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Credits of collectives: a slot in the buffer of a receiver is free.
+#pragma once
+
+#include <cstdint>
+
+#include "fabric/local/local_network.hpp"
+#include "fabric/packet/buffered_port.hpp"
+#include "transport/packet.hpp"
+
+namespace weft {
+
+struct QueuedModel;
+
+/// On a network that can lose credits they are counted, and sent again until they are acknowledged (GivenCredits). ps.
+class SlotCredits {
+ public:
+  SlotCredits(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
+
+  void send(const LocalNode& node, const Packet& credit, std::int64_t now);
+  void receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  void receive_ack(const LocalNode& node, const Packet& packet);
+  bool time_out(const LocalNode& node, const NodeEvent& event);
+
+ private:
+  std::uint32_t push(const LocalNode& node, Packet credit, std::int64_t now);
+  void push_counted(const LocalNode& node, std::uint32_t position, std::int64_t now);
+  static constexpr std::int64_t never = LocalNetwork::never;
+
+  QueuedModel& q_;
+  LocalNetwork& net_;
+};
+
+}  // namespace weft

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <utility>
+
+#include "fabric/queued/queued_hot.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+void NicReceiver::receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+  if ((q_.state.ports[port_index].credited >> packet.lane & 1U) != 0)
+    q_.control.give_room(port_index, packet.lane, net_.sizes.frame_bytes(packet), packet.time);
+  switch (packet.kind) {
+    case PacketKind::data:
+      return receive_data(node, port_index, packet);
+    case PacketKind::ack:
+    case PacketKind::nack:
+    case PacketKind::cnp:
+      return q_.nics.receive_answer(node, packet);
+    case PacketKind::credit:
+      return q_.credits.receive(node, port_index, packet);
+    case PacketKind::credit_ack:
+      return q_.credits.receive_ack(node, packet);
+    case PacketKind::pull:
+      return q_.nics.receive_pull(node, packet);
+    case PacketKind::frame:
+      return;  // ns-3 has had it at this time, before the packets
+    case PacketKind::pause:
+    case PacketKind::grant:
+    case PacketKind::report:
+      break;
+  }
+  WEFT_EXPECT(false, "host {}: packet of kind {}", node.id, static_cast<int>(packet.kind));
+}
+
+void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+  QueuedState& state = q_.state;
+  const std::int64_t now = packet.time;
+  WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
+  const bool last = (packet.flags & packet_last) != 0;
+  std::uint32_t telemetry = no_slot;
+  if (state.services.telemetry) {
+    telemetry = last ? std::exchange(net_.messages[packet.message].telemetry, no_slot) : packet.message;
+  }
+  if (last) net_.messages[packet.message].arrived = now;
+  if (state.services.pulls) [[unlikely]]
+    note_data(node, port_index, packet);
+  ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
+  const auto answer = receiver.on_data(now, packet, net_.messages, state.rules, state.services.cnp_interval.ps());
+
+  Packet reply;
+  reply.set_ends(node.id, packet.source);
+  reply.queue_pair = packet.queue_pair;
+  reply.lane = state.plan.control & 0xfU;
+  reply.psn = answer.expected;
+  const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
+  WEFT_EXPECT(ahead >= INT16_MIN && ahead <= INT16_MAX, "host {}: packet {} is {} packets from the expected one",
+              node.id, packet.psn, ahead);
+  reply.payload = static_cast<std::uint16_t>(ahead);
+  reply.message = no_slot;
+  reply.entropy = packet.entropy;
+  if (answer.cnp) {
+    reply.kind = PacketKind::cnp;
+    q_.nics.push_urgent(node, port_index, reply, now);
+  }
+  if (answer.nack) {
+    reply.kind = PacketKind::nack;
+    reply.flags = answer.trimmed ? packet_trimmed : 0;
+    q_.nics.push_urgent(node, port_index, reply, now);
+  }
+  if (answer.ack) {
+    reply.kind = PacketKind::ack;
+    reply.flags = answer.ecn ? packet_ecn : 0;
+    reply.message = std::exchange(telemetry, no_slot);
+    q_.nics.push_urgent(node, port_index, reply, now);
+  }
+  if (telemetry != no_slot) state.telemetry.release(telemetry);
+  for (std::uint32_t i = 0; i < answer.delivered; ++i) {
+    const std::uint32_t slot = receiver.take_delivered();
+    Message message = net_.messages[slot];
+    net_.messages.release(slot);
+    message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
+    net_.client->on_message(node.id, Time::from_ps(now), message);
+  }
+}
+
+// Pulls ---------------------------------------------------------------------------------------------------------------
+
+// The receiver's part of congestion control learns of a packet, and asks for others when it wants to.
+void NicReceiver::note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+  NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
+  if (!nic.receiver)
+    nic.receiver =
+        net_.parameters.congestion_control->make_receiver(Time::from_ps(net_.outputs[port_index].full_packet));
+  nic.receiver->on_data({packet.time, packet.source, packet.queue_pair, (packet.flags & packet_trimmed) != 0,
+                         (packet.flags & packet_more) != 0});
+  watch_pulls(node, port_index, packet.time);
+}
+
+// Sees to it that the next pull is sent.
+void NicReceiver::watch_pulls(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+  NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
+  if (nic.receiver->next_pull() == Allowance::never) return;
+  const std::int64_t next = std::max(now, nic.receiver->next_pull());
+  if (next >= nic.pull_at) return;
+  nic.pull_at = next;
+  q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, 0, 0});
+}
+
+// Pulls tell how many there were in all, so that the latest makes up for those that are lost.
+bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
+  RdmaHost& host = q_.state.hosts[node.host];
+  NicPort& nic = host.ports[event.port - node.first_port];
+  if (nic.pull_at != event.time) return false;
+  nic.pull_at = never;
+  const Pull pull = nic.receiver->take_pull(event.time);
+  Packet packet;
+  packet.set_ends(node.id, pull.source);
+  packet.queue_pair = pull.queue_pair;
+  packet.psn = host.receivers.find(pull.source, pull.queue_pair).pulled += pull.packets;
+  packet.kind = PacketKind::pull;
+  packet.lane = q_.state.plan.control & 0xfU;
+  packet.message = no_slot;
+  q_.nics.push_urgent(node, event.port, packet, event.time);
+  watch_pulls(node, event.port, event.time);
+  return true;
+}
+
+}  // namespace weft

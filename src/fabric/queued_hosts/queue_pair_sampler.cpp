@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <utility>
+
+#include "fabric/queued/queued_model.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+// A connection has been opened.
+void QueuePairSampler::open(const LocalNode& node, Connection& connection, std::int64_t now) const {
+  if (interval_ == 0) return;
+  const auto among = [](const std::vector<std::uint32_t>& all, std::uint32_t one) {
+    return std::binary_search(all.begin(), all.end(), one);
+  };
+  if (!among(hosts_, node.id)) return;
+  if (!destinations_.empty() && !among(destinations_, connection.sender.destination())) return;
+  connection.next_sample = (now / interval_ + 1) * interval_;
+}
+
+std::vector<QueuePairSample> QueuePairSampler::take(Time end) {
+  if (interval_ == 0) return {};
+  // One boundary at or after the end closes the last interval.
+  flush_all((end.ps() + interval_ - 1) / interval_ * interval_);
+  return std::exchange(samples_, {});
+}
+
+std::vector<QueuePairSample> QueuePairSampler::take_closed(Time now) {
+  flush_all(now.ps());
+  return take_of_intervals_before(samples_, now.ps() / interval_);
+}
+
+void QueuePairSampler::flush_all(std::int64_t now) {
+  for (const LocalNode& node : net_.nodes.all)
+    if (node.host != no_slot)
+      for (Connection& connection : q_.state.hosts[node.host].connections)
+        if (connection.next_sample <= now) flush(node, connection, now);
+}
+
+void QueuePairSampler::start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations) {
+  WEFT_EXPECT(interval > Time(), "queue pairs are to be sampled each {} ps", interval.ps());
+  interval_ = interval.ps();
+  hosts_ = std::move(hosts);
+  destinations_ = std::move(destinations);
+}
+
+void QueuePairSampler::flush(const LocalNode& node, Connection& connection, std::int64_t now) {
+  const ReliableSender& sender = connection.sender;
+  while (connection.next_sample <= now) {
+    const std::int64_t sent = connection.sent_bytes - connection.sampled_bytes;
+    if (sender.idle() && sent == 0) {
+      connection.next_sample = (now / interval_ + 1) * interval_;
+      return;
+    }
+    const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
+    const auto interval = static_cast<std::uint32_t>(connection.next_sample / interval_ - 1);
+    samples_.push_back({node.id, sender.number(), sender.destination(), interval, connection.allowance.rate_bps, window,
+                        sender.in_flight(), sent});
+    connection.sampled_bytes = connection.sent_bytes;
+    connection.next_sample += interval_;
+  }
+}
+
+}  // namespace weft

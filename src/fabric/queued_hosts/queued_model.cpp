@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/queued/queued_model.hpp"
+
+#include <algorithm>
+
+#include "fabric/frames/frame_table.hpp"
+#include "fabric/packet/fetching.hpp"
+
+namespace weft {
+namespace {
+
+// What each packet touches of ports and hosts.
+void fetch_ports(const LocalNode& node, const QueuedState& state) {
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) fetch_line(&state.ports[p]);
+  if (node.host != no_slot) fetch(&state.hosts[node.host], &state.hosts[node.host] + 1);
+}
+
+// The same of classes and connections.
+void fetch_classes(const LocalNode& node, const QueuedState& state) {
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    fetch_line(&state.queue_of(p, state.plan.control));
+    fetch_line(&state.queue_of(p, state.plan.data));
+  }
+  if (node.host == no_slot) return;
+  const RdmaHost& host = state.hosts[node.host];
+  fetch(host.ports.data(), host.ports.data() + 1);
+  if (host.connections.size() == 1) fetch(host.connections.data(), host.connections.data() + 1);
+  if (const void* timers = host.timers.memory()) fetch_line(timers);
+}
+
+}  // namespace
+
+QueuedModel::QueuedModel(LocalNetwork& net)
+    : net(net),
+      events(*this, net),
+      ports(*this, net),
+      departures(*this, net),
+      switches(*this, net),
+      marking(*this, net),
+      router(*this, net),
+      control(*this, net),
+      outages(*this, net),
+      reporter(*this, net),
+      nics(*this, net),
+      receivers(*this, net),
+      credits(*this, net),
+      frames(*this, net),
+      samples(*this, net),
+      build(*this, net),
+      results(*this, net) {
+  build.build();
+}
+
+QueuedModel::~QueuedModel() = default;
+
+void QueuedModel::run(const LocalNode& node, std::int64_t end) {
+  if (node.host != no_slot)
+    nics.run(net.clock.running, end);
+  else
+    switches.run(net.clock.running, end);
+  state.blocks.reuse_retired();
+}
+
+std::int64_t QueuedModel::next_event(const LocalNode& node) const {
+  const std::int64_t next = events.next(node);
+  return node.host == no_slot ? next : std::min(next, state.hosts[node.host].timers.next());
+}
+
+void QueuedModel::fetch_first(const LocalNode& node) const { fetch_ports(node, state); }
+
+void QueuedModel::fetch_second(const LocalNode& node) const { fetch_classes(node, state); }
+
+}  // namespace weft

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "fabric/queued/queued_hot.hpp"
+#include "support/contract.hpp"
+#include "transport/ideal_time.hpp"
+
+namespace weft {
+namespace {
+
+Moment moment_of(const Connection& connection, std::int64_t now) {
+  return {now, connection.sent_bytes, connection.sender.sent_packets()};
+}
+
+}  // namespace
+
+// Time passes ---------------------------------------------------------------------------------------------------------
+
+void RdmaNic::run(std::uint32_t local, std::int64_t end) {
+  const LocalNode& node = net_.nodes.all[local];
+  EventHeap& events = q_.state.events[local];
+  HostTimers& timers = q_.state.hosts[node.host].timers;
+  const std::span<const Arrival> arrivals = net_.gather(node, end);
+  std::size_t next_arrival = 0;
+  while (true) {
+    const std::int64_t arrival = next_arrival < arrivals.size() ? arrivals[next_arrival].time : never;
+    const std::int64_t event = events.empty() ? never : events.time();
+    const std::int64_t timer = timers.next();
+    const std::uint32_t port = next_port(node);
+    const std::int64_t now = std::min({arrival, event, timer, q_.state.ports[port].event_at});
+    if (now >= end) break;
+    if (arrival == now) {
+      const Arrival& came = arrivals[next_arrival++];
+      q_.receivers.receive(node, came.port, *came.packet);
+    } else if (timer == now) {
+      net_.client->on_timer(node.id, Time::from_ps(now), timers.take().token);
+    } else if (event == now) {
+      if (!q_.events.handle_first(local)) continue;
+    } else {
+      q_.state.ports[port].event_at = never;
+      q_.ports.kick(port, now);
+    }
+    net_.clock.happen(now);
+  }
+}
+
+// Sending -------------------------------------------------------------------------------------------------------------
+
+// There is a packet, and the window has room for it. One packet is always allowed.
+bool RdmaNic::window_allows(const Connection& connection) const {
+  if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.most_packets)
+    return false;
+  const std::int64_t in_flight = connection.sender.in_flight();
+  return in_flight == 0 ||
+         in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= connection.allowance.window;
+}
+
+// Puts a connection into the round of those that may send, or sees to it that it gets there in time.
+void RdmaNic::list(const LocalNode& node, Connection& connection, std::int64_t now) {
+  using Reason = SendWaits::Reason;
+  if (connection.listed) return;
+  if (!window_allows(connection))
+    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now);
+  if (connection.next_send > now) {
+    connection.waits.wait_for(Reason::pacing, now);
+    if (connection.pacing_pending) return;
+    connection.pacing_pending = true;
+    return q_.events.add(net_.nodes.local_of[node.id], {connection.next_send, connection.port,
+                                                        connection.sender.number(), NodeEvent::Kind::pacing, 0, 0});
+  }
+  connection.listed = true;
+  QueuedState& state = q_.state;
+  NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
+  if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0) {
+    connection.held_since = now;
+    connection.waits.wait_for(Reason::paused, now);
+    nic.held.push_back(connection.sender.number());
+  } else {
+    connection.waits.wait_for(Reason::nic, now);
+    nic.ready.push_back(connection.sender.number());
+  }
+  wake(connection.port, now);
+}
+
+// The NIC decides what to send after all that comes in at the same time.
+void RdmaNic::wake(std::uint32_t port_index, std::int64_t now) {
+  q_.ports.look_again(port_index, std::max(now, net_.outputs[port_index].free_at));
+}
+
+void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
+  RdmaHost& host = q_.state.hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
+  std::size_t kept = 0;
+  for (const std::uint32_t number : nic.held) {
+    Connection& connection = host.connections[number];
+    if (connection.lane == lane) {
+      connection.held += now - connection.held_since;
+      connection.waits.wait_for(SendWaits::Reason::nic, now);
+      nic.ready.push_back(number);
+    } else {
+      nic.held[kept++] = number;
+    }
+  }
+  nic.held.resize(kept);
+}
+
+void RdmaNic::push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, std::int64_t now) {
+  q_.state.hosts[node.host].ports[port_index - node.first_port].urgent.push_back(packet);
+  wake(port_index, now);
+}
+
+// ACKs and their like.
+bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+  QueuedState& state = q_.state;
+  NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
+  OutputPort& port = net_.outputs[port_index];
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  const PortState& ps = state.ports[port_index];
+  if (!nic.has_urgent() || (ps.blocked >> state.plan.control & 1U) != 0 ||
+      !q_.control.takes_credit(port_index, state.plan.control, net_.sizes.control_wire - net_.sizes.wire_overhead, now))
+    return false;
+  Packet packet = nic.urgent[nic.urgent_head++];
+  if (!nic.has_urgent()) {
+    nic.urgent.clear();
+    nic.urgent_head = 0;
+  }
+  q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(port, packet));
+  return true;
+}
+
+// One packet of each ready connection in turn.
+bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+  QueuedState& state = q_.state;
+  RdmaHost& host = state.hosts[node.host];
+  NicPort& nic = host.ports[port_index - node.first_port];
+  while (nic.has_ready()) {
+    const std::uint32_t number = nic.ready[nic.ready_head++];
+    if (nic.ready_head * 2 > nic.ready.size()) {
+      nic.ready.erase(nic.ready.begin(), nic.ready.begin() + static_cast<std::ptrdiff_t>(nic.ready_head));
+      nic.ready_head = 0;
+    }
+    Connection& connection = host.connections[number];
+    if (send_from(node, connection, now)) return true;
+  }
+  return false;
+}
+
+bool RdmaNic::send_from(const LocalNode& node, Connection& connection, std::int64_t now) {
+  QueuedState& state = q_.state;
+  const std::uint32_t port_index = connection.port;
+  connection.listed = false;
+  if (connection.next_sample <= now) [[unlikely]]
+    q_.samples.flush(node, connection, now);
+  // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
+  // again.
+  const bool stopped = (state.ports[port_index].blocked >> connection.lane & 1U) != 0;
+  const auto frame = [&] {
+    return connection.sender.next_payload(net_.messages, state.rules) + net_.parameters.header.count();
+  };
+  if (stopped || !window_allows(connection) || connection.next_send > now ||
+      !q_.control.takes_credit(port_index, connection.lane, frame(), now)) {
+    list(node, connection, now);
+    return false;
+  }
+  if (connection.held > 0) [[unlikely]]
+    net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, 0);
+  Packet packet = connection.sender.next_packet(now, node.id, net_.messages, state.rules, connection.waits);
+  packet.lane = connection.lane & 0xfU;
+  if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
+  if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
+  if (state.services.pulls && connection.sender.has_packet()) packet.flags |= packet_more;
+  if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
+  if (connection.balancer) [[unlikely]]
+    packet.entropy =
+        connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent_bytes});
+  const std::int64_t wire = packet.payload + net_.sizes.data_overhead;
+  connection.last_send = now;
+  connection.last_wire = wire;
+  connection.sent_bytes += wire;
+  pace(connection);
+  const bool again = (packet.flags & packet_again) != 0;
+  q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(net_.outputs[port_index], packet));
+  connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
+  watch(node, connection);
+  if (connection.sent_bytes >= connection.allowance.next_bytes) {
+    connection.allowance = connection.control->on_bytes_sent(moment_of(connection, now));
+    obey(node, connection, now);
+  }
+  list(node, connection, now);
+  return true;
+}
+
+// The next packet not before the last one has had its time at the allowed rate.
+void RdmaNic::pace(Connection& connection) {
+  const std::int64_t rate = connection.allowance.rate_bps;
+  connection.next_send =
+      rate == 0
+          ? 0
+          : connection.last_send + std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)),
+                                            Time::longest_wait())
+                                       .ps();
+}
+
+// The congestion control has decided.
+void RdmaNic::obey(const LocalNode& node, Connection& connection, std::int64_t now) {
+  limit_window(connection);
+  pace(connection);
+  // A timer that ran out while the connection was idle is due at once.
+  const std::int64_t timer = std::max(connection.allowance.next_timer, now);
+  if (timer != Allowance::never && timer != connection.timer_at && !connection.sender.idle()) {
+    connection.timer_at = timer;
+    q_.events.add(net_.nodes.local_of[node.id],
+                  {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
+  }
+  list(node, connection, now);
+}
+
+// Sees to it that the retransmission timer is looked at.
+void RdmaNic::watch(const LocalNode& node, Connection& connection) {
+  const std::int64_t deadline = connection.sender.deadline(q_.state.rules);
+  if (deadline >= connection.timeout_at) return;  // looked at before then
+  connection.timeout_at = deadline;
+  q_.events.add(net_.nodes.local_of[node.id],
+                {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, 0, 0});
+}
+
+// Events --------------------------------------------------------------------------------------------------------------
+
+void RdmaNic::end_pacing(const LocalNode& node, const NodeEvent& event) {
+  Connection& connection = q_.state.hosts[node.host].connections[event.data];
+  connection.pacing_pending = false;
+  list(node, connection, event.time);
+}
+
+bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
+  Connection& connection = q_.state.hosts[node.host].connections[event.data];
+  if (connection.timeout_at != event.time) return false;
+  connection.timeout_at = never;
+  const bool late = connection.sender.deadline(q_.state.rules) <= event.time;
+  if (late) {
+    if (connection.next_sample <= event.time) q_.samples.flush(node, connection, event.time);
+    const auto progress = connection.sender.on_timeout(event.time, net_.messages, q_.state.rules);
+    lose(node, connection, progress, event.time, true);
+  }
+  watch(node, connection);
+  return late;
+}
+
+bool RdmaNic::control_timer(const LocalNode& node, const NodeEvent& event) {
+  Connection& connection = q_.state.hosts[node.host].connections[event.data];
+  if (connection.timer_at != event.time) return false;
+  connection.timer_at = 0;
+  // An idle connection's timers wait until it has something to send: any event brings its state up to date.
+  if (connection.sender.idle()) return false;
+  if (connection.next_sample <= event.time) [[unlikely]]
+    q_.samples.flush(node, connection, event.time);
+  connection.allowance = connection.control->on_timer(moment_of(connection, event.time));
+  obey(node, connection, event.time);
+  return true;
+}
+
+void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress,
+                   std::int64_t now, bool timeout) {
+  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), net_.messages);
+  LossEvent loss;
+  loss.at = moment_of(connection, now);
+  loss.lost_bytes = progress.lost_bytes;
+  loss.acked_psn = connection.sender.acked();
+  loss.next_psn = connection.sender.next();
+  loss.in_flight = connection.sender.in_flight();
+  loss.timeout = timeout;
+  connection.allowance = connection.control->on_loss(loss);
+  obey(node, connection, now);
+}
+
+// Answers -------------------------------------------------------------------------------------------------------------
+
+void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
+  QueuedState& state = q_.state;
+  const std::int64_t now = packet.time;
+  Connection& connection = state.hosts[node.host].connections[packet.queue_pair];
+  if (connection.next_sample <= now) [[unlikely]]
+    q_.samples.flush(node, connection, now);
+  if (packet.kind == PacketKind::cnp) {
+    ++connection.cnps;
+    connection.allowance = connection.control->on_cnp(moment_of(connection, now));
+    return obey(node, connection, now);
+  }
+  const auto caused_by = packet.psn + static_cast<std::uint32_t>(static_cast<std::int16_t>(packet.payload));
+  ReliableSender& sender = connection.sender;
+  ReliableSender::Progress progress;
+  if (packet.kind == PacketKind::ack)
+    progress = sender.on_ack(now, packet.psn, caused_by, net_.messages, state.rules);
+  else if ((packet.flags & packet_trimmed) != 0)
+    progress = sender.on_trimmed(now, caused_by, net_.messages, state.rules);
+  else
+    progress = sender.on_nack(now, packet.psn, net_.messages, state.rules);
+  const bool marked = (packet.flags & packet_ecn) != 0;
+  if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
+    connection.balancer->acknowledged(packet.entropy, marked);
+  if (state.services.acks && packet.kind == PacketKind::ack) {
+    AckEvent ack;
+    ack.at = moment_of(connection, now);
+    ack.acked_bytes = progress.acked_bytes;
+    ack.acked_psn = sender.acked();
+    ack.next_psn = sender.next();
+    ack.ecn = marked;
+    ack.rtt = progress.rtt;
+    ack.in_flight = sender.in_flight();
+    if (packet.message != no_slot && state.services.telemetry) ack.hops = state.telemetry[packet.message].view();
+    connection.allowance = connection.control->on_ack(ack);
+  }
+  if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);
+  if (progress.lost_bytes > 0)
+    lose(node, connection, progress, now, false);
+  else
+    obey(node, connection, now);
+  // Few packets in flight have a shorter timer.
+  if (state.rules.timeout_low < state.rules.timeout) watch(node, connection);
+  finish_sent(node, connection, progress.done, now);
+}
+
+// Messages that are acknowledged as a whole. The client may open connections meanwhile, so that references die.
+void RdmaNic::finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, std::int64_t now) {
+  const std::uint32_t number = connection.sender.number();
+  for (std::uint32_t i = 0; i < done; ++i) {
+    const std::uint32_t slot = q_.state.hosts[node.host].connections[number].sender.take_done(net_.messages);
+    const Message message = net_.messages[slot];
+    net_.messages.release(slot);
+    if (message.notify != 0) net_.client->on_sent(node.id, Time::from_ps(now), message.token);
+  }
+}
+
+void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
+  Connection& connection = q_.state.hosts[node.host].connections[packet.queue_pair];
+  const auto more = static_cast<std::int32_t>(packet.psn - connection.pulls);
+  if (more <= 0) return;  // overtaken by a later one
+  connection.pulls = packet.psn;
+  connection.allowance =
+      connection.control->on_pull(moment_of(connection, packet.time), static_cast<std::uint32_t>(more));
+  obey(node, connection, packet.time);
+}
+
+// For the software of the host ----------------------------------------------------------------------------------------
+
+std::uint32_t RdmaNic::open(const LocalNode& node, std::uint32_t destination) {
+  auto& connections = q_.state.hosts[node.host].connections;
+  const auto number = static_cast<std::uint32_t>(connections.size());
+  Connection& connection = connections.emplace_back(destination, number);
+  connection.path_profile = net_.links.profile_of_path(node.id, destination, number);
+  std::uint16_t port = 0;
+  const RouteRequest request{node.id, destination, number};
+  if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
+  connection.port = node.first_port + port;
+  connection.lane = q_.state.plan.data;
+  connection.balancer = net_.parameters.fabric.load_balancing->at_sender();
+  return number;
+}
+
+std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message) {
+  RdmaHost& host = q_.state.hosts[node.host];
+  Connection& connection = host.connections[queue_pair];
+  const auto& path = net_.links.profile(connection.path_profile);
+  if (!connection.control) {
+    connection.control = net_.parameters.congestion_control->make(flow_path(connection.port, path));
+    connection.allowance = connection.control->start(now);
+    q_.samples.open(node, connection, now);
+  }
+  message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
+  message.destination = connection.sender.destination();
+  message.queue_pair = queue_pair;
+  message.issued = now;
+  message.ideal =
+      ideal_message_time(path, Bytes(message.bytes), net_.parameters.mtu, net_.parameters.data_overhead()).ps();
+  ++connection.messages;
+  connection.message_bytes += message.bytes;
+  if (connection.next_sample <= now) q_.samples.flush(node, connection, now);
+  const bool was_idle = connection.sender.idle();
+  message.begin(connection.waits.until(now));
+  connection.sender.post(net_.messages.add(message), net_.messages, q_.state.rules);
+  if (was_idle)
+    obey(node, connection, now);
+  else
+    list(node, connection, now);
+  return message.id;
+}
+
+// Without congestion control the window of the network is the only limit; beside one it counts if it was asked for.
+void RdmaNic::limit_window(Connection& connection) const {
+  if (net_.parameters.window_given || net_.parameters.congestion_control_name == "none")
+    connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
+}
+
+/// The path as congestion control sees it. The way back of ACKs has the same links.
+FlowPath RdmaNic::flow_path(std::uint32_t port, const std::vector<PathLink>& path) const {
+  FlowPath flow;
+  flow.nic_rate = Bandwidth::from_bps(net_.outputs[port].rate_bps);
+  flow.mtu = net_.parameters.mtu;
+  flow.data_overhead = net_.parameters.data_overhead();
+  flow.hops = static_cast<std::uint32_t>(path.size());
+  flow.base_rtt = ideal_message_time(path, net_.parameters.mtu, net_.parameters.mtu, net_.parameters.data_overhead());
+  flow.base_rtt += ideal_message_time(path, net_.parameters.control_wire(), net_.parameters.control_wire(), Bytes());
+  return flow;
+}
+
+}  // namespace weft

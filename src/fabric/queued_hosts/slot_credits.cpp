@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+void SlotCredits::send(const LocalNode& node, const Packet& credit, std::int64_t now) {
+  if (!q_.state.loses_credits) {
+    push(node, credit, now);
+    return;
+  }
+  RdmaHost& host = q_.state.hosts[node.host];
+  ReceivingConnection& connection = host.receivers.find(credit.destination, credit.queue_pair);
+  if (connection.credits == no_slot) {
+    connection.credits = static_cast<std::uint32_t>(host.credits.size());
+    host.credits.push_back({credit.destination, credit.queue_pair});
+  }
+  ++host.credits[connection.credits].given;
+  push_counted(node, connection.credits, now);
+}
+
+// Gives the port through which it leaves.
+std::uint32_t SlotCredits::push(const LocalNode& node, Packet credit, std::int64_t now) {
+  credit.lane = q_.state.plan.control & 0xfU;
+  std::uint16_t port = 0;
+  const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
+  if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
+  q_.nics.push_urgent(node, node.first_port + port, credit, now);
+  return node.first_port + port;
+}
+
+// Tells how many credits there were, and looks later whether that has arrived.
+void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, std::int64_t now) {
+  GivenCredits& credits = q_.state.hosts[node.host].credits[position];
+  Packet credit;
+  credit.set_ends(node.id, credits.to);
+  credit.queue_pair = credits.queue_pair;
+  credit.psn = credits.given;
+  credit.kind = PacketKind::credit;
+  const std::uint32_t port = push(node, credit, now);
+  credits.sent_at = now;
+  if (credits.timeout_at != never) return;  // looked at before
+  credits.timeout_at = now + q_.state.rules.timeout_low;
+  q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, 0, 0});
+}
+
+// A count that is not above what is known already has been overtaken, or comes a second time because its
+// acknowledgement was lost.
+void SlotCredits::receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+  std::uint32_t credits = 1;
+  if (q_.state.loses_credits) {
+    Connection& connection = q_.state.hosts[node.host].connections[packet.queue_pair];
+    const auto more = static_cast<std::int32_t>(packet.psn - connection.credits);
+    credits = static_cast<std::uint32_t>(std::max(more, 0));
+    connection.credits += credits;
+    Packet reply;
+    reply.set_ends(node.id, packet.source);
+    reply.queue_pair = packet.queue_pair;
+    reply.lane = q_.state.plan.control & 0xfU;
+    reply.psn = connection.credits;
+    reply.kind = PacketKind::credit_ack;
+    q_.nics.push_urgent(node, port_index, reply, packet.time);
+  }
+  for (std::uint32_t i = 0; i < credits; ++i)
+    net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+}
+
+void SlotCredits::receive_ack(const LocalNode& node, const Packet& packet) {
+  RdmaHost& host = q_.state.hosts[node.host];
+  GivenCredits& credits = host.credits[host.receivers.find(packet.source, packet.queue_pair).credits];
+  if (static_cast<std::int32_t>(packet.psn - credits.known) > 0) credits.known = packet.psn;
+}
+
+bool SlotCredits::time_out(const LocalNode& node, const NodeEvent& event) {
+  GivenCredits& credits = q_.state.hosts[node.host].credits[event.data];
+  credits.timeout_at = never;
+  if (credits.known == credits.given) return false;
+  const std::int64_t deadline = credits.sent_at + q_.state.rules.timeout_low;
+  if (deadline <= event.time) {
+    push_counted(node, event.data, event.time);
+    return true;
+  }
+  credits.timeout_at = deadline;  // another credit has followed
+  q_.events.add(net_.nodes.local_of[node.id], {deadline, event.port, event.data, NodeEvent::Kind::credit, 0, 0});
+  return false;
+}
+
+}  // namespace weft

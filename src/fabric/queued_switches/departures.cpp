@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+
+#include "fabric/frames/frame_table.hpp"
+#include "fabric/probes/waits_by_job.hpp"
+#include "fabric/queued/queued_hot.hpp"
+
+namespace weft {
+
+// What launch() does where telemetry, taps, faults or ns-3 have a part in it.
+void Departures::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
+  OutputPort& port = net_.outputs[port_index];
+  if (packet.kind == PacketKind::data && q_.state.services.telemetry) record_hop(port_index, packet, now);
+  count(port, port_index, now, packet, size);
+  if (port.tapped) net_.observers.transmitted(port_index, now, packet);
+  if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, size.wire)) {
+    ++q_.state.ports[port_index].lost;
+    q_.control.give_back_credit(port_index, packet.lane, size.wire - net_.sizes.wire_overhead);
+    return forget(packet);
+  }
+  const std::int64_t arrival = arrival_of(port, port_index, now, size);
+  if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
+    q_.frames.hand_up(port.peer_port, packet, arrival);
+  send_on(port, packet, arrival);
+}
+
+void Departures::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now) {
+  std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
+  if (slot == no_slot) {
+    if ((packet.flags & packet_trimmed) != 0) return;
+    slot = q_.state.telemetry.add();
+  }
+  const OutputPort& port = net_.outputs[port_index];
+  q_.state.telemetry[slot].add({now, q_.state.wire_bytes(port_index, net_.sizes.wire_overhead),
+                                q_.state.queued_bytes(port_index), port.rate_bps, port.directed_link});
+}
+
+void Departures::forget(const Packet& packet) {
+  if (packet.kind == PacketKind::data) {
+    const bool last = (packet.flags & packet_last) != 0;
+    const std::uint32_t telemetry = last ? net_.messages[packet.message].telemetry : packet.message;
+    if (q_.state.services.telemetry && telemetry != no_slot) q_.state.telemetry.release(telemetry);
+    if (last) net_.messages.release(packet.message);
+  } else if (packet.kind == PacketKind::ack || packet.kind == PacketKind::nack) {
+    if (q_.state.services.telemetry && packet.message != no_slot) q_.state.telemetry.release(packet.message);
+  } else if (packet.kind == PacketKind::frame) {
+    q_.frames.table->drop(packet);
+  }
+}
+
+// Over the cut --------------------------------------------------------------------------------------------------------
+
+// Packets are read where they lie.
+static_assert(sizeof(Telemetry) % alignof(Packet) == 0);
+
+void Departures::export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+  export_rest(packet, net_.cut.write(port, packet, arrival));
+}
+
+// What goes with a packet.
+void Departures::export_rest(const Packet& packet, Batch& batch) {
+  if (packet.kind == PacketKind::frame) return q_.frames.table->export_to(batch, packet.message);
+  const std::uint32_t telemetry = telemetry_of(packet);
+  if (carries_descriptor(packet)) {
+    batch.append(net_.messages[packet.message]);
+    net_.messages.release(packet.message);
+  }
+  if (telemetry == no_slot) return;
+  batch.append(q_.state.telemetry[telemetry]);
+  q_.state.telemetry.release(telemetry);
+}
+
+// Slot of what a packet has collected on its way, or no_slot.
+std::uint32_t Departures::telemetry_of(const Packet& packet) const {
+  if (!q_.state.services.telemetry) return no_slot;
+  if (packet.kind == PacketKind::ack) return packet.message;
+  if (packet.kind != PacketKind::data) return no_slot;
+  return (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
+}
+
+void Departures::take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+                         std::size_t& at) {
+  packet.time = arrival;
+  if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report)
+    return q_.events.add(end.node, q_.control.event_of(end.port, packet, arrival));
+  bool has_telemetry = packet.message != no_slot;
+  if (carries_descriptor(packet)) {
+    packet.message = net_.messages.add(take_record<Message>(batch, at));
+    has_telemetry = net_.messages[packet.message].telemetry != no_slot;
+  }
+  if (q_.state.services.telemetry && has_telemetry &&
+      (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
+    const std::uint32_t slot = q_.state.telemetry.add();
+    q_.state.telemetry[slot] = take_record<Telemetry>(batch, at);
+    (carries_descriptor(packet) ? net_.messages[packet.message].telemetry : packet.message) = slot;
+  }
+  if (packet.kind == PacketKind::frame) packet.message = q_.frames.table->import_from(batch, at);
+  if (net_.observers.observes_arrivals())
+    net_.observers.arrived(end.port, packet, net_.links.latency_of(NodeId(net_.nodes.all[end.node].id)));
+  if (packet.kind == PacketKind::frame) q_.frames.hand_up(end.port, packet, arrival);
+  net_.push_local(end.port, packet, arrival, end.node);
+}
+
+}  // namespace weft

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <bit>
+
+#include "fabric/queued/queued_hot.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+// Priority flow control -----------------------------------------------------------------------------------------------
+
+// An ingress queue of this switch is over its threshold, with a frame that is about to wait for `out`.
+void LinkControl::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame,
+                              std::int64_t now) {
+  PortState& ps = q_.state.ports[in_port];
+  const std::uint32_t bit = 1U << lane;
+  if ((ps.stopped & bit) != 0) return;
+  const std::uint32_t local = net_.nodes.of_port[in_port];
+  q_.switches.stop_deferring(local);
+  ++q_.state.deferred[local].stopped;
+  ps.stopped |= bit;
+  ps.tell_pause |= bit;
+  q_.state.queue_of(in_port, lane).stopped_since = now;
+  if (causes) causes->stopped(q_.state.queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now);
+  q_.ports.kick(in_port, now);
+}
+
+// The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Walks what
+// waits in the switch: counting it packet by packet would cost more, as senders are stopped much less often.
+std::uint32_t LinkControl::filling_output(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out,
+                                          std::int64_t frame) const {
+  const QueuedState& state = q_.state;
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
+  std::uint32_t fullest = out;
+  std::int64_t most = -1;
+  for (std::uint32_t port = node.first_port; port < node.first_port + node.ports; ++port) {
+    std::int64_t bytes = port == out ? frame : 0;
+    for (std::uint32_t rest = state.ports[port].occupied; rest != 0; rest &= rest - 1)
+      state.queue_of(port, static_cast<std::uint32_t>(std::countr_zero(rest)))
+          .queue.for_each([&](const QueuedPacket& waiting) {
+            if (waiting.in_port == in_port && waiting.frame >> 24 == in_lane) bytes += waiting.frame & 0xffffffU;
+          });
+    if (bytes <= most) continue;
+    most = bytes;
+    fullest = port;
+  }
+  return fullest;
+}
+
+// An ingress queue of this switch, whose sender has been stopped, is short enough.
+void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::int64_t now) {
+  PortState& ps = q_.state.ports[in_port];
+  const std::uint32_t bit = 1U << lane;
+  ps.stopped &= ~bit;
+  --q_.state.deferred[net_.nodes.of_port[in_port]].stopped;
+  ps.tell_pause |= bit;
+  ClassQueue& counters = q_.state.queue_of(in_port, lane);
+  counters.stopped += now - counters.stopped_since;
+  if (causes) causes->resumed(q_.state.queue_number(in_port, lane), now);
+  q_.ports.kick(in_port, now);
+}
+
+std::int64_t LinkControl::pause_time(std::uint32_t port) const {
+  // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
+  const auto bits = static_cast<unsigned __int128>(net_.parameters.fabric.pfc.quanta) * 512;
+  const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate_bps);
+  // Longer ones are told again long before.
+  return static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps())));
+}
+
+// One frame tells of all classes of which there is something to tell.
+void LinkControl::send_pause(std::uint32_t port_index, std::int64_t now) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[port_index];
+  const std::uint32_t told = ps.tell_pause;
+  ps.tell_pause = 0;
+  Packet frame;
+  frame.kind = PacketKind::pause;
+  frame.psn = told & ps.stopped;
+  frame.payload = static_cast<std::uint16_t>(told);
+  send_link_frame(port_index, now, frame, net_.parameters.fabric.pfc.response.ps());
+  for (std::uint32_t rest = told & ps.stopped; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    ClassQueue& queue = state.queue_of(port_index, lane);
+    ++queue.pauses_sent;
+    // Told again at half of its time, so that it never ends by itself.
+    queue.refresh_at = now + std::max<std::int64_t>(1, pause_time(port_index) / 2);
+    q_.events.add(net_.nodes.of_port[port_index], {queue.refresh_at, port_index, 0, NodeEvent::Kind::refresh, lane, 0});
+  }
+}
+
+bool LinkControl::refresh_pause(const NodeEvent& event) {
+  PortState& ps = q_.state.ports[event.port];
+  ClassQueue& queue = q_.state.queue_of(event.port, event.lane);
+  const std::uint32_t bit = 1U << event.lane;
+  if ((ps.stopped & bit) == 0 || queue.refresh_at != event.time) return false;
+  if (event.time - queue.stopped_since >= net_.parameters.fabric.pfc.watchdog.ps()) suspicious = true;
+  ps.tell_pause |= bit;
+  q_.ports.kick(event.port, event.time);
+  return true;
+}
+
+// The other end has sent a pause frame.
+void LinkControl::read_pause(const NodeEvent& event) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[event.port];
+  for (std::uint32_t rest = event.classes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    ClassQueue& queue = state.queue_of(event.port, lane);
+    if ((event.data >> lane & 1U) == 0) {
+      unblock(event.port, lane, event.time);
+      continue;
+    }
+    ++queue.pauses_received;
+    if ((ps.blocked >> lane & 1U) == 0) queue.paused_since = event.time;
+    ps.blocked |= 1U << lane;
+    queue.paused_until = event.time + pause_time(event.port);
+    q_.events.add(net_.nodes.of_port[event.port],
+                  {queue.paused_until, event.port, 0, NodeEvent::Kind::expiry, lane, 0});
+  }
+  q_.ports.kick(event.port, event.time);
+}
+
+bool LinkControl::expire_pause(const NodeEvent& event) {
+  const ClassQueue& queue = q_.state.queue_of(event.port, event.lane);
+  if (queue.paused_until != event.time) return false;
+  unblock(event.port, event.lane, event.time);
+  q_.ports.kick(event.port, event.time);
+  return true;
+}
+
+void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[port_index];
+  if ((ps.blocked >> lane & 1U) == 0) return;
+  ps.blocked &= ~(1U << lane);
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  queue.paused += now - queue.paused_since;
+  queue.paused_until = 0;
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[port_index]];
+  if (node.host != no_slot) q_.nics.unhold(node, port_index, lane, now);
+}
+
+// Credits -------------------------------------------------------------------------------------------------------------
+
+// There is room again for the frames of a sender that needs credits.
+void LinkControl::give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now) {
+  q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
+  q_.state.ports[in_port].tell_credit |= 1U << lane;
+  q_.ports.kick(in_port, now);
+}
+
+bool LinkControl::finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
+  QueuedState& state = q_.state;
+  ClassQueue& queue = state.queue_of(port_index, lane);
+  if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
+    state.ports[port_index].blocked |= 1U << lane;
+    queue.paused_since = now;
+    return false;
+  }
+  queue.sent += static_cast<std::uint32_t>(frame);
+  return true;
+}
+
+// A frame that the link has lost takes no room. InfiniBand's updates carry what the sender has sent in all, so that the
+// other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
+void LinkControl::give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame) {
+  QueuedState& state = q_.state;
+  if ((state.ports[port_index].credited >> lane & 1U) == 0) return;
+  state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame);
+}
+
+// An update tells the limit of one lane; it is never too late for one, because limits only grow.
+void LinkControl::send_grant(std::uint32_t port_index, std::int64_t now) {
+  PortState& ps = q_.state.ports[port_index];
+  const auto lane = static_cast<std::uint8_t>(std::countr_zero(ps.tell_credit));
+  ps.tell_credit &= ps.tell_credit - 1;
+  Packet frame;
+  frame.kind = PacketKind::grant;
+  frame.lane = lane & 0xfU;
+  frame.psn = q_.state.queue_of(port_index, lane).room;
+  send_link_frame(port_index, now, frame, 0);
+}
+
+void LinkControl::read_grant(const NodeEvent& event) {
+  ClassQueue& queue = q_.state.queue_of(event.port, event.lane);
+  if (static_cast<std::int32_t>(event.data - queue.granted) > 0) queue.granted = event.data;
+  unblock(event.port, event.lane, event.time);
+  q_.ports.kick(event.port, event.time);
+}
+
+// Both ----------------------------------------------------------------------------------------------------------------
+
+// These frames end at the other end of the link, in its MAC: no queue, and not the latency of a switch. `later`: ps
+// from the last bit to the effect.
+void LinkControl::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later) {
+  OutputPort& port = net_.outputs[port_index];
+  PortState& ps = q_.state.ports[port_index];
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  const auto [wire, busy] = net_.sizes.wire_time(port, frame);
+  port.free_at = now + busy;
+  port.busy += busy;
+  ++ps.link_frames;
+  ps.link_frame_bytes += wire;
+  std::int64_t arrival = port.free_at + ps.propagation + later;
+  if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, 0)) {
+    // Pauses end by themselves. Credits are told again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
+    const std::int64_t works_at = q_.outages.outage_end(port_index, now, port.free_at);
+    if (frame.kind == PacketKind::pause || works_at == never) return;
+    arrival = works_at + busy + ps.propagation;
+  }
+  if ((port.peer_port & OutputPort::remote) == 0)
+    q_.events.add(port.peer_node, event_of(port.peer_port, frame, arrival));
+  else
+    q_.departures.export_packet(port, frame, arrival);
+}
+
+NodeEvent LinkControl::event_of(std::uint32_t port_index, const Packet& frame, std::int64_t arrival) {
+  const NodeEvent::Kind kind = frame.kind == PacketKind::pause   ? NodeEvent::Kind::pause
+                               : frame.kind == PacketKind::grant ? NodeEvent::Kind::grant
+                                                                 : NodeEvent::Kind::report;
+  return {arrival, port_index, frame.psn, kind, frame.lane, frame.payload};
+}
+
+// What stopped whom ---------------------------------------------------------------------------------------------------
+
+void LinkControl::count_causes() {
+  const QueuedState& state = q_.state;
+  if (!state.pauses && !state.credits) return;
+  causes = std::make_unique<PauseCauses>(state.classes.size());
+  watches_credits_ = state.credits;
+  for (std::uint32_t port = 0; port < net_.outputs.size(); ++port)
+    for (std::uint32_t rest = state.ports[port].credited; rest != 0; rest &= rest - 1)
+      causes->give_credits(state.queue_number(port, static_cast<std::uint32_t>(std::countr_zero(rest))),
+                           q_.build.input_buffer(port).count(), state.largest_frame);
+}
+
+void LinkControl::note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame,
+                                    std::int64_t now) {
+  if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
+  const std::size_t queue = q_.state.queue_number(in_port, in_lane);
+  if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, 0), now);
+}
+
+void LinkControl::note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, std::int64_t now) {
+  if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
+  causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now);
+}
+
+}  // namespace weft

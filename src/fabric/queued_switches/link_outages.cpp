@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <cmath>
+
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+namespace {
+
+// A number in [0, 1) for a packet of a link.
+double draw(std::uint64_t seed, std::uint64_t link, std::uint64_t count) {
+  return static_cast<double>(mix64(mix64(seed ^ mix64(link + 0x10557)) + count) >> 11) * 0x1p-53;
+}
+
+}  // namespace
+
+void LinkOutages::build() {
+  const LinkFaults& faults = net_.parameters.faults;
+  if (faults.empty()) return;
+  any_ = true;
+  q_.state.watches_departures = true;
+  fault_of_port_.assign(net_.outputs.size(), nullptr);
+  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+    const auto found = faults.links.find(net_.outputs[p].directed_link / 2);
+    if (found == faults.links.end()) continue;
+    fault_of_port_[p] = &found->second;
+    const auto& rates = found->second.rates;
+    for (std::uint32_t i = 0; i < rates.size(); ++i)
+      q_.events.add(net_.nodes.of_port[p], {rates[i].at.ps(), p, i, NodeEvent::Kind::link, 0, 0});
+  }
+  for (const LinkFaults::Epoch& epoch : faults.epochs(net_.topology)) {
+    auto routing = RoutingRegistry::instance().find("shortest_path")->make();
+    routing->prepare_without(net_.topology, net_.seed, epoch.dead);
+    detours_.push_back({epoch.from.ps(), std::move(routing)});
+  }
+  q_.state.routes_one_by_one |= !detours_.empty();
+}
+
+/// What routing knows at `now`. While all links work it is the experiment's own algorithm.
+const RoutingAlgorithm& LinkOutages::routing_at(std::int64_t now) const {
+  if (detours_.empty() || now < detours_.front().from) return net_.routing;
+  auto next = std::upper_bound(detours_.begin(), detours_.end(), now,
+                               [](std::int64_t time, const Detour& detour) { return time < detour.from; });
+  return *std::prev(next)->routing;
+}
+
+/// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
+/// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
+bool LinkOutages::loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const {
+  const LinkFault* fault = fault_of_port_[port];
+  if (fault == nullptr) return false;
+  const std::int64_t arrival = end + q_.state.ports[port].propagation;
+  for (const Outage& outage : fault->outages)
+    if (outage.from.ps() < arrival && start < outage.until.ps()) return true;
+  if (wire == 0 || (fault->loss == 0 && fault->bit_error_rate == 0)) return false;
+  double keep = 1 - fault->loss;
+  // log1p keeps what 1 - 1e-15 would lose.
+  if (fault->bit_error_rate > 0) keep *= std::exp(static_cast<double>(8 * wire) * std::log1p(-fault->bit_error_rate));
+  return draw(net_.seed, net_.outputs[port].directed_link, net_.outputs[port].packets) >= keep;
+}
+
+/// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
+std::int64_t LinkOutages::outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const {
+  const std::int64_t arrival = end + q_.state.ports[port].propagation;
+  std::int64_t works_at = start;
+  for (const Outage& outage : fault_of_port_[port]->outages)
+    if (outage.from.ps() < arrival && start < outage.until.ps())
+      works_at = std::max(works_at, outage.until == Time::max() ? never : outage.until.ps());
+  return works_at;
+}
+
+void LinkOutages::change_link(const NodeEvent& event) {
+  const RateChange& change = fault_of_port_[event.port]->rates[event.data];
+  net_.links.set_port_times(net_.outputs[event.port], change.rate);
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[event.port]];
+  const NodeId peer = net_.topology.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
+  q_.state.ports[event.port].header_time = net_.links.head_time(peer, change.rate).ps();
+}
+
+}  // namespace weft

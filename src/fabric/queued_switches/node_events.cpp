@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+
+#include "fabric/queued/queued_hot.hpp"
+#include "support/interrupt.hpp"
+
+namespace weft {
+
+void NodeEvents::add(std::uint32_t local, const NodeEvent& event) {
+  q_.state.events[local].push(event);
+  if (local == net_.clock.running) return;  // looked at when the node is done
+  net_.clock.wake_at(local, event.time);
+}
+
+bool NodeEvents::handle(std::uint32_t local, const NodeEvent& event) {
+  switch (event.kind) {
+    case NodeEvent::Kind::expiry:
+      return q_.control.expire_pause(event);
+    case NodeEvent::Kind::refresh:
+      return q_.control.refresh_pause(event);
+    case NodeEvent::Kind::timeout:
+      look_for_interrupt();
+      return q_.nics.time_out(net_.nodes.all[local], event);
+    case NodeEvent::Kind::credit:
+      return q_.credits.time_out(net_.nodes.all[local], event);
+    case NodeEvent::Kind::control:
+      return q_.nics.control_timer(net_.nodes.all[local], event);
+    case NodeEvent::Kind::pull:
+      return q_.receivers.send_pull(net_.nodes.all[local], event);
+    case NodeEvent::Kind::pause:
+      q_.control.read_pause(event);
+      break;
+    case NodeEvent::Kind::grant:
+      q_.control.read_grant(event);
+      break;
+    case NodeEvent::Kind::link:
+      q_.outages.change_link(event);
+      return false;
+    case NodeEvent::Kind::report:
+      q_.reporter.hear(event);
+      return false;
+    case NodeEvent::Kind::reporting:
+      q_.reporter.report(event);
+      return false;
+    case NodeEvent::Kind::pacing:
+      q_.nics.end_pacing(net_.nodes.all[local], event);
+      break;
+    case NodeEvent::Kind::port_free:
+      return q_.ports.look_at(event.port, event.time);
+  }
+  return true;
+}
+
+std::int64_t NodeEvents::next(const LocalNode& node) const {
+  const std::uint32_t local = net_.nodes.local_of[node.id];
+  const EventHeap& events = q_.state.events[local];
+  const std::int64_t by_ports =
+      node.host == no_slot ? q_.state.deferred[local].next : q_.state.ports[q_.nics.next_port(node)].event_at;
+  return events.empty() ? by_ports : std::min(by_ports, events.time());
+}
+
+}  // namespace weft

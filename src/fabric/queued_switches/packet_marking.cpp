@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "fabric/frames/frame_table.hpp"
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+// Host ports mark nothing: what waits there is the host's own.
+void PacketMarking::build() {
+  QueuedState& state = q_.state;
+  const MarkingDiscipline& marking = *net_.parameters.fabric.ecn.marking;
+  state.markers.resize(net_.outputs.size() * state.plan.count);
+  q_.state.marks_at_departure = marking.at_departure();
+  q_.state.marks_at_arrival = !q_.state.marks_at_departure;
+  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+    if (state.ports[p].of_host) continue;
+    const auto rate = Bandwidth::from_bps(net_.outputs[p].rate_bps);
+    const MarkedPort port{rate,
+                          net_.parameters.congestion_control->default_marking(rate, q_.build.longest_round_trip()),
+                          Bytes(state.largest_frame), q_.build.longest_round_trip()};
+    const std::int64_t floor = marking.floor(port).count();
+    q_.state.marks_passing |= floor < 0;
+    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+      state.queue_of(p, lane).mark_floor = floor;
+      state.markers[p * state.plan.count + lane] = marking.make(port);
+    }
+  }
+  q_.state.marks_passing |= q_.state.marks_at_arrival;
+}
+
+void PacketMarking::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
+                                      std::int64_t now) {
+  QueuedState& state = q_.state;
+  const bool frame = packet.kind == PacketKind::frame;
+  if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
+  const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
+  const MarkingDraw draw{net_.seed, net_.outputs[port].directed_link, flow, packet.psn, net_.outputs[port].packets};
+  QueueMarker& marker = *state.markers[port * state.plan.count + packet.lane];
+  if (!marker.marks({Time::from_ps(now), Time::from_ps(now - came), Bytes(queue), draw})) return;
+  packet.flags |= packet_ecn;
+  if (frame) q_.frames.table->mark(packet.message);
+  ++state.queue_of(port, packet.lane).marked;
+}
+
+}  // namespace weft

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+RouteRequest PacketRouter::request_of(Packet& packet) const {
+  RouteRequest request{packet.source, packet.destination, packet.queue_pair};
+  if (!q_.state.spreads) return request;
+  const Arrival arrival{packet.time, 0, &packet, 0};
+  net_.parameters.fabric.load_balancing->spread({&arrival, 1}, &request);
+  return request;
+}
+
+std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::span<const Arrival> arrivals) {
+  requests_.resize(arrivals.size());
+  routes_.resize(arrivals.size());
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
+    const Packet& packet = *arrivals[i].packet;
+    requests_[i] = {packet.source, packet.destination, packet.queue_pair};
+  }
+  if (requests_.empty()) return {};
+  if (q_.state.spreads) net_.parameters.fabric.load_balancing->spread(arrivals, requests_.data());
+  net_.routing.route(NodeId(node.id), requests_, routes_.data());
+  return routes_;
+}
+
+std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, std::int64_t now) {
+  QueuedState& state = q_.state;
+  const RouteRequest request = request_of(packet);
+  const RoutingAlgorithm& routing = q_.outages.routing_at(now);
+  if (routing.per_packet()) {
+    queued_.resize(node.ports);
+    for (std::uint32_t p = 0; p < node.ports; ++p) queued_[p] = state.queued_bytes(node.first_port + p);
+    AdaptiveRequest adaptive{request, packet.psn, static_cast<std::uint16_t>(in_port - node.first_port), 0,
+                             static_cast<std::uint8_t>(packet.route)};
+    const std::size_t slots = state.reports.slots;
+    if (slots > 0) adaptive.reported = {state.reports.heard.data() + node.first_port * slots, node.ports * slots};
+    if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
+    const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, queued_);
+    packet.route = choice.state;
+    if (state.plan.is_data(packet.lane)) packet.lane = static_cast<std::uint8_t>(state.plan.data + choice.lane) & 0xfU;
+    return choice.port;
+  }
+  if (packet.kind != PacketKind::data || state.balancers.empty()) {
+    std::uint16_t port = 0;
+    routing.route(NodeId(node.id), {&request, 1}, &port);
+    return port;
+  }
+  const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
+  if (ports.size() == 1) return ports[0];
+  const SwitchPorts at(node.id, net_.seed, &net_.outputs[node.first_port], &state.ports[node.first_port]);
+  return state.balancers[net_.nodes.local_of[node.id]]->choose(at, ports, request, packet.psn, Time::from_ps(now));
+}
+
+}  // namespace weft

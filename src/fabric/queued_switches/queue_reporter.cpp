@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <limits>
+
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+
+void QueueReporter::build() {
+  ReportedQueues& reports = q_.state.reports;
+  const ReportParameters& wanted = net_.parameters.fabric.reports;
+  reports.slots = net_.routing.most_reported();
+  if (reports.slots == 0) return;
+  reports.interval = wanted.interval.ps();
+  reports.delay = wanted.delay.ps();
+  for (const LocalNode& node : net_.nodes.all) reports.of_node.push_back(net_.routing.reports(NodeId(node.id)));
+  reports.pending.assign(net_.nodes.all.size(), false);
+  reports.told.assign(net_.outputs.size(), 0);
+  reports.heard.assign(net_.outputs.size() * reports.slots, 0);
+}
+
+// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
+void QueueReporter::queue_changed(std::uint32_t port_index, std::int64_t now) {
+  ReportedQueues& reports = q_.state.reports;
+  const std::uint32_t local = net_.nodes.of_port[port_index];
+  const QueueReports& of_node = reports.of_node[local];
+  const std::uint32_t port = port_index - net_.nodes.all[local].first_port;
+  if (port - of_node.first >= of_node.count || reports.pending[local]) return;
+  reports.pending[local] = true;
+  const std::int64_t next = (now / reports.interval + 1) * reports.interval;
+  q_.events.add(local, {next, net_.nodes.all[local].first_port, 0, NodeEvent::Kind::reporting, 0, 0});
+}
+
+void QueueReporter::report(const NodeEvent& event) {
+  ReportedQueues& reports = q_.state.reports;
+  const std::uint32_t local = net_.nodes.of_port[event.port];
+  const LocalNode& node = net_.nodes.all[local];
+  const QueueReports& of_node = reports.of_node[local];
+  reports.pending[local] = false;
+  const std::int64_t wire = std::max(NetworkParameters::pause_wire, net_.parameters.least_wire().count());
+  for (std::uint32_t slot = 0; slot < of_node.count; ++slot) {
+    const std::uint32_t reported = node.first_port + of_node.first + slot;
+    const std::int64_t bytes = q_.state.queued_bytes(reported);
+    if (bytes == reports.told[reported]) continue;
+    reports.told[reported] = bytes;
+    Packet frame;
+    frame.kind = PacketKind::report;
+    frame.psn = static_cast<std::uint32_t>(std::min<std::int64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
+    frame.payload = static_cast<std::uint16_t>(slot);
+    for (std::uint32_t l = 0; l < of_node.listeners; ++l) {
+      const std::uint32_t listener = node.first_port + of_node.first_listener + l;
+      OutputPort& port = net_.outputs[listener];
+      const std::int64_t crossing = serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+      const std::int64_t arrival = event.time + crossing + q_.state.ports[listener].propagation + reports.delay;
+      if ((port.peer_port & OutputPort::remote) == 0)
+        q_.events.add(port.peer_node, q_.control.event_of(port.peer_port, frame, arrival));
+      else
+        q_.departures.export_packet(port, frame, arrival);
+    }
+  }
+}
+
+void QueueReporter::hear(const NodeEvent& event) {
+  ReportedQueues& reports = q_.state.reports;
+  reports.heard[std::size_t{event.port} * reports.slots + event.classes] = event.data;
+}
+
+}  // namespace weft

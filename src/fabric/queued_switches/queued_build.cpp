@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+#include "fabric/parameters/link_flow_control.hpp"
+#include "fabric/queued/queued_model.hpp"
+#include "support/contract.hpp"
+#include "support/error.hpp"
+#include "units/text.hpp"
+
+namespace weft {
+namespace {
+
+ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned routing_lanes) {
+  const PriorityParameters& wanted = fabric.priorities;
+  const bool by_weight = !wanted.one_queue && wanted.scheduling->shares();
+  ClassPlan plan;
+  if (wanted.one_queue) {
+    if (routing_lanes > 1)
+      throw InputError(wanted.place,
+                       fmt::format("routing needs {} virtual lanes; scheduling: fifo has one queue", routing_lanes));
+    plan.count = 1;
+    plan.priority[0] = wanted.data;
+    plan.control = plan.data = plan.other = 0;
+    plan.data_lanes = 1;
+  } else {
+    // Most urgent first. The virtual lanes of routing are neighbours and take turns.
+    plan.data_lanes = static_cast<std::uint8_t>(routing_lanes);
+    plan.count = routing_lanes + 2;
+    if (plan.count > ClassPlan::most)
+      throw InputError(wanted.place, fmt::format("routing needs {} virtual lanes; there are {} beside those of control "
+                                                 "and other traffic",
+                                                 routing_lanes, ClassPlan::most - 2));
+    const bool other_first = wanted.other > wanted.data;
+    plan.control = 0;
+    plan.other = static_cast<std::uint8_t>(other_first ? 1 : plan.count - 1);
+    plan.data = other_first ? 2 : 1;
+    plan.priority[plan.control] = wanted.control;
+    plan.priority[plan.other] = wanted.other;
+    for (unsigned lane = 0; lane < routing_lanes; ++lane) plan.priority[plan.data + lane] = wanted.data;
+  }
+  for (unsigned lane = 0; lane < routing_lanes; ++lane) {
+    const std::uint32_t bit = 1U << (plan.data + lane);
+    if (lossless) plan.lossless |= bit;
+    if (routing_lanes > 1 || by_weight) plan.shared |= bit;
+    plan.weight[plan.data + lane] = wanted.data_weight;
+  }
+  if (by_weight && plan.count > 1) {
+    plan.shared |= 1U << plan.other;
+    plan.weight[plan.other] = wanted.other_weight;
+  }
+  return plan;
+}
+
+/// An empty buffer has to take a full frame where there is no headroom, or everything is dropped for ever.
+void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, const MissingRoom& room) {
+  if (room.beyond_reserve() <= std::max(Bytes(), rules.sharing->limit(room.empty))) return;
+  throw InputError(buffer.place, rules.sharing->remedy(room));
+}
+
+}  // namespace
+
+void QueuedBuild::build() {
+  QueuedState& state = q_.state;
+  const SwitchParameters& fabric = net_.parameters.fabric;
+  state.largest_frame = (net_.parameters.mtu + net_.parameters.header).count();
+  state.flow_control = flow_control_of_classes(fabric, net_.topology);
+  const auto some = [&state](FlowControl kind) {
+    return std::find(state.flow_control.begin(), state.flow_control.end(), kind) != state.flow_control.end();
+  };
+  state.pauses = some(FlowControl::pfc);
+  state.credits = some(FlowControl::credit);
+  choose_default_disciplines(net_.parameters.fabric);
+  state.plan = plan_classes(fabric, state.pauses || state.credits, net_.routing.lanes());
+  state.services = net_.parameters.congestion_control->services();
+  if (state.services.telemetry) state.watches_departures = true;
+  state.rules = net_.parameters.recovery;
+  state.rules.mtu = net_.sizes.mtu;
+  state.limited = fabric.buffer.size.has_value();
+  if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
+  state.finite = state.limited || fabric.buffer.queue;
+  state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
+  state.spreads = fabric.load_balancing->spreads();
+  const bool switches_choose = fabric.load_balancing->at_switch() != nullptr && !net_.routing.per_packet();
+  state.routes_one_by_one = net_.routing.per_packet() || switches_choose;
+  if (switches_choose)
+    for (const LocalNode& node : net_.nodes.all)
+      state.balancers.push_back(node.host == no_slot ? fabric.load_balancing->at_switch() : nullptr);
+  state.ports.resize(net_.outputs.size());
+  state.classes.resize(net_.outputs.size() * state.plan.count);
+  state.events.resize(net_.nodes.all.size());
+  state.deferred.resize(net_.nodes.all.size());
+  state.hosts.resize(net_.nodes.hosts.size());
+  state.buffer_of.assign(net_.nodes.all.size(), no_slot);
+  std::uint32_t at = 0;
+  for (const LocalNode& node : net_.nodes.all) {
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    if (node.host != no_slot) {
+      state.hosts[node.host].ports.resize(node.ports);
+    } else if (state.limited) {
+      state.buffer_of[at] = static_cast<std::uint32_t>(state.buffers.size());
+      state.buffers.push_back(make_buffer(node));
+    }
+    ++at;
+  }
+  for (std::uint32_t p = 0; p < net_.outputs.size() && state.limited; ++p) {
+    const std::uint32_t local = net_.nodes.of_port[p];
+    if (state.buffer_of[local] == no_slot) continue;
+    state.ports[p].memory = &state.buffers[state.buffer_of[local]];
+    state.ports[p].first_queue = (p - net_.nodes.all[local].first_port) * state.plan.count;
+  }
+  if (state.services.ecn || fabric.ecn.configured) q_.marking.build();
+  if (state.plan.shared != 0) build_schedulers();
+  q_.outages.build();
+  // Of a class of their own they have room in every queue. The same on all processes.
+  state.loses_credits = net_.parameters.faults.lose_packets() || (state.finite && state.bypass == 0);
+  q_.reporter.build();
+}
+
+// What a port knows of its link, again after the link has changed.
+void QueuedBuild::settle_port(std::uint32_t index) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[index];
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[index]];
+  const ClusterGraph& graph = net_.topology.graph;
+  const PortEnd& end = graph.ports(NodeId(node.id))[index - node.first_port];
+  const LinkTimes out = net_.links.times(directed(end.link, end.direction));
+  const LinkTimes in = net_.links.times(directed(end.link, 1U - end.direction));
+  ps.of_host = node.host != no_slot;
+  ps.propagation = out.delay.ps();
+  ps.in_rate = in.rate.bps();
+  ps.in_after = in.delay.ps() + net_.links.latency_of(NodeId(node.id)).ps();
+  ps.header_time = net_.links.head_time(end.peer, out.rate).ps();
+  const FlowControl kind = state.flow_control[net_.topology.link_class[end.link.value()]];
+  ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
+  ps.credited = kind == FlowControl::credit ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
+  if (ps.credited == 0) return;
+  for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+    ClassQueue& queue = state.queue_of(index, lane);
+    queue.room = queue.granted = static_cast<std::uint32_t>(input_buffer(index).count());
+  }
+}
+
+// A link of `changed` is not what it was: all that follows from it there and at its neighbours. Before the run.
+void QueuedBuild::settle_ports_of(NodeId changed) {
+  QueuedState& state = q_.state;
+  const auto settle = [&](NodeId id) {
+    if (!net_.nodes.owns(id)) return;
+    const std::uint32_t local = net_.nodes.local_of[id.value()];
+    const LocalNode& node = net_.nodes.all[local];
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    if (state.limited && node.host == no_slot) state.buffers[state.buffer_of[local]] = make_buffer(node);
+  };
+  settle(changed);
+  for (const PortEnd& end : net_.topology.graph.ports(changed)) settle(end.peer);
+  if (!state.markers.empty()) q_.marking.build();
+}
+
+SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
+  const QueuedState& state = q_.state;
+  const SwitchParameters& fabric = net_.parameters.fabric;
+  const auto lossless = static_cast<std::int64_t>(std::popcount(state.plan.lossless));
+  const std::int64_t reserves = fabric.buffer.reserve.count() * node.ports * state.plan.count;
+  std::int64_t headrooms = 0;
+  std::vector<std::int64_t> headroom(node.ports, 0);
+  for (std::uint32_t p = 0; p < node.ports; ++p) {
+    if (state.ports[node.first_port + p].pausing == 0) continue;
+    headroom[p] = (fabric.pfc.headroom ? *fabric.pfc.headroom : needed_headroom(node.first_port + p)).count();
+    headrooms += headroom[p] * lossless;
+  }
+  BufferRules rules;
+  rules.shared = fabric.buffer.size->count() - reserves - headrooms;
+  if (rules.shared < (headrooms > 0 ? 0 : state.largest_frame)) {
+    throw InputError(
+        fabric.buffer.place,
+        fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
+                    "{}; a larger size, or less headroom, is due here",
+                    net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
+                    to_text(Bytes(reserves)), to_text(*fabric.buffer.size)));
+  }
+  rules.sharing = fabric.buffer.sharing.get();
+  rules.reserve = fabric.buffer.reserve.count();
+  std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
+  if (!net_.parameters.frames && state.plan.other != state.plan.data) used &= ~(1U << state.plan.other);
+  std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
+  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
+    dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
+  const std::size_t queues = std::size_t{node.ports} * state.plan.count;
+  if (dropping != 0)
+    require_room_for_frame(rules, fabric.buffer,
+                           {Bytes(state.largest_frame),
+                            fabric.buffer.reserve,
+                            *fabric.buffer.size,
+                            Bytes(headrooms + reserves),
+                            {Bytes(rules.shared), Bytes(), queues},
+                            net_.topology.graph.name(NodeId(node.id))});
+  rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
+  SharedBuffer buffer(rules, queues);
+  for (std::uint32_t p = 0; p < node.ports; ++p)
+    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
+      if ((state.ports[node.first_port + p].pausing >> lane & 1U) != 0)
+        buffer.set_headroom(std::size_t{p} * state.plan.count + lane, headroom[p]);
+  return buffer;
+}
+
+// Virtual lanes of routing take turns where data and other traffic do not share.
+void QueuedBuild::build_schedulers() {
+  QueuedState& state = q_.state;
+  const SchedulingDiscipline* scheduling = net_.parameters.fabric.priorities.scheduling.get();
+  const auto turns = SchedulingRegistry::instance().find("deficit_round_robin")->make();
+  if (!scheduling->shares()) scheduling = turns.get();
+  const ClassShares shares{state.plan.count, state.plan.shared, state.plan.weight, Bytes(state.largest_frame)};
+  for (std::size_t p = 0; p < net_.outputs.size(); ++p) state.schedulers.push_back(scheduling->make(shares));
+}
+
+/// Headroom that an ingress queue needs for nothing to be dropped, in bytes of frames. From the moment at which a frame
+/// crosses the threshold: the port that sends the pause frame may just have begun another frame; the pause frame takes
+/// its time, travels, and is answered; the other end may just have begun a frame; what it has sent until then is on the
+/// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.) The frame that
+/// crosses the threshold may need headroom itself, if other queues have taken what was free when the one before it
+/// came.
+Bytes QueuedBuild::needed_headroom(std::uint32_t in_port) const {
+  const PortState& ps = q_.state.ports[in_port];
+  const OutputPort& back = net_.outputs[in_port];
+  const auto rate_in = Bandwidth::from_bps(ps.in_rate);
+  const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
+  const std::int64_t in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
+  const Time stopping = serialization_time(Bytes(in_the_way), Bandwidth::from_bps(back.rate_bps)) +
+                        serialization_time(Bytes(NetworkParameters::pause_wire), Bandwidth::from_bps(back.rate_bps)) +
+                        Time::from_ps(ps.propagation) + net_.parameters.fabric.pfc.response +
+                        Time::from_ps(ps.in_after);
+  const auto bits = static_cast<unsigned __int128>(stopping.ps()) * static_cast<std::uint64_t>(rate_in.bps());
+  const auto wire = static_cast<std::int64_t>((bits + 7'999'999'999'999U) / 8'000'000'000'000U);
+  // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
+  const std::int64_t frames = (wire + largest - 1) / largest;
+  return Bytes((frames + 2) * q_.state.largest_frame);
+}
+
+/// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
+Bytes QueuedBuild::input_buffer(std::uint32_t port) const {
+  if (net_.parameters.fabric.credit.buffer) return *net_.parameters.fabric.credit.buffer;
+  const PortState& ps = q_.state.ports[port];
+  const std::int64_t slower = std::min(net_.outputs[port].rate_bps, ps.in_rate);
+  const std::int64_t faster = std::max(net_.outputs[port].rate_bps, ps.in_rate);
+  const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
+  const Time round = Time::from_ps(2 * ps.propagation) + net_.parameters.switch_latency +
+                     2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));
+  const auto bytes = static_cast<std::int64_t>(static_cast<unsigned __int128>(round.ps()) *
+                                               static_cast<std::uint64_t>(faster) / 8'000'000'000'000U);
+  return Bytes(std::min(bytes + 2 * q_.state.largest_frame, std::int64_t{1} << 30));  // counted modulo 2^32
+}
+
+/// An upper bound that needs no search: twice as many of the slowest links as the machine has tiers.
+Time QueuedBuild::longest_round_trip() const {
+  const ClusterGraph& graph = net_.topology.graph;
+  if (longest_round_trip_ > Time()) return longest_round_trip_;
+  Time slowest;
+  std::uint8_t tiers = 1;
+  for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
+    const LinkProperties& link = graph.link(LinkId(l));
+    slowest = std::max(
+        slowest, link.delay + serialization_time(net_.parameters.mtu + net_.parameters.data_overhead(), link.rate) +
+                     link.delay + serialization_time(net_.parameters.control_wire(), link.rate));
+  }
+  for (std::uint32_t n = 0; n < graph.node_count(); ++n) tiers = std::max(tiers, graph.node(NodeId(n)).tier);
+  longest_round_trip_ = (slowest + 2 * net_.parameters.switch_latency) * (2 * tiers);
+  return longest_round_trip_;
+}
+
+}  // namespace weft

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <utility>
+
+#include "fabric/queued/queued_hot.hpp"
+
+namespace weft {
+
+// Looking at ports ----------------------------------------------------------------------------------------------------
+
+void QueuedPorts::look_by_event(std::uint32_t port_index, std::int64_t time) {
+  PortState& ps = q_.state.ports[port_index];
+  const std::uint32_t local = net_.nodes.of_port[port_index];
+  DeferredPorts& deferred = q_.state.deferred[local];
+  if (deferred.on) {
+    ps.deferred = true;
+    deferred.ports.push_back(port_index);
+  } else if (!ps.of_host) {
+    q_.events.add(local, {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+  } else if (local != net_.clock.running) {
+    net_.clock.wake_at(local, time);
+  }
+}
+
+inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
+  const PortState& ps = q_.state.ports[port_index];
+  if ((ps.tell_pause | ps.tell_credit | (ps.occupied & ~ps.blocked)) != 0) return true;
+  if (!ps.of_host) return false;
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[port_index]];
+  const NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
+  return nic.has_urgent() || nic.has_ready();
+}
+
+// Sends one packet or link-control frame through a free port. False if there is nothing that may go.
+[[gnu::always_inline]] inline bool QueuedPorts::send_next(std::uint32_t port_index, std::int64_t now) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[port_index];
+  if (ps.tell_pause != 0) {
+    q_.control.send_pause(port_index, now);
+    return true;
+  }
+  if (ps.tell_credit != 0) {
+    q_.control.send_grant(port_index, now);
+    return true;
+  }
+  if (ps.of_host) {
+    const LocalNode& node = net_.nodes.all[net_.nodes.of_port[port_index]];
+    if ((ps.occupied & ~ps.blocked) != 0) [[unlikely]]
+      return q_.frames.send_beside(node, port_index, now);
+    return q_.nics.send_urgent(node, port_index, now) || q_.nics.send_data(node, port_index, now);
+  }
+  std::uint32_t ready = ps.occupied & ~ps.blocked;
+  while (ready != 0) {
+    const std::uint32_t lane = choose_lane(port_index, ready);
+    ClassQueue& queue = state.queue_of(port_index, lane);
+    const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
+    if (q_.control.takes_credit(port_index, lane, frame, now)) {
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, Bytes(frame));
+      leave_queue(port_index, lane, now);
+      return true;
+    }
+    ready &= ~(1U << lane);
+  }
+  return false;
+}
+
+// Something may be there to be sent: now, or when the port is free.
+void QueuedPorts::kick(std::uint32_t port_index, std::int64_t now) {
+  if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) return;
+  if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
+}
+
+// What the port has sent before a time.
+void QueuedPorts::catch_up(std::uint32_t port_index, std::int64_t before) {
+  PortState& ps = q_.state.ports[port_index];
+  while (ps.deferred && ps.event_at < before) {
+    const std::int64_t now = std::exchange(ps.event_at, never);
+    net_.clock.happen(now);
+    if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) continue;
+    if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
+  }
+}
+
+// Which class is next -------------------------------------------------------------------------------------------------
+
+// Of classes that share the link.
+std::uint32_t QueuedPorts::choose_sharing(std::uint32_t port_index, std::uint32_t ready) {
+  QueuedState& state = q_.state;
+  ReadyClasses classes;
+  classes.lanes = ready & state.plan.shared;
+  const bool of_host = state.ports[port_index].of_host;
+  for (std::uint32_t rest = classes.lanes; rest != 0; rest &= rest - 1) {
+    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
+    classes.frame[lane] = of_host ? Bytes(1) : Bytes(state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
+  }
+  tell_emptied(port_index);
+  return state.schedulers[port_index]->choose(classes);
+}
+
+void QueuedPorts::tell_emptied(std::uint32_t port_index) {
+  PortState& ps = q_.state.ports[port_index];
+  if (ps.emptied != 0) q_.state.schedulers[port_index]->emptied(ps.emptied);
+  ps.emptied = 0;
+}
+
+// The first of a queue, if the other end of the link has room.
+bool QueuedPorts::send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+  const auto frame = static_cast<std::int64_t>(q_.state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
+  if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
+  leave_queue(port_index, lane, now);
+  return true;
+}
+
+}  // namespace weft

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <algorithm>
+#include <bit>
+
+#include "fabric/queued/queued_model.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+
+std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
+  std::vector<LinkClassCounters> result;
+  const ClassPlan& plan = q_.state.plan;
+  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+    const PortState& port = q_.state.ports[p];
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+      const ClassQueue& queue = q_.state.queue_of(p, lane);
+      LinkClassCounters counters{net_.outputs[p].directed_link,
+                                 lane,
+                                 plan.priority[lane],
+                                 queue.packets,
+                                 queue.frame_bytes,
+                                 queue.peak,
+                                 queue.marked,
+                                 queue.dropped,
+                                 queue.trimmed,
+                                 queue.paused,
+                                 queue.pauses_received,
+                                 queue.stopped,
+                                 queue.pauses_sent};
+      if ((port.blocked >> lane & 1U) != 0) counters.paused += end.ps() - queue.paused_since;
+      if ((port.stopped >> lane & 1U) != 0) counters.stopped += end.ps() - queue.stopped_since;
+      result.push_back(counters);
+    }
+  }
+  return result;
+}
+
+std::vector<QueueDepth> QueuedResults::queue_depths(Time end) const {
+  std::vector<QueueDepth> result;
+  if (!keeps_depths()) return result;
+  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p)
+    for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)
+      if (q_.state.queue_of(p, lane).peak > 0) result.push_back(queue_depth(p, lane, end));
+  return result;
+}
+
+QueueDepth QueuedResults::queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const {
+  const ClassQueue& queue = q_.state.queue_of(port, lane);
+  DepthHistogram depths = q_.state.depths[port * q_.state.plan.count + lane];
+  depths.hold(queue.bytes, end.ps());
+  const auto at = [&](double share) { return depths.percentile(share, end.ps()); };
+  return {net_.outputs[port].directed_link,
+          lane,
+          q_.state.plan.priority[lane],
+          depths.occupied(),
+          queue.peak,
+          depths.mean(end.ps()),
+          at(0.5),
+          at(0.9),
+          at(0.99),
+          at(0.999)};
+}
+
+std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
+  std::vector<LinkPause> rows;
+  if (!q_.control.causes) return rows;
+  for (std::uint32_t port = 0; port < net_.outputs.size(); ++port) {
+    for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane) {
+      const std::size_t queue = q_.state.queue_number(port, lane);
+      const std::uint32_t current = q_.control.causes->current(queue);
+      const auto causes = q_.control.causes->of_queue(queue);
+      for (std::uint32_t i = 0; i < causes.size(); ++i) {
+        // What comes in through a port travels the other direction of its link.
+        LinkPause row{net_.outputs[port].directed_link ^ 1U, lane, net_.outputs[causes[i].port].directed_link,
+                      causes[i]};
+        if (i == current) {
+          row.cause.time += end.ps() - q_.control.causes->since(queue);
+          row.cause.last = end.ps();
+        }
+        rows.push_back(row);
+      }
+    }
+  }
+  return rows;
+}
+
+std::vector<QueuePairCounters> QueuedResults::queue_pair_counters() const {
+  std::vector<QueuePairCounters> result;
+  for (std::uint32_t h = 0; h < net_.nodes.hosts.size(); ++h) {
+    for (const Connection& connection : q_.state.hosts[h].connections) {
+      const ReliableSender& sender = connection.sender;
+      const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
+      result.push_back({net_.nodes.hosts[h], sender.number(), sender.destination(), sender.acked(), sender.repeated(),
+                        sender.timeouts(), connection.cnps, connection.allowance.rate_bps, window, connection.messages,
+                        connection.message_bytes});
+    }
+  }
+  return result;
+}
+
+std::vector<ReceiverCounters> QueuedResults::receiver_counters() const {
+  std::vector<ReceiverCounters> result;
+  for (std::uint32_t h = 0; h < net_.nodes.hosts.size(); ++h) {
+    q_.state.hosts[h].receivers.for_each([&](const ReceivingConnection& connection) {
+      const ReliableReceiver& receiver = connection.receiver;
+      result.push_back({net_.nodes.hosts[h], static_cast<std::uint32_t>(connection.key >> 32),
+                        static_cast<std::uint32_t>(connection.key), receiver.expected(), receiver.out_of_order(),
+                        receiver.widest_gap(), receiver.duplicates()});
+    });
+  }
+  return result;
+}
+
+CongestionTotals QueuedResults::congestion() const {
+  CongestionTotals totals;
+  for (const ClassQueue& queue : q_.state.classes) {
+    totals.dropped += queue.dropped;
+    totals.trimmed += queue.trimmed;
+    totals.marked += queue.marked;
+    totals.pauses += queue.pauses_sent;
+  }
+  for (const PortState& port : q_.state.ports) totals.lost += port.lost;
+  for (const RdmaHost& host : q_.state.hosts) {
+    for (const Connection& connection : host.connections) {
+      totals.repeated += connection.sender.repeated();
+      totals.timeouts += connection.sender.timeouts();
+      totals.cnps += connection.cnps;
+    }
+    host.receivers.for_each(
+        [&](const ReceivingConnection& connection) { totals.out_of_order += connection.receiver.out_of_order(); });
+  }
+  return totals;
+}
+
+bool QueuedResults::packets_wait() const {
+  return std::any_of(q_.state.ports.begin(), q_.state.ports.end(),
+                     [](const PortState& port) { return port.occupied != 0; });
+}
+
+void QueuedResults::check_nodes() const {
+  const QueuedState& state = q_.state;
+  for (const LocalNode& node : net_.nodes.all) {
+    std::uint64_t in = 0;
+    std::uint64_t out = 0;
+    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+      in += net_.inputs[p].taken();
+      out += net_.outputs[p].packets;
+      for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+        const ClassQueue& queue = state.queue_of(p, lane);
+        out += queue.dropped;
+        WEFT_EXPECT(queue.bytes == 0 && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait", node.id,
+                    p - node.first_port, lane, queue.bytes);
+      }
+    }
+    if (node.host != no_slot) continue;
+    WEFT_EXPECT(in == out, "node {}: {} packets in, {} out or dropped", node.id, in, out);
+    check_buffer(node);
+  }
+  WEFT_EXPECT(state.telemetry.live() == 0, "{} telemetry records are held", state.telemetry.live());
+}
+
+void QueuedResults::check_buffer(const LocalNode& node) const {
+  const std::uint32_t number = q_.state.buffer_of[net_.nodes.local_of[node.id]];
+  if (number == no_slot) return;
+  const SharedBuffer& buffer = q_.state.buffers[number];
+  for (std::uint32_t queue = 0; queue < node.ports * q_.state.plan.count; ++queue)
+    WEFT_EXPECT(buffer.held(queue) == 0, "node {}: {} bytes of ingress queue {} are held", node.id, buffer.held(queue),
+                queue);
+  WEFT_EXPECT(buffer.shared_used() == 0, "node {}: {} shared bytes are held", node.id, buffer.shared_used());
+}
+
+bool QueuedResults::keeps_depths() const { return !q_.state.depths.empty(); }
+
+std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
+  std::vector<WaitEdge> edges;
+  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+    const PortState& port = q_.state.ports[p];
+    for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
+      const ClassQueue& queue = q_.state.queue_of(p, lane);
+      if (queue.paused_since > stopped_by.ps()) continue;
+      queue.queue.for_each([&](const QueuedPacket& packet) {
+        if (packet.in_port == no_in_port) return;
+        // The packets that come in through a port travel the other direction of its link.
+        const WaitEdge edge{{net_.outputs[packet.in_port].directed_link ^ 1U, packet.frame >> 24},
+                            {net_.outputs[p].directed_link, lane}};
+        if (edges.empty() || edges.back() != edge) edges.push_back(edge);
+      });
+    }
+  }
+  return edges;
+}
+
+void QueuedResults::add_counters(std::uint32_t port, LinkCounters& counters) const {
+  counters.bytes = q_.state.wire_bytes(port, net_.sizes.wire_overhead);
+  counters.lost = q_.state.ports[port].lost;
+  for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)
+    counters.dropped += q_.state.queue_of(port, lane).dropped;
+}
+
+std::uint64_t QueuedResults::memory_bytes() const {
+  const QueuedState& state = q_.state;
+  std::uint64_t bytes = state.ports.capacity() * sizeof(PortState) + state.classes.capacity() * sizeof(ClassQueue);
+  bytes += state.blocks.memory() + state.depths.capacity() * sizeof(DepthHistogram);
+  for (const DepthHistogram& depths : state.depths) bytes += depths.memory_bytes();
+  for (const SharedBuffer& buffer : state.buffers) bytes += buffer.memory_bytes();
+  for (const EventHeap& events : state.events) bytes += events.memory_bytes();
+  for (const RdmaHost& host : state.hosts) bytes += sizeof(host) + host.connections.capacity() * sizeof(Connection);
+  return bytes + (q_.control.causes ? q_.control.causes->memory_bytes() : 0);
+}
+
+}  // namespace weft
