@@ -11,6 +11,119 @@ namespace weft {
 
 FifoModel::FifoModel(LocalNetwork& net) : net_(net) { hosts_.resize(net.nodes.hosts.size()); }
 
+inline void FifoModel::wake_sender(const LocalNode& node, FifoHost& host, std::int64_t now) {
+  if (host.send_time != never) return;
+  host.send_time = std::max(now, net_.outputs[node.first_port].free_at);
+  net_.clock.wake_software(net_.nodes.local_of[node.id], host.send_time);
+}
+
+void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, std::int64_t now) {
+  QueuePair& pair = host.queue_pairs[queue_pair];
+  if (pair.listed) return;
+  if (!pair.ready(net_.sizes.window, net_.sizes.mtu))
+    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
+  pair.waits.wait_for(SendWaits::Reason::nic, now);
+  pair.listed = true;
+  host.ready.push_back(queue_pair);
+}
+
+// Receiving ----------------------------------------------------------------------------------------------------------
+
+void FifoModel::deliver(const LocalNode& node, ReceiverState& state, const Packet& packet) {
+  const Message message = net_.messages[packet.message];
+  net_.messages.release(packet.message);
+  WEFT_EXPECT(state.message_bytes == message.bytes && state.message_packets == message.packets,
+              "message {} of {} bytes in {} packets ended after {} bytes in {} packets", message.id, message.bytes,
+              message.packets, state.message_bytes, state.message_packets);
+  state.message_bytes = 0;
+  state.message_packets = 0;
+  net_.client->on_message(node.id, Time::from_ps(packet.time), message);
+}
+
+inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const Packet& packet) {
+  ReceiverState& state = host.receivers.find(packet.source, packet.queue_pair);
+  WEFT_EXPECT(packet.destination == node.id && packet.psn == state.expected_psn,
+              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id, packet.time,
+              packet.psn, packet.queue_pair, packet.source, packet.destination, state.expected_psn);
+  ++state.expected_psn;
+  state.message_bytes += packet.payload;
+  ++state.message_packets;
+  if (net_.parameters.acks) {
+    // Where it waits: a copy right after its fields were stored would wait for them.
+    Packet& ack = host.control.emplace_back();
+    ack.set_ends(node.id, packet.source);
+    ack.queue_pair = packet.queue_pair;
+    ack.psn = packet.psn;
+    ack.message = packet.payload;
+    ack.kind = PacketKind::ack;
+    ack.flags = packet.flags;
+    wake_sender(node, host, packet.time);
+  }
+  if ((packet.flags & packet_last) != 0) deliver(node, state, packet);
+}
+
+inline void FifoModel::acknowledge(const LocalNode& node, FifoHost& host, const Packet& packet) {
+  const std::int64_t now = packet.time;
+  QueuePair& pair = host.queue_pairs[packet.queue_pair];
+  pair.acknowledge(packet.message);
+  list_if_ready(host, packet.queue_pair, now);
+  if (host.has_ready()) wake_sender(node, host, now);
+  if ((packet.flags & packet_notify) != 0) net_.client->on_sent(node.id, Time::from_ps(now), pair.pop_completion());
+}
+
+inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Packet& packet) {
+  if (packet.kind == PacketKind::data)
+    receive_data(node, host, packet);
+  else if (packet.kind == PacketKind::ack)
+    acknowledge(node, host, packet);
+  else
+    net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+}
+
+// Sending ------------------------------------------------------------------------------------------------------------
+
+inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, std::int64_t now) {
+  const std::uint32_t port = node.first_port;
+  const std::uint32_t number = host.ready[host.ready_head++];
+  if (host.ready_head * 2 > host.ready.size()) {
+    host.ready.erase(host.ready.begin(), host.ready.begin() + static_cast<std::ptrdiff_t>(host.ready_head));
+    host.ready_head = 0;
+  }
+  QueuePair& pair = host.queue_pairs[number];
+  pair.listed = false;
+  const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
+  transmit(port, now, packet);
+  pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
+  list_if_ready(host, number, now);
+  if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
+  // Whoever runs the node looks at its timers afterwards.
+  host.timers.set(net_.outputs[port].free_at, sent_token | pair.pop_completion());
+}
+
+inline void FifoModel::send(const LocalNode& node, FifoHost& host, std::int64_t now) {
+  const std::uint32_t port = node.first_port;
+  if (host.has_control()) {
+    transmit(port, now, host.control[host.control_head++]);
+    if (!host.has_control()) {
+      host.control.clear();
+      host.control_head = 0;
+    }
+  } else {
+    send_data(node, host, now);
+  }
+  host.send_time = host.has_control() || host.has_ready() ? net_.outputs[port].free_at : never;
+}
+
+// What happens at a host ---------------------------------------------------------------------------------------------
+
+void FifoModel::fire_timer(const LocalNode& node, FifoHost& host) {
+  const HostTimer timer = host.timers.take();
+  if ((timer.token & sent_token) != 0)
+    net_.client->on_sent(node.id, Time::from_ps(timer.time), timer.token & ~sent_token);
+  else
+    net_.client->on_timer(node.id, Time::from_ps(timer.time), timer.token);
+}
+
 void FifoModel::run_host(const LocalNode& node, std::int64_t end) {
   FifoHost& host = hosts_[node.host];
   // A host has one port (checked when the machine is built), so its arrivals are in order already.
@@ -39,117 +152,6 @@ std::int64_t FifoModel::next_event(const LocalNode& node) const {
   if (node.host == no_slot) return never;
   const FifoHost& host = hosts_[node.host];
   return std::min(host.send_time, host.timers.next());
-}
-
-void FifoModel::fire_timer(const LocalNode& node, FifoHost& host) {
-  const HostTimer timer = host.timers.take();
-  if ((timer.token & sent_token) != 0)
-    net_.client->on_sent(node.id, Time::from_ps(timer.time), timer.token & ~sent_token);
-  else
-    net_.client->on_timer(node.id, Time::from_ps(timer.time), timer.token);
-}
-
-void FifoModel::wake_sender(const LocalNode& node, FifoHost& host, std::int64_t now) {
-  if (host.send_time != never) return;
-  host.send_time = std::max(now, net_.outputs[node.first_port].free_at);
-  net_.clock.wake_software(net_.nodes.local_of[node.id], host.send_time);
-}
-
-void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, std::int64_t now) {
-  QueuePair& pair = host.queue_pairs[queue_pair];
-  if (pair.listed) return;
-  if (!pair.ready(net_.sizes.window, net_.sizes.mtu))
-    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
-  pair.waits.wait_for(SendWaits::Reason::nic, now);
-  pair.listed = true;
-  host.ready.push_back(queue_pair);
-}
-
-// Receiving ----------------------------------------------------------------------------------------------------------
-
-void FifoModel::receive(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  if (packet.kind == PacketKind::data)
-    receive_data(node, host, packet);
-  else if (packet.kind == PacketKind::ack)
-    acknowledge(node, host, packet);
-  else
-    net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
-}
-
-void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  ReceiverState& state = host.receivers.find(packet.source, packet.queue_pair);
-  WEFT_EXPECT(packet.destination == node.id && packet.psn == state.expected_psn,
-              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id, packet.time,
-              packet.psn, packet.queue_pair, packet.source, packet.destination, state.expected_psn);
-  ++state.expected_psn;
-  state.message_bytes += packet.payload;
-  ++state.message_packets;
-  if (net_.parameters.acks) {
-    // Where it waits: a copy right after its fields were stored would wait for them.
-    Packet& ack = host.control.emplace_back();
-    ack.set_ends(node.id, packet.source);
-    ack.queue_pair = packet.queue_pair;
-    ack.psn = packet.psn;
-    ack.message = packet.payload;
-    ack.kind = PacketKind::ack;
-    ack.flags = packet.flags;
-    wake_sender(node, host, packet.time);
-  }
-  if ((packet.flags & packet_last) != 0) deliver(node, state, packet);
-}
-
-void FifoModel::deliver(const LocalNode& node, ReceiverState& state, const Packet& packet) {
-  const Message message = net_.messages[packet.message];
-  net_.messages.release(packet.message);
-  WEFT_EXPECT(state.message_bytes == message.bytes && state.message_packets == message.packets,
-              "message {} of {} bytes in {} packets ended after {} bytes in {} packets", message.id, message.bytes,
-              message.packets, state.message_bytes, state.message_packets);
-  state.message_bytes = 0;
-  state.message_packets = 0;
-  net_.client->on_message(node.id, Time::from_ps(packet.time), message);
-}
-
-void FifoModel::acknowledge(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  const std::int64_t now = packet.time;
-  QueuePair& pair = host.queue_pairs[packet.queue_pair];
-  pair.acknowledge(packet.message);
-  list_if_ready(host, packet.queue_pair, now);
-  if (host.has_ready()) wake_sender(node, host, now);
-  if ((packet.flags & packet_notify) != 0) net_.client->on_sent(node.id, Time::from_ps(now), pair.pop_completion());
-}
-
-// Sending ------------------------------------------------------------------------------------------------------------
-
-void FifoModel::send(const LocalNode& node, FifoHost& host, std::int64_t now) {
-  const std::uint32_t port = node.first_port;
-  if (host.has_control()) {
-    transmit(port, now, host.control[host.control_head++]);
-    if (!host.has_control()) {
-      host.control.clear();
-      host.control_head = 0;
-    }
-  } else {
-    send_data(node, host, now);
-  }
-  host.send_time = host.has_control() || host.has_ready() ? net_.outputs[port].free_at : never;
-}
-
-void FifoModel::send_data(const LocalNode& node, FifoHost& host, std::int64_t now) {
-  const std::uint32_t port = node.first_port;
-  const std::uint32_t number = host.ready[host.ready_head++];
-  if (host.ready_head * 2 > host.ready.size()) {
-    host.ready.erase(host.ready.begin(), host.ready.begin() + static_cast<std::ptrdiff_t>(host.ready_head));
-    host.ready_head = 0;
-  }
-  QueuePair& pair = host.queue_pairs[number];
-  pair.listed = false;
-  const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
-  transmit(port, now, packet);
-  pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
-  list_if_ready(host, number, now);
-  if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
-  // Whoever runs the node looks at its timers afterwards.
-  host.timers.set(net_.outputs[port].free_at, sent_token | pair.pop_completion());
 }
 
 // For the software of hosts ------------------------------------------------------------------------------------------

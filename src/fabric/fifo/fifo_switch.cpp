@@ -68,34 +68,35 @@ void FifoModel::send_from_border(const LocalNode& node) {
 }
 
 void FifoModel::transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet) {
-  OutputPort& port = net_.outputs[port_index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, 0);
+  LocalNetwork& net = net_;  // loaded once
+  OutputPort& port = net.outputs[port_index];
+  if (net.sampler.due(port, now)) net.sampler.flush(port, now, 0);
   std::int64_t serialization = port.control_packet;
-  std::int64_t wire = net_.sizes.control_wire;
+  std::int64_t wire = net.sizes.control_wire;
   if (packet.kind == PacketKind::data) {
-    wire = packet.payload + net_.sizes.data_overhead;
-    serialization = packet.payload == net_.sizes.mtu ? port.full_packet : net_.sizes.odd_time(port, packet, wire);
+    wire = packet.payload + net.sizes.data_overhead;
+    serialization = packet.payload == net.sizes.mtu ? port.full_packet : net.sizes.odd_time(port, packet, wire);
     ++port.data_packets;
     port.payload_bytes += packet.payload;
     if ((packet.flags & packet_last) != 0) {
-      net_.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
-      if (WaitsByJob* waits = net_.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
+      net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
+      if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
     }
   }
   const std::int64_t start = std::max(now, port.free_at);
   port.free_at = start + serialization;
-  if (net_.observers.several_jobs()) [[unlikely]]
-    net_.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
+  if (net.observers.several_jobs()) [[unlikely]]
+    net.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
   port.waited +=
       static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
   if (port.tapped) [[unlikely]]
-    net_.observers.transmitted(port_index, start, packet);
+    net.observers.transmitted(port_index, start, packet);
   const std::int64_t arrival = port.free_at + port.after;
   if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
-    net_.push_local(port.peer_port, packet, arrival, port.peer_node);
+    net.push_local(port.peer_port, packet, arrival, port.peer_node);
   else
     export_packet(port, packet, arrival);
 }
