@@ -14,7 +14,9 @@ namespace {
 
 using Key = std::tuple<std::int64_t, NodeEvent::Kind, std::uint32_t, std::uint8_t, std::uint32_t, std::uint16_t>;
 
-Key key(const NodeEvent& event) { return {event.time, event.kind, event.port, event.lane, event.data, event.classes}; }
+Key key(const NodeEvent& event) {
+  return {event.time.ps(), event.kind, event.port, event.lane, event.data, event.classes};
+}
 
 // Few values of each field, and the largest of each, so that ties of all depths occur.
 NodeEvent random_event(std::mt19937& random) {
@@ -23,7 +25,7 @@ NodeEvent random_event(std::mt19937& random) {
     return value == 3 ? largest : value;
   };
   NodeEvent event;
-  event.time = few(1000);
+  event.time = Time::from_ps(few(1000));
   event.port = few(UINT32_MAX);
   event.data = few(UINT32_MAX);
   event.kind = static_cast<NodeEvent::Kind>(random() % (static_cast<unsigned>(NodeEvent::Kind::reporting) + 1));

@@ -11,18 +11,18 @@ namespace weft {
 
 FifoModel::FifoModel(LocalNetwork& net) : net_(net) { hosts_.resize(net.nodes.hosts.size()); }
 
-inline void FifoModel::wake_sender(const LocalNode& node, FifoHost& host, std::int64_t now) {
+inline void FifoModel::wake_sender(const LocalNode& node, FifoHost& host, Time now) {
   if (host.send_time != never) return;
   host.send_time = std::max(now, net_.outputs[node.first_port].free_at);
   net_.clock.wake_software(net_.nodes.local_of[node.id], host.send_time);
 }
 
-void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, std::int64_t now) {
+void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, Time now) {
   QueuePair& pair = host.queue_pairs[queue_pair];
   if (pair.listed) return;
   if (!pair.ready(net_.sizes.window, net_.sizes.mtu))
-    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
-  pair.waits.wait_for(SendWaits::Reason::nic, now);
+    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now.ps());
+  pair.waits.wait_for(SendWaits::Reason::nic, now.ps());
   pair.listed = true;
   host.ready.push_back(queue_pair);
 }
@@ -57,18 +57,18 @@ inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const
     ack.message = packet.payload;
     ack.kind = PacketKind::ack;
     ack.flags = packet.flags;
-    wake_sender(node, host, packet.time);
+    wake_sender(node, host, Time::from_ps(packet.time));
   }
   if ((packet.flags & packet_last) != 0) deliver(node, state, packet);
 }
 
 inline void FifoModel::acknowledge(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  const std::int64_t now = packet.time;
+  const Time now = Time::from_ps(packet.time);
   QueuePair& pair = host.queue_pairs[packet.queue_pair];
   pair.acknowledge(packet.message);
   list_if_ready(host, packet.queue_pair, now);
   if (host.has_ready()) wake_sender(node, host, now);
-  if ((packet.flags & packet_notify) != 0) net_.client->on_sent(node.id, Time::from_ps(now), pair.pop_completion());
+  if ((packet.flags & packet_notify) != 0) net_.client->on_sent(node.id, now, pair.pop_completion());
 }
 
 inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Packet& packet) {
@@ -82,7 +82,7 @@ inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Pack
 
 // Sending ------------------------------------------------------------------------------------------------------------
 
-inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, std::int64_t now) {
+inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now) {
   const std::uint32_t port = node.first_port;
   const std::uint32_t number = host.ready[host.ready_head++];
   if (host.ready_head * 2 > host.ready.size()) {
@@ -91,16 +91,16 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, std::int
   }
   QueuePair& pair = host.queue_pairs[number];
   pair.listed = false;
-  const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
+  const Packet packet = pair.next_packet(now.ps(), node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
   transmit(port, now, packet);
-  pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
+  pair.waits.put_on_wire(now.ps(), net_.outputs[port].free_at.ps(), false);
   list_if_ready(host, number, now);
   if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
   // Whoever runs the node looks at its timers afterwards.
   host.timers.set(net_.outputs[port].free_at, sent_token | pair.pop_completion());
 }
 
-inline void FifoModel::send(const LocalNode& node, FifoHost& host, std::int64_t now) {
+inline void FifoModel::send(const LocalNode& node, FifoHost& host, Time now) {
   const std::uint32_t port = node.first_port;
   if (host.has_control()) {
     transmit(port, now, host.control[host.control_head++]);
@@ -119,26 +119,26 @@ inline void FifoModel::send(const LocalNode& node, FifoHost& host, std::int64_t 
 void FifoModel::fire_timer(const LocalNode& node, FifoHost& host) {
   const HostTimer timer = host.timers.take();
   if ((timer.token & sent_token) != 0)
-    net_.client->on_sent(node.id, Time::from_ps(timer.time), timer.token & ~sent_token);
+    net_.client->on_sent(node.id, timer.time, timer.token & ~sent_token);
   else
-    net_.client->on_timer(node.id, Time::from_ps(timer.time), timer.token);
+    net_.client->on_timer(node.id, timer.time, timer.token);
 }
 
-void FifoModel::run_host(const LocalNode& node, std::int64_t end) {
+void FifoModel::run_host(const LocalNode& node, Time end) {
   FifoHost& host = hosts_[node.host];
   // A host has one port (checked when the machine is built), so its arrivals are in order already.
   const std::uint32_t port = node.first_port;
   PacketQueue& queue = net_.inputs[port];
   while (true) {
-    const std::int64_t arrival = net_.heads[port];
-    const std::int64_t timer = host.timers.next();
-    const std::int64_t next = std::min({arrival, timer, host.send_time});
+    const Time arrival = net_.heads[port];
+    const Time timer = host.timers.next();
+    const Time next = std::min({arrival, timer, host.send_time});
     if (next >= end) return;
     net_.clock.happen(next);
     if (arrival == next) {
       const Packet packet = queue.front();
       queue.pop(net_.blocks);
-      net_.heads[port] = queue.empty() ? never : queue.front().time;
+      net_.heads[port] = queue.empty() ? never : Time::from_ps(queue.front().time);
       receive(node, host, packet);
     } else if (timer == next) {
       fire_timer(node, host);
@@ -148,7 +148,7 @@ void FifoModel::run_host(const LocalNode& node, std::int64_t end) {
   }
 }
 
-std::int64_t FifoModel::next_event(const LocalNode& node) const {
+Time FifoModel::next_event(const LocalNode& node) const {
   if (node.host == no_slot) return never;
   const FifoHost& host = hosts_[node.host];
   return std::min(host.send_time, host.timers.next());
@@ -163,36 +163,36 @@ std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, std::uint32_t de
   return number;
 }
 
-std::uint64_t FifoModel::post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message) {
+std::uint64_t FifoModel::post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message) {
   FifoHost& host = hosts_[node.host];
   QueuePair& pair = host.queue_pairs[queue_pair];
   message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
-  message.issued = now;
+  message.issued = now.ps();
   message.packets = packet_count(message.bytes, net_.sizes.mtu);
   message.ideal = ideal_message_time(net_.links.profile(pair.path_profile()), Bytes(message.bytes), net_.parameters.mtu,
                                      net_.parameters.data_overhead())
                       .ps();
   if (message.notify != 0) pair.push_completion(message.token);
-  pair.post(now, net_.messages.add(message), net_.messages);
+  pair.post(now.ps(), net_.messages.add(message), net_.messages);
   list_if_ready(host, queue_pair, now);
   if (host.has_ready()) wake_sender(node, host, now);
   return message.id;
 }
 
-void FifoModel::send_credit(const LocalNode& node, const Packet& credit, std::int64_t now) {
+void FifoModel::send_credit(const LocalNode& node, const Packet& credit, Time now) {
   FifoHost& host = hosts_[node.host];
   host.control.push_back(credit);
   wake_sender(node, host, now);
 }
 
-SendTimes FifoModel::send_times(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now) const {
-  return hosts_[node.host].queue_pairs[queue_pair].waits.until(now);
+SendTimes FifoModel::send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const {
+  return hosts_[node.host].queue_pairs[queue_pair].waits.until(now.ps());
 }
 
 // The NIC decides what to send next when the port is free, not before.
-void FifoModel::port_was_reserved(const LocalNode& node, std::int64_t free_at) {
+void FifoModel::port_was_reserved(const LocalNode& node, Time free_at) {
   FifoHost& host = hosts_[node.host];
   if (host.send_time != never) host.send_time = std::max(host.send_time, free_at);
 }

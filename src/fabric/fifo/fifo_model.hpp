@@ -19,10 +19,10 @@
 namespace weft {
 
 struct FifoHost {
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
 
-  std::int64_t send_time = never;  ///< next decision of the NIC
-  std::uint64_t messages = 0;      ///< posted so far: message numbers
+  Time send_time = never;      ///< next decision of the NIC
+  std::uint64_t messages = 0;  ///< posted so far: message numbers
   HostTimers timers;
   std::vector<Packet> control;  ///< ACKs and credits to send, in order
   std::size_t control_head = 0;
@@ -37,7 +37,7 @@ struct FifoHost {
 
 /// Switches and NICs without limits of buffers. A packet that reaches its output at t leaves at max(t, port free) +
 /// serialisation, known at once: one visit per packet-hop. A NIC sends when its port is free: ACKs and credits first,
-/// then one packet of each ready queue pair in turn. Times in ps.
+/// then one packet of each ready queue pair in turn.
 class FifoModel {
  public:
   explicit FifoModel(LocalNetwork& net);
@@ -45,28 +45,27 @@ class FifoModel {
   // One node --------------------------------------------------------------------------------------------------------
   void begin_windows(bool) {}
   /// Everything at a node before `end`.
-  void run(const LocalNode& node, std::int64_t end);
+  void run(const LocalNode& node, Time end);
   /// The next thing that a node does by itself, or never.
-  std::int64_t next_event(const LocalNode& node) const;
+  Time next_event(const LocalNode& node) const;
   /// Ask for what a node will need in two visits, and what the first of these has brought points to.
   void fetch_first(const LocalNode& node) const;
   void fetch_second(const LocalNode& node) const;
 
   // For the software of hosts ---------------------------------------------------------------------------------------
   std::uint32_t open_queue_pair(const LocalNode& node, std::uint32_t destination);
-  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message);
-  void send_credit(const LocalNode& node, const Packet& credit, std::int64_t now);
-  SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now) const;
+  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message);
+  void send_credit(const LocalNode& node, const Packet& credit, Time now);
+  SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const;
   HostTimers& timers(const LocalNode& node) { return hosts_[node.host].timers; }
 
   // Beside the packets ----------------------------------------------------------------------------------------------
   /// Packets over the cut are more than what they hold.
   bool looks_at_arrivals() const { return false; }
   /// A packet from another process with which more has come, or that is observed. `at`: behind the packet.
-  void take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
-               std::size_t& at);
+  void take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch, std::size_t& at);
   /// Something else has taken a port of a host.
-  void port_was_reserved(const LocalNode& node, std::int64_t free_at);
+  void port_was_reserved(const LocalNode& node, Time free_at);
   void settle_links_of(NodeId) {}
   /// Bytes that wait for a port beyond what is committed.
   std::int64_t queued_bytes(std::uint32_t) const { return 0; }
@@ -76,27 +75,27 @@ class FifoModel {
   std::uint64_t memory_bytes() const;
 
  private:
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
   /// Marks a timer of the model itself (a message sent without ACKs has left); tokens of the client stay below it.
   static constexpr std::uint64_t sent_token = std::uint64_t{1} << 63;
 
   // fifo_switch.cpp
-  void run_switch(const LocalNode& node, std::int64_t end);
+  void run_switch(const LocalNode& node, Time end);
   void send_from_border(const LocalNode& node);
-  void transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet);
-  void export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival);
+  void transmit(std::uint32_t port_index, Time now, const Packet& packet);
+  void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
 
   // fifo_host.cpp
-  void run_host(const LocalNode& node, std::int64_t end);
+  void run_host(const LocalNode& node, Time end);
   void fire_timer(const LocalNode& node, FifoHost& host);
   void receive(const LocalNode& node, FifoHost& host, const Packet& packet);
   void receive_data(const LocalNode& node, FifoHost& host, const Packet& packet);
   void acknowledge(const LocalNode& node, FifoHost& host, const Packet& packet);
   void deliver(const LocalNode& node, ReceiverState& state, const Packet& packet);
-  void send(const LocalNode& node, FifoHost& host, std::int64_t now);
-  void send_data(const LocalNode& node, FifoHost& host, std::int64_t now);
-  void wake_sender(const LocalNode& node, FifoHost& host, std::int64_t now);
-  void list_if_ready(FifoHost& host, std::uint32_t queue_pair, std::int64_t now);
+  void send(const LocalNode& node, FifoHost& host, Time now);
+  void send_data(const LocalNode& node, FifoHost& host, Time now);
+  void wake_sender(const LocalNode& node, FifoHost& host, Time now);
+  void list_if_ready(FifoHost& host, std::uint32_t queue_pair, Time now);
 
   LocalNetwork& net_;
   HugeVector<FifoHost> hosts_;

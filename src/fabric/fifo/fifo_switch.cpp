@@ -12,14 +12,14 @@ constexpr std::size_t ahead = 4;  // packets; enough to hide a fetch from memory
 
 }  // namespace
 
-void FifoModel::run(const LocalNode& node, std::int64_t end) {
+void FifoModel::run(const LocalNode& node, Time end) {
   if (node.host == no_slot)
     run_switch(node, end);
   else
     run_host(node, end);
 }
 
-void FifoModel::run_switch(const LocalNode& node, std::int64_t end) {
+void FifoModel::run_switch(const LocalNode& node, Time end) {
   arrivals_ = net_.gather(node, end);
   const std::size_t count = arrivals_.size();
   if (count == 0) return;
@@ -30,13 +30,13 @@ void FifoModel::run_switch(const LocalNode& node, std::int64_t end) {
     requests_[i] = {packet.source, packet.destination, packet.queue_pair};
   }
   net_.routing.route(NodeId(node.id), requests_, routes_.data());
-  net_.clock.happen(arrivals_[count - 1].time, count);
+  net_.clock.happen(arrivals_[count - 1].when(), count);
   if (net_.cut.on_border(net_.clock.running)) return send_from_border(node);
   for (std::size_t i = 0; i < count; ++i) {
     // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
     if (i + ahead < count)
       __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer_port]);
-    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
   }
 }
 
@@ -59,19 +59,19 @@ void FifoModel::send_from_border(const LocalNode& node) {
     if (s + ahead < stay)
       __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[staying_[s + ahead]]].peer_port]);
     const std::uint32_t i = staying_[s];
-    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
   }
   for (std::size_t l = 0; l < leave; ++l) {
     const std::uint32_t i = leaving_[l];
-    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
   }
 }
 
-void FifoModel::transmit(std::uint32_t port_index, std::int64_t now, const Packet& packet) {
+void FifoModel::transmit(std::uint32_t port_index, Time now, const Packet& packet) {
   LocalNetwork& net = net_;  // loaded once
   OutputPort& port = net.outputs[port_index];
   if (net.sampler.due(port, now)) net.sampler.flush(port, now, 0);
-  std::int64_t serialization = port.control_packet;
+  Time serialization = port.control_packet;
   std::int64_t wire = net.sizes.control_wire;
   if (packet.kind == PacketKind::data) {
     wire = packet.payload + net.sizes.data_overhead;
@@ -79,29 +79,30 @@ void FifoModel::transmit(std::uint32_t port_index, std::int64_t now, const Packe
     ++port.data_packets;
     port.payload_bytes += packet.payload;
     if ((packet.flags & packet_last) != 0) {
-      net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
-      if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
+      net.messages[packet.message].add_wait(port.directed_link, (port.free_at - now).ps());
+      if (WaitsByJob* waits = net.observers.waits())
+        waits->waited(port_index, packet.source, now.ps(), port.free_at.ps());
     }
   }
-  const std::int64_t start = std::max(now, port.free_at);
+  const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   if (net.observers.several_jobs()) [[unlikely]]
-    net.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
+    net.observers.waits()->sent(port_index, packet.source, start.ps(), port.free_at.ps(), now.ps());
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
   port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) * static_cast<std::uint64_t>(wire);
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - now).ps())) * static_cast<std::uint64_t>(wire);
   if (port.tapped) [[unlikely]]
     net.observers.transmitted(port_index, start, packet);
-  const std::int64_t arrival = port.free_at + port.after;
+  const Time arrival = port.free_at + port.after;
   if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
     net.push_local(port.peer_port, packet, arrival, port.peer_node);
   else
     export_packet(port, packet, arrival);
 }
 
-void FifoModel::export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+void FifoModel::export_packet(const OutputPort& port, const Packet& packet, Time arrival) {
   Batch& batch = net_.cut.write(port, packet, arrival);
   if (!carries_descriptor(packet)) [[likely]]
     return;
@@ -109,9 +110,9 @@ void FifoModel::export_packet(const OutputPort& port, const Packet& packet, std:
   net_.messages.release(packet.message);
 }
 
-void FifoModel::take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch,
                         std::size_t& at) {
-  packet.time = arrival;
+  packet.time = arrival.ps();
   if (carries_descriptor(packet)) packet.message = net_.messages.add(take_record<Message>(batch, at));
   if (net_.observers.observes_arrivals())
     net_.observers.arrived(end.port, packet, net_.links.latency_of(NodeId(net_.nodes.all[end.node].id)));

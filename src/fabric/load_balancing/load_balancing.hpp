@@ -31,11 +31,10 @@ class SwitchPorts {
   std::uint64_t seed() const { return seed_; }
   /// Until everything has left that is there at `now`.
   Time load(std::uint16_t port, Time now) const {
-    const std::int64_t busy = std::max<std::int64_t>(0, outputs_[port].free_at - now.ps());
-    return Time::from_ps(busy + states_[port].queue_ps);
+    return std::max(Time(), outputs_[port].free_at - now) + states_[port].queue_time;
   }
   /// A full packet's, on the wire.
-  Time packet_time(std::uint16_t port) const { return Time::from_ps(outputs_[port].full_packet); }
+  Time packet_time(std::uint16_t port) const { return outputs_[port].full_packet; }
   /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
   /// switches that move in step would all choose alike.
   std::uint16_t least_loaded(std::span<const std::uint16_t> ports, const RouteRequest& flow, std::uint32_t psn,

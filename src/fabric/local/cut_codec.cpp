@@ -57,25 +57,25 @@ void CutCodec::mark_ports(std::span<OutputPort> outputs) const {
   }
 }
 
-std::int64_t CutCodec::first_arrival() const {
-  std::int64_t first = INT64_MAX;
+Time CutCodec::first_arrival() const {
+  Time first = Time::max();
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
     if (!outgoing_[n].empty()) first = std::min(first, neighbours_[n].first_arrival);
   return first;
 }
 
 // Where the batch begins, has no room, or needs another origin of times.
-void CutCodec::prepare(std::uint32_t index, std::int64_t arrival) {
+void CutCodec::prepare(std::uint32_t index, Time arrival) {
   Batch& batch = outgoing_[index];
   Neighbour& neighbour = neighbours_[index];
-  if (static_cast<std::uint64_t>(arrival) >= static_cast<std::uint64_t>(Time::limit().ps()))
+  if (static_cast<std::uint64_t>(arrival.ps()) >= static_cast<std::uint64_t>(Time::limit().ps()))
     throw TimeLimitError("packets to another process wait too long");
   const bool begins = batch.empty();
   if (begins) {
-    neighbour.origin = 0;
+    neighbour.origin = Time();
     neighbour.first_arrival = arrival;
   }
-  const bool too_far = static_cast<std::uint64_t>(arrival - neighbour.origin) >= neighbour.reach;
+  const bool too_far = static_cast<std::uint64_t>((arrival - neighbour.origin).ps()) >= neighbour.reach;
   batch.reserve((too_far || begins ? 2 : 1) * sizeof(Packet));
   if (!too_far && !begins) return;
   if (too_far) neighbour.origin = arrival;

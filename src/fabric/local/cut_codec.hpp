@@ -14,6 +14,7 @@
 #include "fabric/packet/port.hpp"
 #include "support/contract.hpp"
 #include "transport/packet.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -26,11 +27,11 @@ struct CutEnd {
 /// A process to and from which cut links lead.
 struct Neighbour {
   int process = 0;
-  std::vector<CutEnd> ends;                ///< [cut links], in the same order there
-  unsigned link_bits = 0;                  ///< of a record's key: enough for no_link()
-  std::uint64_t reach = 0;                 ///< times from `origin` to this much later fit in a record
-  std::int64_t origin = 0;                 ///< of the times in the records on their way there, ps
-  std::int64_t first_arrival = INT64_MAX;  ///< of what is on its way there
+  std::vector<CutEnd> ends;          ///< [cut links], in the same order there
+  unsigned link_bits = 0;            ///< of a record's key: enough for no_link()
+  std::uint64_t reach = 0;           ///< times from `origin` to this much later fit in a record
+  Time origin;                       ///< of the times in the records on their way there
+  Time first_arrival = Time::max();  ///< of what is on its way there
 
   /// Stands for no cut link in a record.
   std::uint64_t no_link() const { return (std::uint64_t{1} << link_bits) - 1; }
@@ -58,17 +59,17 @@ class CutCodec {
   std::span<const int> processes() const { return processes_; }
   std::span<const Neighbour> neighbours() const { return neighbours_; }
   std::span<Batch> outgoing() { return outgoing_; }
-  /// When the first packet in outgoing() arrives at another process, or never; ps.
-  std::int64_t first_arrival() const;
+  /// When the first packet in outgoing() arrives at another process, or never.
+  Time first_arrival() const;
 
   /// Writes a packet that leaves through a cut link and arrives at a time; what follows it goes into the batch given.
-  Batch& write(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+  Batch& write(const OutputPort& port, const Packet& packet, Time arrival) {
     Batch& batch = outgoing_[port.peer_node];
     Neighbour& neighbour = neighbours_[port.peer_node];
-    auto since = static_cast<std::uint64_t>(arrival - neighbour.origin);
+    auto since = static_cast<std::uint64_t>((arrival - neighbour.origin).ps());
     if (since >= neighbour.reach || batch.empty() || batch.room() < sizeof(Packet)) [[unlikely]] {
       prepare(port.peer_node, arrival);
-      since = static_cast<std::uint64_t>(arrival - neighbour.origin);
+      since = static_cast<std::uint64_t>((arrival - neighbour.origin).ps());
     }
     neighbour.first_arrival = std::min(neighbour.first_arrival, arrival);
     const Key key = since << neighbour.link_bits | (port.peer_port & ~OutputPort::remote);
@@ -86,7 +87,7 @@ class CutCodec {
     const Key no_link = from.no_link();
     const unsigned link_bits = from.link_bits;
     const std::span<const CutEnd> ends(from.ends);
-    std::int64_t origin = 0;
+    Time origin;
     for (std::size_t at = 0; at < batch.size();) {
       // The ports lie anywhere in memory. Most records are packets alone: where another lies, a guess is in vain.
       constexpr std::size_t ahead = 6 * sizeof(Packet);
@@ -98,14 +99,14 @@ class CutCodec {
       key = take_record<Key>(batch, at);
       const Key cut_link = key & no_link;
       if (cut_link == no_link) [[unlikely]] {
-        origin = take_record<std::int64_t>(batch, at);
+        origin = take_record<Time>(batch, at);
         continue;
       }
       at -= sizeof(key);
       WEFT_EXPECT(at + sizeof(Packet) <= batch.size(), "batch of {} bytes ends at {}", batch.size(), at);
       const Packet& packet = *reinterpret_cast<const Packet*>(batch.data() + at);
       at += sizeof(Packet);
-      take(ends[cut_link], packet, origin + static_cast<std::int64_t>(key >> link_bits), at);
+      take(ends[cut_link], packet, origin + Time::from_ps(static_cast<std::int64_t>(key >> link_bits)), at);
     }
   }
 
@@ -114,7 +115,7 @@ class CutCodec {
   static_assert(offsetof(Packet, time) == 0 && sizeof(Packet::time) == sizeof(Key));
 
   Neighbour& neighbour_of(int process);
-  void prepare(std::uint32_t neighbour, std::int64_t arrival);
+  void prepare(std::uint32_t neighbour, Time arrival);
 
   std::vector<Neighbour> neighbours_;
   std::vector<int> processes_;  // of the neighbours

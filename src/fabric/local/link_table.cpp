@@ -74,8 +74,8 @@ void LinkTable::set_port_times(OutputPort& port, Bandwidth rate) const {
   const LinkFraming& framing = topology_.graph.link(LinkId(port.directed_link / 2)).framing;
   port.rate_bps = rate.bps();
   port.framed = framing.payload != 0;
-  port.full_packet = serialization_time(parameters_.data_wire(framing, parameters_.mtu), rate).ps();
-  port.control_packet = serialization_time(parameters_.control_wire(framing), rate).ps();
+  port.full_packet = serialization_time(parameters_.data_wire(framing, parameters_.mtu), rate);
+  port.control_packet = serialization_time(parameters_.control_wire(framing), rate);
 }
 
 std::uint32_t LinkTable::profile_of_path(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {

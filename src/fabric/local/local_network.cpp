@@ -44,7 +44,7 @@ LocalNetwork::LocalNetwork(const Topology& topology, const Partition& partition,
   cut.mark_ports(outputs);
   // The window is the same on every process: the least time from sending to arriving over any link of the machine. A
   // second is long enough for any window.
-  clock.set_window(std::clamp<std::int64_t>(links.least_crossing().ps(), 1, Time::from_s(1).ps()));
+  clock.set_window(std::clamp(links.least_crossing(), Time::from_ps(1), Time::from_s(1)));
 }
 
 void LocalNetwork::build_ports() {
@@ -56,7 +56,7 @@ void LocalNetwork::build_ports() {
       const LinkProperties& link = graph.link(end.link);
       OutputPort& port = outputs[node.first_port + p];
       port.directed_link = directed(end.link, end.direction);
-      port.after = (link.delay + links.latency_of(end.peer)).ps();
+      port.after = link.delay + links.latency_of(end.peer);
       links.set_port_times(port, link.rate);
       // The packets that come in through this port travel the other direction of the link.
       tie_salts_[node.first_port + p] = mix64(seed ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
@@ -68,12 +68,12 @@ void LocalNetwork::build_ports() {
   }
 }
 
-void LocalNetwork::push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival,
+void LocalNetwork::push_into_new_block(std::uint32_t port_index, const Packet& packet, Time arrival,
                                        std::uint32_t node) {
   // A packet waits for all that has been committed before it, so that its arrival may lie as far ahead as that is long.
   // Packets of a block are few, and each takes Time::longest_wait() at most: none but the first one of a block can come
   // beyond what 63 bits hold, and that one looks negative.
-  if (static_cast<std::uint64_t>(arrival) >= static_cast<std::uint64_t>(Time::limit().ps()))
+  if (static_cast<std::uint64_t>(arrival.ps()) >= static_cast<std::uint64_t>(Time::limit().ps()))
     throw TimeLimitError(fmt::format("packets wait too long at {}", topology.graph.name(NodeId(nodes.all[node].id))));
   inputs[port_index].add_block(blocks);
   push_local(port_index, packet, arrival, node);
@@ -88,16 +88,16 @@ bool LocalNetwork::arrives_before(const Arrival& a, const Arrival& b) const {
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 
-std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, std::int64_t end) {
+std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, Time end) {
   order_.clear();
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (heads[p] >= end) continue;
     PacketQueue& queue = inputs[p];
     order_.begin_run(queue.size());
-    queue.pop_before(end, blocks, [this, p](Packet& packet, std::uint64_t sequence) {
+    queue.pop_before(end.ps(), blocks, [this, p](Packet& packet, std::uint64_t sequence) {
       order_.add({packet.time, sequence, &packet, p});
     });
-    heads[p] = queue.empty() ? never : queue.front().time;
+    heads[p] = queue.empty() ? never : Time::from_ps(queue.front().time);
   }
   return order_.sorted([this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); });
 }

@@ -28,7 +28,7 @@ namespace weft {
 /// Plain data with what every packet-hop does to it. Links over the cut end in batches for the neighbour processes.
 class LocalNetwork {
  public:
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
 
   LocalNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
                const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive, HostClient* const& client);
@@ -47,28 +47,28 @@ class LocalNetwork {
   HugeVector<OutputPort> outputs;  ///< [local ports]
   PacketBlocks blocks;             ///< of all inputs
   HugeVector<PacketQueue> inputs;  ///< [local ports]: packets on their way to this node through that port
-  HugeVector<std::int64_t> heads;  ///< [local ports]: arrival time of the first of them, or never; ps
+  HugeVector<Time> heads;          ///< [local ports]: arrival time of the first of them, or never
   MessagePool messages;
   PortSampler sampler;
   PortObservers observers;
 
   /// A packet is on its way to a local port, behind those that are.
   // A call with the same arguments at the end, so that no register is saved for the common case.
-  void push_local(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node) {
+  void push_local(std::uint32_t port_index, const Packet& packet, Time arrival, std::uint32_t node) {
     PacketQueue& queue = inputs[port_index];
     if (queue.needs_block()) [[unlikely]]
       return push_into_new_block(port_index, packet, arrival, node);
     const bool first = queue.empty();
-    queue.push(packet, arrival);
+    queue.push(packet, arrival.ps());
     if (first) heads[port_index] = arrival;
     clock.note_arrival(node, arrival, first);
   }
   /// Takes the packets that arrive at a node before `end` out of its queues, in order. They stay readable in their
   /// blocks until the node is done, the order until the next call.
-  std::span<const Arrival> gather(const LocalNode& node, std::int64_t end);
-  /// When the first packet arrives at a node, or never; ps.
-  std::int64_t next_arrival(const LocalNode& node) const {
-    std::int64_t next = never;
+  std::span<const Arrival> gather(const LocalNode& node, Time end);
+  /// When the first packet arrives at a node, or never.
+  Time next_arrival(const LocalNode& node) const {
+    Time next = never;
     for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
       next = heads[p] < next ? heads[p] : next;
     return next;
@@ -77,7 +77,7 @@ class LocalNetwork {
 
  private:
   void build_ports();
-  void push_into_new_block(std::uint32_t port_index, const Packet& packet, std::int64_t arrival, std::uint32_t node);
+  void push_into_new_block(std::uint32_t port_index, const Packet& packet, Time arrival, std::uint32_t node);
   bool arrives_before(const Arrival& a, const Arrival& b) const;
 
   std::vector<std::uint64_t> tie_salts_;  // [local ports]: from the seed and the directed link that ends there

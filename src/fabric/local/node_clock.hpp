@@ -11,47 +11,45 @@
 
 namespace weft {
 
-/// The clock of a process's nodes. Times in ps.
+/// The clock of a process's nodes.
 class NodeClock {
  public:
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
 
   NodeClock(const LocalNodes& nodes, Drive drive) : drive(drive), reference(nodes) {
     calendar.resize(nodes.all.size());
   }
 
-  void set_window(std::int64_t length) {
+  void set_window(Time length) {
     window_length_ = length;
-    reciprocal_ = ~std::uint64_t{0} / static_cast<std::uint64_t>(length);
+    reciprocal_ = ~std::uint64_t{0} / static_cast<std::uint64_t>(length.ps());
   }
-  std::int64_t window_length() const { return window_length_; }
+  Time window_length() const { return window_length_; }
   /// time / window_length() without a division: the reciprocal is at most one too small.
-  std::uint64_t window_number(std::int64_t time) const {
+  std::uint64_t window_number(Time time) const {
     const auto number = static_cast<std::int64_t>(
-        (static_cast<unsigned __int128>(static_cast<std::uint64_t>(time)) * reciprocal_) >> 64);
+        (static_cast<unsigned __int128>(static_cast<std::uint64_t>(time.ps())) * reciprocal_) >> 64);
     return static_cast<std::uint64_t>(number + (time - number * window_length_ >= window_length_ ? 1 : 0));
   }
   /// Whole windows, as the calendar counts: the next windows of all processes stay aligned.
-  std::int64_t window_start(std::int64_t time) const {
-    return static_cast<std::int64_t>(window_number(time)) * window_length_;
-  }
+  Time window_start(Time time) const { return static_cast<std::int64_t>(window_number(time)) * window_length_; }
 
   /// A packet arrives at a node; `first`: no other one that comes through the same port is still to come before it.
-  void note_arrival(std::uint32_t local, std::int64_t time, bool first) {
+  void note_arrival(std::uint32_t local, Time time, bool first) {
     if (drive == Drive::ns3_events) [[unlikely]]
       reference.schedule_arrival(local, time);
     else if (first)  // a later packet of a link does not change when its node acts next
       calendar.schedule(local, window_number(time));
   }
   /// A node does something by itself at a time.
-  void wake_at(std::uint32_t local, std::int64_t time) {
+  void wake_at(std::uint32_t local, Time time) {
     if (drive == Drive::ns3_events)
       reference.schedule_arrival(local, time);
     else
       calendar.schedule(local, window_number(time));
   }
   /// The same, as the timers and the sender of the node's software say. Whoever runs a node looks at these afterwards.
-  void wake_software(std::uint32_t local, std::int64_t time) {
+  void wake_software(std::uint32_t local, Time time) {
     if (in_node()) return;
     if (drive == Drive::ns3_events)
       reference.schedule_wake(local);
@@ -59,7 +57,7 @@ class NodeClock {
       calendar.schedule(local, window_number(time));
   }
   /// Something happens at a time.
-  void happen(std::int64_t time, std::uint64_t count = 1) {
+  void happen(Time time, std::uint64_t count = 1) {
     now = std::max(now, time);
     events += count;
   }
@@ -69,12 +67,12 @@ class NodeClock {
   const Drive drive;
   NodeCalendar calendar;
   ReferenceDrive reference;
-  std::int64_t now = 0;            ///< of the latest that has happened
+  Time now;                        ///< of the latest that has happened
   std::uint64_t events = 0;        ///< that have happened
   std::uint32_t running = nobody;  ///< local node
 
  private:
-  std::int64_t window_length_ = 1;
+  Time window_length_ = Time::from_ps(1);
   std::uint64_t reciprocal_ = 0;  // floor((2^64 - 1) / window_length_)
 };
 

@@ -20,11 +20,11 @@ std::size_t nodes_in_second_cache() {
 NodeWindows::NodeWindows(LocalNetwork& net)
     : net_(net), nodes_in_cache_(nodes_in_second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
 
-std::int64_t NodeWindows::next_time() const {
+Time NodeWindows::next_time() const {
   const std::uint64_t window = net_.clock.calendar.first();
-  const std::int64_t here =
+  const Time here =
       window == NodeCalendar::none ? never : static_cast<std::int64_t>(window) * net_.clock.window_length();
-  const std::int64_t there = net_.cut.first_arrival();
+  const Time there = net_.cut.first_arrival();
   return there == never ? here : std::min(here, net_.clock.window_start(there));
 }
 
@@ -36,7 +36,7 @@ std::size_t NodeWindows::put_border_last() {
       begin);
 }
 
-void NodeWindows::fetch_arrivals(const LocalNode& node, std::int64_t window_end) const {
+void NodeWindows::fetch_arrivals(const LocalNode& node, Time window_end) const {
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (net_.heads[p] >= window_end) continue;
     const Packet* packet = &net_.inputs[p].front();
@@ -44,7 +44,7 @@ void NodeWindows::fetch_arrivals(const LocalNode& node, std::int64_t window_end)
   }
 }
 
-void NodeWindows::fetch_later_arrivals(const LocalNode& node, std::int64_t window_end) const {
+void NodeWindows::fetch_later_arrivals(const LocalNode& node, Time window_end) const {
   for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
     if (net_.heads[p] >= window_end) continue;
     const auto* block = static_cast<const std::byte*>(net_.inputs[p].second_block());

@@ -16,7 +16,7 @@
 namespace weft {
 
 /// Runs the nodes of a process window by window. Within a window no node can concern another one, so that their order
-/// tells nothing. `Model`: FifoModel or QueuedModel. Times in ps.
+/// tells nothing. `Model`: FifoModel or QueuedModel.
 class NodeWindows {
  public:
   explicit NodeWindows(LocalNetwork& net);
@@ -27,27 +27,27 @@ class NodeWindows {
   void set_border_done(std::function<void()> done) { border_done_ = std::move(done); }
 
   template <class Model>
-  void advance(Model& model, std::int64_t end);
+  void advance(Model& model, Time end);
   /// Everything at a node before `end`.
   template <class Model>
-  void run_node(Model& model, std::uint32_t local, std::int64_t end);
+  void run_node(Model& model, std::uint32_t local, Time end);
 
   /// When something happens here next, or at a neighbour with what is on its way there; a multiple of the window.
-  std::int64_t next_time() const;
+  Time next_time() const;
   std::uint64_t windows() const { return windows_; }
   /// Events of the busiest node of each window, since the last call.
   std::uint64_t take_critical_events() { return std::exchange(critical_events_, 0); }
 
  private:
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   template <class Model>
-  std::uint64_t run_window(Model& model, std::size_t interior, std::int64_t window_end);
+  std::uint64_t run_window(Model& model, std::size_t interior, Time window_end);
   template <class Model>
-  void fetch_next(const Model& model, std::size_t left, std::int64_t window_end) const;
+  void fetch_next(const Model& model, std::size_t left, Time window_end) const;
   std::size_t put_border_last();
-  void fetch_arrivals(const LocalNode& node, std::int64_t window_end) const;
-  void fetch_later_arrivals(const LocalNode& node, std::int64_t window_end) const;
+  void fetch_arrivals(const LocalNode& node, Time window_end) const;
+  void fetch_later_arrivals(const LocalNode& node, Time window_end) const;
 
   LocalNetwork& net_;
   std::vector<std::uint32_t> nodes_;  // of the running window
@@ -58,13 +58,13 @@ class NodeWindows {
 };
 
 template <class Model>
-void NodeWindows::advance(Model& model, std::int64_t end) {
+void NodeWindows::advance(Model& model, Time end) {
   while (true) {
     const std::uint64_t window = net_.clock.calendar.first();
     if (window == NodeCalendar::none) return;
-    const std::int64_t start = static_cast<std::int64_t>(window) * net_.clock.window_length();
+    const Time start = static_cast<std::int64_t>(window) * net_.clock.window_length();
     if (start >= end) return;
-    const std::int64_t window_end = std::min(start + net_.clock.window_length(), end);
+    const Time window_end = std::min(start + net_.clock.window_length(), end);
     net_.clock.calendar.take(window, nodes_);
     ++windows_;
     const std::size_t interior = border_done_ && window_end == end ? put_border_last() : 0;
@@ -75,7 +75,7 @@ void NodeWindows::advance(Model& model, std::int64_t end) {
 
 // Returns the events of the busiest node.
 template <class Model>
-std::uint64_t NodeWindows::run_window(Model& model, std::size_t interior, std::int64_t window_end) {
+std::uint64_t NodeWindows::run_window(Model& model, std::size_t interior, Time window_end) {
   std::uint64_t busiest = 0;
   // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
   for (std::size_t left = nodes_.size(); left-- > 0;) {
@@ -87,14 +87,14 @@ std::uint64_t NodeWindows::run_window(Model& model, std::size_t interior, std::i
     run_node(model, local, window_end);
     busiest = std::max(busiest, net_.clock.events - events);
     const LocalNode& node = net_.nodes.all[local];
-    const std::int64_t next = std::min(net_.next_arrival(node), model.next_event(node));
+    const Time next = std::min(net_.next_arrival(node), model.next_event(node));
     if (next != never) net_.clock.calendar.schedule(local, net_.clock.window_number(next));
   }
   return busiest;
 }
 
 template <class Model>
-void NodeWindows::run_node(Model& model, std::uint32_t local, std::int64_t end) {
+void NodeWindows::run_node(Model& model, std::uint32_t local, Time end) {
   net_.clock.running = local;
   model.run(net_.nodes.all[local], end);
   net_.blocks.reuse_retired();
@@ -105,7 +105,7 @@ void NodeWindows::run_node(Model& model, std::uint32_t local, std::int64_t end) 
 // brought: of the fourth node from here its queues and its host; of the second one its ports, the first packets and
 // what the host points to; of the next one the packets after those. Nodes take long enough to hide most of that.
 template <class Model>
-void NodeWindows::fetch_next(const Model& model, std::size_t left, std::int64_t window_end) const {
+void NodeWindows::fetch_next(const Model& model, std::size_t left, Time window_end) const {
   if (left >= 4) {
     const LocalNode& node = net_.nodes.all[nodes_[left - 4]];
     fetch(&net_.inputs[node.first_port], net_.inputs.data() + node.first_port + node.ports);

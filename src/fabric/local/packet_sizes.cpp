@@ -27,11 +27,11 @@ std::int64_t PacketSizes::wire_of(const Packet& packet) const {
   }
 }
 
-std::int64_t PacketSizes::odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const {
+Time PacketSizes::odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const {
   if (port.framed && packet.kind == PacketKind::data) [[unlikely]]
     wire = parameters_.data_wire(topology_.graph.link(LinkId(port.directed_link / 2)).framing, Bytes(packet.payload))
                .count();
-  return serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
+  return serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps));
 }
 
 WireTime PacketSizes::odd_wire_time(const OutputPort& port, const Packet& packet) const {

@@ -11,10 +11,10 @@
 
 namespace weft {
 
-/// Bytes of a packet on the wire, and ps that they take there.
+/// Bytes of a packet on the wire, and how long they take there.
 struct WireTime {
   std::int64_t wire;
-  std::int64_t busy;
+  Time busy;
 };
 
 /// Sizes of the packets of a network, in bytes.
@@ -41,8 +41,8 @@ class PacketSizes {
     }
     return odd_wire_time(port, packet);
   }
-  /// ps of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
-  std::int64_t odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const;
+  /// Time of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
+  Time odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const;
 
  private:
   WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;

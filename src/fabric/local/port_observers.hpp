@@ -30,9 +30,9 @@ class PortObservers {
     taps_[port].push_back(std::move(tap));
   }
   bool has_taps() const { return !taps_.empty(); }
-  /// A packet leaves through a port that has taps; `start`: of its first bit, ps.
-  void transmitted(std::uint32_t port, std::int64_t start, const Packet& packet) const {
-    for (const auto& tap : taps_[port]) tap->transmitted(Time::from_ps(start), packet);
+  /// A packet leaves through a port that has taps; `start`: of its first bit.
+  void transmitted(std::uint32_t port, Time start, const Packet& packet) const {
+    for (const auto& tap : taps_[port]) tap->transmitted(start, packet);
   }
 
   void add_arrival_observer(std::uint32_t port, ArrivalObserver observer) {

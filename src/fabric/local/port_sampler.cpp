@@ -5,7 +5,7 @@
 
 namespace weft {
 
-void PortSampler::flush(OutputPort& port, std::int64_t now, std::int64_t queued) {
+void PortSampler::flush(OutputPort& port, Time now, std::int64_t queued) {
   while (port.next_sample <= now) {
     const bool works = add(port, port.next_sample, queued);
     port.next_sample += interval_;
@@ -13,22 +13,22 @@ void PortSampler::flush(OutputPort& port, std::int64_t now, std::int64_t queued)
   }
 }
 
-void PortSampler::close(OutputPort& port, std::int64_t end, std::int64_t queued) {
+void PortSampler::close(OutputPort& port, Time end, std::int64_t queued) {
   flush(port, end, queued);
   if (port.next_sample - interval_ < end) add(port, end, queued);
 }
 
 // Of the interval up to port.next_sample, which is looked at at `time`. False if the port has nothing to do then.
-bool PortSampler::add(OutputPort& port, std::int64_t time, std::int64_t queued) {
+bool PortSampler::add(OutputPort& port, Time time, std::int64_t queued) {
   // Work committed before that time that is still unsent; a port works without pause until free_at.
-  const std::int64_t backlog = std::max<std::int64_t>(0, port.free_at - time);
-  const std::int64_t busy = port.busy - backlog;
-  const bool works = backlog > 0 || queued > 0;
+  const Time backlog = std::max(Time(), port.free_at - time);
+  const Time busy = port.busy - backlog;
+  const bool works = backlog > Time() || queued > 0;
   if (busy > port.sampled_busy || works) {
     const auto bytes =
-        queued + static_cast<std::int64_t>(static_cast<__int128>(backlog) * port.rate_bps / 8'000'000'000'000);
+        queued + static_cast<std::int64_t>(static_cast<__int128>(backlog.ps()) * port.rate_bps / 8'000'000'000'000);
     samples_.push_back({port.directed_link, static_cast<std::uint32_t>(port.next_sample / interval_ - 1),
-                        busy - port.sampled_busy, bytes});
+                        (busy - port.sampled_busy).ps(), bytes});
   }
   port.sampled_busy = busy;
   return works;

@@ -13,28 +13,28 @@
 namespace weft {
 
 /// A port's state changes when something is sent or comes to wait: before the first change at or after the end of an
-/// interval, it is what it was at that end. Times in ps, queues in bytes.
+/// interval, it is what it was at that end. Queues in bytes.
 class PortSampler {
  public:
-  void start(Time interval) { interval_ = interval.ps(); }
-  bool on() const { return interval_ != 0; }
-  std::int64_t interval() const { return interval_; }
+  void start(Time interval) { interval_ = interval; }
+  bool on() const { return interval_ > Time(); }
+  Time interval() const { return interval_; }
 
   /// An interval of the port has ended, and it is to be looked at before it changes.
-  bool due(const OutputPort& port, std::int64_t now) const { return interval_ != 0 && now >= port.next_sample; }
+  bool due(const OutputPort& port, Time now) const { return interval_ > Time() && now >= port.next_sample; }
   /// `queued`: bytes of frames that have waited for the port since its last change.
-  void flush(OutputPort& port, std::int64_t now, std::int64_t queued);
+  void flush(OutputPort& port, Time now, std::int64_t queued);
   /// The last interval ends with the run, and what is sent afterwards is no part of it.
-  void close(OutputPort& port, std::int64_t end, std::int64_t queued);
+  void close(OutputPort& port, Time end, std::int64_t queued);
 
   std::size_t held() const { return samples_.size(); }
   std::vector<PortSample> take() { return std::exchange(samples_, {}); }
-  std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now.ps() / interval_); }
+  std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now / interval_); }
 
  private:
-  bool add(OutputPort& port, std::int64_t time, std::int64_t queued);
+  bool add(OutputPort& port, Time time, std::int64_t queued);
 
-  std::int64_t interval_ = 0;
+  Time interval_;
   std::vector<PortSample> samples_;
 };
 

@@ -10,6 +10,11 @@
 #include "units/time.hpp"
 
 namespace weft {
+namespace {
+
+Time current_time() { return Time::from_ps(ns3::Simulator::Now().GetTimeStep()); }
+
+}  // namespace
 
 void ReferenceDrive::start(Run run, NextEvent next_event) {
   run_ = std::move(run);
@@ -17,14 +22,14 @@ void ReferenceDrive::start(Run run, NextEvent next_event) {
   pending_.resize(nodes_.all.size());
 }
 
-void ReferenceDrive::schedule_arrival(std::uint32_t local, std::int64_t time) {
-  const std::int64_t delay = time - ns3::Simulator::Now().GetTimeStep();
-  ns3::Simulator::ScheduleWithContext(nodes_.all[local].id, ns3::TimeStep(static_cast<std::uint64_t>(delay)),
+void ReferenceDrive::schedule_arrival(std::uint32_t local, Time time) {
+  const Time delay = time - current_time();
+  ns3::Simulator::ScheduleWithContext(nodes_.all[local].id, ns3::TimeStep(static_cast<std::uint64_t>(delay.ps())),
                                       &ReferenceDrive::arrive, this, local);
 }
 
 void ReferenceDrive::arrive(std::uint32_t local) {
-  const std::int64_t time = ns3::Simulator::Now().GetTimeStep();
+  const Time time = current_time();
   if (pending_[local].drain_at == time) return;
   pending_[local].drain_at = time;
   ns3::Simulator::ScheduleNow(&ReferenceDrive::drain, this, local);
@@ -32,17 +37,16 @@ void ReferenceDrive::arrive(std::uint32_t local) {
 
 void ReferenceDrive::drain(std::uint32_t local) {
   look_for_interrupt();
-  if (ns3::Simulator::Now().GetTimeStep() >= Time::limit().ps())
-    throw TimeLimitError("what is left to do lies too far ahead");
-  pending_[local].drain_at = -1;
-  run_(local, ns3::Simulator::Now().GetTimeStep() + 1);
+  if (current_time() >= Time::limit()) throw TimeLimitError("what is left to do lies too far ahead");
+  pending_[local].drain_at = Time::from_ps(-1);
+  run_(local, current_time() + Time::from_ps(1));
   schedule_wake(local);
 }
 
 void ReferenceDrive::schedule_wake(std::uint32_t local) {
-  const std::int64_t next = next_event_(local);
-  std::int64_t& wake = pending_[local].wake_at;
-  const std::int64_t now = ns3::Simulator::Now().GetTimeStep();
+  const Time next = next_event_(local);
+  Time& wake = pending_[local].wake_at;
+  const Time now = current_time();
   if (next == never || (wake > now && wake <= next)) return;
   wake = next;
   schedule_arrival(local, next);

@@ -14,23 +14,23 @@ namespace weft {
 /// it is scheduled last.
 class ReferenceDrive {
  public:
-  /// Runs a local node up to a time (ps).
-  using Run = std::function<void(std::uint32_t local, std::int64_t end)>;
+  /// Runs a local node up to a time.
+  using Run = std::function<void(std::uint32_t local, Time end)>;
   /// When a local node does something by itself next, or never.
-  using NextEvent = std::function<std::int64_t(std::uint32_t local)>;
+  using NextEvent = std::function<Time(std::uint32_t local)>;
 
   explicit ReferenceDrive(const LocalNodes& nodes) : nodes_(nodes) {}
   void start(Run run, NextEvent next_event);
-  void schedule_arrival(std::uint32_t local, std::int64_t time);
+  void schedule_arrival(std::uint32_t local, Time time);
   /// What a node does by itself, such as timers and decisions of the NIC: an event for the earliest of them, unless one
   /// at that time or before is under way.
   void schedule_wake(std::uint32_t local);
 
  private:
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
   struct Pending {
-    std::int64_t drain_at = -1;
-    std::int64_t wake_at = never;
+    Time drain_at = Time::from_ps(-1);
+    Time wake_at = never;
   };
   void arrive(std::uint32_t local);
   void drain(std::uint32_t local);

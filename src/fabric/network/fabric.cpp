@@ -27,7 +27,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
   if (parameters.frames) carry_frames();
   if (drive == Drive::windows) return;
   net_->clock.reference.start(
-      [this](std::uint32_t local, std::int64_t end) {
+      [this](std::uint32_t local, Time end) {
         model_->visit([&](auto& model) { windows_->run_node(model, local, end); });
       },
       [this](std::uint32_t local) {
@@ -51,7 +51,7 @@ bool Fabric::buffered() const { return model_->queued() != nullptr; }
 
 void Fabric::set_sampling(Time interval) {
   net_->sampler.start(interval);
-  for (OutputPort& port : net_->outputs) port.next_sample = interval.ps();
+  for (OutputPort& port : net_->outputs) port.next_sample = interval;
 }
 
 void Fabric::expect_cold_caches() { windows_->expect_cold_caches(); }
@@ -111,7 +111,7 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
   const LinkProperties& link = net_->topology.graph.link(LinkId(directed_link / 2));
   if (owns(link.ends[direction])) {
     OutputPort& port = net_->outputs[net_->nodes.port(link.ends[direction], link.ports[direction])];
-    port.after = (times.delay + latency_of(link.ends[1 - direction])).ps();
+    port.after = times.delay + latency_of(link.ends[1 - direction]);
     net_->links.set_port_times(port, times.rate);
   }
   model_->visit([&](auto& model) { model.settle_links_of(link.ends[direction]); });
@@ -124,36 +124,35 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
 // Windows and lookahead only shrink. A calendar entry made with longer windows is then a visit too early, which does
 // nothing.
 void Fabric::shrink_window(Time length) {
-  net_->clock.set_window(std::min(net_->clock.window_length(), std::max<std::int64_t>(length.ps(), 1)));
+  net_->clock.set_window(std::min(net_->clock.window_length(), std::max(length, Time::from_ps(1))));
 }
 
 // Traffic and observers beside the packets ---------------------------------------------------------------------------
 
 Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const {
   const OutputPort& output = net_->outputs[net_->nodes.port(node, port)];
-  if (packet.kind != PacketKind::data && packet.kind != PacketKind::frame) return Time::from_ps(output.control_packet);
-  return Time::from_ps(net_->sizes.odd_time(output, packet, net_->sizes.wire_of(packet)));
+  if (packet.kind != PacketKind::data && packet.kind != PacketKind::frame) return output.control_packet;
+  return net_->sizes.odd_time(output, packet, net_->sizes.wire_of(packet));
 }
 
-Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, Time at, Bytes wire) {
+Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, Time now, Bytes wire) {
   WEFT_EXPECT(!advancing(), "node {} port {}: a frame at {} ps comes from within the data path", node.value(),
-              port_number, at.ps());
-  const std::int64_t now = at.ps();
+              port_number, now.ps());
   const std::uint32_t index = net_->nodes.port(node, port_number);
   OutputPort& port = net_->outputs[index];
   const std::int64_t queued = model_->visit([&](auto& model) { return model.queued_bytes(index); });
   if (net_->sampler.due(port, now)) net_->sampler.flush(port, now, queued);
-  const std::int64_t serialization = serialization_time(wire, Bandwidth::from_bps(port.rate_bps)).ps();
-  const std::int64_t start = std::max(now, port.free_at);
+  const Time serialization = serialization_time(wire, Bandwidth::from_bps(port.rate_bps));
+  const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
-  port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(start - now)) *
+  port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - now).ps())) *
                  static_cast<std::uint64_t>(wire.count());
   net_->observers.count_other(index, wire.count(), net_->outputs.size());
   const LocalNode& owner = net_->nodes.all[net_->nodes.of_port[index]];
   if (owner.host != no_slot) model_->visit([&](auto& model) { model.port_was_reserved(owner, port.free_at); });
-  return {Time::from_ps(start), Time::from_ps(port.free_at)};
+  return {start, port.free_at};
 }
 
 void Fabric::add_arrival_observer(NodeId node, std::uint32_t port, ArrivalObserver observer) {
@@ -213,8 +212,7 @@ std::uint64_t Fabric::post(std::uint32_t host, std::uint32_t queue_pair, Time no
                            std::uint64_t token) {
   message.source = host;
   message.token = token;
-  return model_->visit(
-      [&](auto& model) { return model.post(net_->nodes.of_host(host), queue_pair, now.ps(), message); });
+  return model_->visit([&](auto& model) { return model.post(net_->nodes.of_host(host), queue_pair, now, message); });
 }
 
 void Fabric::send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) {
@@ -222,26 +220,26 @@ void Fabric::send_credit(std::uint32_t host, Time now, std::uint32_t to, std::ui
   credit.set_ends(host, to);
   credit.queue_pair = queue_pair;
   credit.kind = PacketKind::credit;
-  model_->visit([&](auto& model) { model.send_credit(net_->nodes.of_host(host), credit, now.ps()); });
+  model_->visit([&](auto& model) { model.send_credit(net_->nodes.of_host(host), credit, now); });
 }
 
 SendTimes Fabric::send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const {
-  return model_->visit([&](auto& model) { return model.send_times(net_->nodes.of_host(host), queue_pair, now.ps()); });
+  return model_->visit([&](auto& model) { return model.send_times(net_->nodes.of_host(host), queue_pair, now); });
 }
 
 void Fabric::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
-  model_->visit([&](auto& model) { model.timers(net_->nodes.of_host(host)).set(at.ps(), token); });
-  net_->clock.wake_software(net_->nodes.local_of[host], at.ps());
+  model_->visit([&](auto& model) { model.timers(net_->nodes.of_host(host)).set(at, token); });
+  net_->clock.wake_software(net_->nodes.local_of[host], at);
 }
 
 // DataPath -----------------------------------------------------------------------------------------------------------
 
 Drive Fabric::drive() const { return net_->clock.drive; }
 bool Fabric::advancing() const { return advancing_ || net_->clock.in_node(); }
-Time Fabric::now() const { return Time::from_ps(net_->clock.now); }
-Time Fabric::next_time() const { return Time::from_ps(windows_->next_time()); }
+Time Fabric::now() const { return net_->clock.now; }
+Time Fabric::next_time() const { return windows_->next_time(); }
 Time Fabric::lookahead() const { return lookahead_; }
-Time Fabric::inner_window() const { return Time::from_ps(net_->clock.window_length()); }
+Time Fabric::inner_window() const { return net_->clock.window_length(); }
 std::span<const int> Fabric::neighbours() const { return net_->cut.processes(); }
 std::span<Batch> Fabric::outgoing() { return net_->cut.outgoing(); }
 void Fabric::set_border_done(std::function<void()> done) { windows_->set_border_done(std::move(done)); }
@@ -251,7 +249,7 @@ void Fabric::advance(Time end) {
   advancing_ = true;
   model_->visit([&](auto& model) {
     model.begin_windows(after_advance_ != nullptr);
-    windows_->advance(model, end.ps());
+    windows_->advance(model, end);
   });
   if (after_advance_) after_advance_(end);
   advancing_ = false;
@@ -262,7 +260,7 @@ void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
     const bool looked_at = model.looks_at_arrivals() || net_->observers.observes_arrivals();
     net_->cut.read(
         neighbour, batch, [this](std::uint32_t port) { __builtin_prefetch(&net_->inputs[port]); },
-        [&](const CutEnd& end, const Packet& packet, std::int64_t arrival, std::size_t& at) {
+        [&](const CutEnd& end, const Packet& packet, Time arrival, std::size_t& at) {
           if (looked_at || packet.kind > PacketKind::cnp || carries_descriptor(packet)) [[unlikely]]
             model.take_in(end, packet, arrival, batch, at);
           else

@@ -17,7 +17,7 @@ namespace {
 
 /// Bytes of a port's longest queue: unsent work in ps times the rate; exact, in whole bytes.
 std::int64_t peak_bytes(const OutputPort& port) {
-  return static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog) * port.rate_bps / 8'000'000'000'000);
+  return static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog.ps()) * port.rate_bps / 8'000'000'000'000);
 }
 
 /// What all processes have, one after another; plain data.
@@ -78,8 +78,8 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.payload_bytes = port.payload_bytes;
       counters.packets = port.packets;
       counters.data_packets = port.data_packets;
-      counters.busy_ps = port.busy;
-      counters.free_at_ps = port.free_at;
+      counters.busy_ps = port.busy.ps();
+      counters.free_at_ps = port.free_at.ps();
       counters.peak_queue_bytes = peak_bytes(port);
       counters.queue_byte_ps = static_cast<double>(port.waited);
       counters.times = link_times(port.directed_link);
@@ -98,8 +98,8 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
   for (std::uint32_t p = 0; p < net_->outputs.size(); ++p) {
     const OutputPort& port = net_->outputs[p];
     if (port.waited == 0) continue;
-    const std::int64_t busy = port.busy - std::max<std::int64_t>(0, port.free_at - end.ps());
-    links.push_back({port.directed_link, p, busy, peak_bytes(port), static_cast<double>(port.waited), -1});
+    const Time busy = port.busy - std::max(Time(), port.free_at - end);
+    links.push_back({port.directed_link, p, busy.ps(), peak_bytes(port), static_cast<double>(port.waited), -1});
     if (links.size() >= 4 * most + 64) keep_hottest(links, most);
   }
   keep_hottest(links, most);
@@ -153,7 +153,7 @@ std::vector<PortSample> Fabric::take_samples(Time end) {
   if (!net_->sampler.on()) return {};
   model_->visit([&](auto& model) {
     for (std::uint32_t p = 0; p < net_->outputs.size(); ++p)
-      net_->sampler.close(net_->outputs[p], end.ps(), model.queued_bytes(p));
+      net_->sampler.close(net_->outputs[p], end, model.queued_bytes(p));
   });
   return net_->sampler.take();
 }
@@ -161,8 +161,7 @@ std::vector<PortSample> Fabric::take_samples(Time end) {
 std::vector<PortSample> Fabric::take_closed_samples(Time now) {
   model_->visit([&](auto& model) {
     for (std::uint32_t p = 0; p < net_->outputs.size(); ++p)
-      if (now.ps() >= net_->outputs[p].next_sample)
-        net_->sampler.flush(net_->outputs[p], now.ps(), model.queued_bytes(p));
+      if (now >= net_->outputs[p].next_sample) net_->sampler.flush(net_->outputs[p], now, model.queued_bytes(p));
   });
   return net_->sampler.take_closed(now);
 }

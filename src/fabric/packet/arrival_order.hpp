@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "transport/packet.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -20,6 +21,8 @@ struct Arrival {
   std::uint64_t sequence;  ///< on its link
   Packet* packet;
   std::uint32_t port;  ///< local port through which it came
+
+  Time when() const { return Time::from_ps(time); }
 };
 
 /// Collects arrivals port by port, each port's in order, and puts all of them in order.

@@ -10,6 +10,7 @@
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "transport/packet.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -59,13 +60,13 @@ struct alignas(64) ClassQueue {
 
   // Receiving side: up to where this end has room.
   std::uint32_t room = 0;
-  std::int64_t paused_until = 0;   ///< as the last pause frame said
-  std::int64_t paused_since = 0;   ///< the other end has stopped this class here
-  std::int64_t stopped_since = 0;  ///< this end has stopped the other
-  std::int64_t refresh_at = 0;     ///< the other end is to be told again
+  Time paused_until;   ///< as the last pause frame said
+  Time paused_since;   ///< the other end has stopped this class here
+  Time stopped_since;  ///< this end has stopped the other
+  Time refresh_at;     ///< the other end is to be told again
   // Counters
-  std::int64_t paused = 0;  ///< ps during which the other end had stopped it
-  std::int64_t stopped = 0;
+  Time paused;  ///< time during which the other end had stopped it
+  Time stopped;
   std::uint32_t pauses_received = 0;
   std::uint32_t pauses_sent = 0;
   std::uint64_t marked = 0;   ///< ECN
@@ -75,7 +76,7 @@ struct alignas(64) ClassQueue {
 
 /// What the classes of a port share. The same order as above.
 struct alignas(64) PortState {
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
 
   std::uint32_t occupied = 0;     ///< classes with packets in their queue
   std::uint32_t blocked = 0;      ///< classes that the other end has stopped, or has no room for
@@ -89,17 +90,17 @@ struct alignas(64) PortState {
   std::uint8_t pausing = 0;
   std::uint8_t credited = 0;
   std::uint32_t first_queue = 0;   ///< that of class 0 in the switch's packet memory
-  std::int64_t event_at = never;   ///< the event that looks at this port next
-  std::int64_t queue_ps = 0;       ///< serialisation of all that waits
-  std::int64_t header_time = 0;    ///< of cut-through: until a switch at the other end knows where a packet goes
+  Time event_at = never;           ///< the event that looks at this port next
+  Time queue_time;                 ///< serialisation of all that waits
+  Time header_time;                ///< of cut-through: until a switch at the other end knows where a packet goes
   SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
 
   std::uint64_t lost = 0;         ///< packets that the link has lost
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   std::int64_t link_frame_bytes = 0;
-  std::int64_t in_rate = 0;      ///< of the other direction, bit/s
-  std::int64_t in_after = 0;     ///< ps from the last bit of a packet at the other end to this node's output
-  std::int64_t propagation = 0;  ///< ps towards the other end
+  std::int64_t in_rate = 0;  ///< of the other direction, bit/s
+  Time in_after;             ///< from the last bit of a packet at the other end to this node's output
+  Time propagation;          ///< towards the other end
 };
 static_assert(sizeof(PortState) == 128);
 
@@ -120,7 +121,7 @@ struct NodeEvent {
     port_free,  ///< the port may send
     reporting,  ///< queues that have changed are to be reported
   };
-  std::int64_t time = 0;
+  Time time;
   std::uint32_t port = 0;  ///< local port
   std::uint32_t data = 0;
   Kind kind = Kind::port_free;

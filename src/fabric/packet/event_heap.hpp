@@ -20,13 +20,13 @@ namespace weft {
 class EventHeap {
  public:
   bool empty() const { return items_.empty(); }
-  /// Of the first event, as the following; ps.
-  std::int64_t time() const { return items_.front().time; }
+  /// Of the first event, as the following.
+  Time time() const { return Time::from_ps(items_.front().time); }
   NodeEvent::Kind kind() const { return static_cast<NodeEvent::Kind>(items_.front().order >> 40); }
   std::uint32_t port() const { return static_cast<std::uint32_t>(items_.front().order >> 8); }
   NodeEvent front() const {
     const Item& item = items_.front();
-    return {item.time,
+    return {Time::from_ps(item.time),
             port(),
             static_cast<std::uint32_t>(item.detail >> 16),
             kind(),
@@ -37,7 +37,7 @@ class EventHeap {
   /// The first event happens now.
   void take() { taken_ = true; }
   void push(const NodeEvent& event) {
-    const Item item{event.time,
+    const Item item{event.time.ps(),
                     static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port} << 8 | event.lane,
                     std::uint64_t{event.data} << 16 | event.classes};
     if (taken_) {

@@ -7,10 +7,12 @@
 #include <functional>
 #include <vector>
 
+#include "units/time.hpp"
+
 namespace weft {
 
 struct HostTimer {
-  std::int64_t time;
+  Time time;
   std::uint64_t number;  ///< order of setting at this host
   std::uint64_t token;
   bool operator>(const HostTimer& other) const {
@@ -21,14 +23,14 @@ struct HostTimer {
 /// Timers of one host, the earliest first, and of one time in the order in which they were set.
 class HostTimers {
  public:
-  static constexpr std::int64_t never = INT64_MAX;
+  static constexpr Time never = Time::max();
 
-  void set(std::int64_t time, std::uint64_t token) {
+  void set(Time time, std::uint64_t token) {
     timers_.push_back({time, set_++, token});
     std::push_heap(timers_.begin(), timers_.end(), std::greater<>());
   }
   /// Time of the first one, or never.
-  std::int64_t next() const { return timers_.empty() ? never : timers_.front().time; }
+  Time next() const { return timers_.empty() ? never : timers_.front().time; }
   HostTimer take() {
     std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
     const HostTimer timer = timers_.back();

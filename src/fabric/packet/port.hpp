@@ -4,19 +4,21 @@
 
 #include <cstdint>
 
+#include "units/time.hpp"
+
 namespace weft {
 
 /// The sending side of a port: two cache lines, the first for deciding a departure, the second for counting it.
 struct alignas(64) OutputPort {
   static constexpr std::uint32_t remote = 0x80000000U;
 
-  std::int64_t free_at = 0;         ///< its last committed bit leaves then
-  std::int64_t after = 0;           ///< propagation, plus the next node's latency if that is a switch
-  std::int64_t full_packet = 0;     ///< serialisation of a full-MTU data packet
-  std::int64_t control_packet = 0;  ///< of an ACK or credit
+  Time free_at;                 ///< its last committed bit leaves then
+  Time after;                   ///< propagation, plus the next node's latency if that is a switch
+  Time full_packet;             ///< serialisation of a full-MTU data packet
+  Time control_packet;          ///< of an ACK or credit
   std::uint32_t peer_port = 0;  ///< local port index at the peer, or remote | position among the neighbour's cut links
   std::uint32_t peer_node = 0;  ///< local node index of the peer, or index of the neighbour process
-  std::int64_t next_sample = 0;
+  Time next_sample;
   std::int64_t rate_bps = 0;
   std::uint32_t directed_link = 0;
   bool tapped = false;
@@ -25,10 +27,10 @@ struct alignas(64) OutputPort {
   std::uint64_t packets = 0;
   std::uint64_t data_packets = 0;
   std::int64_t payload_bytes = 0;
-  std::int64_t busy = 0;
-  std::int64_t peak_backlog = 0;  ///< ps of unsent work, including the packet that has just come
-  std::int64_t sampled_busy = 0;  ///< busy time up to the last sample
-  unsigned __int128 waited = 0;   ///< sum of bytes * waiting time, B ps
+  Time busy;
+  Time peak_backlog;             ///< unsent work, including the packet that has just come
+  Time sampled_busy;             ///< busy time up to the last sample
+  unsigned __int128 waited = 0;  ///< sum of bytes * waiting time, B ps
 };
 static_assert(sizeof(OutputPort) == 128);
 

@@ -14,30 +14,29 @@ namespace weft {
 
 struct QueuedModel;
 
-/// From the first bit on the link to the queue of the other end, in this process or another one. Times in ps.
+/// From the first bit on the link to the queue of the other end, in this process or another one.
 class Departures {
  public:
   Departures(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// The first bit of a packet leaves now.
-  void launch(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
+  void launch(std::uint32_t port_index, Time now, Packet& packet, WireTime size);
   /// Throws away what a packet holds beyond itself.
   void forget(const Packet& packet);
   /// A packet from another process with which more has come, or that is no packet of a queue, or is observed. `at`:
   /// behind the packet in the batch.
-  void take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
-               std::size_t& at);
-  void export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival);
+  void take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch, std::size_t& at);
+  void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
 
  private:
-  void launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size);
-  void send_on(const OutputPort& port, const Packet& packet, std::int64_t arrival);
-  void count(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet, WireTime size);
-  std::int64_t arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now, WireTime size) const;
-  void record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now);
+  void launch_watched(std::uint32_t port_index, Time now, Packet& packet, WireTime size);
+  void send_on(const OutputPort& port, const Packet& packet, Time arrival);
+  void count(OutputPort& port, std::uint32_t port_index, Time now, const Packet& packet, WireTime size);
+  Time arrival_of(const OutputPort& port, std::uint32_t port_index, Time now, WireTime size) const;
+  void record_hop(std::uint32_t port_index, Packet& packet, Time now);
   void export_rest(const Packet& packet, Batch& batch);
   std::uint32_t telemetry_of(const Packet& packet) const;
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

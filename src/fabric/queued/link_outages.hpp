@@ -15,7 +15,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Of the links that begin at nodes of a process. Times in ps.
+/// Of the links that begin at nodes of a process.
 class LinkOutages {
  public:
   LinkOutages(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -25,24 +25,24 @@ class LinkOutages {
   /// Links fail or come back, and routing learns of it.
   bool has_detours() const { return !detours_.empty(); }
   /// What routing knows at `now`. While all links work it is the experiment's own algorithm.
-  const RoutingAlgorithm& routing_at(std::int64_t now) const;
+  const RoutingAlgorithm& routing_at(Time now) const;
   /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
   /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
-  bool loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const;
+  bool loses(std::uint32_t port, Time start, Time end, std::int64_t wire) const;
   /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
-  std::int64_t outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const;
+  Time outage_end(std::uint32_t port, Time start, Time end) const;
   void change_link(const NodeEvent& event);
 
  private:
   /// Routing from a time on, as links have failed or come back.
   struct Detour {
-    std::int64_t from;
+    Time from;
     std::unique_ptr<RoutingAlgorithm> routing;
   };
   std::vector<Detour> detours_;
   bool any_ = false;
   std::vector<const LinkFault*> fault_of_port_;  // [local ports]
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -13,7 +13,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Answers to data packets, messages for the software, and pulls of receivers that ask for packets. Times in ps.
+/// Answers to data packets, messages for the software, and pulls of receivers that ask for packets.
 class NicReceiver {
  public:
   NicReceiver(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -24,8 +24,8 @@ class NicReceiver {
  private:
   void receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
   void note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
-  void watch_pulls(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  void watch_pulls(const LocalNode& node, std::uint32_t port_index, Time now);
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

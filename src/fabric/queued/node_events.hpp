@@ -20,12 +20,12 @@ class NodeEvents {
   /// The first event of a node happens. False if it was out of date and nothing has happened: timers that have become
   /// needless must not make a run last longer.
   bool handle_first(std::uint32_t local);
-  /// Time of the next thing that a node does by itself, beside its timers; ps, or never.
-  std::int64_t next(const LocalNode& node) const;
+  /// Time of the next thing that a node does by itself, beside its timers, or never.
+  Time next(const LocalNode& node) const;
 
  private:
   bool handle(std::uint32_t local, const NodeEvent& event);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -11,7 +11,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Asks the discipline of marking where more waits than it never marks. Times in ps, queues in bytes.
+/// Asks the discipline of marking where more waits than it never marks. Queues in bytes.
 class PacketMarking {
  public:
   PacketMarking(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -19,11 +19,11 @@ class PacketMarking {
   /// Host ports mark nothing: what waits there is the host's own.
   void build();
   /// `came`: to its queue, in which `queue` bytes wait beside it.
-  void mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
+  void mark(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now);
 
  private:
-  void mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came, std::int64_t now);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  void mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now);
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

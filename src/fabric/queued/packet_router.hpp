@@ -16,7 +16,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Asks routing and load balancing. Times in ps.
+/// Asks routing and load balancing.
 class PacketRouter {
  public:
   PacketRouter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -25,13 +25,13 @@ class PacketRouter {
   /// The ports of the node for all arrivals, in their order; until the next call.
   std::span<const std::uint16_t> route(const LocalNode& node, std::span<const Arrival> arrivals);
   /// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
-  std::uint16_t route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, std::int64_t now);
+  std::uint16_t route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, Time now);
 
  private:
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
   std::vector<std::int64_t> queued_;  // bytes waiting at each port of a node
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -16,7 +16,7 @@ namespace weft {
 struct QueuedModel;
 
 /// A connection's state changes at events of its host only: before the first one at or after the end of an interval, it
-/// is what it was at that end. Times in ps.
+/// is what it was at that end.
 class QueuePairSampler {
  public:
   QueuePairSampler(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -24,9 +24,9 @@ class QueuePairSampler {
   /// `hosts`, `destinations` (empty: all): ascending. Before the run.
   void start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
   /// A connection has been opened.
-  void open(const LocalNode& node, Connection& connection, std::int64_t now) const;
+  void open(const LocalNode& node, Connection& connection, Time now) const;
   /// An interval of the connection has ended.
-  void flush(const LocalNode& node, Connection& connection, std::int64_t now);
+  void flush(const LocalNode& node, Connection& connection, Time now);
   std::size_t held() const { return samples_.size(); }
   /// Samples up to `end`, closing the last interval there.
   std::vector<QueuePairSample> take(Time end);
@@ -34,13 +34,13 @@ class QueuePairSampler {
   std::vector<QueuePairSample> take_closed(Time now);
 
  private:
-  void flush_all(std::int64_t now);
+  void flush_all(Time now);
 
-  std::int64_t interval_ = 0;
+  Time interval_;
   std::vector<std::uint32_t> hosts_;
   std::vector<std::uint32_t> destinations_;
   std::vector<QueuePairSample> samples_;
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -14,19 +14,19 @@ struct QueuedModel;
 /// At multiples of an interval a switch reports each of its queues that has changed to the switches that want to know.
 /// A report takes effect there when a frame would have crossed the link, and a given delay later: as late as anything
 /// else that passes from process to process. It takes no bandwidth, as in a network of its own, and finds its way when
-/// the link fails. Times in ps.
+/// the link fails.
 class QueueReporter {
  public:
   QueueReporter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   void build();
   /// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
-  void queue_changed(std::uint32_t port_index, std::int64_t now);
+  void queue_changed(std::uint32_t port_index, Time now);
   void report(const NodeEvent& event);
   void hear(const NodeEvent& event);
 
  private:
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -35,7 +35,7 @@ class QueuedBuild {
   Bytes needed_headroom(std::uint32_t in_port) const;
 
   mutable Time longest_round_trip_;
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -15,8 +15,8 @@ inline bool QueuedPorts::competes(std::uint32_t ready, std::uint32_t lane) const
   return (sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing);
 }
 
-inline std::int64_t QueuedPorts::load(std::uint32_t port, std::int64_t now) const {
-  return std::max<std::int64_t>(0, net_.outputs[port].free_at - now) + q_.state.ports[port].queue_ps;
+inline Time QueuedPorts::load(std::uint32_t port, Time now) const {
+  return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
 // Strict priority, except among classes that share the link.
@@ -25,7 +25,7 @@ inline std::uint32_t QueuedPorts::choose_lane(std::uint32_t port_index, std::uin
   return competes(ready, first) ? choose_sharing(port_index, ready) : first;
 }
 
-inline bool QueuedPorts::look_at(std::uint32_t port_index, std::int64_t now) {
+inline bool QueuedPorts::look_at(std::uint32_t port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
   if (ps.event_at != now) return false;
   ps.event_at = never;
@@ -33,7 +33,7 @@ inline bool QueuedPorts::look_at(std::uint32_t port_index, std::int64_t now) {
   return true;
 }
 
-inline void QueuedPorts::look_again(std::uint32_t port_index, std::int64_t time) {
+inline void QueuedPorts::look_again(std::uint32_t port_index, Time time) {
   PortState& ps = q_.state.ports[port_index];
   if (ps.event_at <= time) return;
   ps.event_at = time;
@@ -42,13 +42,12 @@ inline void QueuedPorts::look_again(std::uint32_t port_index, std::int64_t time)
 }
 
 // When the other end can do something with a packet that leaves now.
-inline std::int64_t Departures::arrival_of(const OutputPort& port, std::uint32_t port_index, std::int64_t now,
-                                           WireTime size) const {
-  const std::int64_t header_time = q_.state.ports[port_index].header_time;
-  return now + (header_time > 0 ? std::min(size.busy, header_time) : size.busy) + port.after;
+inline Time Departures::arrival_of(const OutputPort& port, std::uint32_t port_index, Time now, WireTime size) const {
+  const Time header_time = q_.state.ports[port_index].header_time;
+  return now + (header_time > Time() ? std::min(size.busy, header_time) : size.busy) + port.after;
 }
 
-inline void Departures::count(OutputPort& port, std::uint32_t port_index, std::int64_t now, const Packet& packet,
+inline void Departures::count(OutputPort& port, std::uint32_t port_index, Time now, const Packet& packet,
                               WireTime size) {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
@@ -60,19 +59,20 @@ inline void Departures::count(OutputPort& port, std::uint32_t port_index, std::i
   queue.frame_bytes += size.wire - net_.sizes.wire_overhead;
   port.free_at = now + size.busy;
   if (net_.observers.several_jobs()) [[unlikely]]
-    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
+    net_.observers.waits()->sent(port_index, packet.source, now.ps(), port.free_at.ps(),
+                                 q_.state.oldest_wait(port_index, now).ps());
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
 }
 
-inline void Departures::send_on(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+inline void Departures::send_on(const OutputPort& port, const Packet& packet, Time arrival) {
   if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
     net_.push_local(port.peer_port, packet, arrival, port.peer_node);
   else
     export_packet(port, packet, arrival);
 }
 
-[[gnu::always_inline]] inline void Departures::launch(std::uint32_t port_index, std::int64_t now, Packet& packet,
+[[gnu::always_inline]] inline void Departures::launch(std::uint32_t port_index, Time now, Packet& packet,
                                                       WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.watches_departures || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
@@ -81,18 +81,16 @@ inline void Departures::send_on(const OutputPort& port, const Packet& packet, st
   send_on(port, packet, arrival_of(port, port_index, now, size));
 }
 
-inline void PacketMarking::mark(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
-                                std::int64_t now) {
+inline void PacketMarking::mark(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now) {
   if (queue > q_.state.queue_of(port, packet.lane).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
 }
 
-inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame,
-                                      std::int64_t now) {
+inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now) {
   return (q_.state.ports[port_index].credited >> lane & 1U) == 0 || finds_credit(port_index, lane, frame, now);
 }
 
 [[gnu::always_inline]] inline void LinkControl::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame,
-                                                          std::int64_t now) {
+                                                          Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[in_port];
   if ((ps.credited >> lane & 1U) != 0) return give_credit(in_port, lane, frame, now);
@@ -102,8 +100,7 @@ inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t la
   if ((ps.stopped >> lane & 1U) != 0 && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 
-[[gnu::always_inline]] inline void QueuedPorts::leave_queue(std::uint32_t port_index, std::uint32_t lane,
-                                                            std::int64_t now) {
+[[gnu::always_inline]] inline void QueuedPorts::leave_queue(std::uint32_t port_index, std::uint32_t lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
@@ -120,19 +117,21 @@ inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t la
     ps.emptied |= static_cast<std::uint8_t>(1U << lane);
   }
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
-  const std::int64_t wait = now - sent.packet.time;
-  ps.queue_ps -= size.busy;
+  const Time came = Time::from_ps(sent.packet.time);
+  const Time wait = now - came;
+  ps.queue_time -= size.busy;
   port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait)) * static_cast<std::uint64_t>(size.wire);
+      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(size.wire);
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
     Message& message = net_.messages[sent.packet.message];
-    message.add_wait(port.directed_link, wait);
-    if (net_.observers.waits()) net_.observers.waits()->waited(port_index, sent.packet.source, sent.packet.time, now);
-    const std::int64_t paused = q_.state.paused_time(port_index, lane, now) - message.pause_mark;
+    message.add_wait(port.directed_link, wait.ps());
+    if (net_.observers.waits())
+      net_.observers.waits()->waited(port_index, sent.packet.source, sent.packet.time, now.ps());
+    const std::int64_t paused = q_.state.paused_time(port_index, lane, now).ps() - message.pause_mark;
     message.paused += paused;
     if (!ps.of_host) message.paused_in_network += paused;
   }
-  if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, sent.packet.time, now);
+  if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, came, now);
   q_.departures.launch(port_index, now, sent.packet, size);
   if (sent.in_port == no_in_port) return;
   const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);

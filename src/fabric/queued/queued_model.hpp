@@ -29,7 +29,7 @@
 namespace weft {
 
 /// The model as its parts, which know each other through it. The same interface as FifoModel: what Fabric asks of a
-/// model. Times in ps.
+/// model.
 struct QueuedModel {
   explicit QueuedModel(LocalNetwork& net);
   ~QueuedModel();
@@ -58,8 +58,8 @@ struct QueuedModel {
   // One node ----------------------------------------------------------------------------------------------------------
   /// `watched`: somebody looks at ports after each window.
   void begin_windows(bool watched) { state.defers = !watched && switches.may_defer(); }
-  void run(const LocalNode& node, std::int64_t end);
-  std::int64_t next_event(const LocalNode& node) const;
+  void run(const LocalNode& node, Time end);
+  Time next_event(const LocalNode& node) const;
   void fetch_first(const LocalNode& node) const;
   void fetch_second(const LocalNode& node) const;
 
@@ -67,22 +67,22 @@ struct QueuedModel {
   std::uint32_t open_queue_pair(const LocalNode& node, std::uint32_t destination) {
     return nics.open(node, destination);
   }
-  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, const Message& message) {
+  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, const Message& message) {
     return nics.post(node, queue_pair, now, message);
   }
-  void send_credit(const LocalNode& node, const Packet& credit, std::int64_t now) { credits.send(node, credit, now); }
-  SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now) const {
-    return state.hosts[node.host].connections[queue_pair].waits.until(now);
+  void send_credit(const LocalNode& node, const Packet& credit, Time now) { credits.send(node, credit, now); }
+  SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const {
+    return state.hosts[node.host].connections[queue_pair].waits.until(now.ps());
   }
   HostTimers& timers(const LocalNode& node) { return state.hosts[node.host].timers; }
 
   // Beside the packets ------------------------------------------------------------------------------------------------
   bool looks_at_arrivals() const { return state.services.telemetry; }
-  void take_in(const CutEnd& end, const Packet& packet, std::int64_t arrival, std::span<const std::byte> batch,
+  void take_in(const CutEnd& end, const Packet& packet, Time arrival, std::span<const std::byte> batch,
                std::size_t& at) {
     departures.take_in(end, packet, arrival, batch, at);
   }
-  void port_was_reserved(const LocalNode&, std::int64_t) {}
+  void port_was_reserved(const LocalNode&, Time) {}
   void settle_links_of(NodeId node) { build.settle_ports_of(node); }
   std::int64_t queued_bytes(std::uint32_t port) const { return state.queued_bytes(port); }
   std::uint64_t lost(std::uint32_t port) const { return state.ports[port].lost; }

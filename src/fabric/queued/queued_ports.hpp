@@ -11,23 +11,23 @@ namespace weft {
 
 struct QueuedModel;
 
-/// A port sends when it is free, the other end of the link agrees, and something waits. Times in ps.
+/// A port sends when it is free, the other end of the link agrees, and something waits.
 class QueuedPorts {
  public:
   QueuedPorts(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// Sees to it that the port is looked at no later than at `time`.
-  void look_again(std::uint32_t port_index, std::int64_t time);
+  void look_again(std::uint32_t port_index, Time time);
   /// An event has come for the port; false if it is out of date.
-  bool look_at(std::uint32_t port_index, std::int64_t now);
+  bool look_at(std::uint32_t port_index, Time now);
   /// Something may be there to be sent: now, or when the port is free.
-  void kick(std::uint32_t port_index, std::int64_t now);
+  void kick(std::uint32_t port_index, Time now);
   /// What a port that defers has sent before a time.
-  void catch_up(std::uint32_t port_index, std::int64_t before);
+  void catch_up(std::uint32_t port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
-  bool send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
+  bool send_waiting(std::uint32_t port_index, std::uint32_t lane, Time now);
   /// Time until everything has left that is there now.
-  std::int64_t load(std::uint32_t port, std::int64_t now) const;
+  Time load(std::uint32_t port, Time now) const;
 
   // Which class is next -----------------------------------------------------------------------------------------------
   /// Of those that are ready, bit per class.
@@ -39,11 +39,11 @@ class QueuedPorts {
 
  private:
   bool has_work(std::uint32_t port_index) const;
-  bool send_next(std::uint32_t port_index, std::int64_t now);
-  void look_by_event(std::uint32_t port_index, std::int64_t time);
+  bool send_next(std::uint32_t port_index, Time now);
+  void look_by_event(std::uint32_t port_index, Time time);
   std::uint32_t choose_sharing(std::uint32_t port_index, std::uint32_t ready);
-  void leave_queue(std::uint32_t port_index, std::uint32_t lane, std::int64_t now);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  void leave_queue(std::uint32_t port_index, std::uint32_t lane, Time now);
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -39,7 +39,7 @@ class QueuedResults {
 
  private:
   void check_buffer(const LocalNode& node) const;
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

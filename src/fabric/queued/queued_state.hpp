@@ -27,9 +27,9 @@ namespace weft {
 
 /// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
 struct ReportedQueues {
-  std::uint32_t slots = 0;            ///< most queues that a node reports
-  std::int64_t interval = 0;          ///< ps
-  std::int64_t delay = 0;             ///< ps, beyond a frame's on the link
+  std::uint32_t slots = 0;  ///< most queues that a node reports
+  Time interval;
+  Time delay;                         ///< beyond a frame's on the link
   std::vector<QueueReports> of_node;  ///< [local nodes] what it reports
   std::vector<bool> pending;          ///< [local nodes] an event will report
   std::vector<std::int64_t> told;     ///< [local ports] bytes, in the last report
@@ -42,7 +42,7 @@ struct ReportedQueues {
 /// without any event. See decision 13.
 struct DeferredPorts {
   std::vector<std::uint32_t> ports;  ///< local ports, in no order
-  std::int64_t next = INT64_MAX;     ///< the first time at which one of them is to be looked at, after a window
+  Time next = Time::max();           ///< the first time at which one of them is to be looked at, after a window
   std::uint32_t stopped = 0;         ///< classes of ports whose sender this switch has stopped
   bool on = false;                   ///< else ports are looked at by events, in the order of time
 };
@@ -106,25 +106,26 @@ struct QueuedState {
     for (std::uint32_t lane = 0; lane < plan.count; ++lane) bytes += queue_of(port, lane).bytes;
     return bytes;
   }
-  /// How long the other end has stopped a class until now, in all; ps.
-  std::int64_t paused_time(std::uint32_t port, std::uint32_t lane, std::int64_t now) const {
+  /// How long the other end has stopped a class until now, in all.
+  Time paused_time(std::uint32_t port, std::uint32_t lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);
     const bool stopped = (ports[port].blocked >> lane & 1U) != 0;
-    return queue.paused + (stopped ? now - queue.paused_since : 0);
+    return queue.paused + (stopped ? now - queue.paused_since : Time());
   }
   /// When the packet came that has waited longest at a port, of those at the heads of its queues; `now` if none waits.
-  std::int64_t oldest_wait(std::uint32_t port, std::int64_t now) const {
-    std::int64_t oldest = now;
+  Time oldest_wait(std::uint32_t port, Time now) const {
+    Time oldest = now;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
-      oldest = std::min(oldest,
-                        queue_of(port, static_cast<std::uint32_t>(std::countr_zero(lanes))).queue.front().packet.time);
+      oldest = std::min(
+          oldest,
+          Time::from_ps(queue_of(port, static_cast<std::uint32_t>(std::countr_zero(lanes))).queue.front().packet.time));
     return oldest;
   }
   /// The depth of a queue is about to change.
-  void note_depth(std::uint32_t port, std::uint32_t lane, std::int64_t now) {
+  void note_depth(std::uint32_t port, std::uint32_t lane, Time now) {
     if (depths.empty()) [[likely]]
       return;
-    depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now);
+    depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now.ps());
   }
 };
 

@@ -12,12 +12,12 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Arrivals in the order of time, and events before each. Ports that concern no other one defer (DeferredPorts). ps.
+/// Arrivals in the order of time, and events before each. Ports that concern no other one defer (DeferredPorts).
 class QueuedSwitch {
  public:
   QueuedSwitch(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  void run(std::uint32_t local, std::int64_t end);
+  void run(std::uint32_t local, Time end);
   /// A sender is about to be stopped: from here on it counts when memory is given back. All ports have been caught up
   /// with.
   void stop_deferring(std::uint32_t local);
@@ -26,16 +26,16 @@ class QueuedSwitch {
 
  private:
   void enqueue(const LocalNode& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
-               std::int64_t now);
+               Time now);
   bool find_room(const LocalNode& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
-                 std::uint8_t in_lane, std::int64_t now, std::int64_t frame);
+                 std::uint8_t in_lane, Time now, std::int64_t frame);
   void drop(std::uint32_t out, const Packet& packet);
   void trim(std::uint32_t out, Packet& packet);
   void receive_adaptively(const LocalNode& node, const Arrival& came);
-  void run_events(std::uint32_t local, std::int64_t before);
-  void run_deferred(std::uint32_t local, std::int64_t end);
-  void catch_up_all(std::uint32_t local, std::int64_t before);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  void run_events(std::uint32_t local, Time before);
+  void run_deferred(std::uint32_t local, Time end);
+  void catch_up_all(std::uint32_t local, Time before);
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -26,23 +26,23 @@ struct Connection {
   std::uint32_t path_profile = 0;
   std::uint32_t port = 0;  ///< local port of the host
   std::uint8_t lane = 0;
-  bool listed = false;                  ///< in a list of the port: ready or held
-  bool pacing_pending = false;          ///< an event will look at it when it may send again
-  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks at its retransmission timer
-  std::int64_t next_send = 0;           ///< not before, by its rate
-  std::int64_t last_send = 0;
-  std::int64_t last_wire = 0;            ///< bytes
-  std::int64_t held_since = 0;           ///< a packet might go if its lane were not stopped
-  std::int64_t held = 0;                 ///< ps of that since the last packet
-  std::int64_t next_sample = INT64_MAX;  ///< its state is recorded then
-  std::int64_t sampled_bytes = 0;        ///< sent until the last sample
-  std::uint64_t messages = 0;            ///< posted
-  std::int64_t message_bytes = 0;        ///< posted
-  std::int64_t timer_at = 0;             ///< pending event of the congestion control
-  std::int64_t sent_bytes = 0;           ///< wire bytes
-  std::uint32_t cnps = 0;                ///< received
-  std::uint32_t credits = 0;             ///< received in all, modulo 2^32, if they can be lost
-  std::uint32_t pulls = 0;               ///< the same of pulls
+  bool listed = false;            ///< in a list of the port: ready or held
+  bool pacing_pending = false;    ///< an event will look at it when it may send again
+  Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer
+  Time next_send;                 ///< not before, by its rate
+  Time last_send;
+  std::int64_t last_wire = 0;      ///< bytes
+  Time held_since;                 ///< a packet might go if its lane were not stopped
+  Time held;                       ///< time of that since the last packet
+  Time next_sample = Time::max();  ///< its state is recorded then
+  std::int64_t sampled_bytes = 0;  ///< sent until the last sample
+  std::uint64_t messages = 0;      ///< posted
+  std::int64_t message_bytes = 0;  ///< posted
+  Time timer_at;                   ///< pending event of the congestion control
+  std::int64_t sent_bytes = 0;     ///< wire bytes
+  std::uint32_t cnps = 0;          ///< received
+  std::uint32_t credits = 0;       ///< received in all, modulo 2^32, if they can be lost
+  std::uint32_t pulls = 0;         ///< the same of pulls
   SendWaits waits;
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
@@ -56,7 +56,7 @@ struct NicPort {
   std::vector<std::uint32_t> held;            ///< connections whose lane is stopped
   bool frames_turn = false;                   ///< of the class of data, after the last packet: frames or connections
   std::unique_ptr<ReceiverControl> receiver;  ///< null unless receivers pull
-  std::int64_t pull_at = INT64_MAX;           ///< when an event sends the next pull
+  Time pull_at = Time::max();                 ///< when an event sends the next pull
 
   bool has_urgent() const { return urgent_head < urgent.size(); }
   bool has_ready() const { return ready_head < ready.size(); }
@@ -76,10 +76,10 @@ struct ReceivingConnection {
 struct GivenCredits {
   std::uint32_t to = 0;  ///< host that sends the data
   std::uint32_t queue_pair = 0;
-  std::uint32_t given = 0;              ///< in all, modulo 2^32
-  std::uint32_t known = 0;              ///< acknowledged, modulo 2^32
-  std::int64_t sent_at = 0;             ///< ps, the latest
-  std::int64_t timeout_at = INT64_MAX;  ///< when an event looks whether it was lost
+  std::uint32_t given = 0;        ///< in all, modulo 2^32
+  std::uint32_t known = 0;        ///< acknowledged, modulo 2^32
+  Time sent_at;                   ///< the latest
+  Time timeout_at = Time::max();  ///< when an event looks whether it was lost
 };
 
 struct RdmaHost {

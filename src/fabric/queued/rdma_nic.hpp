@@ -15,32 +15,32 @@ namespace weft {
 
 struct QueuedModel;
 
-/// The sending half of the NICs of a process. Times in ps, sizes in bytes.
+/// The sending half of the NICs of a process. Sizes in bytes.
 class RdmaNic {
  public:
   RdmaNic(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// A host: everything in the order of time, its few ports last.
-  void run(std::uint32_t local, std::int64_t end);
+  void run(std::uint32_t local, Time end);
   /// The port of a host that is to be looked at first.
   std::uint32_t next_port(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
   std::uint32_t open(const LocalNode& node, std::uint32_t destination);
-  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message);
+  std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message);
 
   // A port of a host is free ------------------------------------------------------------------------------------------
   /// ACKs and their like.
-  bool send_urgent(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
+  bool send_urgent(const LocalNode& node, std::uint32_t port_index, Time now);
   /// One packet of each ready connection in turn.
-  bool send_data(const LocalNode& node, std::uint32_t port_index, std::int64_t now);
+  bool send_data(const LocalNode& node, std::uint32_t port_index, Time now);
 
   // Something has happened --------------------------------------------------------------------------------------------
   /// The NIC decides what to send after all that comes in at the same time.
-  void wake(std::uint32_t port_index, std::int64_t now);
-  void push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, std::int64_t now);
+  void wake(std::uint32_t port_index, Time now);
+  void push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, Time now);
   /// The other end of the link stops a class no longer.
-  void unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now);
+  void unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);
   void end_pacing(const LocalNode& node, const NodeEvent& event);
@@ -49,17 +49,17 @@ class RdmaNic {
 
  private:
   bool window_allows(const Connection& connection) const;
-  void list(const LocalNode& node, Connection& connection, std::int64_t now);
-  bool send_from(const LocalNode& node, Connection& connection, std::int64_t now);
+  void list(const LocalNode& node, Connection& connection, Time now);
+  bool send_from(const LocalNode& node, Connection& connection, Time now);
   static void pace(Connection& connection);
-  void obey(const LocalNode& node, Connection& connection, std::int64_t now);
+  void obey(const LocalNode& node, Connection& connection, Time now);
   void watch(const LocalNode& node, Connection& connection);
-  void lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, std::int64_t now,
+  void lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, Time now,
             bool timeout);
-  void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, std::int64_t now);
+  void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now);
   void limit_window(Connection& connection) const;
   FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
-  static constexpr std::int64_t never = LocalNetwork::never;
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -12,20 +12,20 @@ namespace weft {
 
 struct QueuedModel;
 
-/// On a network that can lose credits they are counted, and sent again until they are acknowledged (GivenCredits). ps.
+/// On a network that can lose credits they are counted, and sent again until they are acknowledged (GivenCredits).
 class SlotCredits {
  public:
   SlotCredits(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  void send(const LocalNode& node, const Packet& credit, std::int64_t now);
+  void send(const LocalNode& node, const Packet& credit, Time now);
   void receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
   void receive_ack(const LocalNode& node, const Packet& packet);
   bool time_out(const LocalNode& node, const NodeEvent& event);
 
  private:
-  std::uint32_t push(const LocalNode& node, Packet credit, std::int64_t now);
-  void push_counted(const LocalNode& node, std::uint32_t position, std::int64_t now);
-  static constexpr std::int64_t never = LocalNetwork::never;
+  std::uint32_t push(const LocalNode& node, Packet credit, Time now);
+  void push_counted(const LocalNode& node, std::uint32_t position, Time now);
+  static constexpr Time never = Time::max();
 
   QueuedModel& q_;
   LocalNetwork& net_;

@@ -29,8 +29,7 @@ std::uint8_t FrameTraffic::lane_of_priority(std::uint8_t priority) const {
   return priority == plan.priority[plan.data] ? plan.data : plan.other;
 }
 
-bool FrameTraffic::send(const FrameHeader& header, Time at, const ns3::Ptr<ns3::Packet>& frame) {
-  const std::int64_t now = at.ps();
+bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame) {
   const LocalNode& node = net_.nodes.of_host(header.source);
   QueuedState& state = q_.state;
   if (header.bytes > std::max(state.largest_frame, least_frame)) return false;
@@ -41,7 +40,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time at, const ns3::Ptr<ns3::
   packet.payload = static_cast<std::uint16_t>(header.bytes);
   packet.lane = lane_of_priority(header.priority) & 0xfU;
   packet.flags = header.ecn_capable ? packet_ask : 0;
-  packet.time = now;
+  packet.time = now.ps();
   std::uint16_t out = 0;
   if (node.ports > 1) {
     const RouteRequest request = q_.router.request_of(packet);
@@ -63,22 +62,22 @@ bool FrameTraffic::send(const FrameHeader& header, Time at, const ns3::Ptr<ns3::
   table->count_sent(header.bytes);
   queue.queue.push({packet, no_in_port, static_cast<std::uint32_t>(header.bytes) | std::uint32_t{packet.lane} << 24},
                    state.blocks);
-  if (!state.depths.empty()) state.depths[index * state.plan.count + packet.lane].hold(queue.bytes, now);
+  state.note_depth(index, packet.lane, now);
   queue.bytes += header.bytes;
   queue.peak = std::max(queue.peak, queue.bytes);
   PortState& ps = state.ports[index];
   ps.occupied |= 1U << packet.lane;
-  ps.queue_ps += net_.sizes.wire_time(port, packet).busy;
+  ps.queue_time += net_.sizes.wire_time(port, packet).busy;
   port.peak_backlog = std::max(port.peak_backlog, q_.ports.load(index, now));
   q_.nics.wake(index, now);
   return true;
 }
 
 /// A frame is on its last link: from here on ns-3 holds it, and the lean packet that arrives is empty.
-void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, std::int64_t arrival) {
+void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, Time arrival) {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
   if (node.host == no_slot) return;
-  table->arrive(node.id, in_port - node.first_port, arrival, packet);
+  table->arrive(node.id, in_port - node.first_port, arrival.ps(), packet);
   packet.message = no_slot;
 }
 
@@ -87,7 +86,7 @@ void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, std::int64_t a
 // their deficit reduced by what they have sent, and go on while there is some left (surplus round robin, Adiseshu,
 // Parulkar and Varghese, "A reliable and scalable striping protocol", SIGCOMM 1996, doi:10.1145/248156.248169), since
 // the size of the next RDMA packet is not known before it is made.
-bool FrameTraffic::send_beside(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+bool FrameTraffic::send_beside(const LocalNode& node, std::uint32_t port_index, Time now) {
   if (!choose_beside(node, port_index, now)) return false;
   // What a connection has sent was in no queue until now: frames that still wait are behind it.
   OutputPort& port = net_.outputs[port_index];
@@ -95,7 +94,7 @@ bool FrameTraffic::send_beside(const LocalNode& node, std::uint32_t port_index, 
   return true;
 }
 
-bool FrameTraffic::choose_beside(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+bool FrameTraffic::choose_beside(const LocalNode& node, std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[port_index];
   const NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
@@ -118,7 +117,7 @@ bool FrameTraffic::choose_beside(const LocalNode& node, std::uint32_t port_index
   return false;
 }
 
-bool FrameTraffic::send_of_data_class(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+bool FrameTraffic::send_of_data_class(const LocalNode& node, std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   const PortState& ps = state.ports[port_index];

@@ -9,7 +9,7 @@ namespace weft {
 
 void NicReceiver::receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
   if ((q_.state.ports[port_index].credited >> packet.lane & 1U) != 0)
-    q_.control.give_room(port_index, packet.lane, net_.sizes.frame_bytes(packet), packet.time);
+    q_.control.give_room(port_index, packet.lane, net_.sizes.frame_bytes(packet), Time::from_ps(packet.time));
   switch (packet.kind) {
     case PacketKind::data:
       return receive_data(node, port_index, packet);
@@ -35,18 +35,19 @@ void NicReceiver::receive(const LocalNode& node, std::uint32_t port_index, const
 
 void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
   QueuedState& state = q_.state;
-  const std::int64_t now = packet.time;
+  const Time now = Time::from_ps(packet.time);
   WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
   const bool last = (packet.flags & packet_last) != 0;
   std::uint32_t telemetry = no_slot;
   if (state.services.telemetry) {
     telemetry = last ? std::exchange(net_.messages[packet.message].telemetry, no_slot) : packet.message;
   }
-  if (last) net_.messages[packet.message].arrived = now;
+  if (last) net_.messages[packet.message].arrived = now.ps();
   if (state.services.pulls) [[unlikely]]
     note_data(node, port_index, packet);
   ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
-  const auto answer = receiver.on_data(now, packet, net_.messages, state.rules, state.services.cnp_interval.ps());
+  const auto answer =
+      receiver.on_data(packet.time, packet, net_.messages, state.rules, state.services.cnp_interval.ps());
 
   Packet reply;
   reply.set_ends(node.id, packet.source);
@@ -80,7 +81,7 @@ void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, 
     Message message = net_.messages[slot];
     net_.messages.release(slot);
     message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
-    net_.client->on_message(node.id, Time::from_ps(now), message);
+    net_.client->on_message(node.id, now, message);
   }
 }
 
@@ -90,18 +91,17 @@ void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, 
 void NicReceiver::note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (!nic.receiver)
-    nic.receiver =
-        net_.parameters.congestion_control->make_receiver(Time::from_ps(net_.outputs[port_index].full_packet));
+    nic.receiver = net_.parameters.congestion_control->make_receiver(net_.outputs[port_index].full_packet);
   nic.receiver->on_data({packet.time, packet.source, packet.queue_pair, (packet.flags & packet_trimmed) != 0,
                          (packet.flags & packet_more) != 0});
-  watch_pulls(node, port_index, packet.time);
+  watch_pulls(node, port_index, Time::from_ps(packet.time));
 }
 
 // Sees to it that the next pull is sent.
-void NicReceiver::watch_pulls(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+void NicReceiver::watch_pulls(const LocalNode& node, std::uint32_t port_index, Time now) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (nic.receiver->next_pull() == Allowance::never) return;
-  const std::int64_t next = std::max(now, nic.receiver->next_pull());
+  const Time next = std::max(now, Time::from_ps(nic.receiver->next_pull()));
   if (next >= nic.pull_at) return;
   nic.pull_at = next;
   q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, 0, 0});
@@ -113,7 +113,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   NicPort& nic = host.ports[event.port - node.first_port];
   if (nic.pull_at != event.time) return false;
   nic.pull_at = never;
-  const Pull pull = nic.receiver->take_pull(event.time);
+  const Pull pull = nic.receiver->take_pull(event.time.ps());
   Packet packet;
   packet.set_ends(node.id, pull.source);
   packet.queue_pair = pull.queue_pair;

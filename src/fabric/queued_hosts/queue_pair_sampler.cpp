@@ -8,8 +8,8 @@
 namespace weft {
 
 // A connection has been opened.
-void QueuePairSampler::open(const LocalNode& node, Connection& connection, std::int64_t now) const {
-  if (interval_ == 0) return;
+void QueuePairSampler::open(const LocalNode& node, Connection& connection, Time now) const {
+  if (interval_ == Time()) return;
   const auto among = [](const std::vector<std::uint32_t>& all, std::uint32_t one) {
     return std::binary_search(all.begin(), all.end(), one);
   };
@@ -19,18 +19,18 @@ void QueuePairSampler::open(const LocalNode& node, Connection& connection, std::
 }
 
 std::vector<QueuePairSample> QueuePairSampler::take(Time end) {
-  if (interval_ == 0) return {};
+  if (interval_ == Time()) return {};
   // One boundary at or after the end closes the last interval.
-  flush_all((end.ps() + interval_ - 1) / interval_ * interval_);
+  flush_all((end + interval_ - Time::from_ps(1)) / interval_ * interval_);
   return std::exchange(samples_, {});
 }
 
 std::vector<QueuePairSample> QueuePairSampler::take_closed(Time now) {
-  flush_all(now.ps());
-  return take_of_intervals_before(samples_, now.ps() / interval_);
+  flush_all(now);
+  return take_of_intervals_before(samples_, now / interval_);
 }
 
-void QueuePairSampler::flush_all(std::int64_t now) {
+void QueuePairSampler::flush_all(Time now) {
   for (const LocalNode& node : net_.nodes.all)
     if (node.host != no_slot)
       for (Connection& connection : q_.state.hosts[node.host].connections)
@@ -39,12 +39,12 @@ void QueuePairSampler::flush_all(std::int64_t now) {
 
 void QueuePairSampler::start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations) {
   WEFT_EXPECT(interval > Time(), "queue pairs are to be sampled each {} ps", interval.ps());
-  interval_ = interval.ps();
+  interval_ = interval;
   hosts_ = std::move(hosts);
   destinations_ = std::move(destinations);
 }
 
-void QueuePairSampler::flush(const LocalNode& node, Connection& connection, std::int64_t now) {
+void QueuePairSampler::flush(const LocalNode& node, Connection& connection, Time now) {
   const ReliableSender& sender = connection.sender;
   while (connection.next_sample <= now) {
     const std::int64_t sent = connection.sent_bytes - connection.sampled_bytes;

@@ -53,7 +53,7 @@ QueuedModel::QueuedModel(LocalNetwork& net)
 
 QueuedModel::~QueuedModel() = default;
 
-void QueuedModel::run(const LocalNode& node, std::int64_t end) {
+void QueuedModel::run(const LocalNode& node, Time end) {
   if (node.host != no_slot)
     nics.run(net.clock.running, end);
   else
@@ -61,8 +61,8 @@ void QueuedModel::run(const LocalNode& node, std::int64_t end) {
   state.blocks.reuse_retired();
 }
 
-std::int64_t QueuedModel::next_event(const LocalNode& node) const {
-  const std::int64_t next = events.next(node);
+Time QueuedModel::next_event(const LocalNode& node) const {
+  const Time next = events.next(node);
   return node.host == no_slot ? next : std::min(next, state.hosts[node.host].timers.next());
 }
 

@@ -10,32 +10,32 @@
 namespace weft {
 namespace {
 
-Moment moment_of(const Connection& connection, std::int64_t now) {
-  return {now, connection.sent_bytes, connection.sender.sent_packets()};
+Moment moment_of(const Connection& connection, Time now) {
+  return {now.ps(), connection.sent_bytes, connection.sender.sent_packets()};
 }
 
 }  // namespace
 
 // Time passes ---------------------------------------------------------------------------------------------------------
 
-void RdmaNic::run(std::uint32_t local, std::int64_t end) {
+void RdmaNic::run(std::uint32_t local, Time end) {
   const LocalNode& node = net_.nodes.all[local];
   EventHeap& events = q_.state.events[local];
   HostTimers& timers = q_.state.hosts[node.host].timers;
   const std::span<const Arrival> arrivals = net_.gather(node, end);
   std::size_t next_arrival = 0;
   while (true) {
-    const std::int64_t arrival = next_arrival < arrivals.size() ? arrivals[next_arrival].time : never;
-    const std::int64_t event = events.empty() ? never : events.time();
-    const std::int64_t timer = timers.next();
+    const Time arrival = next_arrival < arrivals.size() ? arrivals[next_arrival].when() : never;
+    const Time event = events.empty() ? never : events.time();
+    const Time timer = timers.next();
     const std::uint32_t port = next_port(node);
-    const std::int64_t now = std::min({arrival, event, timer, q_.state.ports[port].event_at});
+    const Time now = std::min({arrival, event, timer, q_.state.ports[port].event_at});
     if (now >= end) break;
     if (arrival == now) {
       const Arrival& came = arrivals[next_arrival++];
       q_.receivers.receive(node, came.port, *came.packet);
     } else if (timer == now) {
-      net_.client->on_timer(node.id, Time::from_ps(now), timers.take().token);
+      net_.client->on_timer(node.id, now, timers.take().token);
     } else if (event == now) {
       if (!q_.events.handle_first(local)) continue;
     } else {
@@ -58,13 +58,13 @@ bool RdmaNic::window_allows(const Connection& connection) const {
 }
 
 // Puts a connection into the round of those that may send, or sees to it that it gets there in time.
-void RdmaNic::list(const LocalNode& node, Connection& connection, std::int64_t now) {
+void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
   using Reason = SendWaits::Reason;
   if (connection.listed) return;
   if (!window_allows(connection))
-    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now);
+    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now.ps());
   if (connection.next_send > now) {
-    connection.waits.wait_for(Reason::pacing, now);
+    connection.waits.wait_for(Reason::pacing, now.ps());
     if (connection.pacing_pending) return;
     connection.pacing_pending = true;
     return q_.events.add(net_.nodes.local_of[node.id], {connection.next_send, connection.port,
@@ -75,21 +75,21 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, std::int64_t n
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
   if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0) {
     connection.held_since = now;
-    connection.waits.wait_for(Reason::paused, now);
+    connection.waits.wait_for(Reason::paused, now.ps());
     nic.held.push_back(connection.sender.number());
   } else {
-    connection.waits.wait_for(Reason::nic, now);
+    connection.waits.wait_for(Reason::nic, now.ps());
     nic.ready.push_back(connection.sender.number());
   }
   wake(connection.port, now);
 }
 
 // The NIC decides what to send after all that comes in at the same time.
-void RdmaNic::wake(std::uint32_t port_index, std::int64_t now) {
+void RdmaNic::wake(std::uint32_t port_index, Time now) {
   q_.ports.look_again(port_index, std::max(now, net_.outputs[port_index].free_at));
 }
 
-void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
+void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, Time now) {
   RdmaHost& host = q_.state.hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
   std::size_t kept = 0;
@@ -97,7 +97,7 @@ void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8
     Connection& connection = host.connections[number];
     if (connection.lane == lane) {
       connection.held += now - connection.held_since;
-      connection.waits.wait_for(SendWaits::Reason::nic, now);
+      connection.waits.wait_for(SendWaits::Reason::nic, now.ps());
       nic.ready.push_back(number);
     } else {
       nic.held[kept++] = number;
@@ -106,13 +106,13 @@ void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8
   nic.held.resize(kept);
 }
 
-void RdmaNic::push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, std::int64_t now) {
+void RdmaNic::push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, Time now) {
   q_.state.hosts[node.host].ports[port_index - node.first_port].urgent.push_back(packet);
   wake(port_index, now);
 }
 
 // ACKs and their like.
-bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   OutputPort& port = net_.outputs[port_index];
@@ -131,7 +131,7 @@ bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, std::
 }
 
 // One packet of each ready connection in turn.
-bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, std::int64_t now) {
+bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   RdmaHost& host = state.hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
@@ -147,7 +147,7 @@ bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, std::in
   return false;
 }
 
-bool RdmaNic::send_from(const LocalNode& node, Connection& connection, std::int64_t now) {
+bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now) {
   QueuedState& state = q_.state;
   const std::uint32_t port_index = connection.port;
   connection.listed = false;
@@ -164,9 +164,9 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, std::int6
     list(node, connection, now);
     return false;
   }
-  if (connection.held > 0) [[unlikely]]
-    net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, 0);
-  Packet packet = connection.sender.next_packet(now, node.id, net_.messages, state.rules, connection.waits);
+  if (connection.held > Time()) [[unlikely]]
+    net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, Time()).ps();
+  Packet packet = connection.sender.next_packet(now.ps(), node.id, net_.messages, state.rules, connection.waits);
   packet.lane = connection.lane & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
@@ -182,7 +182,7 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, std::int6
   pace(connection);
   const bool again = (packet.flags & packet_again) != 0;
   q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(net_.outputs[port_index], packet));
-  connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
+  connection.waits.put_on_wire(now.ps(), net_.outputs[port_index].free_at.ps(), again);
   watch(node, connection);
   if (connection.sent_bytes >= connection.allowance.next_bytes) {
     connection.allowance = connection.control->on_bytes_sent(moment_of(connection, now));
@@ -197,19 +197,18 @@ void RdmaNic::pace(Connection& connection) {
   const std::int64_t rate = connection.allowance.rate_bps;
   connection.next_send =
       rate == 0
-          ? 0
+          ? Time()
           : connection.last_send + std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)),
-                                            Time::longest_wait())
-                                       .ps();
+                                            Time::longest_wait());
 }
 
 // The congestion control has decided.
-void RdmaNic::obey(const LocalNode& node, Connection& connection, std::int64_t now) {
+void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   limit_window(connection);
   pace(connection);
   // A timer that ran out while the connection was idle is due at once.
-  const std::int64_t timer = std::max(connection.allowance.next_timer, now);
-  if (timer != Allowance::never && timer != connection.timer_at && !connection.sender.idle()) {
+  const Time timer = std::max(Time::from_ps(connection.allowance.next_timer), now);
+  if (timer != never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
     q_.events.add(net_.nodes.local_of[node.id],
                   {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
@@ -219,7 +218,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, std::int64_t n
 
 // Sees to it that the retransmission timer is looked at.
 void RdmaNic::watch(const LocalNode& node, Connection& connection) {
-  const std::int64_t deadline = connection.sender.deadline(q_.state.rules);
+  const Time deadline = Time::from_ps(connection.sender.deadline(q_.state.rules));
   if (deadline >= connection.timeout_at) return;  // looked at before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
@@ -238,10 +237,10 @@ bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
   Connection& connection = q_.state.hosts[node.host].connections[event.data];
   if (connection.timeout_at != event.time) return false;
   connection.timeout_at = never;
-  const bool late = connection.sender.deadline(q_.state.rules) <= event.time;
+  const bool late = Time::from_ps(connection.sender.deadline(q_.state.rules)) <= event.time;
   if (late) {
     if (connection.next_sample <= event.time) q_.samples.flush(node, connection, event.time);
-    const auto progress = connection.sender.on_timeout(event.time, net_.messages, q_.state.rules);
+    const auto progress = connection.sender.on_timeout(event.time.ps(), net_.messages, q_.state.rules);
     lose(node, connection, progress, event.time, true);
   }
   watch(node, connection);
@@ -251,7 +250,7 @@ bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
 bool RdmaNic::control_timer(const LocalNode& node, const NodeEvent& event) {
   Connection& connection = q_.state.hosts[node.host].connections[event.data];
   if (connection.timer_at != event.time) return false;
-  connection.timer_at = 0;
+  connection.timer_at = Time();
   // An idle connection's timers wait until it has something to send: any event brings its state up to date.
   if (connection.sender.idle()) return false;
   if (connection.next_sample <= event.time) [[unlikely]]
@@ -261,9 +260,9 @@ bool RdmaNic::control_timer(const LocalNode& node, const NodeEvent& event) {
   return true;
 }
 
-void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress,
-                   std::int64_t now, bool timeout) {
-  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), net_.messages);
+void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, Time now,
+                   bool timeout) {
+  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now.ps()), net_.messages);
   LossEvent loss;
   loss.at = moment_of(connection, now);
   loss.lost_bytes = progress.lost_bytes;
@@ -279,7 +278,7 @@ void RdmaNic::lose(const LocalNode& node, Connection& connection, const Reliable
 
 void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   QueuedState& state = q_.state;
-  const std::int64_t now = packet.time;
+  const Time now = Time::from_ps(packet.time);
   Connection& connection = state.hosts[node.host].connections[packet.queue_pair];
   if (connection.next_sample <= now) [[unlikely]]
     q_.samples.flush(node, connection, now);
@@ -292,11 +291,11 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   ReliableSender& sender = connection.sender;
   ReliableSender::Progress progress;
   if (packet.kind == PacketKind::ack)
-    progress = sender.on_ack(now, packet.psn, caused_by, net_.messages, state.rules);
+    progress = sender.on_ack(now.ps(), packet.psn, caused_by, net_.messages, state.rules);
   else if ((packet.flags & packet_trimmed) != 0)
-    progress = sender.on_trimmed(now, caused_by, net_.messages, state.rules);
+    progress = sender.on_trimmed(now.ps(), caused_by, net_.messages, state.rules);
   else
-    progress = sender.on_nack(now, packet.psn, net_.messages, state.rules);
+    progress = sender.on_nack(now.ps(), packet.psn, net_.messages, state.rules);
   const bool marked = (packet.flags & packet_ecn) != 0;
   if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
     connection.balancer->acknowledged(packet.entropy, marked);
@@ -323,13 +322,13 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
 }
 
 // Messages that are acknowledged as a whole. The client may open connections meanwhile, so that references die.
-void RdmaNic::finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, std::int64_t now) {
+void RdmaNic::finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now) {
   const std::uint32_t number = connection.sender.number();
   for (std::uint32_t i = 0; i < done; ++i) {
     const std::uint32_t slot = q_.state.hosts[node.host].connections[number].sender.take_done(net_.messages);
     const Message message = net_.messages[slot];
     net_.messages.release(slot);
-    if (message.notify != 0) net_.client->on_sent(node.id, Time::from_ps(now), message.token);
+    if (message.notify != 0) net_.client->on_sent(node.id, now, message.token);
   }
 }
 
@@ -339,8 +338,8 @@ void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
   if (more <= 0) return;  // overtaken by a later one
   connection.pulls = packet.psn;
   connection.allowance =
-      connection.control->on_pull(moment_of(connection, packet.time), static_cast<std::uint32_t>(more));
-  obey(node, connection, packet.time);
+      connection.control->on_pull(moment_of(connection, Time::from_ps(packet.time)), static_cast<std::uint32_t>(more));
+  obey(node, connection, Time::from_ps(packet.time));
 }
 
 // For the software of the host ----------------------------------------------------------------------------------------
@@ -359,26 +358,26 @@ std::uint32_t RdmaNic::open(const LocalNode& node, std::uint32_t destination) {
   return number;
 }
 
-std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, std::int64_t now, Message message) {
+std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message) {
   RdmaHost& host = q_.state.hosts[node.host];
   Connection& connection = host.connections[queue_pair];
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
     connection.control = net_.parameters.congestion_control->make(flow_path(connection.port, path));
-    connection.allowance = connection.control->start(now);
+    connection.allowance = connection.control->start(now.ps());
     q_.samples.open(node, connection, now);
   }
   message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
   message.destination = connection.sender.destination();
   message.queue_pair = queue_pair;
-  message.issued = now;
+  message.issued = now.ps();
   message.ideal =
       ideal_message_time(path, Bytes(message.bytes), net_.parameters.mtu, net_.parameters.data_overhead()).ps();
   ++connection.messages;
   connection.message_bytes += message.bytes;
   if (connection.next_sample <= now) q_.samples.flush(node, connection, now);
   const bool was_idle = connection.sender.idle();
-  message.begin(connection.waits.until(now));
+  message.begin(connection.waits.until(now.ps()));
   connection.sender.post(net_.messages.add(message), net_.messages, q_.state.rules);
   if (was_idle)
     obey(node, connection, now);

@@ -5,7 +5,7 @@
 
 namespace weft {
 
-void SlotCredits::send(const LocalNode& node, const Packet& credit, std::int64_t now) {
+void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
   if (!q_.state.loses_credits) {
     push(node, credit, now);
     return;
@@ -14,14 +14,16 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, std::int64_t
   ReceivingConnection& connection = host.receivers.find(credit.destination, credit.queue_pair);
   if (connection.credits == no_slot) {
     connection.credits = static_cast<std::uint32_t>(host.credits.size());
-    host.credits.push_back({credit.destination, credit.queue_pair});
+    GivenCredits& given = host.credits.emplace_back();
+    given.to = credit.destination;
+    given.queue_pair = credit.queue_pair;
   }
   ++host.credits[connection.credits].given;
   push_counted(node, connection.credits, now);
 }
 
 // Gives the port through which it leaves.
-std::uint32_t SlotCredits::push(const LocalNode& node, Packet credit, std::int64_t now) {
+std::uint32_t SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   credit.lane = q_.state.plan.control & 0xfU;
   std::uint16_t port = 0;
   const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
@@ -31,7 +33,7 @@ std::uint32_t SlotCredits::push(const LocalNode& node, Packet credit, std::int64
 }
 
 // Tells how many credits there were, and looks later whether that has arrived.
-void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, std::int64_t now) {
+void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Time now) {
   GivenCredits& credits = q_.state.hosts[node.host].credits[position];
   Packet credit;
   credit.set_ends(node.id, credits.to);
@@ -41,7 +43,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, st
   const std::uint32_t port = push(node, credit, now);
   credits.sent_at = now;
   if (credits.timeout_at != never) return;  // looked at before
-  credits.timeout_at = now + q_.state.rules.timeout_low;
+  credits.timeout_at = now + Time::from_ps(q_.state.rules.timeout_low);
   q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, 0, 0});
 }
 
@@ -60,7 +62,7 @@ void SlotCredits::receive(const LocalNode& node, std::uint32_t port_index, const
     reply.lane = q_.state.plan.control & 0xfU;
     reply.psn = connection.credits;
     reply.kind = PacketKind::credit_ack;
-    q_.nics.push_urgent(node, port_index, reply, packet.time);
+    q_.nics.push_urgent(node, port_index, reply, Time::from_ps(packet.time));
   }
   for (std::uint32_t i = 0; i < credits; ++i)
     net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
@@ -76,7 +78,7 @@ bool SlotCredits::time_out(const LocalNode& node, const NodeEvent& event) {
   GivenCredits& credits = q_.state.hosts[node.host].credits[event.data];
   credits.timeout_at = never;
   if (credits.known == credits.given) return false;
-  const std::int64_t deadline = credits.sent_at + q_.state.rules.timeout_low;
+  const Time deadline = credits.sent_at + Time::from_ps(q_.state.rules.timeout_low);
   if (deadline <= event.time) {
     push_counted(node, event.data, event.time);
     return true;

@@ -8,7 +8,7 @@
 namespace weft {
 
 // What launch() does where telemetry, taps, faults or ns-3 have a part in it.
-void Departures::launch_watched(std::uint32_t port_index, std::int64_t now, Packet& packet, WireTime size) {
+void Departures::launch_watched(std::uint32_t port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (packet.kind == PacketKind::data && q_.state.services.telemetry) record_hop(port_index, packet, now);
   count(port, port_index, now, packet, size);
@@ -18,20 +18,20 @@ void Departures::launch_watched(std::uint32_t port_index, std::int64_t now, Pack
     q_.control.give_back_credit(port_index, packet.lane, size.wire - net_.sizes.wire_overhead);
     return forget(packet);
   }
-  const std::int64_t arrival = arrival_of(port, port_index, now, size);
+  const Time arrival = arrival_of(port, port_index, now, size);
   if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
     q_.frames.hand_up(port.peer_port, packet, arrival);
   send_on(port, packet, arrival);
 }
 
-void Departures::record_hop(std::uint32_t port_index, Packet& packet, std::int64_t now) {
+void Departures::record_hop(std::uint32_t port_index, Packet& packet, Time now) {
   std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
   if (slot == no_slot) {
     if ((packet.flags & packet_trimmed) != 0) return;
     slot = q_.state.telemetry.add();
   }
   const OutputPort& port = net_.outputs[port_index];
-  q_.state.telemetry[slot].add({now, q_.state.wire_bytes(port_index, net_.sizes.wire_overhead),
+  q_.state.telemetry[slot].add({now.ps(), q_.state.wire_bytes(port_index, net_.sizes.wire_overhead),
                                 q_.state.queued_bytes(port_index), port.rate_bps, port.directed_link});
 }
 
@@ -53,7 +53,7 @@ void Departures::forget(const Packet& packet) {
 // Packets are read where they lie.
 static_assert(sizeof(Telemetry) % alignof(Packet) == 0);
 
-void Departures::export_packet(const OutputPort& port, const Packet& packet, std::int64_t arrival) {
+void Departures::export_packet(const OutputPort& port, const Packet& packet, Time arrival) {
   export_rest(packet, net_.cut.write(port, packet, arrival));
 }
 
@@ -78,9 +78,9 @@ std::uint32_t Departures::telemetry_of(const Packet& packet) const {
   return (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
 }
 
-void Departures::take_in(const CutEnd& end, Packet packet, std::int64_t arrival, std::span<const std::byte> batch,
+void Departures::take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch,
                          std::size_t& at) {
-  packet.time = arrival;
+  packet.time = arrival.ps();
   if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report)
     return q_.events.add(end.node, q_.control.event_of(end.port, packet, arrival));
   bool has_telemetry = packet.message != no_slot;

@@ -11,7 +11,7 @@ namespace weft {
 
 // An ingress queue of this switch is over its threshold, with a frame that is about to wait for `out`.
 void LinkControl::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame,
-                              std::int64_t now) {
+                              Time now) {
   PortState& ps = q_.state.ports[in_port];
   const std::uint32_t bit = 1U << lane;
   if ((ps.stopped & bit) != 0) return;
@@ -21,7 +21,8 @@ void LinkControl::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uin
   ps.stopped |= bit;
   ps.tell_pause |= bit;
   q_.state.queue_of(in_port, lane).stopped_since = now;
-  if (causes) causes->stopped(q_.state.queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now);
+  if (causes)
+    causes->stopped(q_.state.queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now.ps());
   q_.ports.kick(in_port, now);
 }
 
@@ -48,7 +49,7 @@ std::uint32_t LinkControl::filling_output(std::uint32_t in_port, std::uint8_t in
 }
 
 // An ingress queue of this switch, whose sender has been stopped, is short enough.
-void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, std::int64_t now) {
+void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, Time now) {
   PortState& ps = q_.state.ports[in_port];
   const std::uint32_t bit = 1U << lane;
   ps.stopped &= ~bit;
@@ -56,20 +57,21 @@ void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, st
   ps.tell_pause |= bit;
   ClassQueue& counters = q_.state.queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
-  if (causes) causes->resumed(q_.state.queue_number(in_port, lane), now);
+  if (causes) causes->resumed(q_.state.queue_number(in_port, lane), now.ps());
   q_.ports.kick(in_port, now);
 }
 
-std::int64_t LinkControl::pause_time(std::uint32_t port) const {
+Time LinkControl::pause_time(std::uint32_t port) const {
   // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
   const auto bits = static_cast<unsigned __int128>(net_.parameters.fabric.pfc.quanta) * 512;
   const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate_bps);
   // Longer ones are told again long before.
-  return static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps())));
+  return Time::from_ps(
+      static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps()))));
 }
 
 // One frame tells of all classes of which there is something to tell.
-void LinkControl::send_pause(std::uint32_t port_index, std::int64_t now) {
+void LinkControl::send_pause(std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   const std::uint32_t told = ps.tell_pause;
@@ -78,13 +80,13 @@ void LinkControl::send_pause(std::uint32_t port_index, std::int64_t now) {
   frame.kind = PacketKind::pause;
   frame.psn = told & ps.stopped;
   frame.payload = static_cast<std::uint16_t>(told);
-  send_link_frame(port_index, now, frame, net_.parameters.fabric.pfc.response.ps());
+  send_link_frame(port_index, now, frame, net_.parameters.fabric.pfc.response);
   for (std::uint32_t rest = told & ps.stopped; rest != 0; rest &= rest - 1) {
     const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
     ClassQueue& queue = state.queue_of(port_index, lane);
     ++queue.pauses_sent;
     // Told again at half of its time, so that it never ends by itself.
-    queue.refresh_at = now + std::max<std::int64_t>(1, pause_time(port_index) / 2);
+    queue.refresh_at = now + Time::from_ps(std::max<std::int64_t>(1, pause_time(port_index).ps() / 2));
     q_.events.add(net_.nodes.of_port[port_index], {queue.refresh_at, port_index, 0, NodeEvent::Kind::refresh, lane, 0});
   }
 }
@@ -94,7 +96,7 @@ bool LinkControl::refresh_pause(const NodeEvent& event) {
   ClassQueue& queue = q_.state.queue_of(event.port, event.lane);
   const std::uint32_t bit = 1U << event.lane;
   if ((ps.stopped & bit) == 0 || queue.refresh_at != event.time) return false;
-  if (event.time - queue.stopped_since >= net_.parameters.fabric.pfc.watchdog.ps()) suspicious = true;
+  if (event.time - queue.stopped_since >= net_.parameters.fabric.pfc.watchdog) suspicious = true;
   ps.tell_pause |= bit;
   q_.ports.kick(event.port, event.time);
   return true;
@@ -129,14 +131,14 @@ bool LinkControl::expire_pause(const NodeEvent& event) {
   return true;
 }
 
-void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, std::int64_t now) {
+void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   if ((ps.blocked >> lane & 1U) == 0) return;
   ps.blocked &= ~(1U << lane);
   ClassQueue& queue = state.queue_of(port_index, lane);
   queue.paused += now - queue.paused_since;
-  queue.paused_until = 0;
+  queue.paused_until = Time();
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[port_index]];
   if (node.host != no_slot) q_.nics.unhold(node, port_index, lane, now);
 }
@@ -144,13 +146,13 @@ void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, std::int6
 // Credits -------------------------------------------------------------------------------------------------------------
 
 // There is room again for the frames of a sender that needs credits.
-void LinkControl::give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, std::int64_t now) {
+void LinkControl::give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, Time now) {
   q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
   q_.state.ports[in_port].tell_credit |= 1U << lane;
   q_.ports.kick(in_port, now);
 }
 
-bool LinkControl::finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, std::int64_t now) {
+bool LinkControl::finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now) {
   QueuedState& state = q_.state;
   ClassQueue& queue = state.queue_of(port_index, lane);
   if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
@@ -171,7 +173,7 @@ void LinkControl::give_back_credit(std::uint32_t port_index, std::uint32_t lane,
 }
 
 // An update tells the limit of one lane; it is never too late for one, because limits only grow.
-void LinkControl::send_grant(std::uint32_t port_index, std::int64_t now) {
+void LinkControl::send_grant(std::uint32_t port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
   const auto lane = static_cast<std::uint8_t>(std::countr_zero(ps.tell_credit));
   ps.tell_credit &= ps.tell_credit - 1;
@@ -179,7 +181,7 @@ void LinkControl::send_grant(std::uint32_t port_index, std::int64_t now) {
   frame.kind = PacketKind::grant;
   frame.lane = lane & 0xfU;
   frame.psn = q_.state.queue_of(port_index, lane).room;
-  send_link_frame(port_index, now, frame, 0);
+  send_link_frame(port_index, now, frame, Time());
 }
 
 void LinkControl::read_grant(const NodeEvent& event) {
@@ -193,7 +195,7 @@ void LinkControl::read_grant(const NodeEvent& event) {
 
 // These frames end at the other end of the link, in its MAC: no queue, and not the latency of a switch. `later`: ps
 // from the last bit to the effect.
-void LinkControl::send_link_frame(std::uint32_t port_index, std::int64_t now, Packet frame, std::int64_t later) {
+void LinkControl::send_link_frame(std::uint32_t port_index, Time now, Packet frame, Time later) {
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = q_.state.ports[port_index];
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
@@ -202,10 +204,10 @@ void LinkControl::send_link_frame(std::uint32_t port_index, std::int64_t now, Pa
   port.busy += busy;
   ++ps.link_frames;
   ps.link_frame_bytes += wire;
-  std::int64_t arrival = port.free_at + ps.propagation + later;
+  Time arrival = port.free_at + ps.propagation + later;
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, 0)) {
     // Pauses end by themselves. Credits are told again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
-    const std::int64_t works_at = q_.outages.outage_end(port_index, now, port.free_at);
+    const Time works_at = q_.outages.outage_end(port_index, now, port.free_at);
     if (frame.kind == PacketKind::pause || works_at == never) return;
     arrival = works_at + busy + ps.propagation;
   }
@@ -215,7 +217,7 @@ void LinkControl::send_link_frame(std::uint32_t port_index, std::int64_t now, Pa
     q_.departures.export_packet(port, frame, arrival);
 }
 
-NodeEvent LinkControl::event_of(std::uint32_t port_index, const Packet& frame, std::int64_t arrival) {
+NodeEvent LinkControl::event_of(std::uint32_t port_index, const Packet& frame, Time arrival) {
   const NodeEvent::Kind kind = frame.kind == PacketKind::pause   ? NodeEvent::Kind::pause
                                : frame.kind == PacketKind::grant ? NodeEvent::Kind::grant
                                                                  : NodeEvent::Kind::report;
@@ -236,15 +238,15 @@ void LinkControl::count_causes() {
 }
 
 void LinkControl::note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame,
-                                    std::int64_t now) {
+                                    Time now) {
   if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
   const std::size_t queue = q_.state.queue_number(in_port, in_lane);
-  if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, 0), now);
+  if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, 0), now.ps());
 }
 
-void LinkControl::note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, std::int64_t now) {
+void LinkControl::note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, Time now) {
   if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
-  causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now);
+  causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now.ps());
 }
 
 }  // namespace weft

@@ -26,32 +26,32 @@ void LinkOutages::build() {
     fault_of_port_[p] = &found->second;
     const auto& rates = found->second.rates;
     for (std::uint32_t i = 0; i < rates.size(); ++i)
-      q_.events.add(net_.nodes.of_port[p], {rates[i].at.ps(), p, i, NodeEvent::Kind::link, 0, 0});
+      q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, 0, 0});
   }
   for (const LinkFaults::Epoch& epoch : faults.epochs(net_.topology)) {
     auto routing = RoutingRegistry::instance().find("shortest_path")->make();
     routing->prepare_without(net_.topology, net_.seed, epoch.dead);
-    detours_.push_back({epoch.from.ps(), std::move(routing)});
+    detours_.push_back({epoch.from, std::move(routing)});
   }
   q_.state.routes_one_by_one |= !detours_.empty();
 }
 
 /// What routing knows at `now`. While all links work it is the experiment's own algorithm.
-const RoutingAlgorithm& LinkOutages::routing_at(std::int64_t now) const {
+const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
   if (detours_.empty() || now < detours_.front().from) return net_.routing;
   auto next = std::upper_bound(detours_.begin(), detours_.end(), now,
-                               [](std::int64_t time, const Detour& detour) { return time < detour.from; });
+                               [](Time time, const Detour& detour) { return time < detour.from; });
   return *std::prev(next)->routing;
 }
 
 /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
 /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
-bool LinkOutages::loses(std::uint32_t port, std::int64_t start, std::int64_t end, std::int64_t wire) const {
+bool LinkOutages::loses(std::uint32_t port, Time start, Time end, std::int64_t wire) const {
   const LinkFault* fault = fault_of_port_[port];
   if (fault == nullptr) return false;
-  const std::int64_t arrival = end + q_.state.ports[port].propagation;
+  const Time arrival = end + q_.state.ports[port].propagation;
   for (const Outage& outage : fault->outages)
-    if (outage.from.ps() < arrival && start < outage.until.ps()) return true;
+    if (outage.from < arrival && start < outage.until) return true;
   if (wire == 0 || (fault->loss == 0 && fault->bit_error_rate == 0)) return false;
   double keep = 1 - fault->loss;
   // log1p keeps what 1 - 1e-15 would lose.
@@ -60,12 +60,12 @@ bool LinkOutages::loses(std::uint32_t port, std::int64_t start, std::int64_t end
 }
 
 /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
-std::int64_t LinkOutages::outage_end(std::uint32_t port, std::int64_t start, std::int64_t end) const {
-  const std::int64_t arrival = end + q_.state.ports[port].propagation;
-  std::int64_t works_at = start;
+Time LinkOutages::outage_end(std::uint32_t port, Time start, Time end) const {
+  const Time arrival = end + q_.state.ports[port].propagation;
+  Time works_at = start;
   for (const Outage& outage : fault_of_port_[port]->outages)
-    if (outage.from.ps() < arrival && start < outage.until.ps())
-      works_at = std::max(works_at, outage.until == Time::max() ? never : outage.until.ps());
+    if (outage.from < arrival && start < outage.until)
+      works_at = std::max(works_at, outage.until == Time::max() ? never : outage.until);
   return works_at;
 }
 
@@ -74,7 +74,7 @@ void LinkOutages::change_link(const NodeEvent& event) {
   net_.links.set_port_times(net_.outputs[event.port], change.rate);
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[event.port]];
   const NodeId peer = net_.topology.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
-  q_.state.ports[event.port].header_time = net_.links.head_time(peer, change.rate).ps();
+  q_.state.ports[event.port].header_time = net_.links.head_time(peer, change.rate);
 }
 
 }  // namespace weft

@@ -51,10 +51,10 @@ bool NodeEvents::handle(std::uint32_t local, const NodeEvent& event) {
   return true;
 }
 
-std::int64_t NodeEvents::next(const LocalNode& node) const {
+Time NodeEvents::next(const LocalNode& node) const {
   const std::uint32_t local = net_.nodes.local_of[node.id];
   const EventHeap& events = q_.state.events[local];
-  const std::int64_t by_ports =
+  const Time by_ports =
       node.host == no_slot ? q_.state.deferred[local].next : q_.state.ports[q_.nics.next_port(node)].event_at;
   return events.empty() ? by_ports : std::min(by_ports, events.time());
 }

@@ -27,15 +27,14 @@ void PacketMarking::build() {
   q_.state.marks_passing |= q_.state.marks_at_arrival;
 }
 
-void PacketMarking::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, std::int64_t came,
-                                      std::int64_t now) {
+void PacketMarking::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now) {
   QueuedState& state = q_.state;
   const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
   const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
   const MarkingDraw draw{net_.seed, net_.outputs[port].directed_link, flow, packet.psn, net_.outputs[port].packets};
   QueueMarker& marker = *state.markers[port * state.plan.count + packet.lane];
-  if (!marker.marks({Time::from_ps(now), Time::from_ps(now - came), Bytes(queue), draw})) return;
+  if (!marker.marks({now, now - came, Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;
   if (frame) q_.frames.table->mark(packet.message);
   ++state.queue_of(port, packet.lane).marked;

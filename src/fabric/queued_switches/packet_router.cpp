@@ -26,7 +26,7 @@ std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::s
   return routes_;
 }
 
-std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, std::int64_t now) {
+std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, Time now) {
   QueuedState& state = q_.state;
   const RouteRequest request = request_of(packet);
   const RoutingAlgorithm& routing = q_.outages.routing_at(now);
@@ -51,7 +51,7 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_po
   const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
   if (ports.size() == 1) return ports[0];
   const SwitchPorts at(node.id, net_.seed, &net_.outputs[node.first_port], &state.ports[node.first_port]);
-  return state.balancers[net_.nodes.local_of[node.id]]->choose(at, ports, request, packet.psn, Time::from_ps(now));
+  return state.balancers[net_.nodes.local_of[node.id]]->choose(at, ports, request, packet.psn, now);
 }
 
 }  // namespace weft

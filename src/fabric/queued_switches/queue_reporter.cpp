@@ -11,8 +11,8 @@ void QueueReporter::build() {
   const ReportParameters& wanted = net_.parameters.fabric.reports;
   reports.slots = net_.routing.most_reported();
   if (reports.slots == 0) return;
-  reports.interval = wanted.interval.ps();
-  reports.delay = wanted.delay.ps();
+  reports.interval = wanted.interval;
+  reports.delay = wanted.delay;
   for (const LocalNode& node : net_.nodes.all) reports.of_node.push_back(net_.routing.reports(NodeId(node.id)));
   reports.pending.assign(net_.nodes.all.size(), false);
   reports.told.assign(net_.outputs.size(), 0);
@@ -20,14 +20,14 @@ void QueueReporter::build() {
 }
 
 // More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
-void QueueReporter::queue_changed(std::uint32_t port_index, std::int64_t now) {
+void QueueReporter::queue_changed(std::uint32_t port_index, Time now) {
   ReportedQueues& reports = q_.state.reports;
   const std::uint32_t local = net_.nodes.of_port[port_index];
   const QueueReports& of_node = reports.of_node[local];
   const std::uint32_t port = port_index - net_.nodes.all[local].first_port;
   if (port - of_node.first >= of_node.count || reports.pending[local]) return;
   reports.pending[local] = true;
-  const std::int64_t next = (now / reports.interval + 1) * reports.interval;
+  const Time next = (now / reports.interval + 1) * reports.interval;
   q_.events.add(local, {next, net_.nodes.all[local].first_port, 0, NodeEvent::Kind::reporting, 0, 0});
 }
 
@@ -50,8 +50,8 @@ void QueueReporter::report(const NodeEvent& event) {
     for (std::uint32_t l = 0; l < of_node.listeners; ++l) {
       const std::uint32_t listener = node.first_port + of_node.first_listener + l;
       OutputPort& port = net_.outputs[listener];
-      const std::int64_t crossing = serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps)).ps();
-      const std::int64_t arrival = event.time + crossing + q_.state.ports[listener].propagation + reports.delay;
+      const Time crossing = serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps));
+      const Time arrival = event.time + crossing + q_.state.ports[listener].propagation + reports.delay;
       if ((port.peer_port & OutputPort::remote) == 0)
         q_.events.add(port.peer_node, q_.control.event_of(port.peer_port, frame, arrival));
       else

@@ -129,10 +129,10 @@ void QueuedBuild::settle_port(std::uint32_t index) {
   const LinkTimes out = net_.links.times(directed(end.link, end.direction));
   const LinkTimes in = net_.links.times(directed(end.link, 1U - end.direction));
   ps.of_host = node.host != no_slot;
-  ps.propagation = out.delay.ps();
+  ps.propagation = out.delay;
   ps.in_rate = in.rate.bps();
-  ps.in_after = in.delay.ps() + net_.links.latency_of(NodeId(node.id)).ps();
-  ps.header_time = net_.links.head_time(end.peer, out.rate).ps();
+  ps.in_after = in.delay + net_.links.latency_of(NodeId(node.id));
+  ps.header_time = net_.links.head_time(end.peer, out.rate);
   const FlowControl kind = state.flow_control[net_.topology.link_class[end.link.value()]];
   ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
   ps.credited = kind == FlowControl::credit ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
@@ -229,8 +229,7 @@ Bytes QueuedBuild::needed_headroom(std::uint32_t in_port) const {
   const std::int64_t in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
   const Time stopping = serialization_time(Bytes(in_the_way), Bandwidth::from_bps(back.rate_bps)) +
                         serialization_time(Bytes(NetworkParameters::pause_wire), Bandwidth::from_bps(back.rate_bps)) +
-                        Time::from_ps(ps.propagation) + net_.parameters.fabric.pfc.response +
-                        Time::from_ps(ps.in_after);
+                        ps.propagation + net_.parameters.fabric.pfc.response + ps.in_after;
   const auto bits = static_cast<unsigned __int128>(stopping.ps()) * static_cast<std::uint64_t>(rate_in.bps());
   const auto wire = static_cast<std::int64_t>((bits + 7'999'999'999'999U) / 8'000'000'000'000U);
   // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
@@ -245,7 +244,7 @@ Bytes QueuedBuild::input_buffer(std::uint32_t port) const {
   const std::int64_t slower = std::min(net_.outputs[port].rate_bps, ps.in_rate);
   const std::int64_t faster = std::max(net_.outputs[port].rate_bps, ps.in_rate);
   const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
-  const Time round = Time::from_ps(2 * ps.propagation) + net_.parameters.switch_latency +
+  const Time round = 2 * ps.propagation + net_.parameters.switch_latency +
                      2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));
   const auto bytes = static_cast<std::int64_t>(static_cast<unsigned __int128>(round.ps()) *
                                                static_cast<std::uint64_t>(faster) / 8'000'000'000'000U);

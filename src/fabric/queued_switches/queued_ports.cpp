@@ -8,7 +8,7 @@ namespace weft {
 
 // Looking at ports ----------------------------------------------------------------------------------------------------
 
-void QueuedPorts::look_by_event(std::uint32_t port_index, std::int64_t time) {
+void QueuedPorts::look_by_event(std::uint32_t port_index, Time time) {
   PortState& ps = q_.state.ports[port_index];
   const std::uint32_t local = net_.nodes.of_port[port_index];
   DeferredPorts& deferred = q_.state.deferred[local];
@@ -32,7 +32,7 @@ inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
 }
 
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
-[[gnu::always_inline]] inline bool QueuedPorts::send_next(std::uint32_t port_index, std::int64_t now) {
+[[gnu::always_inline]] inline bool QueuedPorts::send_next(std::uint32_t port_index, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   if (ps.tell_pause != 0) {
@@ -65,16 +65,16 @@ inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
 }
 
 // Something may be there to be sent: now, or when the port is free.
-void QueuedPorts::kick(std::uint32_t port_index, std::int64_t now) {
+void QueuedPorts::kick(std::uint32_t port_index, Time now) {
   if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) return;
   if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
 }
 
 // What the port has sent before a time.
-void QueuedPorts::catch_up(std::uint32_t port_index, std::int64_t before) {
+void QueuedPorts::catch_up(std::uint32_t port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
   while (ps.deferred && ps.event_at < before) {
-    const std::int64_t now = std::exchange(ps.event_at, never);
+    const Time now = std::exchange(ps.event_at, never);
     net_.clock.happen(now);
     if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) continue;
     if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
@@ -104,7 +104,7 @@ void QueuedPorts::tell_emptied(std::uint32_t port_index) {
 }
 
 // The first of a queue, if the other end of the link has room.
-bool QueuedPorts::send_waiting(std::uint32_t port_index, std::uint32_t lane, std::int64_t now) {
+bool QueuedPorts::send_waiting(std::uint32_t port_index, std::uint32_t lane, Time now) {
   const auto frame = static_cast<std::int64_t>(q_.state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
   leave_queue(port_index, lane, now);

@@ -23,12 +23,12 @@ std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
                                  queue.marked,
                                  queue.dropped,
                                  queue.trimmed,
-                                 queue.paused,
+                                 queue.paused.ps(),
                                  queue.pauses_received,
-                                 queue.stopped,
+                                 queue.stopped.ps(),
                                  queue.pauses_sent};
-      if ((port.blocked >> lane & 1U) != 0) counters.paused += end.ps() - queue.paused_since;
-      if ((port.stopped >> lane & 1U) != 0) counters.stopped += end.ps() - queue.stopped_since;
+      if ((port.blocked >> lane & 1U) != 0) counters.paused += (end - queue.paused_since).ps();
+      if ((port.stopped >> lane & 1U) != 0) counters.stopped += (end - queue.stopped_since).ps();
       result.push_back(counters);
     }
   }
@@ -178,7 +178,7 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
     for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
       const ClassQueue& queue = q_.state.queue_of(p, lane);
-      if (queue.paused_since > stopped_by.ps()) continue;
+      if (queue.paused_since > stopped_by) continue;
       queue.queue.for_each([&](const QueuedPacket& packet) {
         if (packet.in_port == no_in_port) return;
         // The packets that come in through a port travel the other direction of its link.

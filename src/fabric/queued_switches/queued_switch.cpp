@@ -12,7 +12,7 @@ namespace weft {
 // Takes memory for a frame, and stops its sender where that is due.
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, std::uint32_t out,
                                                            const Packet& packet, std::uint32_t in_port,
-                                                           std::uint8_t in_lane, std::int64_t now, std::int64_t frame) {
+                                                           std::uint8_t in_lane, Time now, std::int64_t frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
   if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
@@ -31,8 +31,7 @@ namespace weft {
 }
 
 [[gnu::always_inline]] inline void QueuedSwitch::enqueue(const LocalNode& node, std::uint32_t out, Packet& packet,
-                                                         std::uint32_t in_port, std::uint8_t in_lane,
-                                                         std::int64_t now) {
+                                                         std::uint32_t in_port, std::uint8_t in_lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[out];
   PortState& ps = state.ports[out];
@@ -60,9 +59,9 @@ namespace weft {
   }
   ClassQueue& queue = state.queue_of(out, packet.lane);
   if (state.marks_at_arrival) q_.marking.mark(out, packet, queue.bytes, now, now);
-  packet.time = now;
+  packet.time = now.ps();
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
-    net_.messages[packet.message].pause_mark = state.paused_time(out, packet.lane, now);
+    net_.messages[packet.message].pause_mark = state.paused_time(out, packet.lane, now).ps();
   state.note_depth(out, packet.lane, now);
   QueuedPacket& waiting = queue.queue.extend(state.blocks);
   waiting.packet = packet;
@@ -71,7 +70,7 @@ namespace weft {
   queue.bytes += frame;
   queue.peak = std::max(queue.peak, queue.bytes);
   ps.occupied |= 1U << packet.lane;
-  ps.queue_ps += size.busy;
+  ps.queue_time += size.busy;
   if (state.reports.slots > 0) q_.reporter.queue_changed(out, now);
   if (q_.control.watches_credits() && !bypass) q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
   port.peak_backlog = std::max(port.peak_backlog, q_.ports.load(out, now));
@@ -101,18 +100,18 @@ void QueuedSwitch::trim(std::uint32_t out, Packet& packet) {
 void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came) {
   Packet& packet = *came.packet;
   const std::uint8_t in_lane = packet.lane;
-  const std::uint16_t route = q_.router.route_now(node, came.port, packet, came.time);
+  const std::uint16_t route = q_.router.route_now(node, came.port, packet, came.when());
   if (route == RoutingAlgorithm::no_route) {
     if ((q_.state.ports[came.port].credited >> in_lane & 1U) != 0)
-      q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.time);
+      q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.when());
     return drop(came.port, packet);
   }
-  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.when());
 }
 
 // A window ------------------------------------------------------------------------------------------------------------
 
-void QueuedSwitch::run(std::uint32_t local, std::int64_t end) {
+void QueuedSwitch::run(std::uint32_t local, Time end) {
   QueuedState& state = q_.state;
   const LocalNode& node = net_.nodes.all[local];
   const EventHeap& events = state.events[local];
@@ -125,23 +124,23 @@ void QueuedSwitch::run(std::uint32_t local, std::int64_t end) {
   const std::size_t count = arrivals.size();
   for (std::size_t i = 0; i < count; ++i) {
     const Arrival& came = arrivals[i];
-    if (!events.empty() && events.time() < came.time) [[unlikely]]
-      run_events(local, came.time);
+    if (!events.empty() && events.time() < came.when()) [[unlikely]]
+      run_events(local, came.when());
     if (one_by_one)
       receive_adaptively(node, came);
     else
-      enqueue(node, node.first_port + routes[i], *came.packet, came.port, came.packet->lane, came.time);
+      enqueue(node, node.first_port + routes[i], *came.packet, came.port, came.packet->lane, came.when());
   }
-  if (count > 0) net_.clock.happen(arrivals[count - 1].time, count);
+  if (count > 0) net_.clock.happen(arrivals[count - 1].when(), count);
   if (!events.empty() && events.time() < end) run_events(local, end);
   if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
 // Of a switch, those before a time.
-void QueuedSwitch::run_events(std::uint32_t local, std::int64_t before) {
+void QueuedSwitch::run_events(std::uint32_t local, Time before) {
   const EventHeap& events = q_.state.events[local];
   while (!events.empty() && events.time() < before) {
-    const std::int64_t now = events.time();
+    const Time now = events.time();
     if (events.kind() != NodeEvent::Kind::port_free) q_.ports.catch_up(events.port(), now);
     if (!q_.events.handle_first(local)) continue;
     net_.clock.happen(now);
@@ -151,12 +150,12 @@ void QueuedSwitch::run_events(std::uint32_t local, std::int64_t before) {
 // Ports that defer ----------------------------------------------------------------------------------------------------
 
 // The same of all ports of a switch, which then decides by the whole of its memory.
-void QueuedSwitch::catch_up_all(std::uint32_t local, std::int64_t before) {
+void QueuedSwitch::catch_up_all(std::uint32_t local, Time before) {
   for (const std::uint32_t port : q_.state.deferred[local].ports) q_.ports.catch_up(port, before);
 }
 
 // The rest of the window; ports that have nothing more to send leave the list.
-void QueuedSwitch::run_deferred(std::uint32_t local, std::int64_t end) {
+void QueuedSwitch::run_deferred(std::uint32_t local, Time end) {
   DeferredPorts& deferred = q_.state.deferred[local];
   std::size_t kept = 0;
   deferred.next = never;
