@@ -132,7 +132,7 @@ void FifoModel::run_host(const LocalNode& node, Time end) {
   while (true) {
     const Time arrival = net_.heads[port];
     const Time timer = host.timers.next();
-    const Time next = std::min({arrival, timer, host.send_time});
+    const Time next = std::min(std::min(arrival, timer), host.send_time);
     if (next >= end) return;
     net_.clock.happen(next);
     if (arrival == next) {

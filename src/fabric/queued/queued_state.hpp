@@ -50,6 +50,7 @@ struct DeferredPorts {
 struct QueuedState {
   // What the experiment asks for
   bool routes_one_by_one = false;  ///< where a packet goes depends on the moment
+  bool window_limits = false;      ///< that of the network, beside the congestion control's
   bool spreads = false;            ///< packets of a connection are routed by more than the connection
   bool marks_at_arrival = false;
   bool marks_at_departure = false;

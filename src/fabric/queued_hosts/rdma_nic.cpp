@@ -29,7 +29,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     const Time event = events.empty() ? never : events.time();
     const Time timer = timers.next();
     const std::uint32_t port = next_port(node);
-    const Time now = std::min({arrival, event, timer, q_.state.ports[port].event_at});
+    const Time now = std::min(std::min(arrival, event), std::min(timer, q_.state.ports[port].event_at));
     if (now >= end) break;
     if (arrival == now) {
       const Arrival& came = arrivals[next_arrival++];
@@ -388,8 +388,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
 
 // Without congestion control the window of the network is the only limit; beside one it counts if it was asked for.
 void RdmaNic::limit_window(Connection& connection) const {
-  if (net_.parameters.window_given || net_.parameters.congestion_control_name == "none")
-    connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
+  if (q_.state.window_limits) connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
 }
 
 /// The path as congestion control sees it. The way back of ACKs has the same links.

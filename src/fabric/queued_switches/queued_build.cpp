@@ -78,6 +78,7 @@ void QueuedBuild::build() {
   if (state.services.telemetry) state.watches_departures = true;
   state.rules = net_.parameters.recovery;
   state.rules.mtu = net_.sizes.mtu;
+  state.window_limits = net_.parameters.window_given || net_.parameters.congestion_control_name == "none";
   state.limited = fabric.buffer.size.has_value();
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
   state.finite = state.limited || fabric.buffer.queue;
