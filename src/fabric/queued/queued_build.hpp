@@ -29,6 +29,7 @@ class QueuedBuild {
  private:
   void settle_port(std::uint32_t index);
   void build_state();
+  void build_routes();
   void build_nodes();
   void build_schedulers();
   SharedBuffer make_buffer(const LocalNode& node) const;

@@ -64,6 +64,19 @@ void require_room_for_frame(const BufferRules& rules, const BufferParameters& bu
 
 void QueuedBuild::build() {
   QueuedState& state = q_.state;
+  build_state();
+  build_routes();
+  build_nodes();
+  if (state.services.ecn || net_.parameters.fabric.ecn.configured) q_.marking.build();
+  if (state.plan.shared != 0) build_schedulers();
+  q_.outages.build();
+  // Of a class of their own they have room in every queue. The same on all processes.
+  state.loses_credits = net_.parameters.faults.lose_packets() || (state.finite && state.bypass == 0);
+  q_.reporter.build();
+}
+
+void QueuedBuild::build_state() {
+  QueuedState& state = q_.state;
   const SwitchParameters& fabric = net_.parameters.fabric;
   state.largest_frame = (net_.parameters.mtu + net_.parameters.header).count();
   state.flow_control = flow_control_of_classes(fabric, net_.topology);
@@ -83,12 +96,21 @@ void QueuedBuild::build() {
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
   state.finite = state.limited || fabric.buffer.queue;
   state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
-  state.spreads = fabric.load_balancing->spreads();
-  const bool switches_choose = fabric.load_balancing->at_switch() != nullptr && !net_.routing.per_packet();
+}
+
+void QueuedBuild::build_routes() {
+  QueuedState& state = q_.state;
+  const LoadBalancing& balancing = *net_.parameters.fabric.load_balancing;
+  state.spreads = balancing.spreads();
+  const bool switches_choose = balancing.at_switch() != nullptr && !net_.routing.per_packet();
   state.routes_one_by_one = net_.routing.per_packet() || switches_choose;
   if (switches_choose)
     for (const LocalNode& node : net_.nodes.all)
-      state.balancers.push_back(node.host == no_slot ? fabric.load_balancing->at_switch() : nullptr);
+      state.balancers.push_back(node.host == no_slot ? balancing.at_switch() : nullptr);
+}
+
+void QueuedBuild::build_nodes() {
+  QueuedState& state = q_.state;
   state.ports.resize(net_.outputs.size());
   state.classes.resize(net_.outputs.size() * state.plan.count);
   state.events.resize(net_.nodes.all.size());
@@ -112,12 +134,6 @@ void QueuedBuild::build() {
     state.ports[p].memory = &state.buffers[state.buffer_of[local]];
     state.ports[p].first_queue = (p - net_.nodes.all[local].first_port) * state.plan.count;
   }
-  if (state.services.ecn || fabric.ecn.configured) q_.marking.build();
-  if (state.plan.shared != 0) build_schedulers();
-  q_.outages.build();
-  // Of a class of their own they have room in every queue. The same on all processes.
-  state.loses_credits = net_.parameters.faults.lose_packets() || (state.finite && state.bypass == 0);
-  q_.reporter.build();
 }
 
 // What a port knows of its link, again after the link has changed.
