@@ -702,14 +702,14 @@ class Output(ErrorTest):
 
     def test_pcap(self):
         for port, pattern in [
-            ("host4:0", "there is no host4; this machine has 4 hosts"),
-            ("switch1:0", "there is no switch1; this machine has 1 switches"),
+            ("host4:0", "there is no host4; this machine has host0..host3 and switch0"),
+            ("switch1:0", "there is no switch1; this machine has host0..host3 and switch0"),
             ("host0:1", "host0 has no port 1"),
             ("switch0:4", "switch0 has no port 4; its ports are 0 to 3"),
             ("host0", "a port such as host3:0"),
-            ("hots0:0", "a port such as host3:0"),
+            ("hots0:0", "there is no hots0; this machine has host0..host3 and switch0"),
             ("host0:x", "a port such as host3:0"),
-            ("host:0", "a port such as host3:0"),
+            ("host:0", "there is no host; this machine has host0..host3 and switch0"),
         ]:
             self.wrong(("file: out.h5", f"pcap: ['{port}']"), pattern)
         self.wrong(("file: out.h5", "pcap: host0:0"), "expected a list")

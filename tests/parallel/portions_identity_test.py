@@ -38,6 +38,13 @@ EXPERIMENTS = {
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "60 kB", "ranks": 8},
         "simulation": {"until": "4321 ns"}, "output": {**OUTPUT, "sampling": "500 ns", "rates": {"interval": "1 us"}},
     },
+    # What waits in an interval is told with the rate of the link in it, not with one that came later.
+    "slower": {
+        "topology": FAT_TREE,
+        "network": {**NETWORK, "failures": [{"at": "1 ns", "until": "40 us", "link": "all", "rate": "1 Gb/s"}]},
+        "workload": {"kind": "traffic", "pattern": "permutation", "shift": 5, "size": "2 kB"},
+        "output": {"sampling": "1 us"},
+    },
     # The network of plain ports, without queue pairs to look at.
     "plain": {
         "topology": FAT_TREE, "network": NETWORK,
@@ -75,8 +82,11 @@ class Portions(ProgramTest):
 
     def test_networks(self):
         runs = [(1, 1, "weft"), (7, 3, "weft"), (20, 2, "weft"), (40, 4, "weft"), (20, 1, "ns3-default")]
-        for name in ("shift", "incast", "cut", "plain", "background"):
-            self.check(name, runs)
+        for name in ("shift", "incast", "cut", "slower", "plain", "background"):
+            reference = self.check(name, runs)
+            if name == "slower":  # nothing waits that is not sent in the end
+                queues, links = table(reference, "links_series"), table(reference, "links")
+                self.assertTrue((queues["queue"] <= links["bytes"][queues["link"]]).all())
 
     def test_no_interval_outlasts_the_run(self):
         for until in ("7 us", "12345 ns", "20 us", "33333 ns"):  # frames of TCP, too, are on the wire at the end

@@ -10,6 +10,7 @@
 
 #include "fabric/client/host_client.hpp"
 #include "fabric/local/cut_codec.hpp"
+#include "fabric/local/earlier_rates.hpp"
 #include "fabric/local/link_table.hpp"
 #include "fabric/local/local_nodes.hpp"
 #include "fabric/local/node_clock.hpp"
@@ -49,7 +50,8 @@ class LocalNetwork {
   HugeVector<PacketQueue> inputs;  ///< [local ports]: packets on their way to this node through that port
   HugeVector<Time> heads;          ///< [local ports]: arrival time of the first of them, or never
   MessagePool messages;
-  PortSampler sampler;
+  EarlierRates rates;
+  PortSampler sampler{rates};
   PortObservers observers;
 
   /// A packet is on its way to a local port, behind those that are.

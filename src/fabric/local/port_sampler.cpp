@@ -25,8 +25,7 @@ bool PortSampler::add(OutputPort& port, Time time, std::int64_t queued) {
   const Time busy = port.busy - backlog;
   const bool works = backlog > Time() || queued > 0;
   if (busy > port.sampled_busy || works) {
-    const auto bytes =
-        queued + static_cast<std::int64_t>(static_cast<__int128>(backlog.ps()) * port.rate_bps / 8'000'000'000'000);
+    const std::int64_t bytes = queued + rates_.unsent(port, time);
     samples_.push_back({port.directed_link, static_cast<std::uint32_t>(port.next_sample / interval_ - 1),
                         (busy - port.sampled_busy).ps(), bytes});
   }

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/local/earlier_rates.hpp"
 #include "fabric/packet/port.hpp"
 #include "fabric/probes/fabric_reports.hpp"
 #include "units/time.hpp"
@@ -16,6 +17,7 @@ namespace weft {
 /// interval, it is what it was at that end. Queues in bytes.
 class PortSampler {
  public:
+  explicit PortSampler(const EarlierRates& rates) : rates_(rates) {}
   void start(Time interval) { interval_ = interval; }
   bool on() const { return interval_ > Time(); }
   Time interval() const { return interval_; }
@@ -34,6 +36,7 @@ class PortSampler {
  private:
   bool add(OutputPort& port, Time time, std::int64_t queued);
 
+  const EarlierRates& rates_;
   Time interval_;
   std::vector<PortSample> samples_;
 };

@@ -16,8 +16,10 @@ namespace weft {
 namespace {
 
 /// Bytes of a port's longest queue: unsent work in ps times the rate; exact, in whole bytes.
-std::int64_t peak_bytes(const OutputPort& port) {
-  return static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog.ps()) * port.rate_bps / 8'000'000'000'000);
+std::int64_t peak_bytes(const OutputPort& port, const EarlierRates& rates) {
+  const auto now =
+      static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog.ps()) * port.rate_bps / 8'000'000'000'000);
+  return std::max(now, rates.peak(port.directed_link));
 }
 
 /// What all processes have, one after another; plain data.
@@ -80,7 +82,7 @@ std::vector<LinkCounters> Fabric::link_counters() const {
       counters.data_packets = port.data_packets;
       counters.busy_ps = port.busy.ps();
       counters.free_at_ps = port.free_at.ps();
-      counters.peak_queue_bytes = peak_bytes(port);
+      counters.peak_queue_bytes = peak_bytes(port, net_->rates);
       counters.queue_byte_ps = static_cast<double>(port.waited);
       counters.times = link_times(port.directed_link);
       const OtherTraffic other = net_->observers.other(index);
@@ -99,7 +101,8 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
     const OutputPort& port = net_->outputs[p];
     if (port.waited == 0) continue;
     const Time busy = port.busy - std::max(Time(), port.free_at - end);
-    links.push_back({port.directed_link, p, busy.ps(), peak_bytes(port), static_cast<double>(port.waited), -1});
+    links.push_back(
+        {port.directed_link, p, busy.ps(), peak_bytes(port, net_->rates), static_cast<double>(port.waited), -1});
     if (links.size() >= 4 * most + 64) keep_hottest(links, most);
   }
   keep_hottest(links, most);

@@ -107,6 +107,14 @@ struct QueuedState {
     for (std::uint32_t lane = 0; lane < plan.count; ++lane) bytes += queue_of(port, lane).bytes;
     return bytes;
   }
+  /// Sum over the packets that wait for a port.
+  template <class Of>
+  auto waiting_at(std::uint32_t port, const Of& of) const {
+    decltype(of(Packet())) sum{};
+    for (std::uint32_t lane = 0; lane < plan.count; ++lane)
+      queue_of(port, lane).queue.for_each([&](const QueuedPacket& waiting) { sum += of(waiting.packet); });
+    return sum;
+  }
   /// How long the other end has stopped a class until now, in all.
   Time paused_time(std::uint32_t port, std::uint32_t lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);

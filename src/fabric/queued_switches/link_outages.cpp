@@ -69,9 +69,18 @@ Time LinkOutages::outage_end(std::uint32_t port, Time start, Time end) const {
   return works_at;
 }
 
+// What was until now is counted at the old rate, and what waits is counted anew.
 void LinkOutages::change_link(const NodeEvent& event) {
   const RateChange& change = fault_of_port_[event.port]->rates[event.data];
-  net_.links.set_port_times(net_.outputs[event.port], change.rate);
+  OutputPort& port = net_.outputs[event.port];
+  if (net_.sampler.due(port, event.time)) net_.sampler.flush(port, event.time, q_.state.queued_bytes(event.port));
+  net_.rates.change(port, event.time, q_.state.waiting_at(event.port, [&](const Packet& packet) {
+    return net_.sizes.wire_time(port, packet).wire;
+  }));
+  net_.links.set_port_times(port, change.rate);
+  q_.state.ports[event.port].queue_time =
+      q_.state.waiting_at(event.port, [&](const Packet& packet) { return net_.sizes.wire_time(port, packet).busy; });
+  port.peak_backlog = q_.state.ports[event.port].queue_time;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[event.port]];
   const NodeId peer = net_.topology.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
   q_.state.ports[event.port].header_time = net_.links.head_time(peer, change.rate);
