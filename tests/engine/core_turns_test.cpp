@@ -142,14 +142,18 @@ TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
 TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
   constexpr std::uint32_t meetings = 20;
   constexpr auto unit = 5ms;
-  const auto start = std::chrono::steady_clock::now();
-  // Asleep, so that the cores that there are play no part.
-  Crew(4).work(
-      2, meetings, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
-      [](std::uint32_t) { return false; });
-  const auto took = (std::chrono::steady_clock::now() - start) / meetings;
-  EXPECT_GE(took, 3 * unit);
-  EXPECT_LT(took, 4 * unit);
+  // Other programs make a try longer, and none shorter.
+  std::chrono::nanoseconds least = 1h;
+  for (int tries = 0; tries < 10 && least >= 4 * unit; ++tries) {
+    const auto start = std::chrono::steady_clock::now();
+    // Asleep, so that the cores that there are play no part.
+    Crew(4).work(
+        2, meetings, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
+        [](std::uint32_t) { return false; });
+    least = std::min<std::chrono::nanoseconds>(least, (std::chrono::steady_clock::now() - start) / meetings);
+  }
+  EXPECT_GE(least, 3 * unit);
+  EXPECT_LT(least, 4 * unit);
 }
 
 TEST(CoreTurns, LetsGoOfTheCore) {

@@ -45,7 +45,7 @@ TEST(ns3_view, nodes_devices_and_channels_mirror_the_machine) {
   for (std::uint32_t n = 0; n < graph.node_count(); ++n) {
     const auto node = view.node(NodeId(n));
     const auto ends = graph.ports(NodeId(n));
-    EXPECT_EQ(ns3::Names::FindName(node), graph.name(NodeId(n)));
+    EXPECT_EQ(ns3::Names::FindName(node), graph.plain_name(NodeId(n)));
     ASSERT_EQ(node->GetNDevices(), ends.size());
     for (std::uint32_t p = 0; p < ends.size(); ++p) {
       const auto device = ns3::DynamicCast<FabricPortDevice>(node->GetDevice(p));
