@@ -75,7 +75,7 @@ class Fabric final : public HostNetwork {
   /// owned here.
   void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
 
-  // Links that differ from the topology (fabric_links.cpp). Before the run
+  // Links that differ from the topology. Before the run
   // ----------------------------------------------
   /// Change the rate of one direction of a link: that which leaves through `port` of `node`.
   void set_rate(NodeId node, std::uint32_t port, Bandwidth rate);
@@ -90,7 +90,7 @@ class Fabric final : public HostNetwork {
   void close_links();
   bool links_closed() const;
 
-  // For traffic and observers beside the lean packets (fabric_links.cpp)
+  // For traffic and observers beside the lean packets
   // -------------------------------------------------
   struct Departure {
     Time first_bit;
@@ -108,7 +108,7 @@ class Fabric final : public HostNetwork {
   /// none.
   void set_after_advance(std::function<void(Time end)> action) { after_advance_ = std::move(action); }
 
-  // Packets of ns-3's stacks from host to host (fabric_frames.cpp)
+  // Packets of ns-3's stacks from host to host
   // ----------------------------------------------------------------
   /// From here on hosts can send frames, and those for hosts of this process are handed to the table's receiver. Ports
   /// have queues by class then, as with `queues: output`. Before the run, on all processes. Throws InputError with
