@@ -12,11 +12,16 @@ namespace {
 std::size_t live_bytes = 0;  ///< held through operator new
 }
 
-// Not inlined: the compiler would see a call of malloc() that belongs to an operator delete and warn.
-[[gnu::noinline]] void* operator new(std::size_t size) {
+// Not inlined: the compiler would see a call of malloc() that belongs to an operator delete and warn. All forms that
+// give memory to the operator delete below: std::stable_sort takes the one that does not throw.
+[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
   void* memory = std::malloc(size == 0 ? 1 : size);
+  if (memory != nullptr) live_bytes += malloc_usable_size(memory);
+  return memory;
+}
+[[gnu::noinline]] void* operator new(std::size_t size) {
+  void* memory = operator new(size, std::nothrow);
   if (memory == nullptr) throw std::bad_alloc();
-  live_bytes += malloc_usable_size(memory);
   return memory;
 }
 [[gnu::noinline]] void operator delete(void* memory) noexcept {
