@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
+#include "graph/cluster_graph.hpp"
+#include "graph/partition.hpp"
 #include "units/bandwidth.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
@@ -43,5 +46,8 @@ struct LinkCounters {
   /// pause until free_at_ps.
   std::int64_t busy_until(Time end) const { return busy_ps - std::max<std::int64_t>(0, free_at_ps - end.ps()); }
 };
+
+/// Of the links that begin at nodes of a process, node by node and port by port; with nothing counted yet.
+std::vector<LinkCounters> counters_of_links(const ClusterGraph& graph, const Partition& partition, int process);
 
 }  // namespace weft

@@ -39,19 +39,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
   outgoing_.resize(neighbours_.size());
   first_outgoing_.assign(neighbours_.size(), INT64_MAX);
   if (partition.parts > 1) lookahead_ = std::min(lookahead_, ideal_lookahead(topology, ways_, owner_of_host_));
-  for (std::uint32_t node = 0; node < graph.node_count(); ++node) {
-    if (partition.owner[node] != process) continue;
-    const auto ports = graph.ports(NodeId(node));
-    for (std::uint32_t port = 0; port < ports.size(); ++port) {
-      const LinkProperties& link = graph.link(ports[port].link);
-      LinkCounters& counters = counters_.emplace_back();
-      counters.directed_link = directed(ports[port].link, ports[port].direction);
-      counters.from = NodeId(node);
-      counters.to = ports[port].peer;
-      counters.from_port = port;
-      counters.times = {link.rate, link.delay};
-    }
-  }
+  counters_ = counters_of_links(graph, partition, process);
 }
 
 std::uint32_t IdealNetwork::intern(IdealPath path) {

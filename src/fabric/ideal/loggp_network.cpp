@@ -16,20 +16,9 @@ LogGpNetwork::LogGpNetwork(const Topology& topology, const Partition& partition,
                            const NetworkParameters& parameters)
     : parameters_(parameters), model_(parameters.loggp) {
   const ClusterGraph& graph = topology.graph;
-  for (std::uint32_t node = 0; node < graph.node_count(); ++node) {
-    if (partition.owner[node] != process) continue;
-    if (node < graph.host_count()) hosts_.push_back(node);
-    const auto ports = graph.ports(NodeId(node));
-    for (std::uint32_t port = 0; port < ports.size(); ++port) {
-      const LinkProperties& link = graph.link(ports[port].link);
-      LinkCounters& counters = counters_.emplace_back();
-      counters.directed_link = directed(ports[port].link, ports[port].direction);
-      counters.from = NodeId(node);
-      counters.to = ports[port].peer;
-      counters.from_port = port;
-      counters.times = {link.rate, link.delay};
-    }
-  }
+  for (std::uint32_t host = 0; host < graph.host_count(); ++host)
+    if (partition.owner[host] == process) hosts_.push_back(host);
+  counters_ = counters_of_links(graph, partition, process);
   WEFT_EXPECT(hosts_.empty() || hosts_.size() == graph.host_count(), "process {} has {} of {} hosts", process,
               hosts_.size(), graph.host_count());
   queue_pairs_.resize(hosts_.size());
