@@ -188,10 +188,7 @@ struct ResultTable<LinkRecord> {
                  return detail::ratio(row.busy, context.simulated_time);
                }),
         counted("peak_queue", "B", "most bytes not yet transmitted", &Row::peak_queue),
-        column("mean_queue", "B",
-               "bytes waiting, averaged over the simulated time; of a run that is cut off, what had come counts until "
-               "it leaves",
-               &Row::mean_queue),
+        column("mean_queue", "B", "bytes waiting, averaged over the simulated time", &Row::mean_queue),
         counted("dropped", "1", "packets that found no room on their way to this link", &Row::dropped),
         column("lost", "1", "packets that were sent and did not arrive", &Row::lost));
   }

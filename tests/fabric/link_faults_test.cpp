@@ -148,6 +148,24 @@ TEST(link_faults, a_degraded_link_serves_at_its_rate_from_the_next_packet_on) {
   for (std::size_t i = 0; i < begins.size(); ++i) EXPECT_EQ(tap->entries.at(i).start.ps(), begins[i]) << i;
 }
 
+TEST(link_faults, the_longest_queue_counts_the_packet_that_goes_on_at_the_old_rate) {
+  // From the start the link to host 2 has 1 Gb/s, 8 ns per byte. At 4 us it has 100 Gb/s again, while the first packet
+  // goes on at the old rate until about 9 us. Host 1 sends so that its packet comes to the queue in between.
+  LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}",
+                      network_of(fmt::format("{{mtu: {} B, ack_interval: 1024, failures: [{{link: [host2, switch0], "
+                                             "at: 1 ps, until: 4 us, rate: 1 Gb/s}}]}}",
+                                             mtu)));
+  const std::int64_t later = 5'000;  // ns
+  machine.post({Time(), 0, machine.open(0, 2), mtu});
+  machine.post({Time::from_ns(later), 1, machine.open(1, 2), mtu});
+  machine.run();
+  machine.expect_quiet();
+  // Both take the same way to the switch, so that the second comes `later` after the first, of which 8 ns per byte of
+  // that time have left: frame + (frame - later / 8).
+  const std::int64_t frame = machine.parameters.mtu.count() + machine.parameters.data_overhead().count();
+  EXPECT_EQ(machine.counters(machine.a_switch(0), 2).peak_queue_bytes, 2 * frame - later / 8);
+}
+
 void expect_losses(const std::string& loss, double probability) {
   double packets = 0, lost = 0;
   for (std::uint64_t seed = 1; seed <= 4; ++seed) {

@@ -156,6 +156,56 @@ TEST(queues, do_not_depend_on_how_time_is_cut) {
   EXPECT_EQ(by_host(one->sent), by_host(two->sent));
 }
 
+TEST_P(RandomTraffic, waits_until_the_end_and_no_longer) {
+  const auto [seed, acks] = GetParam();
+  Draws draws(static_cast<std::uint64_t>(seed));
+  const std::string text = odd_machine(draws);
+  LeanMachine machine(text, odd_network(draws, acks));
+  post_randomly(machine, draws);
+  const std::int64_t end = 5'000'000 + draws.below(20'000'000);
+  machine.run_until(Time::from_ps(end));
+  const std::vector<LinkCounters> before = machine.fabric->link_counters();
+  ProcessGroup alone = ProcessGroup::alone();
+  machine.fabric->settle_waits(alone, Time::from_ps(end));
+  const std::vector<LinkCounters> after = machine.fabric->link_counters();
+  machine.run();
+
+  const NaiveNetwork naive(machine);
+  bool changed = false;
+  for (std::size_t l = 0; l < after.size(); ++l) {
+    std::vector<Transmission> log = naive.links[after[l].directed_link];
+    std::erase_if(log, [end](const Transmission& t) { return t.arrived >= end; });
+    for (Transmission& t : log) t.start = std::min(t.start, end);
+    EXPECT_DOUBLE_EQ(after[l].queue_byte_ps, test::waiting_byte_ps(log)) << "link " << after[l].directed_link;
+    changed |= after[l].queue_byte_ps != before[l].queue_byte_ps;
+  }
+  EXPECT_TRUE(changed) << "nothing waited at the end";
+}
+
+// A plain port counts a wait when the packet comes, one with queues when it leaves.
+TEST(queues, what_waits_at_the_end_counts_until_then_by_hand) {
+  constexpr std::int64_t packets = 10;
+  for (const bool buffered : {false, true}) {
+    NetworkParameters network;
+    network.acks = false;
+    network.fabric.buffered = buffered;
+    // Two hosts send to the third. A packet from each comes to the switch every s, which sends one every s: in the k-th
+    // of these intervals, from 0, k + 1 packets wait. At 3 s + s / 4 after the first ones that is w (s + 2 s + 3 s + 4
+    // s / 4).
+    LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}", network);
+    const std::int64_t mtu = machine.parameters.mtu.count();
+    const std::int64_t w = mtu + machine.parameters.data_overhead().count();
+    const std::int64_t s = w * 80;
+    for (const std::uint32_t host : {0U, 1U}) machine.post({Time(), host, machine.open(host, 2), packets * mtu});
+    const Time end = Time::from_ps(s + 1'000'000 + 3 * s + s / 4) + machine.parameters.switch_latency;
+    machine.run_until(end);
+    ProcessGroup alone = ProcessGroup::alone();
+    machine.fabric->settle_waits(alone, end);
+    EXPECT_DOUBLE_EQ(machine.counters(machine.a_switch(0), 2).queue_byte_ps, static_cast<double>(w * (6 * s + s)))
+        << buffered;
+  }
+}
+
 TEST(queues, samples_are_those_of_the_model) {
   constexpr std::int64_t interval = 777'777;
   for (const bool acks : {false, true}) {

@@ -38,6 +38,12 @@ EXPERIMENTS = {
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "60 kB", "ranks": 8},
         "simulation": {"until": "4321 ns"}, "output": {**OUTPUT, "sampling": "500 ns", "rates": {"interval": "1 us"}},
     },
+    # The same of plain ports, which count a packet's wait before it has come to its end.
+    "cut_plain": {
+        "topology": FAT_TREE, "network": NETWORK,
+        "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "60 kB", "ranks": 8},
+        "simulation": {"until": "4321 ns"}, "output": {"sampling": "500 ns"},
+    },
     # What waits in an interval is told with the rate of the link in it, not with one that came later.
     "slower": {
         "topology": FAT_TREE,
@@ -82,7 +88,7 @@ class Portions(ProgramTest):
 
     def test_networks(self):
         runs = [(1, 1, "weft"), (7, 3, "weft"), (20, 2, "weft"), (40, 4, "weft"), (20, 1, "ns3-default")]
-        for name in ("shift", "incast", "cut", "slower", "plain", "background"):
+        for name in ("shift", "incast", "cut", "cut_plain", "slower", "plain", "background"):
             reference = self.check(name, runs)
             if name == "slower":  # nothing waits that is not sent in the end
                 queues, links = table(reference, "links_series"), table(reference, "links")

@@ -325,8 +325,7 @@ def links_are_not_overloaded(results):
     if results.end:
         computed = table["busy"] / results.end
         yield from rows_where(abs(computed - table["utilization"]) > 1e-6, table, "utilization is not busy / time")
-    # Of what the end cuts off, whole waits count.
-    if not results.ideal and results.quiet_at_the_end:
+    if not results.ideal:
         yield from rows_where(table["mean_queue"] > table["peak_queue"] * (1 + ROUNDING), table, "mean queue above the peak")
     yield from rows_where(table["payload_bytes"] > table["bytes"], table, "more payload than bytes")
     yield from rows_where(table["data_packets"] > table["packets"], table, "more data than packets")

@@ -200,6 +200,7 @@ RunFacts Simulation::run(const Looker& look) {
   if (until_ < Time::max() && !facts.interrupted && !facts.outlived && transfers_unfinished()) facts.cut_short = true;
   WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
   if (!facts.outlived) facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
+  if (fabric_ != nullptr) fabric_->settle_waits(group_, facts.simulated);
   facts.packet_hops = group_.sum(network_->packet_hops());
   facts.events = group_.sum(network_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());

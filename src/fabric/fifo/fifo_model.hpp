@@ -71,6 +71,8 @@ class FifoModel {
   std::int64_t queued_bytes(std::uint32_t) const { return 0; }
   std::uint64_t lost(std::uint32_t) const { return 0; }
   void add_counters(std::uint32_t, LinkCounters&) const {}
+  /// By link that ends here: the waits of its packets, as far as they lie after `end`.
+  std::vector<WaitBeyond> settle_waits(Time end) const;
   void check_nodes() const {}
   std::uint64_t memory_bytes() const;
 
@@ -84,6 +86,7 @@ class FifoModel {
   void send_from_border(const LocalNode& node);
   void transmit(std::uint32_t port_index, Time now, const Packet& packet);
   void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
+  OutputPort sender_of(std::uint32_t input) const;
 
   // fifo_host.cpp
   void run_host(const LocalNode& node, Time end);

@@ -119,4 +119,33 @@ void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::spa
   net_.push_local(end.port, packet, arrival, end.node);
 }
 
+/// The port from which packets come to a local one, as far as their times depend on it.
+OutputPort FifoModel::sender_of(std::uint32_t input) const {
+  const LocalNode& node = net_.nodes.all[net_.nodes.of_port[input]];
+  OutputPort port;
+  port.directed_link = net_.outputs[input].directed_link ^ 1U;
+  const LinkTimes times = net_.links.times(port.directed_link);
+  port.after = times.delay + net_.links.latency_of(NodeId(node.id));
+  net_.links.set_port_times(port, times.rate);
+  return port;
+}
+
+std::vector<WaitBeyond> FifoModel::settle_waits(Time end) const {
+  std::vector<WaitBeyond> beyond;
+  for (std::uint32_t input = 0; input < net_.inputs.size(); ++input) {
+    if (net_.inputs[input].empty()) continue;
+    const OutputPort port = sender_of(input);
+    unsigned __int128 sum = 0;
+    net_.inputs[input].for_each([&](const Packet& packet) {
+      const WireTime size = net_.sizes.wire_time(port, packet);
+      const Time start = Time::from_ps(packet.time) - port.after - size.busy;
+      if (start > end)
+        sum += static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - end).ps())) *
+               static_cast<std::uint64_t>(size.wire);
+    });
+    if (sum > 0) beyond.push_back({sum, port.directed_link});
+  }
+  return beyond;
+}
+
 }  // namespace weft

@@ -28,6 +28,15 @@ class EarlierRates {
   std::int64_t unsent(const OutputPort& port, Time time) const {
     return bytes(std::max(Time(), port.free_at - time), rate(port));
   }
+  /// What the port is sending it sends at a rate that it no longer has.
+  bool sends_at_old_rate(const OutputPort& port, Time now) const {
+    return port.free_at > now && rate(port) != port.rate_bps;
+  }
+  /// While it does: `waiting`, the work behind that packet, has grown.
+  void note_peak(const OutputPort& port, Time now, Time waiting) {
+    std::int64_t& peak = of_link_.at(port.directed_link).peak;
+    peak = std::max(peak, unsent(port, now) + bytes(waiting, port.rate_bps));
+  }
   /// Bytes of the longest queue at earlier rates; 0: there were none.
   std::int64_t peak(std::uint32_t directed_link) const {
     const auto found = of_link_.find(directed_link);

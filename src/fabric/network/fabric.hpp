@@ -157,6 +157,9 @@ class Fabric final : public HostNetwork {
   std::uint64_t inner_windows() const;
   Time inner_window() const;
   std::vector<LinkCounters> link_counters() const override;
+  /// The run has ended at `end`: what had not begun to leave by then has waited until then, and no longer. Once, before
+  /// waits are read. Collective.
+  void settle_waits(ProcessGroup& group, Time end);
   /// The `most` links for which packets have waited most until `end`, over all processes; the same on each. Collective.
   std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most, Time end) const;
   /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that

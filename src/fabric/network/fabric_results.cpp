@@ -2,6 +2,7 @@
 // What is read from the fabric when a run has ended, and what has to hold then.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "fabric/frames/frame_table.hpp"
@@ -93,6 +94,21 @@ std::vector<LinkCounters> Fabric::link_counters() const {
     }
   }
   return result;
+}
+
+// A port of the FIFO model counts a packet's wait when the packet comes, and the packet then lies where the link ends:
+// for a link over the cut in another process.
+void Fabric::settle_waits(ProcessGroup& group, Time end) {
+  std::vector<WaitBeyond> beyond = model_->visit([&](auto& model) { return model.settle_waits(end); });
+  if (buffered()) return;
+  beyond = gather_rows(group, beyond);
+  std::map<std::uint32_t, unsigned __int128> of_link;
+  for (const WaitBeyond& wait : beyond) of_link.emplace(wait.directed_link, wait.byte_ps);
+  if (of_link.empty()) return;
+  for (OutputPort& port : net_->outputs) {
+    const auto found = of_link.find(port.directed_link);
+    if (found != of_link.end()) port.waited -= found->second;
+  }
 }
 
 std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Time end) const {

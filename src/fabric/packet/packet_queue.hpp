@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "support/huge_pages.hpp"
@@ -209,6 +210,10 @@ class alignas(32) PacketQueue {
     taken_ += queue_.pop_while(
         blocks, [end](const Packet& packet) { return packet.time < end; },
         [&](Packet& packet) { take(packet, sequence++); });
+  }
+  template <class Action>
+  void for_each(Action&& action) const {
+    queue_.for_each(std::forward<Action>(action));
   }
   const void* second_block() const { return queue_.second_block(); }
   /// Number of packets taken so far: the link sequence of the first one in the queue.

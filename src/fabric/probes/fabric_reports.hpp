@@ -94,6 +94,12 @@ struct LinkPause {
   PauseCause cause;
 };
 
+/// Waits at a link that have been counted and lie after the end of the run. Plain data: it travels between processes.
+struct WaitBeyond {
+  unsigned __int128 byte_ps = 0;  ///< sum of bytes * time, B ps
+  std::uint32_t directed_link = 0;
+};
+
 /// Where packets have waited. Plain data: it travels between processes.
 struct HotLink {
   std::uint32_t directed_link = 0;

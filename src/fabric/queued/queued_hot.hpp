@@ -19,6 +19,13 @@ inline Time QueuedPorts::load(std::uint32_t port, Time now) const {
   return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
+inline void QueuedPorts::note_peak(std::uint32_t port_index, Time now) {
+  OutputPort& port = net_.outputs[port_index];
+  if (q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
+    return net_.rates.note_peak(port, now, q_.state.ports[port_index].queue_time);
+  port.peak_backlog = std::max(port.peak_backlog, load(port_index, now));
+}
+
 // Strict priority, except among classes that share the link.
 inline std::uint32_t QueuedPorts::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
   const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));

@@ -87,6 +87,8 @@ struct QueuedModel {
   std::int64_t queued_bytes(std::uint32_t port) const { return state.queued_bytes(port); }
   std::uint64_t lost(std::uint32_t port) const { return state.ports[port].lost; }
   void add_counters(std::uint32_t port, LinkCounters& counters) const { results.add_counters(port, counters); }
+  /// Counts the waits of what still waits at `end`. None has been counted that lies after it.
+  std::vector<WaitBeyond> settle_waits(Time end);
   void check_nodes() const { results.check_nodes(); }
   std::uint64_t memory_bytes() const { return results.memory_bytes(); }
 };

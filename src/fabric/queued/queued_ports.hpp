@@ -28,6 +28,8 @@ class QueuedPorts {
   bool send_waiting(std::uint32_t port_index, std::uint32_t lane, Time now);
   /// Time until everything has left that is there now.
   Time load(std::uint32_t port, Time now) const;
+  /// Something has come to wait: the port's longest queue may be this one.
+  void note_peak(std::uint32_t port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------
   /// Of those that are ready, bit per class.

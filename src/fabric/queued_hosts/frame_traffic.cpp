@@ -68,7 +68,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   PortState& ps = state.ports[index];
   ps.occupied |= 1U << packet.lane;
   ps.queue_time += net_.sizes.wire_time(port, packet).busy;
-  port.peak_backlog = std::max(port.peak_backlog, q_.ports.load(index, now));
+  q_.ports.note_peak(index, now);
   q_.nics.wake(index, now);
   return true;
 }
@@ -89,8 +89,7 @@ void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, Time arrival) 
 bool FrameTraffic::send_beside(const LocalNode& node, std::uint32_t port_index, Time now) {
   if (!choose_beside(node, port_index, now)) return false;
   // What a connection has sent was in no queue until now: frames that still wait are behind it.
-  OutputPort& port = net_.outputs[port_index];
-  port.peak_backlog = std::max(port.peak_backlog, q_.ports.load(port_index, now));
+  q_.ports.note_peak(port_index, now);
   return true;
 }
 

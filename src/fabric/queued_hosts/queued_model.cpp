@@ -70,4 +70,16 @@ void QueuedModel::fetch_first(const LocalNode& node) const { fetch_ports(node, s
 
 void QueuedModel::fetch_second(const LocalNode& node) const { fetch_classes(node, state); }
 
+std::vector<WaitBeyond> QueuedModel::settle_waits(Time end) {
+  for (std::uint32_t p = 0; p < net.outputs.size(); ++p) {
+    OutputPort& port = net.outputs[p];
+    port.waited += state.waiting_at(p, [&](const Packet& packet) {
+      const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(0, end.ps() - packet.time));
+      return static_cast<unsigned __int128>(waited) *
+             static_cast<std::uint64_t>(net.sizes.wire_time(port, packet).wire);
+    });
+  }
+  return {};
+}
+
 }  // namespace weft

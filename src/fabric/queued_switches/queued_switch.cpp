@@ -73,7 +73,7 @@ namespace weft {
   ps.queue_time += size.busy;
   if (state.reports.slots > 0) q_.reporter.queue_changed(out, now);
   if (q_.control.watches_credits() && !bypass) q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
-  port.peak_backlog = std::max(port.peak_backlog, q_.ports.load(out, now));
+  q_.ports.note_peak(out, now);
   if (port.free_at <= now)
     q_.ports.kick(out, now);
   else
