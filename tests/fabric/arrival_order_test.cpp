@@ -15,7 +15,7 @@ using Key = std::tuple<std::int64_t, std::uint64_t, std::uint32_t>;
 
 Key key(const Arrival& arrival) {
   // A tie of any kind between ports, which is not their number.
-  return {arrival.time, (arrival.sequence + arrival.port) * 0x9e3779b97f4a7c15U, arrival.port};
+  return {arrival.time, (arrival.sequence + arrival.port.value()) * 0x9e3779b97f4a7c15U, arrival.port.value()};
 }
 
 bool before(const Arrival& a, const Arrival& b) { return key(a) < key(b); }
@@ -34,7 +34,7 @@ void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t 
     if (times.empty()) continue;
     order.begin_run(times.size());
     for (std::uint64_t sequence = 0; sequence < times.size(); ++sequence) {
-      const Arrival arrival{times[sequence], sequence, nullptr, port};
+      const Arrival arrival{times[sequence], sequence, nullptr, PortId(port)};
       order.add(arrival);
       expected.push_back(arrival);
     }
@@ -76,8 +76,8 @@ TEST(ArrivalOrder, FarApartAndCrowdedAtOneEnd) {
     order.clear();
     for (std::uint32_t port = 0; port < 16; ++port) {
       order.begin_run(2);
-      order.add({static_cast<std::int64_t>(port), 0, nullptr, port});
-      order.add({(std::int64_t{1} << 52) - port, 1, nullptr, port});
+      order.add({static_cast<std::int64_t>(port), 0, nullptr, PortId(port)});
+      order.add({(std::int64_t{1} << 52) - port, 1, nullptr, PortId(port)});
     }
     const auto sorted = order.sorted(before);
     ASSERT_TRUE(std::ranges::is_sorted(sorted, before));

@@ -83,7 +83,7 @@ inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Pack
 // Sending ------------------------------------------------------------------------------------------------------------
 
 inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now) {
-  const std::uint32_t port = node.first_port;
+  const PortId port = node.first_port;
   const std::uint32_t number = host.ready[host.ready_head++];
   if (host.ready_head * 2 > host.ready.size()) {
     host.ready.erase(host.ready.begin(), host.ready.begin() + static_cast<std::ptrdiff_t>(host.ready_head));
@@ -101,7 +101,7 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now
 }
 
 inline void FifoModel::send(const LocalNode& node, FifoHost& host, Time now) {
-  const std::uint32_t port = node.first_port;
+  const PortId port = node.first_port;
   if (host.has_control()) {
     transmit(port, now, host.control[host.control_head++]);
     if (!host.has_control()) {
@@ -127,7 +127,7 @@ void FifoModel::fire_timer(const LocalNode& node, FifoHost& host) {
 void FifoModel::run_host(const LocalNode& node, Time end) {
   FifoHost& host = hosts_[node.host];
   // A host has one port (checked when the machine is built), so its arrivals are in order already.
-  const std::uint32_t port = node.first_port;
+  const PortId port = node.first_port;
   PacketQueue& queue = net_.inputs[port];
   while (true) {
     const Time arrival = net_.heads[port];

@@ -68,9 +68,9 @@ class FifoModel {
   void port_was_reserved(const LocalNode& node, Time free_at);
   void settle_links_of(NodeId) {}
   /// Bytes that wait for a port beyond what is committed.
-  std::int64_t queued_bytes(std::uint32_t) const { return 0; }
-  std::uint64_t lost(std::uint32_t) const { return 0; }
-  void add_counters(std::uint32_t, LinkCounters&) const {}
+  std::int64_t queued_bytes(PortId) const { return 0; }
+  std::uint64_t lost(PortId) const { return 0; }
+  void add_counters(PortId, LinkCounters&) const {}
   /// By link that ends here: the waits of its packets, as far as they lie after `end`.
   std::vector<WaitBeyond> settle_waits(Time end) const;
   void check_nodes() const {}
@@ -84,9 +84,9 @@ class FifoModel {
   // fifo_switch.cpp
   void run_switch(const LocalNode& node, Time end);
   void send_from_border(const LocalNode& node);
-  void transmit(std::uint32_t port_index, Time now, const Packet& packet);
+  void transmit(PortId port_index, Time now, const Packet& packet);
   void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
-  OutputPort sender_of(std::uint32_t input) const;
+  OutputPort sender_of(PortId input) const;
 
   // fifo_host.cpp
   void run_host(const LocalNode& node, Time end);

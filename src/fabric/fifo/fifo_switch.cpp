@@ -34,8 +34,7 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   if (net_.cut.on_border(net_.clock.running)) return send_from_border(node);
   for (std::size_t i = 0; i < count; ++i) {
     // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
-    if (i + ahead < count)
-      __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer_port]);
+    if (i + ahead < count) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer()]);
     transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
   }
 }
@@ -57,7 +56,7 @@ void FifoModel::send_from_border(const LocalNode& node) {
   }
   for (std::size_t s = 0; s < stay; ++s) {
     if (s + ahead < stay)
-      __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[staying_[s + ahead]]].peer_port]);
+      __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[staying_[s + ahead]]].peer()]);
     const std::uint32_t i = staying_[s];
     transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
   }
@@ -67,7 +66,7 @@ void FifoModel::send_from_border(const LocalNode& node) {
   }
 }
 
-void FifoModel::transmit(std::uint32_t port_index, Time now, const Packet& packet) {
+void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   LocalNetwork& net = net_;  // loaded once
   OutputPort& port = net.outputs[port_index];
   if (net.sampler.due(port, now)) net.sampler.flush(port, now, 0);
@@ -96,8 +95,8 @@ void FifoModel::transmit(std::uint32_t port_index, Time now, const Packet& packe
   if (port.tapped) [[unlikely]]
     net.observers.transmitted(port_index, start, packet);
   const Time arrival = port.free_at + port.after;
-  if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
-    net.push_local(port.peer_port, packet, arrival, port.peer_node);
+  if (!port.leaves_process()) [[likely]]
+    net.push_local(port.peer(), packet, arrival, port.peer_node);
   else
     export_packet(port, packet, arrival);
 }
@@ -120,7 +119,7 @@ void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::spa
 }
 
 /// The port from which packets come to a local one, as far as their times depend on it.
-OutputPort FifoModel::sender_of(std::uint32_t input) const {
+OutputPort FifoModel::sender_of(PortId input) const {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[input]];
   OutputPort port;
   port.directed_link = net_.outputs[input].directed_link ^ 1U;
@@ -132,7 +131,7 @@ OutputPort FifoModel::sender_of(std::uint32_t input) const {
 
 std::vector<WaitBeyond> FifoModel::settle_waits(Time end) const {
   std::vector<WaitBeyond> beyond;
-  for (std::uint32_t input = 0; input < net_.inputs.size(); ++input) {
+  for (const PortId input : net_.nodes.ports()) {
     if (net_.inputs[input].empty()) continue;
     const OutputPort port = sender_of(input);
     unsigned __int128 sum = 0;

@@ -50,7 +50,7 @@ Neighbour& CutCodec::neighbour_of(int process) {
 void CutCodec::mark_ports(std::span<OutputPort> outputs) const {
   for (std::uint32_t n = 0; n < neighbours_.size(); ++n) {
     for (std::uint32_t i = 0; i < neighbours_[n].ends.size(); ++i) {
-      OutputPort& port = outputs[neighbours_[n].ends[i].port];
+      OutputPort& port = outputs[neighbours_[n].ends[i].port.value()];
       port.peer_port = OutputPort::remote | i;
       port.peer_node = n;
     }

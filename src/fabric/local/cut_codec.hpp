@@ -20,7 +20,7 @@ namespace weft {
 
 /// Where a cut link ends here.
 struct CutEnd {
-  std::uint32_t port = 0;
+  PortId port;
   std::uint32_t node = 0;  ///< of that port
 };
 

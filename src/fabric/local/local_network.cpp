@@ -63,13 +63,12 @@ void LocalNetwork::build_ports() {
       const std::uint32_t peer = nodes.local_of[end.peer.value()];
       if (peer == no_slot) continue;
       port.peer_node = peer;
-      port.peer_port = nodes.all[peer].first_port + end.peer_port;
+      port.peer_port = (nodes.all[peer].first_port + end.peer_port).value();
     }
   }
 }
 
-void LocalNetwork::push_into_new_block(std::uint32_t port_index, const Packet& packet, Time arrival,
-                                       std::uint32_t node) {
+void LocalNetwork::push_into_new_block(PortId port_index, const Packet& packet, Time arrival, std::uint32_t node) {
   // A packet waits for all that has been committed before it, so that its arrival may lie as far ahead as that is long.
   // Packets of a block are few, and each takes Time::longest_wait() at most: none but the first one of a block can come
   // beyond what 63 bits hold, and that one looks negative.
@@ -90,7 +89,7 @@ bool LocalNetwork::arrives_before(const Arrival& a, const Arrival& b) const {
 
 std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, Time end) {
   order_.clear();
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+  for (PortId p = node.first_port; p < node.end_port(); ++p) {
     if (heads[p] >= end) continue;
     PacketQueue& queue = inputs[p];
     order_.begin_run(queue.size());

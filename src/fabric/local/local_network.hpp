@@ -45,10 +45,10 @@ class LocalNetwork {
   NodeClock clock;
   LinkTable links;
   CutCodec cut;
-  HugeVector<OutputPort> outputs;  ///< [local ports]
-  PacketBlocks blocks;             ///< of all inputs
-  HugeVector<PacketQueue> inputs;  ///< [local ports]: packets on their way to this node through that port
-  HugeVector<Time> heads;          ///< [local ports]: arrival time of the first of them, or never
+  PerPort<HugeVector<OutputPort>> outputs;  ///< [local ports]
+  PacketBlocks blocks;                      ///< of all inputs
+  PerPort<HugeVector<PacketQueue>> inputs;  ///< [local ports]: packets on their way to this node through that port
+  PerPort<HugeVector<Time>> heads;          ///< [local ports]: arrival time of the first of them, or never
   MessagePool messages;
   EarlierRates rates;
   PortSampler sampler{rates};
@@ -56,7 +56,7 @@ class LocalNetwork {
 
   /// A packet is on its way to a local port, behind those that are.
   // A call with the same arguments at the end, so that no register is saved for the common case.
-  void push_local(std::uint32_t port_index, const Packet& packet, Time arrival, std::uint32_t node) {
+  void push_local(PortId port_index, const Packet& packet, Time arrival, std::uint32_t node) {
     PacketQueue& queue = inputs[port_index];
     if (queue.needs_block()) [[unlikely]]
       return push_into_new_block(port_index, packet, arrival, node);
@@ -71,18 +71,17 @@ class LocalNetwork {
   /// When the first packet arrives at a node, or never.
   Time next_arrival(const LocalNode& node) const {
     Time next = never;
-    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
-      next = heads[p] < next ? heads[p] : next;
+    for (PortId p = node.first_port; p < node.end_port(); ++p) next = heads[p] < next ? heads[p] : next;
     return next;
   }
   std::uint64_t memory_bytes() const;
 
  private:
   void build_ports();
-  void push_into_new_block(std::uint32_t port_index, const Packet& packet, Time arrival, std::uint32_t node);
+  void push_into_new_block(PortId port_index, const Packet& packet, Time arrival, std::uint32_t node);
   bool arrives_before(const Arrival& a, const Arrival& b) const;
 
-  std::vector<std::uint64_t> tie_salts_;  // [local ports]: from the seed and the directed link that ends there
+  PerPort<std::vector<std::uint64_t>> tie_salts_;  // [local ports]: from the seed and the directed link that ends there
   ArrivalOrder order_;
 };
 

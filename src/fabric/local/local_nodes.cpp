@@ -13,7 +13,7 @@ LocalNodes::LocalNodes(const Topology& topology, const Partition& partition, int
     if (partition.owner[id] != process) continue;
     LocalNode node;
     node.id = id;
-    node.first_port = ports;
+    node.first_port = PortId(ports);
     node.ports = static_cast<std::uint32_t>(graph.ports(NodeId(id)).size());
     ports += node.ports;
     if (graph.is_host(NodeId(id))) {
@@ -26,7 +26,7 @@ LocalNodes::LocalNodes(const Topology& topology, const Partition& partition, int
   }
 }
 
-std::uint32_t LocalNodes::port(NodeId node, std::uint32_t port) const {
+PortId LocalNodes::port(NodeId node, std::uint32_t port) const {
   const std::uint32_t local = local_of[node.value()];
   WEFT_EXPECT(local != no_slot && port < all[local].ports, "port {} of node {} is not here", port, node.value());
   return all[local].first_port + port;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "fabric/packet/port_id.hpp"
 #include "graph/partition.hpp"
 #include "graph/topology_builder.hpp"
 #include "transport/message.hpp"
@@ -13,9 +14,12 @@ namespace weft {
 
 struct LocalNode {
   std::uint32_t id = 0;
-  std::uint32_t first_port = 0;
+  PortId first_port;
   std::uint32_t ports = 0;
   std::uint32_t host = no_slot;  ///< of a host: its position among the hosts of this process
+
+  PortRange all_ports() const { return {first_port, ports}; }
+  PortId end_port() const { return first_port + ports; }
 };
 
 /// Nodes and ports are numbered from 0 in each process, in the order of the machine.
@@ -23,14 +27,15 @@ struct LocalNodes {
   LocalNodes(const Topology& topology, const Partition& partition, int process);
 
   std::vector<LocalNode> all;
-  std::vector<std::uint32_t> local_of;  ///< [nodes of the machine] -> position in `all`, or no_slot
-  std::vector<std::uint32_t> hosts;     ///< of this process
-  std::vector<std::uint32_t> of_port;   ///< [local ports] -> position in `all`
+  std::vector<std::uint32_t> local_of;          ///< [nodes of the machine] -> position in `all`, or no_slot
+  std::vector<std::uint32_t> hosts;             ///< of this process
+  PerPort<std::vector<std::uint32_t>> of_port;  ///< [local ports] -> position in `all`
 
   bool owns(NodeId node) const { return local_of[node.value()] != no_slot; }
+  PortRange ports() const { return {PortId(0), static_cast<std::uint32_t>(of_port.size())}; }
   const LocalNode& of_host(std::uint32_t host) const { return all[local_of[host]]; }
   /// Local port of a port of a node that is here; an InternalError otherwise.
-  std::uint32_t port(NodeId node, std::uint32_t port) const;
+  PortId port(NodeId node, std::uint32_t port) const;
 };
 
 }  // namespace weft

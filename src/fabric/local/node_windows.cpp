@@ -37,7 +37,7 @@ std::size_t NodeWindows::put_border_last() {
 }
 
 void NodeWindows::fetch_arrivals(const LocalNode& node, Time window_end) const {
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+  for (PortId p = node.first_port; p < node.end_port(); ++p) {
     if (net_.heads[p] >= window_end) continue;
     const Packet* packet = &net_.inputs[p].front();
     fetch(packet, PacketBlock::end_of(packet));
@@ -45,7 +45,7 @@ void NodeWindows::fetch_arrivals(const LocalNode& node, Time window_end) const {
 }
 
 void NodeWindows::fetch_later_arrivals(const LocalNode& node, Time window_end) const {
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+  for (PortId p = node.first_port; p < node.end_port(); ++p) {
     if (net_.heads[p] >= window_end) continue;
     const auto* block = static_cast<const std::byte*>(net_.inputs[p].second_block());
     fetch(block, block + PacketBlock::size);

@@ -108,13 +108,13 @@ template <class Model>
 void NodeWindows::fetch_next(const Model& model, std::size_t left, Time window_end) const {
   if (left >= 4) {
     const LocalNode& node = net_.nodes.all[nodes_[left - 4]];
-    fetch(&net_.inputs[node.first_port], net_.inputs.data() + node.first_port + node.ports);
-    fetch(&net_.heads[node.first_port], net_.heads.data() + node.first_port + node.ports);
+    fetch(&net_.inputs[node.first_port], &net_.inputs[node.first_port] + node.ports);
+    fetch(&net_.heads[node.first_port], &net_.heads[node.first_port] + node.ports);
     model.fetch_first(node);
   }
   if (left >= 2) {
     const LocalNode& node = net_.nodes.all[nodes_[left - 2]];
-    fetch(&net_.outputs[node.first_port], net_.outputs.data() + node.first_port + node.ports);
+    fetch(&net_.outputs[node.first_port], &net_.outputs[node.first_port] + node.ports);
     fetch_arrivals(node, window_end);
     model.fetch_second(node);
   }

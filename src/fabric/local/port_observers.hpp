@@ -25,22 +25,20 @@ struct OtherTraffic {
 /// Of the ports of one process.
 class PortObservers {
  public:
-  void add_tap(std::uint32_t port, std::shared_ptr<PortTap> tap, std::size_t ports) {
+  void add_tap(PortId port, std::shared_ptr<PortTap> tap, std::size_t ports) {
     taps_.resize(ports);
     taps_[port].push_back(std::move(tap));
   }
   bool has_taps() const { return !taps_.empty(); }
   /// A packet leaves through a port that has taps; `start`: of its first bit.
-  void transmitted(std::uint32_t port, Time start, const Packet& packet) const {
+  void transmitted(PortId port, Time start, const Packet& packet) const {
     for (const auto& tap : taps_[port]) tap->transmitted(start, packet);
   }
 
-  void add_arrival_observer(std::uint32_t port, ArrivalObserver observer) {
-    arrivals_[port].push_back(std::move(observer));
-  }
+  void add_arrival_observer(PortId port, ArrivalObserver observer) { arrivals_[port].push_back(std::move(observer)); }
   bool observes_arrivals() const { return !arrivals_.empty(); }
   /// A packet comes in from another process; `latency`: of the node, within the packet's time.
-  void arrived(std::uint32_t port, const Packet& packet, Time latency) const {
+  void arrived(PortId port, const Packet& packet, Time latency) const {
     const auto observers = arrivals_.find(port);
     if (observers == arrivals_.end()) return;
     for (const ArrivalObserver& observer : observers->second) observer(Time::from_ps(packet.time) - latency, packet);
@@ -55,21 +53,21 @@ class PortObservers {
   /// What ports send is kept, too.
   bool several_jobs() const { return several_jobs_; }
 
-  void count_other(std::uint32_t port, std::int64_t bytes, std::size_t ports) {
+  void count_other(PortId port, std::int64_t bytes, std::size_t ports) {
     others_.resize(ports);
     ++others_[port].packets;
     others_[port].bytes += bytes;
   }
-  OtherTraffic other(std::uint32_t port) const { return others_.empty() ? OtherTraffic{} : others_[port]; }
+  OtherTraffic other(PortId port) const { return others_.empty() ? OtherTraffic{} : others_[port]; }
 
   std::uint64_t memory_bytes() const { return waits_ ? waits_->memory_bytes() : 0; }
 
  private:
   std::unique_ptr<WaitsByJob> waits_;
   bool several_jobs_ = false;
-  std::vector<std::vector<std::shared_ptr<PortTap>>> taps_;         // [local ports], empty if no tap at all
-  std::vector<OtherTraffic> others_;                                // [local ports], empty if there is none
-  std::map<std::uint32_t, std::vector<ArrivalObserver>> arrivals_;  // by local port
+  PerPort<std::vector<std::vector<std::shared_ptr<PortTap>>>> taps_;  // [local ports], empty if no tap at all
+  PerPort<std::vector<OtherTraffic>> others_;                         // [local ports], empty if there is none
+  std::map<PortId, std::vector<ArrivalObserver>> arrivals_;
 };
 
 }  // namespace weft

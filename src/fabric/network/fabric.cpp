@@ -78,7 +78,7 @@ void Fabric::count_pause_causes() {
 
 void Fabric::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap) {
   if (!owns(node)) return;
-  const std::uint32_t index = net_->nodes.port(node, port);
+  const PortId index = net_->nodes.port(node, port);
   net_->observers.add_tap(index, std::move(tap), net_->outputs.size());
   net_->outputs[index].tapped = true;
 }
@@ -138,7 +138,7 @@ Time Fabric::serialization_at(NodeId node, std::uint32_t port, const Packet& pac
 Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, Time now, Bytes wire) {
   WEFT_EXPECT(!advancing(), "node {} port {}: a frame at {} ps comes from within the data path", node.value(),
               port_number, now.ps());
-  const std::uint32_t index = net_->nodes.port(node, port_number);
+  const PortId index = net_->nodes.port(node, port_number);
   OutputPort& port = net_->outputs[index];
   const std::int64_t queued = model_->visit([&](auto& model) { return model.queued_bytes(index); });
   if (net_->sampler.due(port, now)) net_->sampler.flush(port, now, queued);
@@ -259,7 +259,7 @@ void Fabric::incoming(std::size_t neighbour, std::span<const std::byte> batch) {
   model_->visit([&](auto& model) {
     const bool looked_at = model.looks_at_arrivals() || net_->observers.observes_arrivals();
     net_->cut.read(
-        neighbour, batch, [this](std::uint32_t port) { __builtin_prefetch(&net_->inputs[port]); },
+        neighbour, batch, [this](PortId port) { __builtin_prefetch(&net_->inputs[port]); },
         [&](const CutEnd& end, const Packet& packet, Time arrival, std::size_t& at) {
           if (looked_at || packet.kind > PacketKind::cnp || carries_descriptor(packet)) [[unlikely]]
             model.take_in(end, packet, arrival, batch, at);

@@ -211,7 +211,7 @@ class Fabric final : public HostNetwork {
   void build_queues();
   void apply_link_times(std::uint32_t directed_link, const LinkTimes& times);
   void shrink_window(Time length);
-  std::uint64_t packets_delivered(std::uint32_t port) const;
+  std::uint64_t packets_delivered(PortId port) const;
   void check_links() const;
   void check_cut(ProcessGroup& group) const;
   void check_frames(ProcessGroup& group) const;

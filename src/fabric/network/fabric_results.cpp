@@ -69,7 +69,7 @@ std::vector<LinkCounters> Fabric::link_counters() const {
   for (const LocalNode& node : net_->nodes.all) {
     const auto ends = net_->topology.graph.ports(NodeId(node.id));
     for (std::uint32_t p = 0; p < node.ports; ++p) {
-      const std::uint32_t index = node.first_port + p;
+      const PortId index = node.first_port + p;
       const OutputPort& port = net_->outputs[index];
       LinkCounters counters;
       counters.directed_link = port.directed_link;
@@ -113,7 +113,7 @@ void Fabric::settle_waits(ProcessGroup& group, Time end) {
 
 std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Time end) const {
   std::vector<HotLink> links;
-  for (std::uint32_t p = 0; p < net_->outputs.size(); ++p) {
+  for (const PortId p : net_->nodes.ports()) {
     const OutputPort& port = net_->outputs[p];
     if (port.waited == 0) continue;
     const Time busy = port.busy - std::max(Time(), port.free_at - end);
@@ -124,7 +124,7 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
   keep_hottest(links, most);
   const QueuedModel* queued = model_->queued();
   for (HotLink& link : links) {
-    const std::uint32_t port = std::exchange(link.port, 0);
+    const PortId port = std::exchange(link.port, PortId::none());
     if (queued == nullptr || !queued->results.keeps_depths()) continue;
     for (std::uint32_t lane = 0; lane < queued->state.plan.count; ++lane)
       link.p99_queue = std::max(link.p99_queue, queued->results.queue_depth(port, lane, end).p99);
@@ -138,7 +138,7 @@ std::vector<LinkJobWait> Fabric::link_waits() const {
   std::vector<LinkJobWait> rows;
   const WaitsByJob* waits = net_->observers.waits();
   if (waits == nullptr) return rows;
-  for (std::uint32_t p = 0; p < net_->outputs.size(); ++p)
+  for (const PortId p : net_->nodes.ports())
     for (const JobWait& wait : waits->of_port(p)) rows.push_back({net_->outputs[p].directed_link, wait});
   return rows;
 }
@@ -171,15 +171,14 @@ std::uint64_t Fabric::memory_bytes() const {
 std::vector<PortSample> Fabric::take_samples(Time end) {
   if (!net_->sampler.on()) return {};
   model_->visit([&](auto& model) {
-    for (std::uint32_t p = 0; p < net_->outputs.size(); ++p)
-      net_->sampler.close(net_->outputs[p], end, model.queued_bytes(p));
+    for (const PortId p : net_->nodes.ports()) net_->sampler.close(net_->outputs[p], end, model.queued_bytes(p));
   });
   return net_->sampler.take();
 }
 
 std::vector<PortSample> Fabric::take_closed_samples(Time now) {
   model_->visit([&](auto& model) {
-    for (std::uint32_t p = 0; p < net_->outputs.size(); ++p)
+    for (const PortId p : net_->nodes.ports())
       if (now >= net_->outputs[p].next_sample) net_->sampler.flush(net_->outputs[p], now, model.queued_bytes(p));
   });
   return net_->sampler.take_closed(now);
@@ -226,18 +225,18 @@ void Fabric::check_conservation(ProcessGroup& group) {
 }
 
 // Packets that went into a link less those that it has lost.
-std::uint64_t Fabric::packets_delivered(std::uint32_t port) const {
+std::uint64_t Fabric::packets_delivered(PortId port) const {
   return net_->outputs[port].packets - model_->visit([&](auto& model) { return model.lost(port); });
 }
 
 void Fabric::check_links() const {
   for (const LocalNode& node : net_->nodes.all) {
-    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    for (const PortId p : node.all_ports()) {
       WEFT_EXPECT(net_->inputs[p].empty(), "node {} port {}: {} packets have not been received", node.id,
                   p - node.first_port, net_->inputs[p].size());
       const OutputPort& port = net_->outputs[p];
-      if ((port.peer_port & OutputPort::remote) != 0) continue;
-      const std::uint64_t received = net_->inputs[port.peer_port].taken();
+      if (port.leaves_process()) continue;
+      const std::uint64_t received = net_->inputs[port.peer()].taken();
       WEFT_EXPECT(packets_delivered(p) == received, "link {}: {} packets delivered, {} received", port.directed_link,
                   packets_delivered(p), received);
     }
@@ -261,7 +260,7 @@ void Fabric::check_cut(ProcessGroup& group) const {
     for (std::size_t i = 0; i < neighbours[n].ends.size(); ++i) {
       std::uint64_t received = 0;
       std::memcpy(&received, heard[n].data() + i * sizeof(received), sizeof(received));
-      const std::uint32_t index = neighbours[n].ends[i].port;
+      const PortId index = neighbours[n].ends[i].port;
       const std::uint64_t delivered = packets_delivered(index);
       WEFT_EXPECT(delivered == received, "link {}: {} packets delivered, {} received",
                   net_->outputs[index].directed_link, delivered, received);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/packet/port_id.hpp"
 #include "transport/packet.hpp"
 #include "units/time.hpp"
 
@@ -20,7 +21,7 @@ struct Arrival {
   std::int64_t time;       ///< ps
   std::uint64_t sequence;  ///< on its link
   Packet* packet;
-  std::uint32_t port;  ///< local port through which it came
+  PortId port;  ///< through which it came
 
   Time when() const { return Time::from_ps(time); }
 };

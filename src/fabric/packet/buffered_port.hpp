@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/packet/packet_queue.hpp"
+#include "fabric/packet/port_id.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "transport/packet.hpp"
 #include "units/time.hpp"
@@ -19,10 +20,9 @@ class SharedBuffer;
 /// A packet in an output queue; its time is that of its arrival there.
 struct QueuedPacket {
   Packet packet;
-  std::uint32_t in_port = 0;  ///< local port by which it came; no_in_port at the host that made it
-  std::uint32_t frame = 0;    ///< bytes of the frame, without preamble and gap
+  PortId in_port;           ///< by which it came; none at the host that made it
+  std::uint32_t frame = 0;  ///< bytes of the frame, without preamble and gap
 };
-constexpr std::uint32_t no_in_port = 0xffffffffU;
 constexpr std::size_t queue_block = 512;  ///< bytes: twelve packets
 using OutputBlocks = Blocks<QueuedPacket, queue_block>;
 
@@ -122,7 +122,7 @@ struct NodeEvent {
     reporting,  ///< queues that have changed are to be reported
   };
   Time time;
-  std::uint32_t port = 0;  ///< local port
+  PortId port;
   std::uint32_t data = 0;
   Kind kind = Kind::port_free;
   std::uint8_t lane = 0;

@@ -23,7 +23,7 @@ class EventHeap {
   /// Of the first event, as the following.
   Time time() const { return Time::from_ps(items_.front().time); }
   NodeEvent::Kind kind() const { return static_cast<NodeEvent::Kind>(items_.front().order >> 40); }
-  std::uint32_t port() const { return static_cast<std::uint32_t>(items_.front().order >> 8); }
+  PortId port() const { return PortId(static_cast<std::uint32_t>(items_.front().order >> 8)); }
   NodeEvent front() const {
     const Item& item = items_.front();
     return {Time::from_ps(item.time),
@@ -38,7 +38,7 @@ class EventHeap {
   void take() { taken_ = true; }
   void push(const NodeEvent& event) {
     const Item item{event.time.ps(),
-                    static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port} << 8 | event.lane,
+                    static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane,
                     std::uint64_t{event.data} << 16 | event.classes};
     if (taken_) {
       taken_ = false;

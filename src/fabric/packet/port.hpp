@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "fabric/packet/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -31,6 +32,10 @@ struct alignas(64) OutputPort {
   Time peak_backlog;             ///< unsent work, including the packet that has just come
   Time sampled_busy;             ///< busy time up to the last sample
   unsigned __int128 waited = 0;  ///< sum of bytes * waiting time, B ps
+
+  bool leaves_process() const { return (peer_port & remote) != 0; }
+  /// Where packets arrive that stay in this process.
+  PortId peer() const { return PortId(peer_port); }
 };
 static_assert(sizeof(OutputPort) == 128);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/packet/port_id.hpp"
 #include "fabric/probes/pause_causes.hpp"
 #include "fabric/probes/waits_by_job.hpp"
 
@@ -103,7 +104,7 @@ struct WaitBeyond {
 /// Where packets have waited. Plain data: it travels between processes.
 struct HotLink {
   std::uint32_t directed_link = 0;
-  std::uint32_t port = 0;  ///< local port; 0 in what hot_links() gives
+  PortId port;  ///< here; none in what hot_links() gives
   std::int64_t busy_ps = 0;
   std::int64_t peak_queue_bytes = 0;
   double queue_byte_ps = 0;     ///< integral over time of the bytes that waited

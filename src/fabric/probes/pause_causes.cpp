@@ -5,7 +5,7 @@
 
 namespace weft {
 
-void PauseCauses::stopped(std::size_t queue, std::uint32_t port, std::int64_t now) {
+void PauseCauses::stopped(std::size_t queue, PortId port, std::int64_t now) {
   std::vector<PauseCause>& causes = causes_[queue];
   auto at = std::find_if(causes.begin(), causes.end(), [&](const PauseCause& cause) { return cause.port == port; });
   if (at == causes.end()) at = causes.insert(at, {port, 0, 0, now, now});

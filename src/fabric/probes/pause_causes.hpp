@@ -7,12 +7,14 @@
 #include <span>
 #include <vector>
 
+#include "fabric/packet/port_id.hpp"
+
 namespace weft {
 
 /// One output that has filled an ingress queue: most bytes of the queue waited for it when its sender was stopped, or
 /// had no credit for a full frame left.
 struct PauseCause {
-  std::uint32_t port = 0;   ///< local port of the output
+  PortId port;              ///< local port of the output
   std::uint64_t stops = 0;  ///< how often the sender was stopped for it
   std::int64_t time = 0;    ///< ps during which it stayed stopped
   std::int64_t first = 0;   ///< ps, the first of these stops
@@ -26,7 +28,7 @@ class PauseCauses {
   explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none), since_(queues) {}
 
   /// The sender of `queue` is stopped at `now`; most of the queue waits for `port`.
-  void stopped(std::size_t queue, std::uint32_t port, std::int64_t now);
+  void stopped(std::size_t queue, PortId port, std::int64_t now);
   /// It may go on at `now`.
   void resumed(std::size_t queue, std::int64_t now);
 

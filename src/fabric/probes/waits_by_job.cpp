@@ -18,8 +18,7 @@ void WaitsByJob::forget_before(Runs& sent, std::int64_t needed) {
   sent.first = 0;
 }
 
-void WaitsByJob::sent(std::uint32_t port, std::uint32_t source, std::int64_t start, std::int64_t end,
-                      std::int64_t needed) {
+void WaitsByJob::sent(PortId port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed) {
   Runs& sent = sent_[port];
   const std::uint16_t job = jobs_.job[source];
   if (sent.first < sent.runs.size() && sent.runs.back().job == job && sent.runs.back().end == start) {
@@ -30,8 +29,8 @@ void WaitsByJob::sent(std::uint32_t port, std::uint32_t source, std::int64_t sta
   }
 }
 
-void WaitsByJob::add(std::uint32_t port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time,
-                     std::int64_t from, std::int64_t until) {
+void WaitsByJob::add(PortId port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
+                     std::int64_t until) {
   std::vector<JobWait>& waits = waits_[port];
   auto at = std::find_if(waits.begin(), waits.end(),
                          [&](const JobWait& wait) { return wait.waiter == waiter && wait.ahead == ahead; });
@@ -43,7 +42,7 @@ void WaitsByJob::add(std::uint32_t port, std::uint16_t waiter, std::uint16_t ahe
   at->last = std::max(at->last, until);
 }
 
-void WaitsByJob::waited(std::uint32_t port, std::uint32_t source, std::int64_t from, std::int64_t until) {
+void WaitsByJob::waited(PortId port, std::uint32_t source, std::int64_t from, std::int64_t until) {
   if (until <= from) return;
   const std::uint16_t waiter = jobs_.job[source];
   if (!several()) return add(port, waiter, waiter, until - from, from, until);

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "fabric/packet/port_id.hpp"
+
 namespace weft {
 
 /// Jobs of hosts, as results number them.
@@ -34,11 +36,11 @@ class WaitsByJob {
 
   bool several() const { return jobs_.count > 1; }
   /// What a port sends, in order of `start`; with several jobs only. Nobody will ask for times before `needed`.
-  void sent(std::uint32_t port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed);
+  void sent(PortId port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed);
   /// A packet has waited from `from` until `until`, and leaves then. Before sent() of it.
-  void waited(std::uint32_t port, std::uint32_t source, std::int64_t from, std::int64_t until);
+  void waited(PortId port, std::uint32_t source, std::int64_t from, std::int64_t until);
 
-  std::span<const JobWait> of_port(std::uint32_t port) const { return waits_[port]; }
+  std::span<const JobWait> of_port(PortId port) const { return waits_[port]; }
   std::uint64_t memory_bytes() const;
 
  private:
@@ -53,13 +55,13 @@ class WaitsByJob {
     std::size_t first = 0;
   };
   static void forget_before(Runs& sent, std::int64_t needed);
-  void add(std::uint32_t port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
+  void add(PortId port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
            std::int64_t until);
 
   JobsOfHosts jobs_;
-  std::vector<Runs> sent_;                   // [local ports], empty for a single job
-  std::vector<std::vector<JobWait>> waits_;  // [local ports]; few each
-  std::vector<JobWait> found_;               // scratch: of one packet
+  PerPort<std::vector<Runs>> sent_;                   // [local ports], empty for a single job
+  PerPort<std::vector<std::vector<JobWait>>> waits_;  // [local ports]; few each
+  std::vector<JobWait> found_;                        // scratch: of one packet
 };
 
 }  // namespace weft

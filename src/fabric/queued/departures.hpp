@@ -20,7 +20,7 @@ class Departures {
   Departures(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// The first bit of a packet leaves now.
-  void launch(std::uint32_t port_index, Time now, Packet& packet, WireTime size);
+  void launch(PortId port_index, Time now, Packet& packet, WireTime size);
   /// Throws away what a packet holds beyond itself.
   void forget(const Packet& packet);
   /// A packet from another process with which more has come, or that is no packet of a queue, or is observed. `at`:
@@ -29,11 +29,11 @@ class Departures {
   void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
 
  private:
-  void launch_watched(std::uint32_t port_index, Time now, Packet& packet, WireTime size);
+  void launch_watched(PortId port_index, Time now, Packet& packet, WireTime size);
   void send_on(const OutputPort& port, const Packet& packet, Time arrival);
-  void count(OutputPort& port, std::uint32_t port_index, Time now, const Packet& packet, WireTime size);
-  Time arrival_of(const OutputPort& port, std::uint32_t port_index, Time now, WireTime size) const;
-  void record_hop(std::uint32_t port_index, Packet& packet, Time now);
+  void count(OutputPort& port, PortId port_index, Time now, const Packet& packet, WireTime size);
+  Time arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const;
+  void record_hop(PortId port_index, Packet& packet, Time now);
   void export_rest(const Packet& packet, Batch& batch);
   std::uint32_t telemetry_of(const Packet& packet) const;
   static constexpr Time never = Time::max();

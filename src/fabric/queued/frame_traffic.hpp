@@ -25,16 +25,16 @@ class FrameTraffic {
   /// Queue a frame at an owned host. False if the host's transmit queue is full, or the frame is too long.
   bool send(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame);
   /// A frame is on its last link: from here on ns-3 holds it, and the lean packet that arrives is empty.
-  void hand_up(std::uint32_t in_port, Packet& packet, Time arrival);
+  void hand_up(PortId in_port, Packet& packet, Time arrival);
   /// A host with frames in its queues sends one packet or frame.
-  bool send_beside(const LocalNode& node, std::uint32_t port_index, Time now);
+  bool send_beside(const LocalNode& node, PortId port_index, Time now);
 
   std::unique_ptr<FrameTable> table;  ///< null where hosts send no frames
 
  private:
   std::uint8_t lane_of_priority(std::uint8_t priority) const;
-  bool choose_beside(const LocalNode& node, std::uint32_t port_index, Time now);
-  bool send_of_data_class(const LocalNode& node, std::uint32_t port_index, Time now);
+  bool choose_beside(const LocalNode& node, PortId port_index, Time now);
+  bool send_of_data_class(const LocalNode& node, PortId port_index, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

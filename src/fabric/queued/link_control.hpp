@@ -21,24 +21,24 @@ class LinkControl {
   LinkControl(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// A frame that came through `in_port` has left the memory of this node.
-  void give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, Time now);
+  void give_room(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now);
   /// The other end stops a class no longer.
-  void unblock(std::uint32_t port_index, std::uint8_t lane, Time now);
+  void unblock(PortId port_index, std::uint8_t lane, Time now);
 
   // Priority flow control ---------------------------------------------------------------------------------------------
   /// An ingress queue of a switch is over its threshold, with a frame that is about to wait for `out`.
-  void stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame, Time now);
-  void send_pause(std::uint32_t port_index, Time now);
+  void stop_sender(PortId in_port, std::uint8_t lane, PortId out, std::int64_t frame, Time now);
+  void send_pause(PortId port_index, Time now);
   bool refresh_pause(const NodeEvent& event);
   void read_pause(const NodeEvent& event);
   bool expire_pause(const NodeEvent& event);
 
   // Credits -----------------------------------------------------------------------------------------------------------
   /// Room at the other end for a frame of `lane`, taken; or the lane waits for it.
-  bool takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now);
+  bool takes_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now);
   /// A frame that the link has lost takes no room.
-  void give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame);
-  void send_grant(std::uint32_t port_index, Time now);
+  void give_back_credit(PortId port_index, std::uint32_t lane, std::int64_t frame);
+  void send_grant(PortId port_index, Time now);
   void read_grant(const NodeEvent& event);
 
   // What stopped whom -------------------------------------------------------------------------------------------------
@@ -46,24 +46,23 @@ class LinkControl {
   void count_causes();
   bool watches_credits() const { return watches_credits_; }
   /// A frame has begun to wait for `out` at a switch. A host takes what comes at once.
-  void note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame, Time now);
+  void note_credit_taken(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame, Time now);
   /// And has left it.
-  void note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, Time now);
+  void note_credit_given(PortId in_port, std::uint8_t in_lane, std::int64_t frame, Time now);
 
   /// What a frame of this kind does at the port where it ends.
-  static NodeEvent event_of(std::uint32_t port_index, const Packet& frame, Time arrival);
+  static NodeEvent event_of(PortId port_index, const Packet& frame, Time arrival);
 
   std::unique_ptr<PauseCauses> causes;  ///< null where they are not counted
   bool suspicious = false;              ///< a port has been paused for so long that there may be a deadlock
 
  private:
-  std::uint32_t filling_output(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out,
-                               std::int64_t frame) const;
-  void let_sender_resume(std::uint32_t in_port, std::uint8_t lane, Time now);
-  Time pause_time(std::uint32_t port) const;
-  bool finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now);
-  void give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, Time now);
-  void send_link_frame(std::uint32_t port_index, Time now, Packet frame, Time later);
+  PortId filling_output(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame) const;
+  void let_sender_resume(PortId in_port, std::uint8_t lane, Time now);
+  Time pause_time(PortId port) const;
+  bool finds_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now);
+  void give_credit(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now);
+  void send_link_frame(PortId port_index, Time now, Packet frame, Time later);
   bool watches_credits_ = false;  // they are among what is counted
   static constexpr Time never = Time::max();
 

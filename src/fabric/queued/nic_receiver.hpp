@@ -18,13 +18,13 @@ class NicReceiver {
  public:
   NicReceiver(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  void receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  void receive(const LocalNode& node, PortId port_index, const Packet& packet);
   bool send_pull(const LocalNode& node, const NodeEvent& event);
 
  private:
-  void receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
-  void note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
-  void watch_pulls(const LocalNode& node, std::uint32_t port_index, Time now);
+  void receive_data(const LocalNode& node, PortId port_index, const Packet& packet);
+  void note_data(const LocalNode& node, PortId port_index, const Packet& packet);
+  void watch_pulls(const LocalNode& node, PortId port_index, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

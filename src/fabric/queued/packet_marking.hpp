@@ -19,10 +19,10 @@ class PacketMarking {
   /// Host ports mark nothing: what waits there is the host's own.
   void build();
   /// `came`: to its queue, in which `queue` bytes wait beside it.
-  void mark(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now);
+  void mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now);
 
  private:
-  void mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now);
+  void mark_beyond_floor(PortId port, Packet& packet, std::int64_t queue, Time came, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

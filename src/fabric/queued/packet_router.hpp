@@ -25,7 +25,7 @@ class PacketRouter {
   /// The ports of the node for all arrivals, in their order; until the next call.
   std::span<const std::uint16_t> route(const LocalNode& node, std::span<const Arrival> arrivals);
   /// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
-  std::uint16_t route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, Time now);
+  std::uint16_t route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now);
 
  private:
   std::vector<RouteRequest> requests_;

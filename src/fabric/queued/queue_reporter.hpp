@@ -21,7 +21,7 @@ class QueueReporter {
 
   void build();
   /// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
-  void queue_changed(std::uint32_t port_index, Time now);
+  void queue_changed(PortId port_index, Time now);
   void report(const NodeEvent& event);
   void hear(const NodeEvent& event);
 

@@ -22,18 +22,18 @@ class QueuedBuild {
   /// A link of `changed` is not what it was: all that follows from it there and at its neighbours.
   void settle_ports_of(NodeId changed);
   /// Of a port whose link has credits.
-  Bytes input_buffer(std::uint32_t port) const;
+  Bytes input_buffer(PortId port) const;
   /// An upper bound for all pairs of hosts.
   Time longest_round_trip() const;
 
  private:
-  void settle_port(std::uint32_t index);
+  void settle_port(PortId index);
   void build_state();
   void build_routes();
   void build_nodes();
   void build_schedulers();
   SharedBuffer make_buffer(const LocalNode& node) const;
-  Bytes needed_headroom(std::uint32_t in_port) const;
+  Bytes needed_headroom(PortId in_port) const;
 
   mutable Time longest_round_trip_;
   static constexpr Time never = Time::max();

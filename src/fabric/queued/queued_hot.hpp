@@ -15,11 +15,11 @@ inline bool QueuedPorts::competes(std::uint32_t ready, std::uint32_t lane) const
   return (sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing);
 }
 
-inline Time QueuedPorts::load(std::uint32_t port, Time now) const {
+inline Time QueuedPorts::load(PortId port, Time now) const {
   return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
-inline void QueuedPorts::note_peak(std::uint32_t port_index, Time now) {
+inline void QueuedPorts::note_peak(PortId port_index, Time now) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
     return net_.rates.note_peak(port, now, q_.state.ports[port_index].queue_time);
@@ -27,12 +27,12 @@ inline void QueuedPorts::note_peak(std::uint32_t port_index, Time now) {
 }
 
 // Strict priority, except among classes that share the link.
-inline std::uint32_t QueuedPorts::choose_lane(std::uint32_t port_index, std::uint32_t ready) {
+inline std::uint32_t QueuedPorts::choose_lane(PortId port_index, std::uint32_t ready) {
   const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
   return competes(ready, first) ? choose_sharing(port_index, ready) : first;
 }
 
-inline bool QueuedPorts::look_at(std::uint32_t port_index, Time now) {
+inline bool QueuedPorts::look_at(PortId port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
   if (ps.event_at != now) return false;
   ps.event_at = never;
@@ -40,7 +40,7 @@ inline bool QueuedPorts::look_at(std::uint32_t port_index, Time now) {
   return true;
 }
 
-inline void QueuedPorts::look_again(std::uint32_t port_index, Time time) {
+inline void QueuedPorts::look_again(PortId port_index, Time time) {
   PortState& ps = q_.state.ports[port_index];
   if (ps.event_at <= time) return;
   ps.event_at = time;
@@ -49,13 +49,12 @@ inline void QueuedPorts::look_again(std::uint32_t port_index, Time time) {
 }
 
 // When the other end can do something with a packet that leaves now.
-inline Time Departures::arrival_of(const OutputPort& port, std::uint32_t port_index, Time now, WireTime size) const {
+inline Time Departures::arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const {
   const Time header_time = q_.state.ports[port_index].header_time;
   return now + (header_time > Time() ? std::min(size.busy, header_time) : size.busy) + port.after;
 }
 
-inline void Departures::count(OutputPort& port, std::uint32_t port_index, Time now, const Packet& packet,
-                              WireTime size) {
+inline void Departures::count(OutputPort& port, PortId port_index, Time now, const Packet& packet, WireTime size) {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
@@ -73,14 +72,13 @@ inline void Departures::count(OutputPort& port, std::uint32_t port_index, Time n
 }
 
 inline void Departures::send_on(const OutputPort& port, const Packet& packet, Time arrival) {
-  if ((port.peer_port & OutputPort::remote) == 0) [[likely]]
-    net_.push_local(port.peer_port, packet, arrival, port.peer_node);
+  if (!port.leaves_process()) [[likely]]
+    net_.push_local(port.peer(), packet, arrival, port.peer_node);
   else
     export_packet(port, packet, arrival);
 }
 
-[[gnu::always_inline]] inline void Departures::launch(std::uint32_t port_index, Time now, Packet& packet,
-                                                      WireTime size) {
+[[gnu::always_inline]] inline void Departures::launch(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.watches_departures || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
     return launch_watched(port_index, now, packet, size);
@@ -88,15 +86,15 @@ inline void Departures::send_on(const OutputPort& port, const Packet& packet, Ti
   send_on(port, packet, arrival_of(port, port_index, now, size));
 }
 
-inline void PacketMarking::mark(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now) {
+inline void PacketMarking::mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {
   if (queue > q_.state.queue_of(port, packet.lane).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
 }
 
-inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now) {
+inline bool LinkControl::takes_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now) {
   return (q_.state.ports[port_index].credited >> lane & 1U) == 0 || finds_credit(port_index, lane, frame, now);
 }
 
-[[gnu::always_inline]] inline void LinkControl::give_room(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame,
+[[gnu::always_inline]] inline void LinkControl::give_room(PortId in_port, std::uint8_t lane, std::int64_t frame,
                                                           Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[in_port];
@@ -107,7 +105,7 @@ inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t la
   if ((ps.stopped >> lane & 1U) != 0 && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 
-[[gnu::always_inline]] inline void QueuedPorts::leave_queue(std::uint32_t port_index, std::uint32_t lane, Time now) {
+[[gnu::always_inline]] inline void QueuedPorts::leave_queue(PortId port_index, std::uint32_t lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
@@ -140,7 +138,7 @@ inline bool LinkControl::takes_credit(std::uint32_t port_index, std::uint32_t la
   }
   if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, came, now);
   q_.departures.launch(port_index, now, sent.packet, size);
-  if (sent.in_port == no_in_port) return;
+  if (sent.in_port == PortId::none()) return;
   const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
   q_.control.give_room(sent.in_port, in_lane, frame, now);
   if (q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
@@ -154,9 +152,9 @@ inline bool NodeEvents::handle_first(std::uint32_t local) {
   return happened;
 }
 
-inline std::uint32_t RdmaNic::next_port(const LocalNode& node) const {
-  std::uint32_t first = node.first_port;
-  for (std::uint32_t p = first + 1; p < node.first_port + node.ports; ++p)
+inline PortId RdmaNic::next_port(const LocalNode& node) const {
+  PortId first = node.first_port;
+  for (PortId p = first + 1; p < node.end_port(); ++p)
     if (q_.state.ports[p].event_at < q_.state.ports[first].event_at) first = p;
   return first;
 }

@@ -84,9 +84,9 @@ struct QueuedModel {
   }
   void port_was_reserved(const LocalNode&, Time) {}
   void settle_links_of(NodeId node) { build.settle_ports_of(node); }
-  std::int64_t queued_bytes(std::uint32_t port) const { return state.queued_bytes(port); }
-  std::uint64_t lost(std::uint32_t port) const { return state.ports[port].lost; }
-  void add_counters(std::uint32_t port, LinkCounters& counters) const { results.add_counters(port, counters); }
+  std::int64_t queued_bytes(PortId port) const { return state.queued_bytes(port); }
+  std::uint64_t lost(PortId port) const { return state.ports[port].lost; }
+  void add_counters(PortId port, LinkCounters& counters) const { results.add_counters(port, counters); }
   /// Counts the waits of what still waits at `end`. None has been counted that lies after it.
   std::vector<WaitBeyond> settle_waits(Time end);
   void check_nodes() const { results.check_nodes(); }

@@ -17,34 +17,34 @@ class QueuedPorts {
   QueuedPorts(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// Sees to it that the port is looked at no later than at `time`.
-  void look_again(std::uint32_t port_index, Time time);
+  void look_again(PortId port_index, Time time);
   /// An event has come for the port; false if it is out of date.
-  bool look_at(std::uint32_t port_index, Time now);
+  bool look_at(PortId port_index, Time now);
   /// Something may be there to be sent: now, or when the port is free.
-  void kick(std::uint32_t port_index, Time now);
+  void kick(PortId port_index, Time now);
   /// What a port that defers has sent before a time.
-  void catch_up(std::uint32_t port_index, Time before);
+  void catch_up(PortId port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
-  bool send_waiting(std::uint32_t port_index, std::uint32_t lane, Time now);
+  bool send_waiting(PortId port_index, std::uint32_t lane, Time now);
   /// Time until everything has left that is there now.
-  Time load(std::uint32_t port, Time now) const;
+  Time load(PortId port, Time now) const;
   /// Something has come to wait: the port's longest queue may be this one.
-  void note_peak(std::uint32_t port, Time now);
+  void note_peak(PortId port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------
   /// Of those that are ready, bit per class.
-  std::uint32_t choose_lane(std::uint32_t port_index, std::uint32_t ready);
+  std::uint32_t choose_lane(PortId port_index, std::uint32_t ready);
   /// The class shares the link, and another one that does is ready, too.
   bool competes(std::uint32_t ready, std::uint32_t lane) const;
   /// The scheduler learns which queues have become empty.
-  void tell_emptied(std::uint32_t port_index);
+  void tell_emptied(PortId port_index);
 
  private:
-  bool has_work(std::uint32_t port_index) const;
-  bool send_next(std::uint32_t port_index, Time now);
-  void look_by_event(std::uint32_t port_index, Time time);
-  std::uint32_t choose_sharing(std::uint32_t port_index, std::uint32_t ready);
-  void leave_queue(std::uint32_t port_index, std::uint32_t lane, Time now);
+  bool has_work(PortId port_index) const;
+  bool send_next(PortId port_index, Time now);
+  void look_by_event(PortId port_index, Time time);
+  std::uint32_t choose_sharing(PortId port_index, std::uint32_t ready);
+  void leave_queue(PortId port_index, std::uint32_t lane, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

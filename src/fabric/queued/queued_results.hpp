@@ -22,7 +22,7 @@ class QueuedResults {
   std::vector<LinkClassCounters> class_counters(Time end) const;
   /// Of queues in which something has waited.
   std::vector<QueueDepth> queue_depths(Time end) const;
-  QueueDepth queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const;
+  QueueDepth queue_depth(PortId port, std::uint32_t lane, Time end) const;
   bool keeps_depths() const;
   std::vector<LinkPause> link_pauses(Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;
@@ -31,7 +31,7 @@ class QueuedResults {
   bool packets_wait() const;
   /// Who waits for whom since `stopped_by` at the latest.
   std::vector<WaitEdge> wait_edges(Time stopped_by) const;
-  void add_counters(std::uint32_t port, LinkCounters& counters) const;
+  void add_counters(PortId port, LinkCounters& counters) const;
   /// What came into a switch left it or was dropped, its memory is free, and no class of a port holds anything; an
   /// InternalError otherwise.
   void check_nodes() const;

@@ -29,11 +29,11 @@ namespace weft {
 struct ReportedQueues {
   std::uint32_t slots = 0;  ///< most queues that a node reports
   Time interval;
-  Time delay;                         ///< beyond a frame's on the link
-  std::vector<QueueReports> of_node;  ///< [local nodes] what it reports
-  std::vector<bool> pending;          ///< [local nodes] an event will report
-  std::vector<std::int64_t> told;     ///< [local ports] bytes, in the last report
-  std::vector<std::int64_t> heard;    ///< [local ports][slots] bytes, as the other end has last told
+  Time delay;                               ///< beyond a frame's on the link
+  std::vector<QueueReports> of_node;        ///< [local nodes] what it reports
+  std::vector<bool> pending;                ///< [local nodes] an event will report
+  PerPort<std::vector<std::int64_t>> told;  ///< [local ports] bytes, in the last report
+  std::vector<std::int64_t> heard;          ///< [local ports][slots] bytes, as the other end has last told
 };
 
 /// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
@@ -41,10 +41,10 @@ struct ReportedQueues {
 /// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the window,
 /// without any event. See decision 13.
 struct DeferredPorts {
-  std::vector<std::uint32_t> ports;  ///< local ports, in no order
-  Time next = Time::max();           ///< the first time at which one of them is to be looked at, after a window
-  std::uint32_t stopped = 0;         ///< classes of ports whose sender this switch has stopped
-  bool on = false;                   ///< else ports are looked at by events, in the order of time
+  std::vector<PortId> ports;  ///< in no order
+  Time next = Time::max();    ///< the first time at which one of them is to be looked at, after a window
+  std::uint32_t stopped = 0;  ///< classes of ports whose sender this switch has stopped
+  bool on = false;            ///< else ports are looked at by events, in the order of time
 };
 
 struct QueuedState {
@@ -70,12 +70,12 @@ struct QueuedState {
   std::vector<FlowControl> flow_control;  ///< [link classes]
   std::int64_t queue_limit = INT64_MAX;
 
-  std::vector<PortState> ports;        ///< [local ports]
-  std::vector<ClassQueue> classes;     ///< [local ports][plan.count]
-  std::vector<DepthHistogram> depths;  ///< [local ports][plan.count], empty unless they are kept
+  PerPort<std::vector<PortState>> ports;  ///< [local ports]
+  std::vector<ClassQueue> classes;        ///< [local ports][plan.count]
+  std::vector<DepthHistogram> depths;     ///< [local ports][plan.count], empty unless they are kept
   /// [local ports][plan.count], empty if nothing is marked; null at hosts.
   std::vector<std::unique_ptr<QueueMarker>> markers;
-  std::vector<std::unique_ptr<PortScheduler>> schedulers;  ///< [local ports], empty if no classes share links
+  PerPort<std::vector<std::unique_ptr<PortScheduler>>> schedulers;  ///< [local ports], empty if no classes share links
   OutputBlocks blocks;
   std::vector<std::uint32_t> buffer_of;                    ///< [local nodes] -> buffers, or no_slot
   std::vector<SharedBuffer> buffers;                       ///< [local switches], empty if memory is unlimited
@@ -88,7 +88,7 @@ struct QueuedState {
   std::uint64_t dropped = 0;  ///< packets for which there was no room
 
   /// Sent by a port, link-control frames included; `overhead`: of each frame.
-  std::int64_t wire_bytes(std::uint32_t port, std::int64_t overhead) const {
+  std::int64_t wire_bytes(PortId port, std::int64_t overhead) const {
     std::int64_t bytes = ports[port].link_frame_bytes;
     for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
       const ClassQueue& queue = queue_of(port, lane);
@@ -96,33 +96,33 @@ struct QueuedState {
     }
     return bytes;
   }
-  std::size_t queue_number(std::uint32_t port, std::uint32_t lane) const { return port * plan.count + lane; }
-  ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
-  const ClassQueue& queue_of(std::uint32_t port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }
+  std::size_t queue_number(PortId port, std::uint32_t lane) const { return port.value() * plan.count + lane; }
+  ClassQueue& queue_of(PortId port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
+  const ClassQueue& queue_of(PortId port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }
   /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
   bool is_bypass(std::uint32_t lane) const { return (bypass >> lane & 1U) != 0; }
   /// Bytes of frames that wait at a port.
-  std::int64_t queued_bytes(std::uint32_t port) const {
+  std::int64_t queued_bytes(PortId port) const {
     std::int64_t bytes = 0;
     for (std::uint32_t lane = 0; lane < plan.count; ++lane) bytes += queue_of(port, lane).bytes;
     return bytes;
   }
   /// Sum over the packets that wait for a port.
   template <class Of>
-  auto waiting_at(std::uint32_t port, const Of& of) const {
+  auto waiting_at(PortId port, const Of& of) const {
     decltype(of(Packet())) sum{};
     for (std::uint32_t lane = 0; lane < plan.count; ++lane)
       queue_of(port, lane).queue.for_each([&](const QueuedPacket& waiting) { sum += of(waiting.packet); });
     return sum;
   }
   /// How long the other end has stopped a class until now, in all.
-  Time paused_time(std::uint32_t port, std::uint32_t lane, Time now) const {
+  Time paused_time(PortId port, std::uint32_t lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);
     const bool stopped = (ports[port].blocked >> lane & 1U) != 0;
     return queue.paused + (stopped ? now - queue.paused_since : Time());
   }
   /// When the packet came that has waited longest at a port, of those at the heads of its queues; `now` if none waits.
-  Time oldest_wait(std::uint32_t port, Time now) const {
+  Time oldest_wait(PortId port, Time now) const {
     Time oldest = now;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
       oldest = std::min(
@@ -131,7 +131,7 @@ struct QueuedState {
     return oldest;
   }
   /// The depth of a queue is about to change.
-  void note_depth(std::uint32_t port, std::uint32_t lane, Time now) {
+  void note_depth(PortId port, std::uint32_t lane, Time now) {
     if (depths.empty()) [[likely]]
       return;
     depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now.ps());

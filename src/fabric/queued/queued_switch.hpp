@@ -25,12 +25,11 @@ class QueuedSwitch {
   bool may_defer() const;
 
  private:
-  void enqueue(const LocalNode& node, std::uint32_t out, Packet& packet, std::uint32_t in_port, std::uint8_t in_lane,
-               Time now);
-  bool find_room(const LocalNode& node, std::uint32_t out, const Packet& packet, std::uint32_t in_port,
-                 std::uint8_t in_lane, Time now, std::int64_t frame);
-  void drop(std::uint32_t out, const Packet& packet);
-  void trim(std::uint32_t out, Packet& packet);
+  void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, std::uint8_t in_lane, Time now);
+  bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, std::uint8_t in_lane,
+                 Time now, std::int64_t frame);
+  void drop(PortId out, const Packet& packet);
+  void trim(PortId out, Packet& packet);
   void receive_adaptively(const LocalNode& node, const Arrival& came);
   void run_events(std::uint32_t local, Time before);
   void run_deferred(std::uint32_t local, Time end);

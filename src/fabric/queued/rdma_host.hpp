@@ -24,7 +24,7 @@ struct Connection {
   std::unique_ptr<CongestionControl> control;
   Allowance allowance;
   std::uint32_t path_profile = 0;
-  std::uint32_t port = 0;  ///< local port of the host
+  PortId port;  ///< of the host
   std::uint8_t lane = 0;
   bool listed = false;            ///< in a list of the port: ready or held
   bool pacing_pending = false;    ///< an event will look at it when it may send again

@@ -23,7 +23,7 @@ class RdmaNic {
   /// A host: everything in the order of time, its few ports last.
   void run(std::uint32_t local, Time end);
   /// The port of a host that is to be looked at first.
-  std::uint32_t next_port(const LocalNode& node) const;
+  PortId next_port(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
   std::uint32_t open(const LocalNode& node, std::uint32_t destination);
@@ -31,16 +31,16 @@ class RdmaNic {
 
   // A port of a host is free ------------------------------------------------------------------------------------------
   /// ACKs and their like.
-  bool send_urgent(const LocalNode& node, std::uint32_t port_index, Time now);
+  bool send_urgent(const LocalNode& node, PortId port_index, Time now);
   /// One packet of each ready connection in turn.
-  bool send_data(const LocalNode& node, std::uint32_t port_index, Time now);
+  bool send_data(const LocalNode& node, PortId port_index, Time now);
 
   // Something has happened --------------------------------------------------------------------------------------------
   /// The NIC decides what to send after all that comes in at the same time.
-  void wake(std::uint32_t port_index, Time now);
-  void push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, Time now);
+  void wake(PortId port_index, Time now);
+  void push_urgent(const LocalNode& node, PortId port_index, const Packet& packet, Time now);
   /// The other end of the link stops a class no longer.
-  void unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, Time now);
+  void unhold(const LocalNode& node, PortId port_index, std::uint8_t lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);
   void end_pacing(const LocalNode& node, const NodeEvent& event);
@@ -58,7 +58,7 @@ class RdmaNic {
             bool timeout);
   void finish_sent(const LocalNode& node, const Connection& connection, std::uint32_t done, Time now);
   void limit_window(Connection& connection) const;
-  FlowPath flow_path(std::uint32_t port, const std::vector<PathLink>& path) const;
+  FlowPath flow_path(PortId port, const std::vector<PathLink>& path) const;
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

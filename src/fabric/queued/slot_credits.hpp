@@ -18,12 +18,12 @@ class SlotCredits {
   SlotCredits(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   void send(const LocalNode& node, const Packet& credit, Time now);
-  void receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet);
+  void receive(const LocalNode& node, PortId port_index, const Packet& packet);
   void receive_ack(const LocalNode& node, const Packet& packet);
   bool time_out(const LocalNode& node, const NodeEvent& event);
 
  private:
-  std::uint32_t push(const LocalNode& node, Packet credit, Time now);
+  PortId push(const LocalNode& node, Packet credit, Time now);
   void push_counted(const LocalNode& node, std::uint32_t position, Time now);
   static constexpr Time never = Time::max();
 

@@ -47,7 +47,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
     q_.outages.routing_at(now).route(NodeId(node.id), {&request, 1}, &out);
     if (out == RoutingAlgorithm::no_route) out = 0;  // lost there, as links are down
   }
-  const std::uint32_t index = node.first_port + out;
+  const PortId index = node.first_port + out;
   OutputPort& port = net_.outputs[index];
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(index));
   ClassQueue& queue = state.queue_of(index, packet.lane);
@@ -60,8 +60,9 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   }
   packet.message = table->add(frame);
   table->count_sent(header.bytes);
-  queue.queue.push({packet, no_in_port, static_cast<std::uint32_t>(header.bytes) | std::uint32_t{packet.lane} << 24},
-                   state.blocks);
+  queue.queue.push(
+      {packet, PortId::none(), static_cast<std::uint32_t>(header.bytes) | std::uint32_t{packet.lane} << 24},
+      state.blocks);
   state.note_depth(index, packet.lane, now);
   queue.bytes += header.bytes;
   queue.peak = std::max(queue.peak, queue.bytes);
@@ -74,7 +75,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
 }
 
 /// A frame is on its last link: from here on ns-3 holds it, and the lean packet that arrives is empty.
-void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, Time arrival) {
+void FrameTraffic::hand_up(PortId in_port, Packet& packet, Time arrival) {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
   if (node.host == no_slot) return;
   table->arrive(node.id, in_port - node.first_port, arrival.ps(), packet);
@@ -86,14 +87,14 @@ void FrameTraffic::hand_up(std::uint32_t in_port, Packet& packet, Time arrival) 
 // their deficit reduced by what they have sent, and go on while there is some left (surplus round robin, Adiseshu,
 // Parulkar and Varghese, "A reliable and scalable striping protocol", SIGCOMM 1996, doi:10.1145/248156.248169), since
 // the size of the next RDMA packet is not known before it is made.
-bool FrameTraffic::send_beside(const LocalNode& node, std::uint32_t port_index, Time now) {
+bool FrameTraffic::send_beside(const LocalNode& node, PortId port_index, Time now) {
   if (!choose_beside(node, port_index, now)) return false;
   // What a connection has sent was in no queue until now: frames that still wait are behind it.
   q_.ports.note_peak(port_index, now);
   return true;
 }
 
-bool FrameTraffic::choose_beside(const LocalNode& node, std::uint32_t port_index, Time now) {
+bool FrameTraffic::choose_beside(const LocalNode& node, PortId port_index, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[port_index];
   const NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
@@ -116,7 +117,7 @@ bool FrameTraffic::choose_beside(const LocalNode& node, std::uint32_t port_index
   return false;
 }
 
-bool FrameTraffic::send_of_data_class(const LocalNode& node, std::uint32_t port_index, Time now) {
+bool FrameTraffic::send_of_data_class(const LocalNode& node, PortId port_index, Time now) {
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   const PortState& ps = state.ports[port_index];

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-void NicReceiver::receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+void NicReceiver::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   if ((q_.state.ports[port_index].credited >> packet.lane & 1U) != 0)
     q_.control.give_room(port_index, packet.lane, net_.sizes.frame_bytes(packet), Time::from_ps(packet.time));
   switch (packet.kind) {
@@ -33,7 +33,7 @@ void NicReceiver::receive(const LocalNode& node, std::uint32_t port_index, const
   WEFT_EXPECT(false, "host {}: packet of kind {}", node.id, static_cast<int>(packet.kind));
 }
 
-void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const Packet& packet) {
   QueuedState& state = q_.state;
   const Time now = Time::from_ps(packet.time);
   WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
@@ -88,7 +88,7 @@ void NicReceiver::receive_data(const LocalNode& node, std::uint32_t port_index, 
 // Pulls ---------------------------------------------------------------------------------------------------------------
 
 // The receiver's part of congestion control learns of a packet, and asks for others when it wants to.
-void NicReceiver::note_data(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Packet& packet) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (!nic.receiver)
     nic.receiver = net_.parameters.congestion_control->make_receiver(net_.outputs[port_index].full_packet);
@@ -98,7 +98,7 @@ void NicReceiver::note_data(const LocalNode& node, std::uint32_t port_index, con
 }
 
 // Sees to it that the next pull is sent.
-void NicReceiver::watch_pulls(const LocalNode& node, std::uint32_t port_index, Time now) {
+void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (nic.receiver->next_pull() == Allowance::never) return;
   const Time next = std::max(now, Time::from_ps(nic.receiver->next_pull()));

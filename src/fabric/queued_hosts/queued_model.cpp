@@ -11,13 +11,13 @@ namespace {
 
 // What each packet touches of ports and hosts.
 void fetch_ports(const LocalNode& node, const QueuedState& state) {
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) fetch_line(&state.ports[p]);
+  for (const PortId p : node.all_ports()) fetch_line(&state.ports[p]);
   if (node.host != no_slot) fetch(&state.hosts[node.host], &state.hosts[node.host] + 1);
 }
 
 // The same of classes and connections.
 void fetch_classes(const LocalNode& node, const QueuedState& state) {
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+  for (const PortId p : node.all_ports()) {
     fetch_line(&state.queue_of(p, state.plan.control));
     fetch_line(&state.queue_of(p, state.plan.data));
   }
@@ -71,7 +71,7 @@ void QueuedModel::fetch_first(const LocalNode& node) const { fetch_ports(node, s
 void QueuedModel::fetch_second(const LocalNode& node) const { fetch_classes(node, state); }
 
 std::vector<WaitBeyond> QueuedModel::settle_waits(Time end) {
-  for (std::uint32_t p = 0; p < net.outputs.size(); ++p) {
+  for (const PortId p : net.nodes.ports()) {
     OutputPort& port = net.outputs[p];
     port.waited += state.waiting_at(p, [&](const Packet& packet) {
       const auto waited = static_cast<std::uint64_t>(std::max<std::int64_t>(0, end.ps() - packet.time));

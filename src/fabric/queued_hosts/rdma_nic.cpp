@@ -28,7 +28,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     const Time arrival = next_arrival < arrivals.size() ? arrivals[next_arrival].when() : never;
     const Time event = events.empty() ? never : events.time();
     const Time timer = timers.next();
-    const std::uint32_t port = next_port(node);
+    const PortId port = next_port(node);
     const Time now = std::min(std::min(arrival, event), std::min(timer, q_.state.ports[port].event_at));
     if (now >= end) break;
     if (arrival == now) {
@@ -85,11 +85,11 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
 }
 
 // The NIC decides what to send after all that comes in at the same time.
-void RdmaNic::wake(std::uint32_t port_index, Time now) {
+void RdmaNic::wake(PortId port_index, Time now) {
   q_.ports.look_again(port_index, std::max(now, net_.outputs[port_index].free_at));
 }
 
-void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8_t lane, Time now) {
+void RdmaNic::unhold(const LocalNode& node, PortId port_index, std::uint8_t lane, Time now) {
   RdmaHost& host = q_.state.hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
   std::size_t kept = 0;
@@ -106,13 +106,13 @@ void RdmaNic::unhold(const LocalNode& node, std::uint32_t port_index, std::uint8
   nic.held.resize(kept);
 }
 
-void RdmaNic::push_urgent(const LocalNode& node, std::uint32_t port_index, const Packet& packet, Time now) {
+void RdmaNic::push_urgent(const LocalNode& node, PortId port_index, const Packet& packet, Time now) {
   q_.state.hosts[node.host].ports[port_index - node.first_port].urgent.push_back(packet);
   wake(port_index, now);
 }
 
 // ACKs and their like.
-bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, Time now) {
+bool RdmaNic::send_urgent(const LocalNode& node, PortId port_index, Time now) {
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   OutputPort& port = net_.outputs[port_index];
@@ -131,7 +131,7 @@ bool RdmaNic::send_urgent(const LocalNode& node, std::uint32_t port_index, Time 
 }
 
 // One packet of each ready connection in turn.
-bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, Time now) {
+bool RdmaNic::send_data(const LocalNode& node, PortId port_index, Time now) {
   QueuedState& state = q_.state;
   RdmaHost& host = state.hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
@@ -149,7 +149,7 @@ bool RdmaNic::send_data(const LocalNode& node, std::uint32_t port_index, Time no
 
 bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now) {
   QueuedState& state = q_.state;
-  const std::uint32_t port_index = connection.port;
+  const PortId port_index = connection.port;
   connection.listed = false;
   if (connection.next_sample <= now) [[unlikely]]
     q_.samples.flush(node, connection, now);
@@ -392,7 +392,7 @@ void RdmaNic::limit_window(Connection& connection) const {
 }
 
 /// The path as congestion control sees it. The way back of ACKs has the same links.
-FlowPath RdmaNic::flow_path(std::uint32_t port, const std::vector<PathLink>& path) const {
+FlowPath RdmaNic::flow_path(PortId port, const std::vector<PathLink>& path) const {
   FlowPath flow;
   flow.nic_rate = Bandwidth::from_bps(net_.outputs[port].rate_bps);
   flow.mtu = net_.parameters.mtu;

@@ -23,7 +23,7 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
 }
 
 // Gives the port through which it leaves.
-std::uint32_t SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
+PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   credit.lane = q_.state.plan.control & 0xfU;
   std::uint16_t port = 0;
   const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
@@ -40,7 +40,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   credit.queue_pair = credits.queue_pair;
   credit.psn = credits.given;
   credit.kind = PacketKind::credit;
-  const std::uint32_t port = push(node, credit, now);
+  const PortId port = push(node, credit, now);
   credits.sent_at = now;
   if (credits.timeout_at != never) return;  // looked at before
   credits.timeout_at = now + Time::from_ps(q_.state.rules.timeout_low);
@@ -49,7 +49,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
 
 // A count that is not above what is known already has been overtaken, or comes a second time because its
 // acknowledgement was lost.
-void SlotCredits::receive(const LocalNode& node, std::uint32_t port_index, const Packet& packet) {
+void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   std::uint32_t credits = 1;
   if (q_.state.loses_credits) {
     Connection& connection = q_.state.hosts[node.host].connections[packet.queue_pair];

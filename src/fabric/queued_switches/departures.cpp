@@ -8,7 +8,7 @@
 namespace weft {
 
 // What launch() does where telemetry, taps, faults or ns-3 have a part in it.
-void Departures::launch_watched(std::uint32_t port_index, Time now, Packet& packet, WireTime size) {
+void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (packet.kind == PacketKind::data && q_.state.services.telemetry) record_hop(port_index, packet, now);
   count(port, port_index, now, packet, size);
@@ -19,12 +19,11 @@ void Departures::launch_watched(std::uint32_t port_index, Time now, Packet& pack
     return forget(packet);
   }
   const Time arrival = arrival_of(port, port_index, now, size);
-  if (packet.kind == PacketKind::frame && (port.peer_port & OutputPort::remote) == 0)
-    q_.frames.hand_up(port.peer_port, packet, arrival);
+  if (packet.kind == PacketKind::frame && !port.leaves_process()) q_.frames.hand_up(port.peer(), packet, arrival);
   send_on(port, packet, arrival);
 }
 
-void Departures::record_hop(std::uint32_t port_index, Packet& packet, Time now) {
+void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
   std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
   if (slot == no_slot) {
     if ((packet.flags & packet_trimmed) != 0) return;

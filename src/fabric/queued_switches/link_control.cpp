@@ -10,8 +10,7 @@ namespace weft {
 // Priority flow control -----------------------------------------------------------------------------------------------
 
 // An ingress queue of this switch is over its threshold, with a frame that is about to wait for `out`.
-void LinkControl::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uint32_t out, std::int64_t frame,
-                              Time now) {
+void LinkControl::stop_sender(PortId in_port, std::uint8_t lane, PortId out, std::int64_t frame, Time now) {
   PortState& ps = q_.state.ports[in_port];
   const std::uint32_t bit = 1U << lane;
   if ((ps.stopped & bit) != 0) return;
@@ -28,13 +27,12 @@ void LinkControl::stop_sender(std::uint32_t in_port, std::uint8_t lane, std::uin
 
 // The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Walks what
 // waits in the switch: counting it packet by packet would cost more, as senders are stopped much less often.
-std::uint32_t LinkControl::filling_output(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out,
-                                          std::int64_t frame) const {
+PortId LinkControl::filling_output(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame) const {
   const QueuedState& state = q_.state;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
-  std::uint32_t fullest = out;
+  PortId fullest = out;
   std::int64_t most = -1;
-  for (std::uint32_t port = node.first_port; port < node.first_port + node.ports; ++port) {
+  for (const PortId port : node.all_ports()) {
     std::int64_t bytes = port == out ? frame : 0;
     for (std::uint32_t rest = state.ports[port].occupied; rest != 0; rest &= rest - 1)
       state.queue_of(port, static_cast<std::uint32_t>(std::countr_zero(rest)))
@@ -49,7 +47,7 @@ std::uint32_t LinkControl::filling_output(std::uint32_t in_port, std::uint8_t in
 }
 
 // An ingress queue of this switch, whose sender has been stopped, is short enough.
-void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, Time now) {
+void LinkControl::let_sender_resume(PortId in_port, std::uint8_t lane, Time now) {
   PortState& ps = q_.state.ports[in_port];
   const std::uint32_t bit = 1U << lane;
   ps.stopped &= ~bit;
@@ -61,7 +59,7 @@ void LinkControl::let_sender_resume(std::uint32_t in_port, std::uint8_t lane, Ti
   q_.ports.kick(in_port, now);
 }
 
-Time LinkControl::pause_time(std::uint32_t port) const {
+Time LinkControl::pause_time(PortId port) const {
   // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
   const auto bits = static_cast<unsigned __int128>(net_.parameters.fabric.pfc.quanta) * 512;
   const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate_bps);
@@ -71,7 +69,7 @@ Time LinkControl::pause_time(std::uint32_t port) const {
 }
 
 // One frame tells of all classes of which there is something to tell.
-void LinkControl::send_pause(std::uint32_t port_index, Time now) {
+void LinkControl::send_pause(PortId port_index, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   const std::uint32_t told = ps.tell_pause;
@@ -131,7 +129,7 @@ bool LinkControl::expire_pause(const NodeEvent& event) {
   return true;
 }
 
-void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, Time now) {
+void LinkControl::unblock(PortId port_index, std::uint8_t lane, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   if ((ps.blocked >> lane & 1U) == 0) return;
@@ -146,13 +144,13 @@ void LinkControl::unblock(std::uint32_t port_index, std::uint8_t lane, Time now)
 // Credits -------------------------------------------------------------------------------------------------------------
 
 // There is room again for the frames of a sender that needs credits.
-void LinkControl::give_credit(std::uint32_t in_port, std::uint8_t lane, std::int64_t frame, Time now) {
+void LinkControl::give_credit(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now) {
   q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
   q_.state.ports[in_port].tell_credit |= 1U << lane;
   q_.ports.kick(in_port, now);
 }
 
-bool LinkControl::finds_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame, Time now) {
+bool LinkControl::finds_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now) {
   QueuedState& state = q_.state;
   ClassQueue& queue = state.queue_of(port_index, lane);
   if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
@@ -166,14 +164,14 @@ bool LinkControl::finds_credit(std::uint32_t port_index, std::uint32_t lane, std
 
 // A frame that the link has lost takes no room. InfiniBand's updates carry what the sender has sent in all, so that the
 // other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
-void LinkControl::give_back_credit(std::uint32_t port_index, std::uint32_t lane, std::int64_t frame) {
+void LinkControl::give_back_credit(PortId port_index, std::uint32_t lane, std::int64_t frame) {
   QueuedState& state = q_.state;
   if ((state.ports[port_index].credited >> lane & 1U) == 0) return;
   state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame);
 }
 
 // An update tells the limit of one lane; it is never too late for one, because limits only grow.
-void LinkControl::send_grant(std::uint32_t port_index, Time now) {
+void LinkControl::send_grant(PortId port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
   const auto lane = static_cast<std::uint8_t>(std::countr_zero(ps.tell_credit));
   ps.tell_credit &= ps.tell_credit - 1;
@@ -195,7 +193,7 @@ void LinkControl::read_grant(const NodeEvent& event) {
 
 // These frames end at the other end of the link, in its MAC: no queue, and not the latency of a switch. `later`: ps
 // from the last bit to the effect.
-void LinkControl::send_link_frame(std::uint32_t port_index, Time now, Packet frame, Time later) {
+void LinkControl::send_link_frame(PortId port_index, Time now, Packet frame, Time later) {
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = q_.state.ports[port_index];
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
@@ -211,13 +209,13 @@ void LinkControl::send_link_frame(std::uint32_t port_index, Time now, Packet fra
     if (frame.kind == PacketKind::pause || works_at == never) return;
     arrival = works_at + busy + ps.propagation;
   }
-  if ((port.peer_port & OutputPort::remote) == 0)
-    q_.events.add(port.peer_node, event_of(port.peer_port, frame, arrival));
+  if (!port.leaves_process())
+    q_.events.add(port.peer_node, event_of(port.peer(), frame, arrival));
   else
     q_.departures.export_packet(port, frame, arrival);
 }
 
-NodeEvent LinkControl::event_of(std::uint32_t port_index, const Packet& frame, Time arrival) {
+NodeEvent LinkControl::event_of(PortId port_index, const Packet& frame, Time arrival) {
   const NodeEvent::Kind kind = frame.kind == PacketKind::pause   ? NodeEvent::Kind::pause
                                : frame.kind == PacketKind::grant ? NodeEvent::Kind::grant
                                                                  : NodeEvent::Kind::report;
@@ -231,20 +229,19 @@ void LinkControl::count_causes() {
   if (!state.pauses && !state.credits) return;
   causes = std::make_unique<PauseCauses>(state.classes.size());
   watches_credits_ = state.credits;
-  for (std::uint32_t port = 0; port < net_.outputs.size(); ++port)
+  for (const PortId port : net_.nodes.ports())
     for (std::uint32_t rest = state.ports[port].credited; rest != 0; rest &= rest - 1)
       causes->give_credits(state.queue_number(port, static_cast<std::uint32_t>(std::countr_zero(rest))),
                            q_.build.input_buffer(port).count(), state.largest_frame);
 }
 
-void LinkControl::note_credit_taken(std::uint32_t in_port, std::uint8_t in_lane, std::uint32_t out, std::int64_t frame,
-                                    Time now) {
+void LinkControl::note_credit_taken(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame, Time now) {
   if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
   const std::size_t queue = q_.state.queue_number(in_port, in_lane);
   if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, 0), now.ps());
 }
 
-void LinkControl::note_credit_given(std::uint32_t in_port, std::uint8_t in_lane, std::int64_t frame, Time now) {
+void LinkControl::note_credit_given(PortId in_port, std::uint8_t in_lane, std::int64_t frame, Time now) {
   if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
   causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now.ps());
 }

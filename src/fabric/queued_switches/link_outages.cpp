@@ -20,7 +20,7 @@ void LinkOutages::build() {
   any_ = true;
   q_.state.watches_departures = true;
   fault_of_port_.assign(net_.outputs.size(), nullptr);
-  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+  for (const PortId p : net_.nodes.ports()) {
     const auto found = faults.links.find(net_.outputs[p].directed_link / 2);
     if (found == faults.links.end()) continue;
     fault_of_port_[p] = &found->second;
@@ -46,7 +46,7 @@ const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
 
 /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
 /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
-bool LinkOutages::loses(std::uint32_t port, Time start, Time end, std::int64_t wire) const {
+bool LinkOutages::loses(PortId port, Time start, Time end, std::int64_t wire) const {
   const LinkFault* fault = fault_of_port_[port];
   if (fault == nullptr) return false;
   const Time arrival = end + q_.state.ports[port].propagation;
@@ -60,7 +60,7 @@ bool LinkOutages::loses(std::uint32_t port, Time start, Time end, std::int64_t w
 }
 
 /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
-Time LinkOutages::outage_end(std::uint32_t port, Time start, Time end) const {
+Time LinkOutages::outage_end(PortId port, Time start, Time end) const {
   const Time arrival = end + q_.state.ports[port].propagation;
   Time works_at = start;
   for (const Outage& outage : fault_of_port_[port]->outages)

@@ -11,7 +11,7 @@ void PacketMarking::build() {
   state.markers.resize(net_.outputs.size() * state.plan.count);
   q_.state.marks_at_departure = marking.at_departure();
   q_.state.marks_at_arrival = !q_.state.marks_at_departure;
-  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+  for (const PortId p : net_.nodes.ports()) {
     if (state.ports[p].of_host) continue;
     const auto rate = Bandwidth::from_bps(net_.outputs[p].rate_bps);
     const MarkedPort port{rate,
@@ -21,19 +21,19 @@ void PacketMarking::build() {
     q_.state.marks_passing |= floor < 0;
     for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
       state.queue_of(p, lane).mark_floor = floor;
-      state.markers[p * state.plan.count + lane] = marking.make(port);
+      state.markers[state.queue_number(p, lane)] = marking.make(port);
     }
   }
   q_.state.marks_passing |= q_.state.marks_at_arrival;
 }
 
-void PacketMarking::mark_beyond_floor(std::uint32_t port, Packet& packet, std::int64_t queue, Time came, Time now) {
+void PacketMarking::mark_beyond_floor(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {
   QueuedState& state = q_.state;
   const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
   const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
   const MarkingDraw draw{net_.seed, net_.outputs[port].directed_link, flow, packet.psn, net_.outputs[port].packets};
-  QueueMarker& marker = *state.markers[port * state.plan.count + packet.lane];
+  QueueMarker& marker = *state.markers[state.queue_number(port, packet.lane)];
   if (!marker.marks({now, now - came, Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;
   if (frame) q_.frames.table->mark(packet.message);

@@ -8,7 +8,7 @@ namespace weft {
 RouteRequest PacketRouter::request_of(Packet& packet) const {
   RouteRequest request{packet.source, packet.destination, packet.queue_pair};
   if (!q_.state.spreads) return request;
-  const Arrival arrival{packet.time, 0, &packet, 0};
+  const Arrival arrival{packet.time, 0, &packet, PortId::none()};
   net_.parameters.fabric.load_balancing->spread({&arrival, 1}, &request);
   return request;
 }
@@ -26,7 +26,7 @@ std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::s
   return routes_;
 }
 
-std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_port, Packet& packet, Time now) {
+std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now) {
   QueuedState& state = q_.state;
   const RouteRequest request = request_of(packet);
   const RoutingAlgorithm& routing = q_.outages.routing_at(now);
@@ -36,7 +36,8 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, std::uint32_t in_po
     AdaptiveRequest adaptive{request, packet.psn, static_cast<std::uint16_t>(in_port - node.first_port), 0,
                              static_cast<std::uint8_t>(packet.route)};
     const std::size_t slots = state.reports.slots;
-    if (slots > 0) adaptive.reported = {state.reports.heard.data() + node.first_port * slots, node.ports * slots};
+    if (slots > 0)
+      adaptive.reported = {state.reports.heard.data() + node.first_port.value() * slots, node.ports * slots};
     if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
     const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, queued_);
     packet.route = choice.state;

@@ -20,7 +20,7 @@ void QueueReporter::build() {
 }
 
 // More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
-void QueueReporter::queue_changed(std::uint32_t port_index, Time now) {
+void QueueReporter::queue_changed(PortId port_index, Time now) {
   ReportedQueues& reports = q_.state.reports;
   const std::uint32_t local = net_.nodes.of_port[port_index];
   const QueueReports& of_node = reports.of_node[local];
@@ -39,7 +39,7 @@ void QueueReporter::report(const NodeEvent& event) {
   reports.pending[local] = false;
   const std::int64_t wire = std::max(NetworkParameters::pause_wire, net_.parameters.least_wire().count());
   for (std::uint32_t slot = 0; slot < of_node.count; ++slot) {
-    const std::uint32_t reported = node.first_port + of_node.first + slot;
+    const PortId reported = node.first_port + of_node.first + slot;
     const std::int64_t bytes = q_.state.queued_bytes(reported);
     if (bytes == reports.told[reported]) continue;
     reports.told[reported] = bytes;
@@ -48,12 +48,12 @@ void QueueReporter::report(const NodeEvent& event) {
     frame.psn = static_cast<std::uint32_t>(std::min<std::int64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
     frame.payload = static_cast<std::uint16_t>(slot);
     for (std::uint32_t l = 0; l < of_node.listeners; ++l) {
-      const std::uint32_t listener = node.first_port + of_node.first_listener + l;
+      const PortId listener = node.first_port + of_node.first_listener + l;
       OutputPort& port = net_.outputs[listener];
       const Time crossing = serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps));
       const Time arrival = event.time + crossing + q_.state.ports[listener].propagation + reports.delay;
-      if ((port.peer_port & OutputPort::remote) == 0)
-        q_.events.add(port.peer_node, q_.control.event_of(port.peer_port, frame, arrival));
+      if (!port.leaves_process())
+        q_.events.add(port.peer_node, q_.control.event_of(port.peer(), frame, arrival));
       else
         q_.departures.export_packet(port, frame, arrival);
     }
@@ -62,7 +62,7 @@ void QueueReporter::report(const NodeEvent& event) {
 
 void QueueReporter::hear(const NodeEvent& event) {
   ReportedQueues& reports = q_.state.reports;
-  reports.heard[std::size_t{event.port} * reports.slots + event.classes] = event.data;
+  reports.heard[std::size_t{event.port.value()} * reports.slots + event.classes] = event.data;
 }
 
 }  // namespace weft

@@ -119,7 +119,7 @@ void QueuedBuild::build_nodes() {
   state.buffer_of.assign(net_.nodes.all.size(), no_slot);
   std::uint32_t at = 0;
   for (const LocalNode& node : net_.nodes.all) {
-    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    for (const PortId p : node.all_ports()) settle_port(p);
     if (node.host != no_slot) {
       state.hosts[node.host].ports.resize(node.ports);
     } else if (state.limited) {
@@ -128,7 +128,7 @@ void QueuedBuild::build_nodes() {
     }
     ++at;
   }
-  for (std::uint32_t p = 0; p < net_.outputs.size() && state.limited; ++p) {
+  for (const PortId p : net_.nodes.ports()) {
     const std::uint32_t local = net_.nodes.of_port[p];
     if (state.buffer_of[local] == no_slot) continue;
     state.ports[p].memory = &state.buffers[state.buffer_of[local]];
@@ -137,7 +137,7 @@ void QueuedBuild::build_nodes() {
 }
 
 // What a port knows of its link, again after the link has changed.
-void QueuedBuild::settle_port(std::uint32_t index) {
+void QueuedBuild::settle_port(PortId index) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[index];
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[index]];
@@ -167,7 +167,7 @@ void QueuedBuild::settle_ports_of(NodeId changed) {
     if (!net_.nodes.owns(id)) return;
     const std::uint32_t local = net_.nodes.local_of[id.value()];
     const LocalNode& node = net_.nodes.all[local];
-    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) settle_port(p);
+    for (const PortId p : node.all_ports()) settle_port(p);
     if (state.limited && node.host == no_slot) state.buffers[state.buffer_of[local]] = make_buffer(node);
   };
   settle(changed);
@@ -202,8 +202,7 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
   if (!net_.parameters.frames && state.plan.other != state.plan.data) used &= ~(1U << state.plan.other);
   std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
-  for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p)
-    dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
+  for (const PortId p : node.all_ports()) dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
   const std::size_t queues = std::size_t{node.ports} * state.plan.count;
   if (dropping != 0)
     require_room_for_frame(rules, fabric.buffer,
@@ -238,7 +237,7 @@ void QueuedBuild::build_schedulers() {
 /// link and in the switch's pipeline. (Zhu et al., SIGCOMM 2015, section 4; IEEE 802.1Q-2018 annex O.) The frame that
 /// crosses the threshold may need headroom itself, if other queues have taken what was free when the one before it
 /// came.
-Bytes QueuedBuild::needed_headroom(std::uint32_t in_port) const {
+Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const PortState& ps = q_.state.ports[in_port];
   const OutputPort& back = net_.outputs[in_port];
   const auto rate_in = Bandwidth::from_bps(ps.in_rate);
@@ -255,7 +254,7 @@ Bytes QueuedBuild::needed_headroom(std::uint32_t in_port) const {
 }
 
 /// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
-Bytes QueuedBuild::input_buffer(std::uint32_t port) const {
+Bytes QueuedBuild::input_buffer(PortId port) const {
   if (net_.parameters.fabric.credit.buffer) return *net_.parameters.fabric.credit.buffer;
   const PortState& ps = q_.state.ports[port];
   const std::int64_t slower = std::min(net_.outputs[port].rate_bps, ps.in_rate);

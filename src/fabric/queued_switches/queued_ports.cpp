@@ -8,7 +8,7 @@ namespace weft {
 
 // Looking at ports ----------------------------------------------------------------------------------------------------
 
-void QueuedPorts::look_by_event(std::uint32_t port_index, Time time) {
+void QueuedPorts::look_by_event(PortId port_index, Time time) {
   PortState& ps = q_.state.ports[port_index];
   const std::uint32_t local = net_.nodes.of_port[port_index];
   DeferredPorts& deferred = q_.state.deferred[local];
@@ -22,7 +22,7 @@ void QueuedPorts::look_by_event(std::uint32_t port_index, Time time) {
   }
 }
 
-inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
+inline bool QueuedPorts::has_work(PortId port_index) const {
   const PortState& ps = q_.state.ports[port_index];
   if ((ps.tell_pause | ps.tell_credit | (ps.occupied & ~ps.blocked)) != 0) return true;
   if (!ps.of_host) return false;
@@ -32,7 +32,7 @@ inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
 }
 
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
-[[gnu::always_inline]] inline bool QueuedPorts::send_next(std::uint32_t port_index, Time now) {
+[[gnu::always_inline]] inline bool QueuedPorts::send_next(PortId port_index, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
   if (ps.tell_pause != 0) {
@@ -65,13 +65,13 @@ inline bool QueuedPorts::has_work(std::uint32_t port_index) const {
 }
 
 // Something may be there to be sent: now, or when the port is free.
-void QueuedPorts::kick(std::uint32_t port_index, Time now) {
+void QueuedPorts::kick(PortId port_index, Time now) {
   if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) return;
   if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
 }
 
 // What the port has sent before a time.
-void QueuedPorts::catch_up(std::uint32_t port_index, Time before) {
+void QueuedPorts::catch_up(PortId port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
   while (ps.deferred && ps.event_at < before) {
     const Time now = std::exchange(ps.event_at, never);
@@ -84,7 +84,7 @@ void QueuedPorts::catch_up(std::uint32_t port_index, Time before) {
 // Which class is next -------------------------------------------------------------------------------------------------
 
 // Of classes that share the link.
-std::uint32_t QueuedPorts::choose_sharing(std::uint32_t port_index, std::uint32_t ready) {
+std::uint32_t QueuedPorts::choose_sharing(PortId port_index, std::uint32_t ready) {
   QueuedState& state = q_.state;
   ReadyClasses classes;
   classes.lanes = ready & state.plan.shared;
@@ -97,14 +97,14 @@ std::uint32_t QueuedPorts::choose_sharing(std::uint32_t port_index, std::uint32_
   return state.schedulers[port_index]->choose(classes);
 }
 
-void QueuedPorts::tell_emptied(std::uint32_t port_index) {
+void QueuedPorts::tell_emptied(PortId port_index) {
   PortState& ps = q_.state.ports[port_index];
   if (ps.emptied != 0) q_.state.schedulers[port_index]->emptied(ps.emptied);
   ps.emptied = 0;
 }
 
 // The first of a queue, if the other end of the link has room.
-bool QueuedPorts::send_waiting(std::uint32_t port_index, std::uint32_t lane, Time now) {
+bool QueuedPorts::send_waiting(PortId port_index, std::uint32_t lane, Time now) {
   const auto frame = static_cast<std::int64_t>(q_.state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
   leave_queue(port_index, lane, now);

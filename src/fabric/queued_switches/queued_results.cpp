@@ -10,7 +10,7 @@ namespace weft {
 std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
   std::vector<LinkClassCounters> result;
   const ClassPlan& plan = q_.state.plan;
-  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+  for (const PortId p : net_.nodes.ports()) {
     const PortState& port = q_.state.ports[p];
     for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
       const ClassQueue& queue = q_.state.queue_of(p, lane);
@@ -38,15 +38,15 @@ std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
 std::vector<QueueDepth> QueuedResults::queue_depths(Time end) const {
   std::vector<QueueDepth> result;
   if (!keeps_depths()) return result;
-  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p)
+  for (const PortId p : net_.nodes.ports())
     for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)
       if (q_.state.queue_of(p, lane).peak > 0) result.push_back(queue_depth(p, lane, end));
   return result;
 }
 
-QueueDepth QueuedResults::queue_depth(std::uint32_t port, std::uint32_t lane, Time end) const {
+QueueDepth QueuedResults::queue_depth(PortId port, std::uint32_t lane, Time end) const {
   const ClassQueue& queue = q_.state.queue_of(port, lane);
-  DepthHistogram depths = q_.state.depths[port * q_.state.plan.count + lane];
+  DepthHistogram depths = q_.state.depths[q_.state.queue_number(port, lane)];
   depths.hold(queue.bytes, end.ps());
   const auto at = [&](double share) { return depths.percentile(share, end.ps()); };
   return {net_.outputs[port].directed_link,
@@ -64,7 +64,7 @@ QueueDepth QueuedResults::queue_depth(std::uint32_t port, std::uint32_t lane, Ti
 std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
   std::vector<LinkPause> rows;
   if (!q_.control.causes) return rows;
-  for (std::uint32_t port = 0; port < net_.outputs.size(); ++port) {
+  for (const PortId port : net_.nodes.ports()) {
     for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane) {
       const std::size_t queue = q_.state.queue_number(port, lane);
       const std::uint32_t current = q_.control.causes->current(queue);
@@ -142,7 +142,7 @@ void QueuedResults::check_nodes() const {
   for (const LocalNode& node : net_.nodes.all) {
     std::uint64_t in = 0;
     std::uint64_t out = 0;
-    for (std::uint32_t p = node.first_port; p < node.first_port + node.ports; ++p) {
+    for (const PortId p : node.all_ports()) {
       in += net_.inputs[p].taken();
       out += net_.outputs[p].packets;
       for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
@@ -173,14 +173,14 @@ bool QueuedResults::keeps_depths() const { return !q_.state.depths.empty(); }
 
 std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
   std::vector<WaitEdge> edges;
-  for (std::uint32_t p = 0; p < net_.outputs.size(); ++p) {
+  for (const PortId p : net_.nodes.ports()) {
     const PortState& port = q_.state.ports[p];
     for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
       const ClassQueue& queue = q_.state.queue_of(p, lane);
       if (queue.paused_since > stopped_by) continue;
       queue.queue.for_each([&](const QueuedPacket& packet) {
-        if (packet.in_port == no_in_port) return;
+        if (packet.in_port == PortId::none()) return;
         // The packets that come in through a port travel the other direction of its link.
         const WaitEdge edge{{net_.outputs[packet.in_port].directed_link ^ 1U, packet.frame >> 24},
                             {net_.outputs[p].directed_link, lane}};
@@ -191,7 +191,7 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
   return edges;
 }
 
-void QueuedResults::add_counters(std::uint32_t port, LinkCounters& counters) const {
+void QueuedResults::add_counters(PortId port, LinkCounters& counters) const {
   counters.bytes = q_.state.wire_bytes(port, net_.sizes.wire_overhead);
   counters.lost = q_.state.ports[port].lost;
   for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)

@@ -10,9 +10,9 @@ namespace weft {
 // What comes in -------------------------------------------------------------------------------------------------------
 
 // Takes memory for a frame, and stops its sender where that is due.
-[[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, std::uint32_t out,
-                                                           const Packet& packet, std::uint32_t in_port,
-                                                           std::uint8_t in_lane, Time now, std::int64_t frame) {
+[[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
+                                                           PortId in_port, std::uint8_t in_lane, Time now,
+                                                           std::int64_t frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
   if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
@@ -30,8 +30,8 @@ namespace weft {
   return true;
 }
 
-[[gnu::always_inline]] inline void QueuedSwitch::enqueue(const LocalNode& node, std::uint32_t out, Packet& packet,
-                                                         std::uint32_t in_port, std::uint8_t in_lane, Time now) {
+[[gnu::always_inline]] inline void QueuedSwitch::enqueue(const LocalNode& node, PortId out, Packet& packet,
+                                                         PortId in_port, std::uint8_t in_lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[out];
   PortState& ps = state.ports[out];
@@ -65,7 +65,7 @@ namespace weft {
   state.note_depth(out, packet.lane, now);
   QueuedPacket& waiting = queue.queue.extend(state.blocks);
   waiting.packet = packet;
-  waiting.in_port = bypass ? no_in_port : in_port;
+  waiting.in_port = bypass ? PortId::none() : in_port;
   waiting.frame = static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24;
   queue.bytes += frame;
   queue.peak = std::max(queue.peak, queue.bytes);
@@ -80,7 +80,7 @@ namespace weft {
     q_.ports.look_again(out, port.free_at);
 }
 
-void QueuedSwitch::drop(std::uint32_t out, const Packet& packet) {
+void QueuedSwitch::drop(PortId out, const Packet& packet) {
   ++q_.state.dropped;
   ++q_.state.queue_of(out, packet.lane).dropped;
   q_.departures.forget(packet);
@@ -88,7 +88,7 @@ void QueuedSwitch::drop(std::uint32_t out, const Packet& packet) {
 
 // Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017,
 // doi:10.1145/3098822.3098825: the header goes on with the control traffic.
-void QueuedSwitch::trim(std::uint32_t out, Packet& packet) {
+void QueuedSwitch::trim(PortId out, Packet& packet) {
   ++q_.state.queue_of(out, packet.lane).trimmed;
   q_.departures.forget(packet);
   packet.message = no_slot;
@@ -151,7 +151,7 @@ void QueuedSwitch::run_events(std::uint32_t local, Time before) {
 
 // The same of all ports of a switch, which then decides by the whole of its memory.
 void QueuedSwitch::catch_up_all(std::uint32_t local, Time before) {
-  for (const std::uint32_t port : q_.state.deferred[local].ports) q_.ports.catch_up(port, before);
+  for (const PortId port : q_.state.deferred[local].ports) q_.ports.catch_up(port, before);
 }
 
 // The rest of the window; ports that have nothing more to send leave the list.
@@ -159,7 +159,7 @@ void QueuedSwitch::run_deferred(std::uint32_t local, Time end) {
   DeferredPorts& deferred = q_.state.deferred[local];
   std::size_t kept = 0;
   deferred.next = never;
-  for (const std::uint32_t port : deferred.ports) {
+  for (const PortId port : deferred.ports) {
     q_.ports.catch_up(port, end);
     PortState& ps = q_.state.ports[port];
     ps.deferred = ps.event_at != never;
@@ -175,7 +175,7 @@ void QueuedSwitch::stop_deferring(std::uint32_t local) {
   if (!deferred.on) return;
   deferred.on = false;
   deferred.next = never;
-  for (const std::uint32_t port : deferred.ports) {
+  for (const PortId port : deferred.ports) {
     PortState& ps = q_.state.ports[port];
     ps.deferred = false;
     if (ps.event_at != never) q_.events.add(local, {ps.event_at, port, 0, NodeEvent::Kind::port_free, 0, 0});
