@@ -12,10 +12,10 @@
 namespace weft::event_heap_test {
 namespace {
 
-using Key = std::tuple<std::int64_t, NodeEvent::Kind, std::uint32_t, std::uint8_t, std::uint32_t, std::uint16_t>;
+using Key = std::tuple<std::int64_t, NodeEvent::Kind, std::uint32_t, std::uint32_t, std::uint32_t, std::uint16_t>;
 
 Key key(const NodeEvent& event) {
-  return {event.time.ps(), event.kind, event.port.value(), event.lane, event.data, event.classes};
+  return {event.time.ps(), event.kind, event.port.value(), event.lane.value(), event.data, event.classes};
 }
 
 // Few values of each field, and the largest of each, so that ties of all depths occur.
@@ -29,7 +29,7 @@ NodeEvent random_event(std::mt19937& random) {
   event.port = PortId(few(UINT32_MAX));
   event.data = few(UINT32_MAX);
   event.kind = static_cast<NodeEvent::Kind>(random() % (static_cast<unsigned>(NodeEvent::Kind::reporting) + 1));
-  event.lane = static_cast<std::uint8_t>(few(UINT8_MAX));
+  event.lane = LaneId(few(UINT8_MAX));
   event.classes = static_cast<std::uint16_t>(few(UINT16_MAX));
   return event;
 }

@@ -13,25 +13,26 @@
 namespace weft::weighted_round_robin_test {
 namespace {
 
-std::unique_ptr<PortScheduler> scheduler(const std::array<std::int64_t, most_classes>& weight, std::uint32_t sharing) {
+std::unique_ptr<PortScheduler> scheduler(const PerLane<std::int64_t>& weight, std::uint32_t sharing) {
   return SchedulingRegistry::instance().find("weighted_round_robin")->make()->make({4, sharing, weight, Bytes(1500)});
 }
 
 TEST(weighted_round_robin, shares_are_weights_in_packets) {
-  const std::array<std::int64_t, most_classes> weight{0, 3, 1, 4};
+  const PerLane<std::int64_t> weight{0, 3, 1, 4};
   const std::array<std::int64_t, 4> size{0, 1500, 64, 700};
   const auto rounds = scheduler(weight, 0b1110);
   std::array<std::int64_t, 4> bytes{};
   for (int packet = 0; packet < 8 * 100; ++packet) {
     ReadyClasses ready;
     ready.lanes = 0b1110;
-    for (std::size_t lane = 1; lane < 4; ++lane) ready.frame[lane] = Bytes(size[lane]);
-    const std::uint32_t lane = rounds->choose(ready);
+    for (std::uint32_t lane = 1; lane < 4; ++lane) ready.frame[LaneId(lane)] = Bytes(size[lane]);
+    const LaneId lane = rounds->choose(ready);
     ASSERT_EQ(rounds->choose(ready), lane);  // until it sends
     rounds->sends(lane, ready.frame[lane]);
-    bytes[lane] += size[lane];
+    bytes[lane.value()] += size[lane.value()];
   }
-  for (std::size_t lane = 1; lane < 4; ++lane) EXPECT_EQ(bytes[lane], 100 * weight[lane] * size[lane]) << lane;
+  for (std::uint32_t lane = 1; lane < 4; ++lane)
+    EXPECT_EQ(bytes[lane], 100 * weight[LaneId(lane)] * size[lane]) << lane;
 }
 
 // A class that had nothing to send when its turn was on gives up the rest of it, and has no more in the next round.
@@ -40,9 +41,9 @@ TEST(weighted_round_robin, what_an_empty_class_does_not_use_is_lost) {
   const auto send = [&rounds](std::uint32_t lanes) {
     ReadyClasses ready;
     ready.lanes = lanes;
-    const std::uint32_t lane = rounds->choose(ready);
+    const LaneId lane = rounds->choose(ready);
     rounds->sends(lane, Bytes(100));
-    return lane;
+    return lane.value();
   };
   EXPECT_EQ(send(0b0110), 1U);
   EXPECT_EQ(send(0b0110), 1U);

@@ -79,14 +79,13 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
     port.payload_bytes += packet.payload;
     if ((packet.flags & packet_last) != 0) {
       net.messages[packet.message].add_wait(port.directed_link, (port.free_at - now).ps());
-      if (WaitsByJob* waits = net.observers.waits())
-        waits->waited(port_index, packet.source, now.ps(), port.free_at.ps());
+      if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
     }
   }
   const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   if (net.observers.several_jobs()) [[unlikely]]
-    net.observers.waits()->sent(port_index, packet.source, start.ps(), port.free_at.ps(), now.ps());
+    net.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);

@@ -31,7 +31,8 @@ class PacketSizes {
   /// Of any packet, where links have no framing of their own.
   std::int64_t wire_of(const Packet& packet) const;
   /// Without preamble and gap.
-  std::int64_t frame_bytes(const Packet& packet) const { return wire_of(packet) - wire_overhead; }
+  Bytes frame_bytes(const Packet& packet) const { return Bytes(wire_of(packet) - wire_overhead); }
+  Bytes frame_bytes(const WireTime& size) const { return Bytes(size.wire - wire_overhead); }
   WireTime wire_time(const OutputPort& port, const Packet& packet) const {
     if (packet.kind == PacketKind::data) {
       if (packet.payload == mtu) [[likely]]

@@ -126,7 +126,7 @@ std::vector<HotLink> Fabric::hot_links(ProcessGroup& group, std::size_t most, Ti
   for (HotLink& link : links) {
     const PortId port = std::exchange(link.port, PortId::none());
     if (queued == nullptr || !queued->results.keeps_depths()) continue;
-    for (std::uint32_t lane = 0; lane < queued->state.plan.count; ++lane)
+    for (LaneId lane; lane < queued->state.plan.end(); ++lane)
       link.p99_queue = std::max(link.p99_queue, queued->results.queue_depth(port, lane, end).p99);
   }
   links = gather_rows(group, links);

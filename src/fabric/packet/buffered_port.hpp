@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "fabric/packet/lane_id.hpp"
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/packet/port_id.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "transport/packet.hpp"
+#include "units/bytes.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -21,8 +23,17 @@ class SharedBuffer;
 struct QueuedPacket {
   Packet packet;
   PortId in_port;           ///< by which it came; none at the host that made it
-  std::uint32_t frame = 0;  ///< bytes of the frame, without preamble and gap
+  std::uint32_t frame = 0;  ///< framed()
+
+  /// Bytes of a frame, below 2^24, without preamble and gap, and the class by which it came.
+  static std::uint32_t framed(Bytes bytes, LaneId in_lane) {
+    return static_cast<std::uint32_t>(bytes.count()) | in_lane.value() << 24;
+  }
+  Bytes frame_bytes() const { return Bytes(frame & 0xffffffU); }
+  LaneId in_lane() const { return LaneId(frame >> 24); }
 };
+/// The class of a packet at a port.
+inline LaneId lane_of(const Packet& packet) { return LaneId(packet.lane); }
 constexpr std::size_t queue_block = 512;  ///< bytes: twelve packets
 using OutputBlocks = Blocks<QueuedPacket, queue_block>;
 
@@ -31,18 +42,20 @@ struct ClassPlan {
   static constexpr std::size_t most = most_classes;
 
   std::uint32_t count = 3;
-  std::array<std::uint8_t, most> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames
-  std::uint8_t control = 0;
-  std::uint8_t data = 1;        ///< first lane of RDMA data
-  std::uint8_t data_lanes = 1;  ///< virtual lanes of routing
-  std::uint8_t other = 2;
+  PerLane<std::uint8_t> priority = {6, 3, 0};  ///< IEEE 802.1Q number, for people and frames
+  LaneId control = LaneId(0);
+  LaneId data = LaneId(1);       ///< first lane of RDMA data
+  std::uint32_t data_lanes = 1;  ///< virtual lanes of routing
+  LaneId other = LaneId(2);
   std::uint32_t lossless = 0;  ///< bit per class: link-level flow control
   /// Classes that share the link by a discipline of scheduling, bit per class; the others are strict. All data lanes
   /// are in, or none.
   std::uint32_t shared = 0;
-  std::array<std::int64_t, most> weight = {};  ///< of those
+  PerLane<std::int64_t> weight = {};  ///< of those
 
-  bool is_data(std::uint32_t lane) const { return lane - data < data_lanes; }
+  /// Lanes are the ones before it.
+  LaneId end() const { return LaneId(count); }
+  bool is_data(LaneId lane) const { return lane - data < data_lanes; }
 };
 
 /// One class at one port: the output queue, and the counters of both directions. What each packet touches comes first,
@@ -125,7 +138,7 @@ struct NodeEvent {
   PortId port;
   std::uint32_t data = 0;
   Kind kind = Kind::port_free;
-  std::uint8_t lane = 0;
+  LaneId lane;
   std::uint16_t classes = 0;
 };
 

@@ -30,16 +30,17 @@ class EventHeap {
             port(),
             static_cast<std::uint32_t>(item.detail >> 16),
             kind(),
-            static_cast<std::uint8_t>(item.order),
+            LaneId(static_cast<std::uint8_t>(item.order)),
             static_cast<std::uint16_t>(item.detail)};
   }
 
   /// The first event happens now.
   void take() { taken_ = true; }
   void push(const NodeEvent& event) {
-    const Item item{event.time.ps(),
-                    static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane,
-                    std::uint64_t{event.data} << 16 | event.classes};
+    const Item item{
+        event.time.ps(),
+        static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane.value(),
+        std::uint64_t{event.data} << 16 | event.classes};
     if (taken_) {
       taken_ = false;
       sink(0, item);

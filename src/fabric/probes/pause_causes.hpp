@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "fabric/packet/port_id.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -28,22 +30,22 @@ class PauseCauses {
   explicit PauseCauses(std::size_t queues) : causes_(queues), current_(queues, none), since_(queues) {}
 
   /// The sender of `queue` is stopped at `now`; most of the queue waits for `port`.
-  void stopped(std::size_t queue, PortId port, std::int64_t now);
+  void stopped(std::size_t queue, PortId port, Time now);
   /// It may go on at `now`.
-  void resumed(std::size_t queue, std::int64_t now);
+  void resumed(std::size_t queue, Time now);
 
   /// The sender of `queue` has credits for `room` bytes of frames, of which the largest takes `largest`.
-  void give_credits(std::size_t queue, std::int64_t room, std::int64_t largest);
+  void give_credits(std::size_t queue, Bytes room, Bytes largest);
   /// A frame waits in a queue with credits. True if no full frame has room now, and one had before: see stopped().
-  bool waits(std::size_t queue, std::int64_t frame);
+  bool waits(std::size_t queue, Bytes frame);
   /// And leaves it.
-  void leaves(std::size_t queue, std::int64_t frame, std::int64_t now);
+  void leaves(std::size_t queue, Bytes frame, Time now);
 
   /// Without the stop that has not ended yet.
   std::span<const PauseCause> of_queue(std::size_t queue) const { return causes_[queue]; }
   /// The cause that a queue is stopped for, as its place in of_queue(); `none` if it is not stopped.
   std::uint32_t current(std::size_t queue) const { return current_[queue]; }
-  std::int64_t since(std::size_t queue) const { return since_[queue]; }
+  Time since(std::size_t queue) const { return since_[queue]; }
   std::uint64_t memory_bytes() const;
 
   static constexpr std::uint32_t none = 0xffffffffU;
@@ -51,10 +53,10 @@ class PauseCauses {
  private:
   std::vector<std::vector<PauseCause>> causes_;  // few each
   std::vector<std::uint32_t> current_;
-  std::vector<std::int64_t> since_;  // ps
+  std::vector<Time> since_;
   struct Room {
-    std::int64_t held = 0;  // bytes of frames that wait
-    std::int64_t most = 0;  // with which a full frame has room beside them
+    Bytes held;  // of frames that wait
+    Bytes most;  // with which a full frame has room beside them
   };
   std::vector<Room> rooms_;  // by queue; empty without credits
 };

@@ -11,14 +11,14 @@ WaitsByJob::WaitsByJob(JobsOfHosts jobs, std::size_t ports) : jobs_(std::move(jo
   if (several()) sent_.resize(ports);
 }
 
-void WaitsByJob::forget_before(Runs& sent, std::int64_t needed) {
+void WaitsByJob::forget_before(Runs& sent, Time needed) {
   while (sent.first < sent.runs.size() && sent.runs[sent.first].end <= needed) ++sent.first;
   if (sent.first * 2 <= sent.runs.size()) return;
   sent.runs.erase(sent.runs.begin(), sent.runs.begin() + static_cast<std::ptrdiff_t>(sent.first));
   sent.first = 0;
 }
 
-void WaitsByJob::sent(PortId port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed) {
+void WaitsByJob::sent(PortId port, std::uint32_t source, Time start, Time end, Time needed) {
   Runs& sent = sent_[port];
   const std::uint16_t job = jobs_.job[source];
   if (sent.first < sent.runs.size() && sent.runs.back().job == job && sent.runs.back().end == start) {
@@ -29,40 +29,39 @@ void WaitsByJob::sent(PortId port, std::uint32_t source, std::int64_t start, std
   }
 }
 
-void WaitsByJob::add(PortId port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
-                     std::int64_t until) {
+void WaitsByJob::add(PortId port, std::uint16_t waiter, std::uint16_t ahead, Time time, Time from, Time until) {
   std::vector<JobWait>& waits = waits_[port];
   auto at = std::find_if(waits.begin(), waits.end(),
                          [&](const JobWait& wait) { return wait.waiter == waiter && wait.ahead == ahead; });
-  if (at == waits.end()) at = waits.insert(at, {waiter, ahead, 0, 0, from, until});
+  if (at == waits.end()) at = waits.insert(at, {waiter, ahead, 0, 0, from.ps(), until.ps()});
   ++at->waits;
   // Sums of many waits may be longer than simulated time can be.
-  at->time += std::min(time, INT64_MAX - at->time);
-  at->first = std::min(at->first, from);
-  at->last = std::max(at->last, until);
+  at->time += std::min(time.ps(), INT64_MAX - at->time);
+  at->first = std::min(at->first, from.ps());
+  at->last = std::max(at->last, until.ps());
 }
 
-void WaitsByJob::waited(PortId port, std::uint32_t source, std::int64_t from, std::int64_t until) {
+void WaitsByJob::waited(PortId port, std::uint32_t source, Time from, Time until) {
   if (until <= from) return;
   const std::uint16_t waiter = jobs_.job[source];
   if (!several()) return add(port, waiter, waiter, until - from, from, until);
   found_.clear();
-  std::int64_t rest = until - from;
+  Time rest = until - from;
   const Runs& sent = sent_[port];
   for (std::size_t i = sent.runs.size(); i > sent.first && sent.runs[i - 1].end > from; --i) {
     const Run& run = sent.runs[i - 1];
-    const std::int64_t time = std::min(run.end, until) - std::max(run.start, from);
-    if (time <= 0) continue;
+    const Time time = std::min(run.end, until) - std::max(run.start, from);
+    if (time <= Time()) continue;
     rest -= time;
     const auto known =
         std::find_if(found_.begin(), found_.end(), [&](const JobWait& wait) { return wait.ahead == run.job; });
     if (known == found_.end())
-      found_.push_back({waiter, run.job, 1, time, from, until});
+      found_.push_back({waiter, run.job, 1, time.ps(), from.ps(), until.ps()});
     else
-      known->time += time;
+      known->time += time.ps();
   }
-  for (const JobWait& wait : found_) add(port, waiter, wait.ahead, wait.time, from, until);
-  if (rest > 0) add(port, waiter, JobsOfHosts::no_job, rest, from, until);
+  for (const JobWait& wait : found_) add(port, waiter, wait.ahead, Time::from_ps(wait.time), from, until);
+  if (rest > Time()) add(port, waiter, JobsOfHosts::no_job, rest, from, until);
 }
 
 std::uint64_t WaitsByJob::memory_bytes() const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "fabric/packet/port_id.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -36,9 +37,9 @@ class WaitsByJob {
 
   bool several() const { return jobs_.count > 1; }
   /// What a port sends, in order of `start`; with several jobs only. Nobody will ask for times before `needed`.
-  void sent(PortId port, std::uint32_t source, std::int64_t start, std::int64_t end, std::int64_t needed);
+  void sent(PortId port, std::uint32_t source, Time start, Time end, Time needed);
   /// A packet has waited from `from` until `until`, and leaves then. Before sent() of it.
-  void waited(PortId port, std::uint32_t source, std::int64_t from, std::int64_t until);
+  void waited(PortId port, std::uint32_t source, Time from, Time until);
 
   std::span<const JobWait> of_port(PortId port) const { return waits_[port]; }
   std::uint64_t memory_bytes() const;
@@ -46,17 +47,16 @@ class WaitsByJob {
  private:
   /// Packets of a job, one right behind the other.
   struct Run {
-    std::int64_t start;
-    std::int64_t end;
+    Time start;
+    Time end;
     std::uint16_t job;
   };
   struct Runs {
     std::vector<Run> runs;
     std::size_t first = 0;
   };
-  static void forget_before(Runs& sent, std::int64_t needed);
-  void add(PortId port, std::uint16_t waiter, std::uint16_t ahead, std::int64_t time, std::int64_t from,
-           std::int64_t until);
+  static void forget_before(Runs& sent, Time needed);
+  void add(PortId port, std::uint16_t waiter, std::uint16_t ahead, Time time, Time from, Time until);
 
   JobsOfHosts jobs_;
   PerPort<std::vector<Runs>> sent_;                   // [local ports], empty for a single job

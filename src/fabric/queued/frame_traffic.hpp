@@ -9,6 +9,7 @@
 #include "fabric/frames/frame_header.hpp"
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/local/local_network.hpp"
+#include "fabric/packet/lane_id.hpp"
 #include "transport/packet.hpp"
 #include "units/time.hpp"
 
@@ -32,7 +33,7 @@ class FrameTraffic {
   std::unique_ptr<FrameTable> table;  ///< null where hosts send no frames
 
  private:
-  std::uint8_t lane_of_priority(std::uint8_t priority) const;
+  LaneId lane_of_priority(std::uint8_t priority) const;
   bool choose_beside(const LocalNode& node, PortId port_index, Time now);
   bool send_of_data_class(const LocalNode& node, PortId port_index, Time now);
   static constexpr Time never = Time::max();

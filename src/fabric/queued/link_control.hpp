@@ -21,13 +21,13 @@ class LinkControl {
   LinkControl(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// A frame that came through `in_port` has left the memory of this node.
-  void give_room(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now);
+  void give_room(PortId in_port, LaneId lane, Bytes frame, Time now);
   /// The other end stops a class no longer.
-  void unblock(PortId port_index, std::uint8_t lane, Time now);
+  void unblock(PortId port_index, LaneId lane, Time now);
 
   // Priority flow control ---------------------------------------------------------------------------------------------
   /// An ingress queue of a switch is over its threshold, with a frame that is about to wait for `out`.
-  void stop_sender(PortId in_port, std::uint8_t lane, PortId out, std::int64_t frame, Time now);
+  void stop_sender(PortId in_port, LaneId lane, PortId out, Bytes frame, Time now);
   void send_pause(PortId port_index, Time now);
   bool refresh_pause(const NodeEvent& event);
   void read_pause(const NodeEvent& event);
@@ -35,9 +35,9 @@ class LinkControl {
 
   // Credits -----------------------------------------------------------------------------------------------------------
   /// Room at the other end for a frame of `lane`, taken; or the lane waits for it.
-  bool takes_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now);
+  bool takes_credit(PortId port_index, LaneId lane, Bytes frame, Time now);
   /// A frame that the link has lost takes no room.
-  void give_back_credit(PortId port_index, std::uint32_t lane, std::int64_t frame);
+  void give_back_credit(PortId port_index, LaneId lane, Bytes frame);
   void send_grant(PortId port_index, Time now);
   void read_grant(const NodeEvent& event);
 
@@ -46,9 +46,9 @@ class LinkControl {
   void count_causes();
   bool watches_credits() const { return watches_credits_; }
   /// A frame has begun to wait for `out` at a switch. A host takes what comes at once.
-  void note_credit_taken(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame, Time now);
+  void note_credit_taken(PortId in_port, LaneId in_lane, PortId out, Bytes frame, Time now);
   /// And has left it.
-  void note_credit_given(PortId in_port, std::uint8_t in_lane, std::int64_t frame, Time now);
+  void note_credit_given(PortId in_port, LaneId in_lane, Bytes frame, Time now);
 
   /// What a frame of this kind does at the port where it ends.
   static NodeEvent event_of(PortId port_index, const Packet& frame, Time arrival);
@@ -57,11 +57,11 @@ class LinkControl {
   bool suspicious = false;              ///< a port has been paused for so long that there may be a deadlock
 
  private:
-  PortId filling_output(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame) const;
-  void let_sender_resume(PortId in_port, std::uint8_t lane, Time now);
+  PortId filling_output(PortId in_port, LaneId in_lane, PortId out, Bytes frame) const;
+  void let_sender_resume(PortId in_port, LaneId lane, Time now);
   Time pause_time(PortId port) const;
-  bool finds_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now);
-  void give_credit(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now);
+  bool finds_credit(PortId port_index, LaneId lane, Bytes frame, Time now);
+  void give_credit(PortId in_port, LaneId lane, Bytes frame, Time now);
   void send_link_frame(PortId port_index, Time now, Packet frame, Time later);
   bool watches_credits_ = false;  // they are among what is counted
   static constexpr Time never = Time::max();

@@ -10,9 +10,9 @@
 
 namespace weft {
 
-inline bool QueuedPorts::competes(std::uint32_t ready, std::uint32_t lane) const {
+inline bool QueuedPorts::competes(std::uint32_t ready, LaneId lane) const {
   const std::uint32_t sharing = ready & q_.state.plan.shared;
-  return (sharing >> lane & 1U) != 0 && !std::has_single_bit(sharing);
+  return lane.in(sharing) && !std::has_single_bit(sharing);
 }
 
 inline Time QueuedPorts::load(PortId port, Time now) const {
@@ -27,8 +27,8 @@ inline void QueuedPorts::note_peak(PortId port_index, Time now) {
 }
 
 // Strict priority, except among classes that share the link.
-inline std::uint32_t QueuedPorts::choose_lane(PortId port_index, std::uint32_t ready) {
-  const auto first = static_cast<std::uint32_t>(std::countr_zero(ready));
+inline LaneId QueuedPorts::choose_lane(PortId port_index, std::uint32_t ready) {
+  const LaneId first = LaneId::first_of(ready);
   return competes(ready, first) ? choose_sharing(port_index, ready) : first;
 }
 
@@ -60,13 +60,12 @@ inline void Departures::count(OutputPort& port, PortId port_index, Time now, con
     port.payload_bytes += packet.payload;
   }
   ++port.packets;
-  ClassQueue& queue = q_.state.queue_of(port_index, packet.lane);
+  ClassQueue& queue = q_.state.queue_of(port_index, lane_of(packet));
   ++queue.packets;
-  queue.frame_bytes += size.wire - net_.sizes.wire_overhead;
+  queue.frame_bytes += net_.sizes.frame_bytes(size).count();
   port.free_at = now + size.busy;
   if (net_.observers.several_jobs()) [[unlikely]]
-    net_.observers.waits()->sent(port_index, packet.source, now.ps(), port.free_at.ps(),
-                                 q_.state.oldest_wait(port_index, now).ps());
+    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
 }
@@ -87,25 +86,24 @@ inline void Departures::send_on(const OutputPort& port, const Packet& packet, Ti
 }
 
 inline void PacketMarking::mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {
-  if (queue > q_.state.queue_of(port, packet.lane).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+  if (queue > q_.state.queue_of(port, lane_of(packet)).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
 }
 
-inline bool LinkControl::takes_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now) {
-  return (q_.state.ports[port_index].credited >> lane & 1U) == 0 || finds_credit(port_index, lane, frame, now);
+inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes frame, Time now) {
+  return !lane.in(q_.state.ports[port_index].credited) || finds_credit(port_index, lane, frame, now);
 }
 
-[[gnu::always_inline]] inline void LinkControl::give_room(PortId in_port, std::uint8_t lane, std::int64_t frame,
-                                                          Time now) {
+[[gnu::always_inline]] inline void LinkControl::give_room(PortId in_port, LaneId lane, Bytes frame, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[in_port];
-  if ((ps.credited >> lane & 1U) != 0) return give_credit(in_port, lane, frame, now);
+  if (lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
   if (ps.memory == nullptr) return;
-  const std::uint32_t queue = ps.first_queue + lane;
-  ps.memory->release(queue, frame);
-  if ((ps.stopped >> lane & 1U) != 0 && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
+  const std::uint32_t queue = ps.first_queue + lane.value();
+  ps.memory->release(queue, frame.count());
+  if (lane.in(ps.stopped) && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 
-[[gnu::always_inline]] inline void QueuedPorts::leave_queue(PortId port_index, std::uint32_t lane, Time now) {
+[[gnu::always_inline]] inline void QueuedPorts::leave_queue(PortId port_index, LaneId lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
@@ -114,12 +112,12 @@ inline bool LinkControl::takes_credit(PortId port_index, std::uint32_t lane, std
   QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
   queue.queue.pop(state.blocks);
   q_.state.note_depth(port_index, lane, now);
-  const auto frame = static_cast<std::int64_t>(sent.frame & 0xffffffU);
-  queue.bytes -= frame;
+  const Bytes frame = sent.frame_bytes();
+  queue.bytes -= frame.count();
   if (state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
   if (queue.queue.empty()) {
-    ps.occupied &= ~(1U << lane);
-    ps.emptied |= static_cast<std::uint8_t>(1U << lane);
+    ps.occupied &= ~(lane.bit());
+    ps.emptied |= static_cast<std::uint8_t>(lane.bit());
   }
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
   const Time came = Time::from_ps(sent.packet.time);
@@ -130,8 +128,7 @@ inline bool LinkControl::takes_credit(PortId port_index, std::uint32_t lane, std
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
     Message& message = net_.messages[sent.packet.message];
     message.add_wait(port.directed_link, wait.ps());
-    if (net_.observers.waits())
-      net_.observers.waits()->waited(port_index, sent.packet.source, sent.packet.time, now.ps());
+    if (net_.observers.waits()) net_.observers.waits()->waited(port_index, sent.packet.source, came, now);
     const std::int64_t paused = q_.state.paused_time(port_index, lane, now).ps() - message.pause_mark;
     message.paused += paused;
     if (!ps.of_host) message.paused_in_network += paused;
@@ -139,7 +136,7 @@ inline bool LinkControl::takes_credit(PortId port_index, std::uint32_t lane, std
   if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, came, now);
   q_.departures.launch(port_index, now, sent.packet, size);
   if (sent.in_port == PortId::none()) return;
-  const auto in_lane = static_cast<std::uint8_t>(sent.frame >> 24);
+  const LaneId in_lane = sent.in_lane();
   q_.control.give_room(sent.in_port, in_lane, frame, now);
   if (q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
 }

@@ -25,7 +25,7 @@ class QueuedPorts {
   /// What a port that defers has sent before a time.
   void catch_up(PortId port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
-  bool send_waiting(PortId port_index, std::uint32_t lane, Time now);
+  bool send_waiting(PortId port_index, LaneId lane, Time now);
   /// Time until everything has left that is there now.
   Time load(PortId port, Time now) const;
   /// Something has come to wait: the port's longest queue may be this one.
@@ -33,9 +33,9 @@ class QueuedPorts {
 
   // Which class is next -----------------------------------------------------------------------------------------------
   /// Of those that are ready, bit per class.
-  std::uint32_t choose_lane(PortId port_index, std::uint32_t ready);
+  LaneId choose_lane(PortId port_index, std::uint32_t ready);
   /// The class shares the link, and another one that does is ready, too.
-  bool competes(std::uint32_t ready, std::uint32_t lane) const;
+  bool competes(std::uint32_t ready, LaneId lane) const;
   /// The scheduler learns which queues have become empty.
   void tell_emptied(PortId port_index);
 
@@ -43,8 +43,8 @@ class QueuedPorts {
   bool has_work(PortId port_index) const;
   bool send_next(PortId port_index, Time now);
   void look_by_event(PortId port_index, Time time);
-  std::uint32_t choose_sharing(PortId port_index, std::uint32_t ready);
-  void leave_queue(PortId port_index, std::uint32_t lane, Time now);
+  LaneId choose_sharing(PortId port_index, std::uint32_t ready);
+  void leave_queue(PortId port_index, LaneId lane, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

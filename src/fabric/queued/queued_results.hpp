@@ -22,7 +22,7 @@ class QueuedResults {
   std::vector<LinkClassCounters> class_counters(Time end) const;
   /// Of queues in which something has waited.
   std::vector<QueueDepth> queue_depths(Time end) const;
-  QueueDepth queue_depth(PortId port, std::uint32_t lane, Time end) const;
+  QueueDepth queue_depth(PortId port, LaneId lane, Time end) const;
   bool keeps_depths() const;
   std::vector<LinkPause> link_pauses(Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;

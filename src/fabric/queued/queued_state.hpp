@@ -90,48 +90,46 @@ struct QueuedState {
   /// Sent by a port, link-control frames included; `overhead`: of each frame.
   std::int64_t wire_bytes(PortId port, std::int64_t overhead) const {
     std::int64_t bytes = ports[port].link_frame_bytes;
-    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+    for (LaneId lane; lane < plan.end(); ++lane) {
       const ClassQueue& queue = queue_of(port, lane);
       bytes += queue.frame_bytes + static_cast<std::int64_t>(queue.packets) * overhead;
     }
     return bytes;
   }
-  std::size_t queue_number(PortId port, std::uint32_t lane) const { return port.value() * plan.count + lane; }
-  ClassQueue& queue_of(PortId port, std::uint32_t lane) { return classes[queue_number(port, lane)]; }
-  const ClassQueue& queue_of(PortId port, std::uint32_t lane) const { return classes[queue_number(port, lane)]; }
+  std::size_t queue_number(PortId port, LaneId lane) const { return port.value() * plan.count + lane.value(); }
+  ClassQueue& queue_of(PortId port, LaneId lane) { return classes[queue_number(port, lane)]; }
+  const ClassQueue& queue_of(PortId port, LaneId lane) const { return classes[queue_number(port, lane)]; }
   /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
-  bool is_bypass(std::uint32_t lane) const { return (bypass >> lane & 1U) != 0; }
+  bool is_bypass(LaneId lane) const { return lane.in(bypass); }
   /// Bytes of frames that wait at a port.
   std::int64_t queued_bytes(PortId port) const {
     std::int64_t bytes = 0;
-    for (std::uint32_t lane = 0; lane < plan.count; ++lane) bytes += queue_of(port, lane).bytes;
+    for (LaneId lane; lane < plan.end(); ++lane) bytes += queue_of(port, lane).bytes;
     return bytes;
   }
   /// Sum over the packets that wait for a port.
   template <class Of>
   auto waiting_at(PortId port, const Of& of) const {
     decltype(of(Packet())) sum{};
-    for (std::uint32_t lane = 0; lane < plan.count; ++lane)
+    for (LaneId lane; lane < plan.end(); ++lane)
       queue_of(port, lane).queue.for_each([&](const QueuedPacket& waiting) { sum += of(waiting.packet); });
     return sum;
   }
   /// How long the other end has stopped a class until now, in all.
-  Time paused_time(PortId port, std::uint32_t lane, Time now) const {
+  Time paused_time(PortId port, LaneId lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);
-    const bool stopped = (ports[port].blocked >> lane & 1U) != 0;
+    const bool stopped = lane.in(ports[port].blocked);
     return queue.paused + (stopped ? now - queue.paused_since : Time());
   }
   /// When the packet came that has waited longest at a port, of those at the heads of its queues; `now` if none waits.
   Time oldest_wait(PortId port, Time now) const {
     Time oldest = now;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
-      oldest = std::min(
-          oldest,
-          Time::from_ps(queue_of(port, static_cast<std::uint32_t>(std::countr_zero(lanes))).queue.front().packet.time));
+      oldest = std::min(oldest, Time::from_ps(queue_of(port, LaneId::first_of(lanes)).queue.front().packet.time));
     return oldest;
   }
   /// The depth of a queue is about to change.
-  void note_depth(PortId port, std::uint32_t lane, Time now) {
+  void note_depth(PortId port, LaneId lane, Time now) {
     if (depths.empty()) [[likely]]
       return;
     depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now.ps());

@@ -25,9 +25,9 @@ class QueuedSwitch {
   bool may_defer() const;
 
  private:
-  void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, std::uint8_t in_lane, Time now);
-  bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, std::uint8_t in_lane,
-                 Time now, std::int64_t frame);
+  void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
+  bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, LaneId in_lane, Time now,
+                 Bytes frame);
   void drop(PortId out, const Packet& packet);
   void trim(PortId out, Packet& packet);
   void receive_adaptively(const LocalNode& node, const Arrival& came);

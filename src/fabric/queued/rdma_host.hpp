@@ -25,7 +25,7 @@ struct Connection {
   Allowance allowance;
   std::uint32_t path_profile = 0;
   PortId port;  ///< of the host
-  std::uint8_t lane = 0;
+  LaneId lane;
   bool listed = false;            ///< in a list of the port: ready or held
   bool pacing_pending = false;    ///< an event will look at it when it may send again
   Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer

@@ -40,7 +40,7 @@ class RdmaNic {
   void wake(PortId port_index, Time now);
   void push_urgent(const LocalNode& node, PortId port_index, const Packet& packet, Time now);
   /// The other end of the link stops a class no longer.
-  void unhold(const LocalNode& node, PortId port_index, std::uint8_t lane, Time now);
+  void unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);
   void end_pacing(const LocalNode& node, const NodeEvent& event);

@@ -24,7 +24,7 @@ FrameTable& FrameTraffic::carry() {
 }
 
 /// The class with that IEEE 802.1Q number, if frames may use it: those of data and of other traffic.
-std::uint8_t FrameTraffic::lane_of_priority(std::uint8_t priority) const {
+LaneId FrameTraffic::lane_of_priority(std::uint8_t priority) const {
   const ClassPlan& plan = q_.state.plan;
   return priority == plan.priority[plan.data] ? plan.data : plan.other;
 }
@@ -38,7 +38,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   packet.queue_pair = header.flow;
   packet.kind = PacketKind::frame;
   packet.payload = static_cast<std::uint16_t>(header.bytes);
-  packet.lane = lane_of_priority(header.priority) & 0xfU;
+  packet.lane = lane_of_priority(header.priority).value() & 0xfU;
   packet.flags = header.ecn_capable ? packet_ask : 0;
   packet.time = now.ps();
   std::uint16_t out = 0;
@@ -50,7 +50,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   const PortId index = node.first_port + out;
   OutputPort& port = net_.outputs[index];
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(index));
-  ClassQueue& queue = state.queue_of(index, packet.lane);
+  ClassQueue& queue = state.queue_of(index, lane_of(packet));
   packet.psn = static_cast<std::uint32_t>(queue.packets);
   const std::int64_t limit = std::min(state.queue_limit, transmit_queue);
   if (queue.bytes + header.bytes > limit) {
@@ -60,14 +60,12 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   }
   packet.message = table->add(frame);
   table->count_sent(header.bytes);
-  queue.queue.push(
-      {packet, PortId::none(), static_cast<std::uint32_t>(header.bytes) | std::uint32_t{packet.lane} << 24},
-      state.blocks);
-  state.note_depth(index, packet.lane, now);
+  queue.queue.push({packet, PortId::none(), QueuedPacket::framed(Bytes(header.bytes), lane_of(packet))}, state.blocks);
+  state.note_depth(index, lane_of(packet), now);
   queue.bytes += header.bytes;
   queue.peak = std::max(queue.peak, queue.bytes);
   PortState& ps = state.ports[index];
-  ps.occupied |= 1U << packet.lane;
+  ps.occupied |= lane_of(packet).bit();
   ps.queue_time += net_.sizes.wire_time(port, packet).busy;
   q_.ports.note_peak(index, now);
   q_.nics.wake(index, now);
@@ -99,10 +97,10 @@ bool FrameTraffic::choose_beside(const LocalNode& node, PortId port_index, Time 
   const PortState& ps = state.ports[port_index];
   const NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   if (q_.nics.send_urgent(node, port_index, now)) return true;
-  const std::uint32_t data = 1U << state.plan.data;
+  const std::uint32_t data = state.plan.data.bit();
   std::uint32_t ready = (ps.occupied & ~ps.blocked) | (nic.has_ready() ? data : 0);
   while (ready != 0) {
-    const std::uint32_t lane = q_.ports.choose_lane(port_index, ready);
+    const LaneId lane = q_.ports.choose_lane(port_index, ready);
     ClassQueue& queue = state.queue_of(port_index, lane);
     const std::int64_t before = queue.frame_bytes;
     if (lane == state.plan.data ? send_of_data_class(node, port_index, now)
@@ -112,7 +110,7 @@ bool FrameTraffic::choose_beside(const LocalNode& node, PortId port_index, Time 
       state.schedulers[port_index]->sends(lane, Bytes(queue.frame_bytes - before));
       return true;
     }
-    ready &= ~(1U << lane);
+    ready &= ~(lane.bit());
   }
   return false;
 }
@@ -121,8 +119,8 @@ bool FrameTraffic::send_of_data_class(const LocalNode& node, PortId port_index, 
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   const PortState& ps = state.ports[port_index];
-  const std::uint32_t lane = state.plan.data;
-  const bool waits = ((ps.occupied & ~ps.blocked) >> lane & 1U) != 0;
+  const LaneId lane = state.plan.data;
+  const bool waits = lane.in(ps.occupied & ~ps.blocked);
   nic.frames_turn = !nic.frames_turn;
   if (waits && nic.frames_turn && q_.ports.send_waiting(port_index, lane, now)) return true;
   if (q_.nics.send_data(node, port_index, now)) return true;

@@ -8,8 +8,8 @@
 namespace weft {
 
 void NicReceiver::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
-  if ((q_.state.ports[port_index].credited >> packet.lane & 1U) != 0)
-    q_.control.give_room(port_index, packet.lane, net_.sizes.frame_bytes(packet), Time::from_ps(packet.time));
+  if (lane_of(packet).in(q_.state.ports[port_index].credited))
+    q_.control.give_room(port_index, lane_of(packet), net_.sizes.frame_bytes(packet), Time::from_ps(packet.time));
   switch (packet.kind) {
     case PacketKind::data:
       return receive_data(node, port_index, packet);
@@ -52,7 +52,7 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   Packet reply;
   reply.set_ends(node.id, packet.source);
   reply.queue_pair = packet.queue_pair;
-  reply.lane = state.plan.control & 0xfU;
+  reply.lane = state.plan.control.value() & 0xfU;
   reply.psn = answer.expected;
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
   WEFT_EXPECT(ahead >= INT16_MIN && ahead <= INT16_MAX, "host {}: packet {} is {} packets from the expected one",
@@ -104,7 +104,7 @@ void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now
   const Time next = std::max(now, Time::from_ps(nic.receiver->next_pull()));
   if (next >= nic.pull_at) return;
   nic.pull_at = next;
-  q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, 0, 0});
+  q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, {}, 0});
 }
 
 // Pulls tell how many there were in all, so that the latest makes up for those that are lost.
@@ -119,7 +119,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   packet.queue_pair = pull.queue_pair;
   packet.psn = host.receivers.find(pull.source, pull.queue_pair).pulled += pull.packets;
   packet.kind = PacketKind::pull;
-  packet.lane = q_.state.plan.control & 0xfU;
+  packet.lane = q_.state.plan.control.value() & 0xfU;
   packet.message = no_slot;
   q_.nics.push_urgent(node, event.port, packet, event.time);
   watch_pulls(node, event.port, event.time);

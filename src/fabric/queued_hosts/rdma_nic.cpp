@@ -67,13 +67,14 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
     connection.waits.wait_for(Reason::pacing, now.ps());
     if (connection.pacing_pending) return;
     connection.pacing_pending = true;
-    return q_.events.add(net_.nodes.local_of[node.id], {connection.next_send, connection.port,
-                                                        connection.sender.number(), NodeEvent::Kind::pacing, 0, 0});
+    return q_.events.add(
+        net_.nodes.local_of[node.id],
+        {connection.next_send, connection.port, connection.sender.number(), NodeEvent::Kind::pacing, {}, 0});
   }
   connection.listed = true;
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
-  if ((state.ports[connection.port].blocked >> connection.lane & 1U) != 0) {
+  if (connection.lane.in(state.ports[connection.port].blocked)) {
     connection.held_since = now;
     connection.waits.wait_for(Reason::paused, now.ps());
     nic.held.push_back(connection.sender.number());
@@ -89,7 +90,7 @@ void RdmaNic::wake(PortId port_index, Time now) {
   q_.ports.look_again(port_index, std::max(now, net_.outputs[port_index].free_at));
 }
 
-void RdmaNic::unhold(const LocalNode& node, PortId port_index, std::uint8_t lane, Time now) {
+void RdmaNic::unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now) {
   RdmaHost& host = q_.state.hosts[node.host];
   NicPort& nic = host.ports[port_index - node.first_port];
   std::size_t kept = 0;
@@ -118,8 +119,9 @@ bool RdmaNic::send_urgent(const LocalNode& node, PortId port_index, Time now) {
   OutputPort& port = net_.outputs[port_index];
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
   const PortState& ps = state.ports[port_index];
-  if (!nic.has_urgent() || (ps.blocked >> state.plan.control & 1U) != 0 ||
-      !q_.control.takes_credit(port_index, state.plan.control, net_.sizes.control_wire - net_.sizes.wire_overhead, now))
+  if (!nic.has_urgent() || state.plan.control.in(ps.blocked) ||
+      !q_.control.takes_credit(port_index, state.plan.control,
+                               Bytes(net_.sizes.control_wire - net_.sizes.wire_overhead), now))
     return false;
   Packet packet = nic.urgent[nic.urgent_head++];
   if (!nic.has_urgent()) {
@@ -155,9 +157,9 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
     q_.samples.flush(node, connection, now);
   // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
   // again.
-  const bool stopped = (state.ports[port_index].blocked >> connection.lane & 1U) != 0;
+  const bool stopped = connection.lane.in(state.ports[port_index].blocked);
   const auto frame = [&] {
-    return connection.sender.next_payload(net_.messages, state.rules) + net_.parameters.header.count();
+    return Bytes(connection.sender.next_payload(net_.messages, state.rules)) + net_.parameters.header;
   };
   if (stopped || !window_allows(connection) || connection.next_send > now ||
       !q_.control.takes_credit(port_index, connection.lane, frame(), now)) {
@@ -167,7 +169,7 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   if (connection.held > Time()) [[unlikely]]
     net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, Time()).ps();
   Packet packet = connection.sender.next_packet(now.ps(), node.id, net_.messages, state.rules, connection.waits);
-  packet.lane = connection.lane & 0xfU;
+  packet.lane = connection.lane.value() & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
   if (state.services.pulls && connection.sender.has_packet()) packet.flags |= packet_more;
@@ -211,7 +213,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   if (timer != never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
     q_.events.add(net_.nodes.local_of[node.id],
-                  {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, 0, 0});
+                  {timer, connection.port, connection.sender.number(), NodeEvent::Kind::control, {}, 0});
   }
   list(node, connection, now);
 }
@@ -222,7 +224,7 @@ void RdmaNic::watch(const LocalNode& node, Connection& connection) {
   if (deadline >= connection.timeout_at) return;  // looked at before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
-                {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, 0, 0});
+                {deadline, connection.port, connection.sender.number(), NodeEvent::Kind::timeout, {}, 0});
 }
 
 // Events --------------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
 
 // Gives the port through which it leaves.
 PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
-  credit.lane = q_.state.plan.control & 0xfU;
+  credit.lane = q_.state.plan.control.value() & 0xfU;
   std::uint16_t port = 0;
   const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
   if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
@@ -44,7 +44,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   credits.sent_at = now;
   if (credits.timeout_at != never) return;  // looked at before
   credits.timeout_at = now + Time::from_ps(q_.state.rules.timeout_low);
-  q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, 0, 0});
+  q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, {}, 0});
 }
 
 // A count that is not above what is known already has been overtaken, or comes a second time because its
@@ -59,7 +59,7 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
     Packet reply;
     reply.set_ends(node.id, packet.source);
     reply.queue_pair = packet.queue_pair;
-    reply.lane = q_.state.plan.control & 0xfU;
+    reply.lane = q_.state.plan.control.value() & 0xfU;
     reply.psn = connection.credits;
     reply.kind = PacketKind::credit_ack;
     q_.nics.push_urgent(node, port_index, reply, Time::from_ps(packet.time));
@@ -84,7 +84,7 @@ bool SlotCredits::time_out(const LocalNode& node, const NodeEvent& event) {
     return true;
   }
   credits.timeout_at = deadline;  // another credit has followed
-  q_.events.add(net_.nodes.local_of[node.id], {deadline, event.port, event.data, NodeEvent::Kind::credit, 0, 0});
+  q_.events.add(net_.nodes.local_of[node.id], {deadline, event.port, event.data, NodeEvent::Kind::credit, {}, 0});
   return false;
 }
 

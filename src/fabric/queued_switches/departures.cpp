@@ -15,7 +15,7 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, size.wire)) {
     ++q_.state.ports[port_index].lost;
-    q_.control.give_back_credit(port_index, packet.lane, size.wire - net_.sizes.wire_overhead);
+    q_.control.give_back_credit(port_index, lane_of(packet), net_.sizes.frame_bytes(size));
     return forget(packet);
   }
   const Time arrival = arrival_of(port, port_index, now, size);

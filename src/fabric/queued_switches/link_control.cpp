@@ -10,9 +10,9 @@ namespace weft {
 // Priority flow control -----------------------------------------------------------------------------------------------
 
 // An ingress queue of this switch is over its threshold, with a frame that is about to wait for `out`.
-void LinkControl::stop_sender(PortId in_port, std::uint8_t lane, PortId out, std::int64_t frame, Time now) {
+void LinkControl::stop_sender(PortId in_port, LaneId lane, PortId out, Bytes frame, Time now) {
   PortState& ps = q_.state.ports[in_port];
-  const std::uint32_t bit = 1U << lane;
+  const std::uint32_t bit = lane.bit();
   if ((ps.stopped & bit) != 0) return;
   const std::uint32_t local = net_.nodes.of_port[in_port];
   q_.switches.stop_deferring(local);
@@ -20,25 +20,23 @@ void LinkControl::stop_sender(PortId in_port, std::uint8_t lane, PortId out, std
   ps.stopped |= bit;
   ps.tell_pause |= bit;
   q_.state.queue_of(in_port, lane).stopped_since = now;
-  if (causes)
-    causes->stopped(q_.state.queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now.ps());
+  if (causes) causes->stopped(q_.state.queue_number(in_port, lane), filling_output(in_port, lane, out, frame), now);
   q_.ports.kick(in_port, now);
 }
 
 // The output for which most bytes of an ingress queue wait, `frame` more at `out`. The first one of several. Walks what
 // waits in the switch: counting it packet by packet would cost more, as senders are stopped much less often.
-PortId LinkControl::filling_output(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame) const {
+PortId LinkControl::filling_output(PortId in_port, LaneId in_lane, PortId out, Bytes frame) const {
   const QueuedState& state = q_.state;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
   PortId fullest = out;
-  std::int64_t most = -1;
+  Bytes most(-1);
   for (const PortId port : node.all_ports()) {
-    std::int64_t bytes = port == out ? frame : 0;
+    Bytes bytes = port == out ? frame : Bytes();
     for (std::uint32_t rest = state.ports[port].occupied; rest != 0; rest &= rest - 1)
-      state.queue_of(port, static_cast<std::uint32_t>(std::countr_zero(rest)))
-          .queue.for_each([&](const QueuedPacket& waiting) {
-            if (waiting.in_port == in_port && waiting.frame >> 24 == in_lane) bytes += waiting.frame & 0xffffffU;
-          });
+      state.queue_of(port, LaneId::first_of(rest)).queue.for_each([&](const QueuedPacket& waiting) {
+        if (waiting.in_port == in_port && waiting.in_lane() == in_lane) bytes += waiting.frame_bytes();
+      });
     if (bytes <= most) continue;
     most = bytes;
     fullest = port;
@@ -47,15 +45,15 @@ PortId LinkControl::filling_output(PortId in_port, std::uint8_t in_lane, PortId 
 }
 
 // An ingress queue of this switch, whose sender has been stopped, is short enough.
-void LinkControl::let_sender_resume(PortId in_port, std::uint8_t lane, Time now) {
+void LinkControl::let_sender_resume(PortId in_port, LaneId lane, Time now) {
   PortState& ps = q_.state.ports[in_port];
-  const std::uint32_t bit = 1U << lane;
+  const std::uint32_t bit = lane.bit();
   ps.stopped &= ~bit;
   --q_.state.deferred[net_.nodes.of_port[in_port]].stopped;
   ps.tell_pause |= bit;
   ClassQueue& counters = q_.state.queue_of(in_port, lane);
   counters.stopped += now - counters.stopped_since;
-  if (causes) causes->resumed(q_.state.queue_number(in_port, lane), now.ps());
+  if (causes) causes->resumed(q_.state.queue_number(in_port, lane), now);
   q_.ports.kick(in_port, now);
 }
 
@@ -80,7 +78,7 @@ void LinkControl::send_pause(PortId port_index, Time now) {
   frame.payload = static_cast<std::uint16_t>(told);
   send_link_frame(port_index, now, frame, net_.parameters.fabric.pfc.response);
   for (std::uint32_t rest = told & ps.stopped; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    const LaneId lane = LaneId::first_of(rest);
     ClassQueue& queue = state.queue_of(port_index, lane);
     ++queue.pauses_sent;
     // Told again at half of its time, so that it never ends by itself.
@@ -92,7 +90,7 @@ void LinkControl::send_pause(PortId port_index, Time now) {
 bool LinkControl::refresh_pause(const NodeEvent& event) {
   PortState& ps = q_.state.ports[event.port];
   ClassQueue& queue = q_.state.queue_of(event.port, event.lane);
-  const std::uint32_t bit = 1U << event.lane;
+  const std::uint32_t bit = event.lane.bit();
   if ((ps.stopped & bit) == 0 || queue.refresh_at != event.time) return false;
   if (event.time - queue.stopped_since >= net_.parameters.fabric.pfc.watchdog) suspicious = true;
   ps.tell_pause |= bit;
@@ -105,15 +103,15 @@ void LinkControl::read_pause(const NodeEvent& event) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[event.port];
   for (std::uint32_t rest = event.classes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint8_t>(std::countr_zero(rest));
+    const LaneId lane = LaneId::first_of(rest);
     ClassQueue& queue = state.queue_of(event.port, lane);
-    if ((event.data >> lane & 1U) == 0) {
+    if (!lane.in(event.data)) {
       unblock(event.port, lane, event.time);
       continue;
     }
     ++queue.pauses_received;
-    if ((ps.blocked >> lane & 1U) == 0) queue.paused_since = event.time;
-    ps.blocked |= 1U << lane;
+    if (!lane.in(ps.blocked)) queue.paused_since = event.time;
+    ps.blocked |= lane.bit();
     queue.paused_until = event.time + pause_time(event.port);
     q_.events.add(net_.nodes.of_port[event.port],
                   {queue.paused_until, event.port, 0, NodeEvent::Kind::expiry, lane, 0});
@@ -129,11 +127,11 @@ bool LinkControl::expire_pause(const NodeEvent& event) {
   return true;
 }
 
-void LinkControl::unblock(PortId port_index, std::uint8_t lane, Time now) {
+void LinkControl::unblock(PortId port_index, LaneId lane, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
-  if ((ps.blocked >> lane & 1U) == 0) return;
-  ps.blocked &= ~(1U << lane);
+  if (!lane.in(ps.blocked)) return;
+  ps.blocked &= ~(lane.bit());
   ClassQueue& queue = state.queue_of(port_index, lane);
   queue.paused += now - queue.paused_since;
   queue.paused_until = Time();
@@ -144,40 +142,40 @@ void LinkControl::unblock(PortId port_index, std::uint8_t lane, Time now) {
 // Credits -------------------------------------------------------------------------------------------------------------
 
 // There is room again for the frames of a sender that needs credits.
-void LinkControl::give_credit(PortId in_port, std::uint8_t lane, std::int64_t frame, Time now) {
-  q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame);
-  q_.state.ports[in_port].tell_credit |= 1U << lane;
+void LinkControl::give_credit(PortId in_port, LaneId lane, Bytes frame, Time now) {
+  q_.state.queue_of(in_port, lane).room += static_cast<std::uint32_t>(frame.count());
+  q_.state.ports[in_port].tell_credit |= lane.bit();
   q_.ports.kick(in_port, now);
 }
 
-bool LinkControl::finds_credit(PortId port_index, std::uint32_t lane, std::int64_t frame, Time now) {
+bool LinkControl::finds_credit(PortId port_index, LaneId lane, Bytes frame, Time now) {
   QueuedState& state = q_.state;
   ClassQueue& queue = state.queue_of(port_index, lane);
-  if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame) {
-    state.ports[port_index].blocked |= 1U << lane;
+  if (static_cast<std::int32_t>(queue.granted - queue.sent) < frame.count()) {
+    state.ports[port_index].blocked |= lane.bit();
     queue.paused_since = now;
     return false;
   }
-  queue.sent += static_cast<std::uint32_t>(frame);
+  queue.sent += static_cast<std::uint32_t>(frame.count());
   return true;
 }
 
 // A frame that the link has lost takes no room. InfiniBand's updates carry what the sender has sent in all, so that the
 // other end makes up for what it has not seen (IBTA vol. 1, 7.9.4.2).
-void LinkControl::give_back_credit(PortId port_index, std::uint32_t lane, std::int64_t frame) {
+void LinkControl::give_back_credit(PortId port_index, LaneId lane, Bytes frame) {
   QueuedState& state = q_.state;
-  if ((state.ports[port_index].credited >> lane & 1U) == 0) return;
-  state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame);
+  if (!lane.in(state.ports[port_index].credited)) return;
+  state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame.count());
 }
 
 // An update tells the limit of one lane; it is never too late for one, because limits only grow.
 void LinkControl::send_grant(PortId port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
-  const auto lane = static_cast<std::uint8_t>(std::countr_zero(ps.tell_credit));
+  const LaneId lane = LaneId::first_of(ps.tell_credit);
   ps.tell_credit &= ps.tell_credit - 1;
   Packet frame;
   frame.kind = PacketKind::grant;
-  frame.lane = lane & 0xfU;
+  frame.lane = lane.value() & 0xfU;
   frame.psn = q_.state.queue_of(port_index, lane).room;
   send_link_frame(port_index, now, frame, Time());
 }
@@ -219,7 +217,7 @@ NodeEvent LinkControl::event_of(PortId port_index, const Packet& frame, Time arr
   const NodeEvent::Kind kind = frame.kind == PacketKind::pause   ? NodeEvent::Kind::pause
                                : frame.kind == PacketKind::grant ? NodeEvent::Kind::grant
                                                                  : NodeEvent::Kind::report;
-  return {arrival, port_index, frame.psn, kind, frame.lane, frame.payload};
+  return {arrival, port_index, frame.psn, kind, lane_of(frame), frame.payload};
 }
 
 // What stopped whom ---------------------------------------------------------------------------------------------------
@@ -231,19 +229,19 @@ void LinkControl::count_causes() {
   watches_credits_ = state.credits;
   for (const PortId port : net_.nodes.ports())
     for (std::uint32_t rest = state.ports[port].credited; rest != 0; rest &= rest - 1)
-      causes->give_credits(state.queue_number(port, static_cast<std::uint32_t>(std::countr_zero(rest))),
-                           q_.build.input_buffer(port).count(), state.largest_frame);
+      causes->give_credits(state.queue_number(port, LaneId::first_of(rest)), q_.build.input_buffer(port),
+                           Bytes(state.largest_frame));
 }
 
-void LinkControl::note_credit_taken(PortId in_port, std::uint8_t in_lane, PortId out, std::int64_t frame, Time now) {
-  if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
+void LinkControl::note_credit_taken(PortId in_port, LaneId in_lane, PortId out, Bytes frame, Time now) {
+  if (!in_lane.in(q_.state.ports[in_port].credited)) return;
   const std::size_t queue = q_.state.queue_number(in_port, in_lane);
-  if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, 0), now.ps());
+  if (causes->waits(queue, frame)) causes->stopped(queue, filling_output(in_port, in_lane, out, Bytes()), now);
 }
 
-void LinkControl::note_credit_given(PortId in_port, std::uint8_t in_lane, std::int64_t frame, Time now) {
-  if ((q_.state.ports[in_port].credited >> in_lane & 1U) == 0) return;
-  causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now.ps());
+void LinkControl::note_credit_given(PortId in_port, LaneId in_lane, Bytes frame, Time now) {
+  if (!in_lane.in(q_.state.ports[in_port].credited)) return;
+  causes->leaves(q_.state.queue_number(in_port, in_lane), frame, now);
 }
 
 }  // namespace weft

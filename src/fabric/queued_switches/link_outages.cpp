@@ -26,7 +26,7 @@ void LinkOutages::build() {
     fault_of_port_[p] = &found->second;
     const auto& rates = found->second.rates;
     for (std::uint32_t i = 0; i < rates.size(); ++i)
-      q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, 0, 0});
+      q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, {}, 0});
   }
   for (const LinkFaults::Epoch& epoch : faults.epochs(net_.topology)) {
     auto routing = RoutingRegistry::instance().find("shortest_path")->make();

@@ -19,7 +19,7 @@ void PacketMarking::build() {
                           Bytes(state.largest_frame), q_.build.longest_round_trip()};
     const std::int64_t floor = marking.floor(port).count();
     q_.state.marks_passing |= floor < 0;
-    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+    for (LaneId lane; lane < state.plan.end(); ++lane) {
       state.queue_of(p, lane).mark_floor = floor;
       state.markers[state.queue_number(p, lane)] = marking.make(port);
     }
@@ -33,11 +33,11 @@ void PacketMarking::mark_beyond_floor(PortId port, Packet& packet, std::int64_t 
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
   const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
   const MarkingDraw draw{net_.seed, net_.outputs[port].directed_link, flow, packet.psn, net_.outputs[port].packets};
-  QueueMarker& marker = *state.markers[state.queue_number(port, packet.lane)];
+  QueueMarker& marker = *state.markers[state.queue_number(port, lane_of(packet))];
   if (!marker.marks({now, now - came, Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;
   if (frame) q_.frames.table->mark(packet.message);
-  ++state.queue_of(port, packet.lane).marked;
+  ++state.queue_of(port, lane_of(packet)).marked;
 }
 
 }  // namespace weft

@@ -38,10 +38,11 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
     const std::size_t slots = state.reports.slots;
     if (slots > 0)
       adaptive.reported = {state.reports.heard.data() + node.first_port.value() * slots, node.ports * slots};
-    if (state.plan.is_data(packet.lane)) adaptive.lane = static_cast<std::uint8_t>(packet.lane - state.plan.data);
+    if (state.plan.is_data(lane_of(packet)))
+      adaptive.lane = static_cast<std::uint8_t>(lane_of(packet) - state.plan.data);
     const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, queued_);
     packet.route = choice.state;
-    if (state.plan.is_data(packet.lane)) packet.lane = static_cast<std::uint8_t>(state.plan.data + choice.lane) & 0xfU;
+    if (state.plan.is_data(lane_of(packet))) packet.lane = (state.plan.data + choice.lane).value() & 0xfU;
     return choice.port;
   }
   if (packet.kind != PacketKind::data || state.balancers.empty()) {

@@ -28,7 +28,7 @@ void QueueReporter::queue_changed(PortId port_index, Time now) {
   if (port - of_node.first >= of_node.count || reports.pending[local]) return;
   reports.pending[local] = true;
   const Time next = (now / reports.interval + 1) * reports.interval;
-  q_.events.add(local, {next, net_.nodes.all[local].first_port, 0, NodeEvent::Kind::reporting, 0, 0});
+  q_.events.add(local, {next, net_.nodes.all[local].first_port, 0, NodeEvent::Kind::reporting, {}, 0});
 }
 
 void QueueReporter::report(const NodeEvent& event) {

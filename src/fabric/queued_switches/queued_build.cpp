@@ -22,33 +22,33 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
       throw InputError(wanted.place,
                        fmt::format("routing needs {} virtual lanes; scheduling: fifo has one queue", routing_lanes));
     plan.count = 1;
-    plan.priority[0] = wanted.data;
-    plan.control = plan.data = plan.other = 0;
+    plan.control = plan.data = plan.other = LaneId();
+    plan.priority[plan.data] = wanted.data;
     plan.data_lanes = 1;
   } else {
     // Most urgent first. The virtual lanes of routing are neighbours and take turns.
-    plan.data_lanes = static_cast<std::uint8_t>(routing_lanes);
+    plan.data_lanes = routing_lanes;
     plan.count = routing_lanes + 2;
     if (plan.count > ClassPlan::most)
       throw InputError(wanted.place, fmt::format("routing needs {} virtual lanes; there are {} beside those of control "
                                                  "and other traffic",
                                                  routing_lanes, ClassPlan::most - 2));
     const bool other_first = wanted.other > wanted.data;
-    plan.control = 0;
-    plan.other = static_cast<std::uint8_t>(other_first ? 1 : plan.count - 1);
-    plan.data = other_first ? 2 : 1;
+    plan.control = LaneId();
+    plan.other = LaneId(other_first ? 1 : plan.count - 1);
+    plan.data = LaneId(other_first ? 2 : 1);
     plan.priority[plan.control] = wanted.control;
     plan.priority[plan.other] = wanted.other;
     for (unsigned lane = 0; lane < routing_lanes; ++lane) plan.priority[plan.data + lane] = wanted.data;
   }
   for (unsigned lane = 0; lane < routing_lanes; ++lane) {
-    const std::uint32_t bit = 1U << (plan.data + lane);
+    const std::uint32_t bit = (plan.data + lane).bit();
     if (lossless) plan.lossless |= bit;
     if (routing_lanes > 1 || by_weight) plan.shared |= bit;
     plan.weight[plan.data + lane] = wanted.data_weight;
   }
   if (by_weight && plan.count > 1) {
-    plan.shared |= 1U << plan.other;
+    plan.shared |= plan.other.bit();
     plan.weight[plan.other] = wanted.other_weight;
   }
   return plan;
@@ -95,7 +95,7 @@ void QueuedBuild::build_state() {
   state.limited = fabric.buffer.size.has_value();
   if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
   state.finite = state.limited || fabric.buffer.queue;
-  state.bypass = state.plan.count > 1 ? 1U << state.plan.control : 0;
+  state.bypass = state.plan.count > 1 ? state.plan.control.bit() : 0;
 }
 
 void QueuedBuild::build_routes() {
@@ -154,7 +154,7 @@ void QueuedBuild::settle_port(PortId index) {
   ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
   ps.credited = kind == FlowControl::credit ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
   if (ps.credited == 0) return;
-  for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+  for (LaneId lane; lane < state.plan.end(); ++lane) {
     ClassQueue& queue = state.queue_of(index, lane);
     queue.room = queue.granted = static_cast<std::uint32_t>(input_buffer(index).count());
   }
@@ -200,7 +200,7 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   rules.sharing = fabric.buffer.sharing.get();
   rules.reserve = fabric.buffer.reserve.count();
   std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
-  if (!net_.parameters.frames && state.plan.other != state.plan.data) used &= ~(1U << state.plan.other);
+  if (!net_.parameters.frames && state.plan.other != state.plan.data) used &= ~state.plan.other.bit();
   std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
   for (const PortId p : node.all_ports()) dropping |= used & ~(state.ports[p].pausing | state.ports[p].credited);
   const std::size_t queues = std::size_t{node.ports} * state.plan.count;
@@ -215,9 +215,9 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
   SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
-    for (std::uint32_t lane = 0; lane < state.plan.count; ++lane)
-      if ((state.ports[node.first_port + p].pausing >> lane & 1U) != 0)
-        buffer.set_headroom(std::size_t{p} * state.plan.count + lane, headroom[p]);
+    for (LaneId lane; lane < state.plan.end(); ++lane)
+      if (lane.in(state.ports[node.first_port + p].pausing))
+        buffer.set_headroom(std::size_t{p} * state.plan.count + lane.value(), headroom[p]);
   return buffer;
 }
 

@@ -16,7 +16,7 @@ void QueuedPorts::look_by_event(PortId port_index, Time time) {
     ps.deferred = true;
     deferred.ports.push_back(port_index);
   } else if (!ps.of_host) {
-    q_.events.add(local, {time, port_index, 0, NodeEvent::Kind::port_free, 0, 0});
+    q_.events.add(local, {time, port_index, 0, NodeEvent::Kind::port_free, {}, 0});
   } else if (local != net_.clock.running) {
     net_.clock.wake_at(local, time);
   }
@@ -51,15 +51,15 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
   }
   std::uint32_t ready = ps.occupied & ~ps.blocked;
   while (ready != 0) {
-    const std::uint32_t lane = choose_lane(port_index, ready);
+    const LaneId lane = choose_lane(port_index, ready);
     ClassQueue& queue = state.queue_of(port_index, lane);
-    const auto frame = static_cast<std::int64_t>(queue.queue.front().frame & 0xffffffU);
+    const Bytes frame = queue.queue.front().frame_bytes();
     if (q_.control.takes_credit(port_index, lane, frame, now)) {
-      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, Bytes(frame));
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
       leave_queue(port_index, lane, now);
       return true;
     }
-    ready &= ~(1U << lane);
+    ready &= ~(lane.bit());
   }
   return false;
 }
@@ -84,14 +84,14 @@ void QueuedPorts::catch_up(PortId port_index, Time before) {
 // Which class is next -------------------------------------------------------------------------------------------------
 
 // Of classes that share the link.
-std::uint32_t QueuedPorts::choose_sharing(PortId port_index, std::uint32_t ready) {
+LaneId QueuedPorts::choose_sharing(PortId port_index, std::uint32_t ready) {
   QueuedState& state = q_.state;
   ReadyClasses classes;
   classes.lanes = ready & state.plan.shared;
   const bool of_host = state.ports[port_index].of_host;
   for (std::uint32_t rest = classes.lanes; rest != 0; rest &= rest - 1) {
-    const auto lane = static_cast<std::uint32_t>(std::countr_zero(rest));
-    classes.frame[lane] = of_host ? Bytes(1) : Bytes(state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
+    const LaneId lane = LaneId::first_of(rest);
+    classes.frame[lane] = of_host ? Bytes(1) : state.queue_of(port_index, lane).queue.front().frame_bytes();
   }
   tell_emptied(port_index);
   return state.schedulers[port_index]->choose(classes);
@@ -104,8 +104,8 @@ void QueuedPorts::tell_emptied(PortId port_index) {
 }
 
 // The first of a queue, if the other end of the link has room.
-bool QueuedPorts::send_waiting(PortId port_index, std::uint32_t lane, Time now) {
-  const auto frame = static_cast<std::int64_t>(q_.state.queue_of(port_index, lane).queue.front().frame & 0xffffffU);
+bool QueuedPorts::send_waiting(PortId port_index, LaneId lane, Time now) {
+  const Bytes frame = q_.state.queue_of(port_index, lane).queue.front().frame_bytes();
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
   leave_queue(port_index, lane, now);
   return true;

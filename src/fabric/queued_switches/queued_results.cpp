@@ -12,10 +12,10 @@ std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
   const ClassPlan& plan = q_.state.plan;
   for (const PortId p : net_.nodes.ports()) {
     const PortState& port = q_.state.ports[p];
-    for (std::uint32_t lane = 0; lane < plan.count; ++lane) {
+    for (LaneId lane; lane < plan.end(); ++lane) {
       const ClassQueue& queue = q_.state.queue_of(p, lane);
       LinkClassCounters counters{net_.outputs[p].directed_link,
-                                 lane,
+                                 lane.value(),
                                  plan.priority[lane],
                                  queue.packets,
                                  queue.frame_bytes,
@@ -27,8 +27,8 @@ std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
                                  queue.pauses_received,
                                  queue.stopped.ps(),
                                  queue.pauses_sent};
-      if ((port.blocked >> lane & 1U) != 0) counters.paused += (end - queue.paused_since).ps();
-      if ((port.stopped >> lane & 1U) != 0) counters.stopped += (end - queue.stopped_since).ps();
+      if (lane.in(port.blocked)) counters.paused += (end - queue.paused_since).ps();
+      if (lane.in(port.stopped)) counters.stopped += (end - queue.stopped_since).ps();
       result.push_back(counters);
     }
   }
@@ -39,18 +39,18 @@ std::vector<QueueDepth> QueuedResults::queue_depths(Time end) const {
   std::vector<QueueDepth> result;
   if (!keeps_depths()) return result;
   for (const PortId p : net_.nodes.ports())
-    for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)
+    for (LaneId lane; lane < q_.state.plan.end(); ++lane)
       if (q_.state.queue_of(p, lane).peak > 0) result.push_back(queue_depth(p, lane, end));
   return result;
 }
 
-QueueDepth QueuedResults::queue_depth(PortId port, std::uint32_t lane, Time end) const {
+QueueDepth QueuedResults::queue_depth(PortId port, LaneId lane, Time end) const {
   const ClassQueue& queue = q_.state.queue_of(port, lane);
   DepthHistogram depths = q_.state.depths[q_.state.queue_number(port, lane)];
   depths.hold(queue.bytes, end.ps());
   const auto at = [&](double share) { return depths.percentile(share, end.ps()); };
   return {net_.outputs[port].directed_link,
-          lane,
+          lane.value(),
           q_.state.plan.priority[lane],
           depths.occupied(),
           queue.peak,
@@ -65,16 +65,16 @@ std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
   std::vector<LinkPause> rows;
   if (!q_.control.causes) return rows;
   for (const PortId port : net_.nodes.ports()) {
-    for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane) {
+    for (LaneId lane; lane < q_.state.plan.end(); ++lane) {
       const std::size_t queue = q_.state.queue_number(port, lane);
       const std::uint32_t current = q_.control.causes->current(queue);
       const auto causes = q_.control.causes->of_queue(queue);
       for (std::uint32_t i = 0; i < causes.size(); ++i) {
         // What comes in through a port travels the other direction of its link.
-        LinkPause row{net_.outputs[port].directed_link ^ 1U, lane, net_.outputs[causes[i].port].directed_link,
+        LinkPause row{net_.outputs[port].directed_link ^ 1U, lane.value(), net_.outputs[causes[i].port].directed_link,
                       causes[i]};
         if (i == current) {
-          row.cause.time += end.ps() - q_.control.causes->since(queue);
+          row.cause.time += (end - q_.control.causes->since(queue)).ps();
           row.cause.last = end.ps();
         }
         rows.push_back(row);
@@ -145,11 +145,11 @@ void QueuedResults::check_nodes() const {
     for (const PortId p : node.all_ports()) {
       in += net_.inputs[p].taken();
       out += net_.outputs[p].packets;
-      for (std::uint32_t lane = 0; lane < state.plan.count; ++lane) {
+      for (LaneId lane; lane < state.plan.end(); ++lane) {
         const ClassQueue& queue = state.queue_of(p, lane);
         out += queue.dropped;
         WEFT_EXPECT(queue.bytes == 0 && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait", node.id,
-                    p - node.first_port, lane, queue.bytes);
+                    p - node.first_port, lane.value(), queue.bytes);
       }
     }
     if (node.host != no_slot) continue;
@@ -176,14 +176,14 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
   for (const PortId p : net_.nodes.ports()) {
     const PortState& port = q_.state.ports[p];
     for (std::uint32_t waiting = port.occupied & port.blocked; waiting != 0; waiting &= waiting - 1) {
-      const auto lane = static_cast<std::uint32_t>(std::countr_zero(waiting));
+      const LaneId lane = LaneId::first_of(waiting);
       const ClassQueue& queue = q_.state.queue_of(p, lane);
       if (queue.paused_since > stopped_by) continue;
       queue.queue.for_each([&](const QueuedPacket& packet) {
         if (packet.in_port == PortId::none()) return;
         // The packets that come in through a port travel the other direction of its link.
-        const WaitEdge edge{{net_.outputs[packet.in_port].directed_link ^ 1U, packet.frame >> 24},
-                            {net_.outputs[p].directed_link, lane}};
+        const WaitEdge edge{{net_.outputs[packet.in_port].directed_link ^ 1U, packet.in_lane().value()},
+                            {net_.outputs[p].directed_link, lane.value()}};
         if (edges.empty() || edges.back() != edge) edges.push_back(edge);
       });
     }
@@ -194,8 +194,7 @@ std::vector<WaitEdge> QueuedResults::wait_edges(Time stopped_by) const {
 void QueuedResults::add_counters(PortId port, LinkCounters& counters) const {
   counters.bytes = q_.state.wire_bytes(port, net_.sizes.wire_overhead);
   counters.lost = q_.state.ports[port].lost;
-  for (std::uint32_t lane = 0; lane < q_.state.plan.count; ++lane)
-    counters.dropped += q_.state.queue_of(port, lane).dropped;
+  for (LaneId lane; lane < q_.state.plan.end(); ++lane) counters.dropped += q_.state.queue_of(port, lane).dropped;
 }
 
 std::uint64_t QueuedResults::memory_bytes() const {

@@ -11,65 +11,64 @@ namespace weft {
 
 // Takes memory for a frame, and stops its sender where that is due.
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
-                                                           PortId in_port, std::uint8_t in_lane, Time now,
-                                                           std::int64_t frame) {
+                                                           PortId in_port, LaneId in_lane, Time now, Bytes frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
-  if ((came.credited >> in_lane & 1U) != 0) return true;  // its sender has had a credit for it
-  const bool pausing = (came.pausing >> in_lane & 1U) != 0;
-  if (!pausing && state.queue_of(out, packet.lane).bytes + frame > state.queue_limit) return false;
+  if (in_lane.in(came.credited)) return true;  // its sender has had a credit for it
+  const bool pausing = in_lane.in(came.pausing);
+  if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame.count() > state.queue_limit) return false;
   if (came.memory == nullptr) return true;
   SharedBuffer& buffer = *came.memory;
-  const std::uint32_t queue = came.first_queue + in_lane;
-  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
+  const std::uint32_t queue = came.first_queue + in_lane.value();
+  if (buffer.admit_easily(queue, frame.count(), state.largest_frame)) [[likely]]
     return true;
   catch_up_all(net_.nodes.local_of[node.id], now);
-  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
+  if (buffer.admit(queue, frame.count()) == SharedBuffer::Place::none) return false;
   if (pausing && buffer.must_pause(queue, state.largest_frame))
     q_.control.stop_sender(in_port, in_lane, out, frame, now);
   return true;
 }
 
 [[gnu::always_inline]] inline void QueuedSwitch::enqueue(const LocalNode& node, PortId out, Packet& packet,
-                                                         PortId in_port, std::uint8_t in_lane, Time now) {
+                                                         PortId in_port, LaneId in_lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[out];
   PortState& ps = state.ports[out];
   if (ps.deferred && ps.event_at < now) q_.ports.catch_up(out, now);
-  bool bypass = state.is_bypass(packet.lane);
+  bool bypass = state.is_bypass(lane_of(packet));
   WireTime size = net_.sizes.wire_time(port, packet);
-  std::int64_t frame = size.wire - net_.sizes.wire_overhead;
+  Bytes frame = net_.sizes.frame_bytes(size);
   while (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) [[unlikely]] {
       if (!net_.parameters.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
         return drop(out, packet);
       trim(out, packet);
-      bypass = state.is_bypass(packet.lane);
+      bypass = state.is_bypass(lane_of(packet));
       size = net_.sizes.wire_time(port, packet);
-      frame = size.wire - net_.sizes.wire_overhead;
+      frame = net_.sizes.frame_bytes(size);
     }
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(out));
-  const bool may_pass = port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 &&
-                        (ps.blocked >> packet.lane & 1U) == 0;
+  const bool may_pass =
+      port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 && !lane_of(packet).in(ps.blocked);
   // What finds the port free and nobody waiting needs no queue.
-  if (may_pass && q_.control.takes_credit(out, packet.lane, frame, now)) {
+  if (may_pass && q_.control.takes_credit(out, lane_of(packet), frame, now)) {
     if (state.marks_passing) q_.marking.mark(out, packet, 0, now, now);
     q_.departures.launch(out, now, packet, size);
     if (!bypass) q_.control.give_room(in_port, in_lane, frame, now);
     return;
   }
-  ClassQueue& queue = state.queue_of(out, packet.lane);
+  ClassQueue& queue = state.queue_of(out, lane_of(packet));
   if (state.marks_at_arrival) q_.marking.mark(out, packet, queue.bytes, now, now);
   packet.time = now.ps();
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
-    net_.messages[packet.message].pause_mark = state.paused_time(out, packet.lane, now).ps();
-  state.note_depth(out, packet.lane, now);
+    net_.messages[packet.message].pause_mark = state.paused_time(out, lane_of(packet), now).ps();
+  state.note_depth(out, lane_of(packet), now);
   QueuedPacket& waiting = queue.queue.extend(state.blocks);
   waiting.packet = packet;
   waiting.in_port = bypass ? PortId::none() : in_port;
-  waiting.frame = static_cast<std::uint32_t>(frame) | std::uint32_t{in_lane} << 24;
-  queue.bytes += frame;
+  waiting.frame = QueuedPacket::framed(frame, in_lane);
+  queue.bytes += frame.count();
   queue.peak = std::max(queue.peak, queue.bytes);
-  ps.occupied |= 1U << packet.lane;
+  ps.occupied |= lane_of(packet).bit();
   ps.queue_time += size.busy;
   if (state.reports.slots > 0) q_.reporter.queue_changed(out, now);
   if (q_.control.watches_credits() && !bypass) q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
@@ -82,27 +81,27 @@ namespace weft {
 
 void QueuedSwitch::drop(PortId out, const Packet& packet) {
   ++q_.state.dropped;
-  ++q_.state.queue_of(out, packet.lane).dropped;
+  ++q_.state.queue_of(out, lane_of(packet)).dropped;
   q_.departures.forget(packet);
 }
 
 // Handley et al., "Re-architecting datacenter networks and stacks for low latency and high performance", SIGCOMM 2017,
 // doi:10.1145/3098822.3098825: the header goes on with the control traffic.
 void QueuedSwitch::trim(PortId out, Packet& packet) {
-  ++q_.state.queue_of(out, packet.lane).trimmed;
+  ++q_.state.queue_of(out, lane_of(packet)).trimmed;
   q_.departures.forget(packet);
   packet.message = no_slot;
   packet.payload = 0;
   packet.flags = static_cast<std::uint8_t>((packet.flags & ~packet_last) | packet_trimmed);
-  packet.lane = q_.state.plan.control & 0xfU;
+  packet.lane = q_.state.plan.control.value() & 0xfU;
 }
 
 void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came) {
   Packet& packet = *came.packet;
-  const std::uint8_t in_lane = packet.lane;
+  const LaneId in_lane = lane_of(packet);
   const std::uint16_t route = q_.router.route_now(node, came.port, packet, came.when());
   if (route == RoutingAlgorithm::no_route) {
-    if ((q_.state.ports[came.port].credited >> in_lane & 1U) != 0)
+    if (in_lane.in(q_.state.ports[came.port].credited))
       q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.when());
     return drop(came.port, packet);
   }
@@ -129,7 +128,7 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
     if (one_by_one)
       receive_adaptively(node, came);
     else
-      enqueue(node, node.first_port + routes[i], *came.packet, came.port, came.packet->lane, came.when());
+      enqueue(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
   }
   if (count > 0) net_.clock.happen(arrivals[count - 1].when(), count);
   if (!events.empty() && events.time() < end) run_events(local, end);
@@ -178,7 +177,7 @@ void QueuedSwitch::stop_deferring(std::uint32_t local) {
   for (const PortId port : deferred.ports) {
     PortState& ps = q_.state.ports[port];
     ps.deferred = false;
-    if (ps.event_at != never) q_.events.add(local, {ps.event_at, port, 0, NodeEvent::Kind::port_free, 0, 0});
+    if (ps.event_at != never) q_.events.add(local, {ps.event_at, port, 0, NodeEvent::Kind::port_free, {}, 0});
   }
   deferred.ports.clear();
 }

@@ -10,27 +10,27 @@ namespace {
 class DeficitRounds final : public PortScheduler {
  public:
   explicit DeficitRounds(const ClassShares& shares) : classes_(shares.classes) {
-    for (std::size_t lane = 0; lane < most_classes; ++lane) quantum_[lane] = shares.weight[lane] * shares.largest_frame;
+    for (LaneId lane; lane < LaneId(classes_); ++lane) quantum_[lane] = shares.weight[lane] * shares.largest_frame;
   }
-  std::uint32_t choose(const ReadyClasses& ready) override {
-    std::uint32_t lane = turn_;
+  LaneId choose(const ReadyClasses& ready) override {
+    LaneId lane = turn_;
     while (!ready.has(lane) || deficit_[lane] < ready.frame[lane]) {
-      lane = lane + 1 == classes_ ? 0 : lane + 1;
+      lane = lane + 1 == LaneId(classes_) ? LaneId() : lane + 1;
       if (ready.has(lane)) deficit_[lane] += quantum_[lane];
     }
     turn_ = lane;
     return lane;
   }
-  void sends(std::uint32_t lane, Bytes frame) override { deficit_[lane] -= frame; }
+  void sends(LaneId lane, Bytes frame) override { deficit_[lane] -= frame; }
   void emptied(std::uint32_t lanes) override {
-    for (; lanes != 0; lanes &= lanes - 1) deficit_[static_cast<std::size_t>(std::countr_zero(lanes))] = Bytes();
+    for (; lanes != 0; lanes &= lanes - 1) deficit_[LaneId::first_of(lanes)] = Bytes();
   }
 
  private:
   std::uint32_t classes_;
-  std::uint32_t turn_ = 0;
-  std::array<Bytes, most_classes> quantum_{};
-  std::array<Bytes, most_classes> deficit_{};
+  LaneId turn_;
+  PerLane<Bytes> quantum_{};
+  PerLane<Bytes> deficit_{};
 };
 
 class DeficitRoundRobin final : public SchedulingDiscipline {

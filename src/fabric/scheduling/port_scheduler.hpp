@@ -2,24 +2,20 @@
 // Which class of a port sends next: the interface between ports and the disciplines by which classes share a link.
 #pragma once
 
-#include <array>
-#include <bit>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "fabric/packet/lane_id.hpp"
 #include "support/registry.hpp"
 #include "units/bytes.hpp"
 
 namespace weft {
 
-constexpr std::size_t most_classes = 8;  ///< of a port (IEEE 802.1Q)
-
 /// The classes of a port, as a scheduler is made for them.
 struct ClassShares {
-  std::uint32_t classes = 0;                        ///< in all
-  std::uint32_t sharing = 0;                        ///< bit per class: those that share the link; others are strict
-  std::array<std::int64_t, most_classes> weight{};  ///< of those that share
+  std::uint32_t classes = 0;       ///< in all
+  std::uint32_t sharing = 0;       ///< bit per class: those that share the link; others are strict
+  PerLane<std::int64_t> weight{};  ///< of those that share
   Bytes largest_frame;
 };
 
@@ -27,9 +23,9 @@ struct ClassShares {
 struct ReadyClasses {
   std::uint32_t lanes = 0;  ///< bit per class; at least two
   /// Of the first packet of each. One byte where that is not known before it is made, at a host.
-  std::array<Bytes, most_classes> frame{};
+  PerLane<Bytes> frame{};
 
-  bool has(std::uint32_t lane) const { return (lanes >> lane & 1U) != 0; }
+  bool has(LaneId lane) const { return lane.in(lanes); }
 };
 
 /// The state of one port. Classes that do not share go first without asking, and so does one that finds no other that
@@ -38,9 +34,9 @@ class PortScheduler {
  public:
   virtual ~PortScheduler() = default;
   /// The class that sends next. If the other end of the link has no room for it, it is asked again without that class.
-  virtual std::uint32_t choose(const ReadyClasses& ready) = 0;
+  virtual LaneId choose(const ReadyClasses& ready) = 0;
   /// The chosen class sends a frame of that size.
-  virtual void sends(std::uint32_t lane, Bytes frame) = 0;
+  virtual void sends(LaneId lane, Bytes frame) = 0;
   /// The queues of these classes have become empty since the last call.
   virtual void emptied(std::uint32_t lanes) = 0;
 };

@@ -10,21 +10,21 @@ namespace {
 class WeightedRounds final : public PortScheduler {
  public:
   explicit WeightedRounds(const ClassShares& shares) : shares_(shares) {}
-  std::uint32_t choose(const ReadyClasses& ready) override {
+  LaneId choose(const ReadyClasses& ready) override {
     if (ready.has(turn_) && left_ > 0) return turn_;
-    do turn_ = turn_ + 1 == shares_.classes ? 0 : turn_ + 1;
+    do turn_ = turn_ + 1 == LaneId(shares_.classes) ? LaneId() : turn_ + 1;
     while (!ready.has(turn_));
     left_ = shares_.weight[turn_];
     return turn_;
   }
-  void sends(std::uint32_t, Bytes) override { --left_; }
+  void sends(LaneId, Bytes) override { --left_; }
   void emptied(std::uint32_t lanes) override {
-    if ((lanes >> turn_ & 1U) != 0) left_ = 0;
+    if (turn_.in(lanes)) left_ = 0;
   }
 
  private:
   const ClassShares shares_;
-  std::uint32_t turn_ = 0;
+  LaneId turn_;
   std::int64_t left_ = 0;  // packets of that class in this round
 };
 
