@@ -67,15 +67,15 @@ TEST_P(Scheduling, a_ready_class_is_chosen_and_each_gets_its_turn) {
     ReadyClasses ready;
     ready.lanes = static_cast<std::uint32_t>(mix64(i)) & shares.sharing;
     if (std::popcount(ready.lanes) < 2) continue;
-    for (std::size_t lane = 1; lane < 5; ++lane)
-      ready.frame[lane] = Bytes(64 + static_cast<int>(mix64(i ^ lane) % 4095));
-    const std::uint32_t lane = scheduler->choose(ready);
+    for (std::uint32_t lane = 1; lane < 5; ++lane)
+      ready.frame[LaneId(lane)] = Bytes(64 + static_cast<int>(mix64(i ^ lane) % 4095));
+    const LaneId lane = scheduler->choose(ready);
     ASSERT_TRUE(ready.has(lane));
-    for (std::uint32_t other = 1; other < 5; ++other) since[other] += ready.has(other) ? 1 : 0;
-    since[lane] = 0;
+    for (std::uint32_t other = 1; other < 5; ++other) since[other] += ready.has(LaneId(other)) ? 1 : 0;
+    since[lane.value()] = 0;
     for (const int waited : since) ASSERT_LT(waited, 2'000);
     scheduler->sends(lane, ready.frame[lane]);
-    if (i % 7 == 0) scheduler->emptied(1U << lane);
+    if (i % 7 == 0) scheduler->emptied(lane.bit());
   }
 }
 
