@@ -12,6 +12,7 @@ import yaml
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, two_at_a_time, weft
 
+LEVELS = ("low", "mid", "high")
 TRANSPORT = yaml.safe_load((SOURCE / "collectives/transports/verbs.yaml").read_text())
 
 
@@ -43,12 +44,12 @@ class CollectiveTransport(ProgramTest):
     def more(self, design=None, level=None, **workload):
         """Time by the transport: all that it takes, against the message latency of the thread block."""
         levels = {"kernel_constants": level} if level else {}
-        without = self.time(servers(design, collective_transport="none", **workload))
+        without = self.time(servers(design, collective_transport="none", **levels, **workload))
         return self.time(servers(design, **levels, **workload)) - without
 
-    def message(self, protocol):
+    def message(self, protocol, level="mid"):
         kernel = yaml.safe_load((SOURCE / "collectives/kernels/h100.yaml").read_text())
-        return round(float(kernel[protocol]["message"].removesuffix(" us")) * 1e6)
+        return round(float(kernel[protocol]["message"][LEVELS.index(level)].removesuffix(" us")) * 1e6)
 
     def test_a_message_of_each_protocol(self):
         # One message, both ways at once: a turn of the sender's proxy and the latency, in place of that inside a server.
@@ -66,10 +67,11 @@ class CollectiveTransport(ProgramTest):
         self.assertEqual(self.more({"gpudirect": False}), self.more())
 
     def test_constants_as_ranges(self):
-        low, mid, high = (self.more(level=level) for level in ("low", "mid", "high"))
+        low, mid, high = (self.more(level=level) for level in LEVELS)
         self.assertEqual(mid, self.more())
         for level, found in enumerate((low, mid, high)):
-            self.assertEqual(found, picoseconds("turn", level) + picoseconds("ll", level) - self.message("ll"))
+            taken = picoseconds("turn", level) + picoseconds("ll", level) - self.message("ll", LEVELS[level])
+            self.assertEqual(found, taken)
         self.assertLess(low, mid)
         self.assertLess(mid, high)
 

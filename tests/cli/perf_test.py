@@ -149,6 +149,11 @@ class SeveralAlgorithms(PerfTest):
     def test_on_two_processes(self):
         self.assertEqual(self.report(*SIZES, *SEVERAL), self.report(*SIZES, *SEVERAL, ranks=2))
 
+    def test_of_a_machine_without_ranges(self):
+        """Nothing there has a range: the least and the most are the time."""
+        for row in self.report(*SIZES, *SEVERAL, "--range")["rows"]:
+            self.assertEqual([row["least_us"], row["most_us"]], [row["time_us"]] * 2)
+
     def test_wrong_words(self):
         for words, pattern in [(["--algorithm", "ring,rign"], "unknown algorithm 'rign'.*did you mean 'ring'"),
                                (["--algorithm", "ring,ring"], "--algorithm found 'ring' twice"),
@@ -161,6 +166,59 @@ class SeveralAlgorithms(PerfTest):
                 self.assertRegex(done.err, pattern)
         done = weft("perf", "all_reduce", self.path, "--csv", "no/a.csv", folder=self.folder)
         self.assertEqual(done.code, EXIT_ENVIRONMENT)
+
+
+class Range(PerfTest):
+    """--range beside the same sizes with each value of kernel_constants."""
+
+    SIZES = ["-b", "4K", "-e", "4M", "-f", "32"]
+
+    def setUp(self):
+        super().setUp()
+        self.path = self.write({"topology": {"kind": "server", "design": "hgx_h100"}, "network": NETWORK,
+                                "workload": {"kind": "collective", "algorithm": "nccl", "ranks": 2}})  # fmt: skip
+
+    def at(self, level):
+        rows = self.report(*self.SIZES, "--set", f"workload.kernel_constants={level}")["rows"]
+        return [row["time_us"] for row in rows]
+
+    def test_is_that_of_low_and_high(self):
+        rows = self.report(*self.SIZES, "--range")["rows"]
+        low, mid, high = (self.at(level) for level in ("low", "mid", "high"))
+        self.assertEqual([row["time_us"] for row in rows], mid)
+        self.assertEqual([(row["least_us"], row["most_us"]) for row in rows], list(zip(low, high, strict=True)))
+        for times in zip(low, mid, high, strict=True):
+            self.assertLess(times[0], times[1])
+            self.assertLess(times[1], times[2])
+        text = self.perf(*self.SIZES, "--range", "--csv", "a.csv")
+        heads = [line.split() for line in text.splitlines() if line.startswith("#")]
+        self.assertIn(["#", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "least", "most",
+                       "algorithm,", "protocol,", "channels"], heads)  # fmt: skip
+        lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
+        ranges = [[f"{a:.2f}", f"{b:.2f}"] for a, b in zip(low, high, strict=True)]
+        self.assertEqual([line[8:10] for line in lines], ranges)
+        with open(self.folder / "a.csv") as file:
+            for row, least, most in zip(csv.DictReader(file), low, high, strict=True):
+                self.assertAlmostEqual(float(row["least_us"]), least, delta=1e-6)
+                self.assertAlmostEqual(float(row["most_us"]), most, delta=1e-6)
+        several = self.perf(*self.SIZES, "--range", "--algorithm", "nccl,nccl_ring")
+        lines = [line.split() for line in several.splitlines() if not line.startswith("#")]
+        self.assertEqual([line[7:9] for line in lines], ranges)
+
+    def test_measured_times_in_it(self):
+        rows = self.report(*self.SIZES, "--range")["rows"]
+        measured = [(rows[0]["size_bytes"], rows[0]["most_us"] - 0.01, 1),
+                    (rows[1]["size_bytes"], rows[1]["least_us"] - 0.01, 1)]
+        self.write(text_log(measured, ranks=2, time=lambda us: f"{us:.8f}"), "a.log")
+        report = self.report("--compare", "a.log", "--range")
+        self.assertEqual(report["comparisons"][0]["within_range"], 1)
+        self.assertIn("# Within the range     : 1 of 2 measured times", self.perf("--compare", "a.log", "--range"))
+
+    def test_not_with_one_of_them(self):
+        words = ["--range", "--set", "workload.kernel_constants=low"]
+        done = weft("perf", "all_reduce", self.path, *words, folder=self.folder)
+        self.assertEqual((done.code, done.out), (EXIT_INPUT, ""))
+        self.assertRegex(done.err, "`workload.kernel_constants`: --range runs low, mid and high")
 
 
 class Compare(PerfTest):

@@ -28,23 +28,33 @@ namespace {
 
 namespace files = std::filesystem;
 
-/// A constant, or that of its three values [low, mid, high] which is wanted.
-Spec at_level(const Spec& value, ConstantsLevel level) {
+/// A constant, or that of its three values [low, mid, high] which is wanted. `in_order(a, b)`: a takes no longer than
+/// b.
+template <typename Order>
+Spec at_level(const Spec& value, ConstantsLevel level, const Order& in_order) {
   if (!value.is_sequence()) return value;
   if (value.size() != 3)
     throw value.error(fmt::format("found {} values; one, or [low, mid, high], is due here", value.size()));
+  for (std::size_t i = 0; i < 2; ++i)
+    if (!in_order(value[i], value[i + 1]))
+      throw value[i + 1].error(fmt::format(
+          "found {} behind {}; [low, mid, high] are due here, where low takes the least time: times rise, rates fall",
+          value[i + 1].text(), value[i].text()));
   return value[static_cast<std::size_t>(level)];
 }
 
 class KernelReader {
  public:
   explicit KernelReader(ConstantsLevel level) : level_(level) {}
-  Time time(const Spec& map, const char* key) const { return at_level(map.at(key), level_).time(); }
+  Time time(const Spec& map, const char* key) const { return time_of(map.at(key)); }
   Time time_if_any(const Spec& map, const char* key) const {
     const auto value = map.find(key);
-    return value ? at_level(*value, level_).time() : Time();
+    return value ? time_of(*value) : Time();
   }
-  Bandwidth rate(const Spec& map, const char* key) const { return at_level(map.at(key), level_).bandwidth(); }
+  Bandwidth rate(const Spec& map, const char* key) const {
+    const auto falls = [](const Spec& a, const Spec& b) { return a.bandwidth() >= b.bandwidth(); };
+    return at_level(map.at(key), level_, falls).bandwidth();
+  }
 
   CollectiveKernel::Protocol protocol(const Spec& map) const {
     CollectiveKernel::Protocol protocol;
@@ -93,6 +103,10 @@ class KernelReader {
   }
 
  private:
+  Time time_of(const Spec& value) const {
+    const auto rises = [](const Spec& a, const Spec& b) { return a.time() <= b.time(); };
+    return at_level(value, level_, rises).time();
+  }
   ConstantsLevel level_;
 };
 

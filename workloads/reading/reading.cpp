@@ -234,11 +234,11 @@ std::string resolve_file(const Spec& value, const std::string& directory, const 
     if (const fs::path path = candidate / file; fs::is_regular_file(path, ignored)) return path.string();
     for (const auto& found : names_in(candidate, extension)) known.push_back(found);
   }
+  if (known.empty()) throw value.error(fmt::format("there is no file '{}'", (base / name).string()));
   std::sort(known.begin(), known.end());
   known.erase(std::unique(known.begin(), known.end()), known.end());
   throw value.error(fmt::format("there is no file '{}', and no '{}' in '{}'{}; known here: {}", (base / name).string(),
-                                file, folders.front().string(), did_you_mean(name, known),
-                                known.empty() ? "none" : listed(known)));
+                                file, folders.front().string(), did_you_mean(name, known), listed(known)));
 }
 
 WorkloadEstimate estimate_call(const CollectiveCall& whole) {

@@ -72,6 +72,7 @@ po::options_description perf_description() {
   add("compare", po::value<std::vector<std::string>>()->composing(),
       "[A=]FILE: what nccl-tests printed, or its JSON, of algorithm A: measured beside simulated");
   add("in-place", po::bool_switch(), "compare with what was measured in place");
+  add("range", po::bool_switch(), "also the times that the ranges in collectives/kernels and transports leave open");
   add("json", po::bool_switch(), "print one JSON object");
   add("csv", text(), "FILE: the table as CSV");
   add("plot", text(), "FILE.svg: bus bandwidth over size");
@@ -286,6 +287,7 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
       options.logs.push_back(log_of(word, options.algorithms));
   options.in_place = map["in-place"].as<bool>();
   if (options.in_place && options.logs.empty()) refuse("--in-place is about what was measured: --compare FILE");
+  options.range = map["range"].as<bool>();
   options.json = map["json"].as<bool>();
   options.root = values.count("root", 0, 0);
   options.iterations = values.count("iters", 1);

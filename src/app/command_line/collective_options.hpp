@@ -56,6 +56,7 @@ struct PerfOptions {
   std::vector<std::string> algorithms;  ///< empty: that of the experiment
   std::vector<PerfLog> logs;
   bool in_place = false;  ///< of what was measured
+  bool range = false;     ///< also with the least and the greatest values of constants that are ranges
   bool json = false;
   std::string csv;
   std::string plot;

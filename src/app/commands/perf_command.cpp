@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iostream>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -49,7 +50,7 @@ Experiment experiment_of(const PerfOptions& options, Spec spec, std::int64_t byt
 }
 
 /// One row of the sweep; collective over the group.
-PerfRow simulate_size(const PerfOptions& options, const Spec& spec, const std::string& asked_for, const PerfSize& size,
+PerfRow simulate_once(const PerfOptions& options, const Spec& spec, const std::string& asked_for, const PerfSize& size,
                       ProcessGroup& group) {
   PerfRow row;
   Experiment experiment;
@@ -87,6 +88,20 @@ PerfRow simulate_size(const PerfOptions& options, const Spec& spec, const std::s
   return row;
 }
 
+/// The same, and with --range the least and the greatest time of all values of kernel_constants.
+PerfRow simulate_size(const PerfOptions& options, Spec spec, const std::string& asked_for, const PerfSize& size,
+                      ProcessGroup& group) {
+  if (!options.range) return simulate_once(options, spec, asked_for, size, group);
+  std::vector<PerfRow> rows;
+  for (const char* level : {"low", "high", "mid"}) {
+    spec.set("workload.kernel_constants", level);
+    rows.push_back(simulate_once(options, spec, asked_for, size, group));
+  }
+  PerfRow row = rows.back();
+  std::tie(row.least_us, row.most_us) = std::minmax({rows[0].us, rows[1].us, rows[2].us});
+  return row;
+}
+
 Spec perf_spec(const PerfOptions& options, const std::string& algorithm) {
   Spec spec = Spec::load(options.experiment);
   for (const auto& [key, value] : options.settings) spec.set(key, value);
@@ -97,6 +112,8 @@ Spec perf_spec(const PerfOptions& options, const std::string& algorithm) {
   spec.set("workload.kind", "collective");
   spec.set("workload.collective", std::string(to_text(options.kind)));
   spec.set("workload.iterations", std::to_string(options.iterations));
+  const auto constants = options.range && workload ? workload->find("kernel_constants") : std::nullopt;
+  if (constants) throw constants->error("--range runs low, mid and high; leave the key or the option out");
   if (has_root(options.kind)) spec.set("workload.root", std::to_string(options.root));
   if (!algorithm.empty()) spec.set("workload.algorithm", algorithm);
   return spec;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/commands/perf_report.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -24,6 +25,14 @@ std::string size_columns(const PerfOptions& options, const PerfRow& row) {
 
 std::string choice_of(const PerfRow& row) { return fmt::format("{} {} {}", row.algorithm, row.protocol, row.channels); }
 
+/// Columns of --range, or nothing.
+std::string range_columns(const PerfReport& report, const std::string& least, const std::string& most) {
+  return report.options->range ? fmt::format(" {:>8} {:>8}", least, most) : "";
+}
+std::string range_columns(const PerfReport& report, const PerfRow& row) {
+  return range_columns(report, time_text(row.least_us), time_text(row.most_us));
+}
+
 std::string head_of_several(const PerfReport& report) {
   const std::string blank = fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "", "", "", "", "");
   std::string names = blank;
@@ -31,9 +40,9 @@ std::string head_of_several(const PerfReport& report) {
   std::string units = fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}", "(B)", "(elements)", "", "", "");
   for (const std::string& name : report.sweep.algorithms) {
     const std::size_t width = std::max<std::size_t>(20, name.size() + 2);
-    names += fmt::format("{:>{}}", name, width);
-    heads += fmt::format("{:>{}} {:>8}", "time", width - 9, "busbw");
-    units += fmt::format("{:>{}} {:>8}", "(us)", width - 9, "(GB/s)");
+    names += fmt::format("{:>{}}", name, width) + range_columns(report, "", "");
+    heads += fmt::format("{:>{}} {:>8}", "time", width - 9, "busbw") + range_columns(report, "least", "most");
+    units += fmt::format("{:>{}} {:>8}", "(us)", width - 9, "(GB/s)") + range_columns(report, "(us)", "(us)");
   }
   return names + "\n" + heads + "  algorithm, protocol, channels of the best (*)\n" + units + "\n";
 }
@@ -67,7 +76,15 @@ std::string places_text(const PerfSweep& sweep) {
   return text;
 }
 
-std::string comparison_text(const Comparison& comparison) {
+/// Measured times that lie between the two of --range.
+std::size_t within_range(const Comparison& comparison) {
+  return static_cast<std::size_t>(
+      std::count_if(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
+        return row.simulated.least_us <= row.measured_us && row.measured_us <= row.simulated.most_us;
+      }));
+}
+
+std::string comparison_text(const PerfReport& report, const Comparison& comparison) {
   std::string text = fmt::format("#\n# {} beside {}, simulated\n", comparison.file, comparison.algorithm);
   text += fmt::format("# {:>10}  {:>8}  {:>10} {:>10} {:>9}  {:>10} {:>10}  {}\n", "size", "type", "measured",
                       "simulated", "error", "measured", "simulated", "algorithm, protocol, channels");
@@ -82,16 +99,19 @@ std::string comparison_text(const Comparison& comparison) {
                       comparison.rows.size());
   text += fmt::format("# Mean error           : {:+.2f} % (above 0: simulated too slow)\n", 100 * comparison.mean);
   text += fmt::format("# Largest error        : {:+.2f} % at {} B\n", 100 * largest.error, largest.measured.bytes);
+  if (report.options->range)
+    text += fmt::format("# Within the range     : {} of {} measured times lie between the least and the most\n",
+                        within_range(comparison), comparison.rows.size());
   if (comparison.order.pairs > 0)
     text += fmt::format("# Order of sizes       : {} of {} pairs have the bandwidths in the order that was measured\n",
                         comparison.order.same, comparison.order.pairs);
   return text;
 }
 
-std::string comparisons_text(const std::vector<Comparison>& comparisons) {
+std::string comparisons_text(const PerfReport& report) {
   std::string text;
-  for (const Comparison& comparison : comparisons) text += comparison_text(comparison);
-  if (const SameOrder order = order_of_algorithms(comparisons); order.pairs > 0)
+  for (const Comparison& comparison : report.comparisons) text += comparison_text(report, comparison);
+  if (const SameOrder order = order_of_algorithms(report.comparisons); order.pairs > 0)
     text += fmt::format("#\n# Order of algorithms  : {} of {} pairs at the same size are as measured\n", order.same,
                         order.pairs);
   return text;
@@ -99,18 +119,20 @@ std::string comparisons_text(const std::vector<Comparison>& comparisons) {
 
 using PerfJson = nlohmann::ordered_json;
 
-PerfJson row_json(const PerfRow& row, bool best) {
-  return {{"size_bytes", row.bytes},
-          {"count", row.count},
-          {"type", row.type},
-          {"asked_for", row.asked_for},
-          {"time_us", row.us},
-          {"algbw_GBps", row.algorithm_bandwidth},
-          {"busbw_GBps", row.bus_bandwidth},
-          {"algorithm", row.algorithm},
-          {"protocol", row.protocol},
-          {"channels", row.channels},
-          {"best", best}};
+PerfJson row_json(const PerfReport& report, const PerfRow& row, bool best) {
+  PerfJson json = {{"size_bytes", row.bytes},
+                   {"count", row.count},
+                   {"type", row.type},
+                   {"asked_for", row.asked_for},
+                   {"time_us", row.us},
+                   {"algbw_GBps", row.algorithm_bandwidth},
+                   {"busbw_GBps", row.bus_bandwidth},
+                   {"algorithm", row.algorithm},
+                   {"protocol", row.protocol},
+                   {"channels", row.channels},
+                   {"best", best}};
+  if (report.options->range) json["least_us"] = row.least_us, json["most_us"] = row.most_us;
+  return json;
 }
 
 PerfJson line_json(const std::string& name, const AlphaBetaLine& line) {
@@ -127,7 +149,7 @@ PerfJson line_json(const std::string& name, const AlphaBetaLine& line) {
 
 PerfJson order_json(const SameOrder& order) { return {{"pairs", order.pairs}, {"same", order.same}}; }
 
-PerfJson comparison_json(const Comparison& comparison) {
+PerfJson comparison_json(const PerfReport& report, const Comparison& comparison) {
   PerfJson json = {{"file", comparison.file}, {"algorithm", comparison.algorithm}, {"rows", PerfJson::array()}};
   const auto or_null = [](const std::optional<double>& time) { return time ? PerfJson(*time) : PerfJson(); };
   for (const ComparedRow& row : comparison.rows)
@@ -143,6 +165,7 @@ PerfJson comparison_json(const Comparison& comparison) {
   json["mean_error_percent"] = 100 * comparison.mean;
   json["largest_error_percent"] = 100 * comparison.rows[comparison.largest].error;
   json["largest_error_at_bytes"] = comparison.rows[comparison.largest].measured.bytes;
+  if (report.options->range) json["within_range"] = within_range(comparison);
   json["order_of_sizes"] = order_json(comparison.order);
   return json;
 }
@@ -157,22 +180,23 @@ std::string perf_head(const PerfReport& report) {
       options.iterations, options.iterations == 1 ? "" : "s", report.fidelity);
   if (report.sweep.algorithms.size() > 1) return text + head_of_several(report);
   return text +
-         fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}  {}\n", "size", "count", "type", "redop",
-                     "root", "time", "algbw", "busbw", "algorithm, protocol, channels") +
-         fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}\n", "(B)", "(elements)", "", "", "",
-                     "(us)", "(GB/s)", "(GB/s)");
+         fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}{}  {}\n", "size", "count", "type",
+                     "redop", "root", "time", "algbw", "busbw", range_columns(report, "least", "most"),
+                     "algorithm, protocol, channels") +
+         fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}  {:>8} {:>8} {:>8}{}\n", "(B)", "(elements)", "", "", "",
+                     "(us)", "(GB/s)", "(GB/s)", range_columns(report, "(us)", "(us)"));
 }
 
 std::string perf_line(const PerfReport& report, const std::vector<PerfRow>& rows) {
   std::string text = size_columns(*report.options, rows.front());
   const std::size_t best = fastest(rows);
   if (rows.size() == 1)
-    return text + fmt::format("  {:>8} {:>8.2f} {:>8.2f}  {}\n", time_text(rows[0].us), rows[0].algorithm_bandwidth,
-                              rows[0].bus_bandwidth, choice_of(rows[0]));
+    return text + fmt::format("  {:>8} {:>8.2f} {:>8.2f}{}  {}\n", time_text(rows[0].us), rows[0].algorithm_bandwidth,
+                              rows[0].bus_bandwidth, range_columns(report, rows[0]), choice_of(rows[0]));
   for (std::size_t a = 0; a < rows.size(); ++a) {
     const std::size_t width = std::max<std::size_t>(20, report.sweep.algorithms[a].size() + 2);
-    text +=
-        fmt::format("{:>{}}{}{:>8.2f}", time_text(rows[a].us), width - 9, a == best ? '*' : ' ', rows[a].bus_bandwidth);
+    text += fmt::format("{:>{}}{}{:>8.2f}{}", time_text(rows[a].us), width - 9, a == best ? '*' : ' ',
+                        rows[a].bus_bandwidth, range_columns(report, rows[a]));
   }
   return text + "  " + choice_of(rows[best]) + "\n";
 }
@@ -183,7 +207,7 @@ std::string perf_foot(const PerfReport& report) {
     for (std::size_t a = 0; a < report.sweep.algorithms.size(); ++a)
       text += fmt::format("# Alpha-beta line      : {}: {}\n", report.sweep.algorithms[a],
                           alpha_beta_text(alpha_beta_line(report.sweep, a)));
-  return text + places_text(report.sweep) + comparisons_text(report.comparisons);
+  return text + places_text(report.sweep) + comparisons_text(report);
 }
 
 std::string perf_json(const PerfReport& report) {
@@ -197,7 +221,7 @@ std::string perf_json(const PerfReport& report) {
                    {"comparisons", PerfJson::array()}};
   const PerfSweep& sweep = report.sweep;
   for (const std::vector<PerfRow>& rows : sweep.sizes)
-    for (std::size_t a = 0; a < rows.size(); ++a) json["rows"].push_back(row_json(rows[a], a == fastest(rows)));
+    for (std::size_t a = 0; a < rows.size(); ++a) json["rows"].push_back(row_json(report, rows[a], a == fastest(rows)));
   for (std::size_t a = 0; a < sweep.algorithms.size(); ++a)
     json["alpha_beta"].push_back(line_json(sweep.algorithms[a], alpha_beta_line(sweep, a)));
   for (const Crossover& one : crossovers(sweep))
@@ -206,7 +230,7 @@ std::string perf_json(const PerfReport& report) {
                                   {"below_bytes", one.below},
                                   {"above_bytes", one.above},
                                   {"bytes", one.bytes}});
-  for (const Comparison& one : report.comparisons) json["comparisons"].push_back(comparison_json(one));
+  for (const Comparison& one : report.comparisons) json["comparisons"].push_back(comparison_json(report, one));
   if (const SameOrder order = order_of_algorithms(report.comparisons); order.pairs > 0)
     json["order_of_algorithms"] = order_json(order);
   return json.dump(2) + "\n";
@@ -216,23 +240,26 @@ std::string perf_json(const PerfReport& report) {
 void write_perf_csv(const PerfReport& report) {
   std::ofstream file(report.options->csv);
   file << "size_bytes,count,type,time_us,algbw_GBps,busbw_GBps,algorithm,protocol,channels,asked_for,best,log,"
-          "measured_us,error_percent\n";
+          "measured_us,error_percent"
+       << (report.options->range ? ",least_us,most_us" : "") << '\n';
   for (const std::vector<PerfRow>& rows : report.sweep.sizes)
     for (std::size_t a = 0; a < rows.size(); ++a) {
       const PerfRow& row = rows[a];
       const std::string start = fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{},{},{},{},{}", row.bytes, row.count,
                                             row.type, row.us, row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm,
                                             row.protocol, row.channels, row.asked_for, a == fastest(rows) ? 1 : 0);
+      const std::string range = report.options->range ? fmt::format(",{:.6f},{:.6f}", row.least_us, row.most_us) : "";
       bool measured = false;
       for (const Comparison& one : report.comparisons)
         for (const ComparedRow& compared : one.rows) {
           if (one.algorithm != row.asked_for || compared.measured.bytes != row.wanted ||
               compared.measured.type != row.type)
             continue;
-          file << fmt::format("{},{},{:.6f},{:.6f}\n", start, one.file, compared.measured_us, 100 * compared.error);
+          file << fmt::format("{},{},{:.6f},{:.6f}{}\n", start, one.file, compared.measured_us, 100 * compared.error,
+                              range);
           measured = true;
         }
-      if (!measured) file << start << ",,,\n";
+      if (!measured) file << start << ",,," << range << '\n';
     }
   file.close();
   if (!file) throw EnvironmentError(fmt::format("cannot write '{}'", report.options->csv));

@@ -9,11 +9,19 @@ MEASURED = {
     64 << 20: 532.3, 256 << 20: 1883.7, 1 << 30: 7219.2,
 }  # fmt: skip
 KERNEL = {"workload.kernel_device": "a100-sxm", "workload.latencies": "nccl"}
+BLOCKS = {"workload.collective_kernel": "a100", "network.ack": "66 B", "network.window": "4 MiB",
+          "topology.design.nvlink_framing": {"payload": "128 B", "overhead": "16 B", "answer": "16 B"}}  # fmt: skip
+WAYS = (
+    ("the network alone", {}),
+    ("with NCCL's latencies and an A100's memory", KERNEL),
+    ("as NCCL's thread blocks run it", BLOCKS),
+    ("as NCCL's thread blocks run it, 12 channels", BLOCKS | {"workload.channels": 12}),
+)
 
 
 def check(case):
     sizes = ", ".join(map(named, MEASURED))
-    for what, kernel in (("the network alone", {}), ("with NCCL's latencies and an A100's memory", KERNEL)):
+    for what, kernel in WAYS:
         compare_times(
             case,
             f"all_reduce of {sizes}, 4 A100: {what}",
