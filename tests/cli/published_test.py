@@ -17,6 +17,7 @@ import weft_testing  # noqa: E402
 from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
+from oracles.published_steps import NARAYANAN, predict  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import batch_of, seconds_of, summary, table_of  # noqa: E402
 
@@ -61,6 +62,24 @@ class Published(ProgramTest):
         self.assertAlmostEqual(mean, 10)
         self.assertAlmostEqual(worst, -20)
         self.assertAlmostEqual(order, 200 / 3)
+
+    def test_long_pipelines_are_continued_from_short_ones(self):
+        """530B has 35 stages of 3 blocks and 8 x 35 micro-batches; a job whose step takes 5 + 7 p + 11 g + 13 g p is known from
+        4 and 8 stages with 2 and 3 times as many micro-batches."""
+        seen = []
+
+        def run(changes):
+            stages = changes["workload.parallelism"]["pipeline"]
+            groups = changes["workload.micro_batches"] // stages
+            blocks = json.loads(pathlib.Path(changes["workload.model"]).read_text())["n_layer"]
+            self.assertEqual((blocks, changes["workload.micro_batches"] % stages), (3 * stages, 0))
+            seen.append((stages, groups))
+            return types.SimpleNamespace(time=(5 + 7 * stages + 11 * groups + 13 * groups * stages) * 1e12), None
+
+        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE)
+        row = next(one for one in NARAYANAN if one.name == "530B")
+        self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
+        self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
 
     def test_one_constant_at_a_time_is_varied(self):
         device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"

@@ -41,6 +41,21 @@ TEST(Device, RooflineIsTheLargerOfBothTimes) {
   EXPECT_EQ(roofline_time(device, "bf16", 1e40, Bytes(0)), Time::from_ps(std::int64_t{1} << 62));
 }
 
+// Collectives that take 24 of 132 units leave 108: what takes 108 waves of tiles alone takes 132 beside them. Single
+// kernels are measured without.
+TEST(Device, CollectivesTakeUnitsInAStep) {
+  const std::string sustained = "sustained: {collective_units: 24, products: {units: 132, tiles: [[128, 128, 0.8]]}}\n";
+  Device device = read_device(Spec::parse(example + sustained, "toy.yaml"));
+  EXPECT_EQ(slowdown_beside_communication(device), 1);
+  device.in_a_step = true;
+  EXPECT_DOUBLE_EQ(slowdown_beside_communication(device), 132.0 / 108);
+  device.slowdown_while_communicating = 1.5;  // what the file says about all of it counts if it is more
+  EXPECT_EQ(slowdown_beside_communication(device), 1.5);
+  std::string all = sustained;
+  all.replace(all.find("24"), 2, "132");
+  EXPECT_NE(complaint([&] { read_device(Spec::parse(example + all, "toy.yaml")); }).find("131"), std::string::npos);
+}
+
 TEST(Device, UnitsOfArithmetic) {
   const auto flops = [](const std::string& text) { return read_flops(Spec::parse("a: " + text, "x.yaml").at("a")); };
   EXPECT_DOUBLE_EQ(flops("989.4 TFLOP/s"), 989.4e12);

@@ -229,6 +229,101 @@ TEST(KernelCatalogue, OperatorsComputedAgainByHand) {
   EXPECT_DOUBLE_EQ(flops, 2.0 * Llama::tokens * Llama::h * (Llama::kd + Llama::h + Llama::f));
 }
 
+std::int64_t calls(const std::vector<Segment>& pass, CollectiveKind kind) {
+  return std::count_if(pass.begin(), pass.end(), [&](const Segment& segment) {
+    return segment.kind == Segment::Kind::collective && segment.collective == kind;
+  });
+}
+
+double flops_of(const std::vector<Segment>& pass) {
+  double flops = 0;
+  for (const Segment& segment : pass) flops += segment.flops;
+  return flops;
+}
+
+// Sequences that four tensor ranks cut are copied behind two gathers and before two sums, 4 N each, forward as
+// backward; what was gathered forward is kept. Megatron-LM copies nothing, since its sequences are outermost, and
+// gathers twice more.
+TEST(KernelCatalogue, SequencesThatPyTorchCutsAreCopied) {
+  BlockOfGpt cut("pytorch_compiled", 4, "llama-3.1-8b");
+  cut.description.parallel.sequence = true;
+  const PartPasses passes = cut.passes();
+  EXPECT_EQ(small_kernels(passes.forward).bytes,
+            (18 * Llama::n + 24 * Llama::queries_keys + 6 * Llama::tokens * Llama::f) / 4 + 16 * Llama::n);
+  EXPECT_EQ(small_kernels(passes.backward).bytes,
+            (22 * Llama::n + 24 * Llama::queries_keys + 10 * Llama::tokens * Llama::f) / 4 + 16 * Llama::n);
+  EXPECT_EQ(calls(passes.backward, CollectiveKind::all_gather), 2);
+  EXPECT_EQ(calls(passes.backward, CollectiveKind::reduce_scatter), 2);
+  BlockOfGpt megatron("megatron_core", 4, "llama-3.1-8b");
+  megatron.description.parallel.sequence = true;
+  EXPECT_EQ(calls(megatron.passes().backward, CollectiveKind::all_gather), 4);
+}
+
+// Of a whole block PyTorch computes again what its backward pass needs: all but the product 2 T f h that ends the MLP,
+// the sum over tensor ranks behind it, and the residual, 6 N. Megatron-LM computes all of it.
+TEST(KernelCatalogue, RecomputationEndsWithWhatIsNeeded) {
+  BlockOfGpt one("pytorch_eager", 1, "llama-3.1-8b");
+  one.description.recompute = Recompute::full;
+  const PartPasses passes = one.passes();
+  EXPECT_DOUBLE_EQ(flops_of(passes.recompute), flops_of(passes.forward) - 2.0 * Llama::tokens * Llama::f * Llama::h);
+  EXPECT_EQ(small_kernels(passes.recompute).bytes, small_kernels(passes.forward).bytes - 6 * Llama::n);
+  BlockOfGpt cut("pytorch_eager", 4, "llama-3.1-8b");
+  cut.description.recompute = Recompute::full;
+  EXPECT_EQ(calls(cut.passes().recompute, CollectiveKind::all_reduce), 1);
+  BlockOfGpt all("megatron_core", 1, "llama-3.1-8b");
+  all.description.recompute = Recompute::full;
+  EXPECT_DOUBLE_EQ(flops_of(all.passes().recompute), flops_of(all.passes().forward));
+}
+
+// Where tensor ranks scatter their sums, these are kept, and the product behind attention is not needed again; both
+// inputs are gathered again.
+TEST(KernelCatalogue, OperatorsComputedAgainOnTensorRanks) {
+  BlockOfGpt cut("pytorch_compiled", 4, "llama-3.1-8b");
+  cut.description.parallel.sequence = true;
+  cut.description.recompute = Recompute::operators;
+  const PartPasses passes = cut.passes();
+  EXPECT_EQ(calls(passes.recompute, CollectiveKind::all_gather), 2);
+  EXPECT_EQ(calls(passes.recompute, CollectiveKind::reduce_scatter), 0);
+  EXPECT_DOUBLE_EQ(flops_of(passes.recompute), 2.0 * Llama::tokens * Llama::h * (Llama::kd + Llama::f) / 4);
+}
+
+// torchao, forward: inputs of both norms, context and activation are read for their largest and to be cast, 5 B.
+// Backward: the same of gradients of QKV, of both results, of both halves of the up projection; and all gradients and
+// inputs transposed, 2 B.
+TEST(KernelCatalogue, CastsOfTorchaoByHand) {
+  BlockOfGpt plain("pytorch_compiled", 1, "llama-3.1-8b"), cast("pytorch_compiled", 1, "llama-3.1-8b");
+  cast.description.precision = "fp8";
+  cast.times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
+  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
+    return small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes;
+  };
+  EXPECT_EQ(more(&PartPasses::forward), 5 * (3 * Llama::n + Llama::tokens * Llama::f));
+  EXPECT_EQ(more(&PartPasses::backward), (5 + 2) * Llama::tokens * (Llama::h + 2 * Llama::kd) +
+                                             (2 * 5 + 5 * 2) * Llama::n + (10 + 4 + 2) * Llama::tokens * Llama::f);
+}
+
+// PyTorch's loss, per logit: cast 6, log softmax of rows that are read three times 16; backward zeros 4, its gradient
+// from two tensors that are read twice 20, cast 6. The final norm 36 N and 92 N.
+TEST(KernelCatalogue, LossOfPyTorchByHand) {
+  BlockOfGpt one("pytorch_eager", 1, "llama-3.1-8b");
+  const PartPasses head = head_passes(one.setup());
+  const std::int64_t logits = Llama::tokens * 128'256;
+  EXPECT_EQ(small_kernels(head.forward).bytes, 22 * logits + 36 * Llama::n);
+  EXPECT_EQ(small_kernels(head.backward).bytes, 30 * logits + 92 * Llama::n);
+}
+
+// Copies of tokens for their experts, two of each in Mixtral: written in order 2, by local experts 4, results back 4
+// and their sum 2; backward 4 + 4 of results, 4 + 2 of inputs. The rest is that of a dense block.
+TEST(KernelCatalogue, CopiesOfTokensByHand) {
+  BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
+  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f;
+  const PartPasses passes = one.passes();
+  EXPECT_EQ(small_kernels(passes.forward).bytes, 20 * Llama::n + 4 * Llama::queries_keys + 6 * inner + 12 * copies);
+  EXPECT_EQ(small_kernels(passes.backward).bytes, 24 * Llama::n + 4 * Llama::queries_keys +
+                                                      4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner +
+                                                      14 * copies);
+}
+
 // 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2
 // of setting the buffer to zero; dividing by the number of ranks 4 more.
 TEST(KernelCatalogue, OptimizerBytesPerParameter) {

@@ -118,22 +118,45 @@ def settings(case, one, micro_batches, copies):
     return changes
 
 
+# Of a longer pipeline so many stages, and half of them, are simulated.
+MOST_STAGES = 8
+
+
+def of_stages(one, stages, groups):
+    """The row with so many stages, each with as many blocks as in the row, and `groups` times as many micro-batches."""
+    return dataclasses.replace(one, pipeline=stages, layers=one.layers // one.pipeline * stages,
+                               batch=groups * stages * one.micro_batch * one.data)  # fmt: skip
+
+
+def line(few, more, steps):
+    """The value `steps` steps beyond the second of two."""
+    return more + (more - few) * steps
+
+
 def predict(case, one, most=0, changes=None, **network):
     """Seconds of a step. With `most` micro-batches and more in the row, those of p and 2p are simulated and continued in a
     straight line (in 1F1B, and interleaved in groups of p, each further one adds as much); with interleaved stages those of
-    2p and 3p, since messages of forward and backward passes go together only where there are more than p."""
+    2p and 3p, since messages of forward and backward passes go together only where there are more than p. The stages of a
+    pipeline do the same but for its ends, so that a step with g groups of micro-batches and p stages takes a + b p + c g +
+    d g p: of more than MOST_STAGES stages so many and half of them are simulated."""
     copies = min(one.data, 2) if one.tensor == SERVER else one.data
-    p, m = one.pipeline, one.micro_batches
-    few = p if one.virtual_stages == 1 else 2 * p
 
-    def seconds(micro_batches):
-        run, _ = case.run(settings(case, one, micro_batches, copies) | (changes or {}) | network)
+    def seconds(row):
+        run, _ = case.run(settings(case, row, row.micro_batches, copies) | (changes or {}) | network)
         return run.time * 1e-12
 
-    if not most or m <= max(most, few + p):
-        return seconds(m)
-    short, long = seconds(few), seconds(few + p)
-    return long + (long - short) * (m - few - p) / p
+    def of_groups(stages):
+        groups = one.micro_batches / one.pipeline
+        few = 1 if one.virtual_stages == 1 else 2
+        if not most or (stages == one.pipeline and one.micro_batches <= max(most, (few + 1) * stages)):
+            return seconds(one)
+        short, long = (seconds(of_stages(one, stages, number)) for number in (few, few + 1))
+        return line(short, long, groups - few - 1)
+
+    if not most or one.pipeline <= MOST_STAGES:
+        return of_groups(one.pipeline)
+    half = MOST_STAGES // 2
+    return line(of_groups(half), of_groups(MOST_STAGES), (one.pipeline - MOST_STAGES) / half)
 
 
 def without(case, part, framework):
@@ -163,6 +186,8 @@ def without(case, part, framework):
         device["sustained"].pop("memory_kernels")
     elif part == "the clock that lasts (that of single kernels instead)":
         device["sustained"].pop("clock")
+    elif part == "what collectives take of the device":
+        device["sustained"].pop("collective_units")
     elif part == "the host":
         kernels.pop("host")
     elif part == "launches":
@@ -185,6 +210,7 @@ PARTS = [
     "products by shape (one tile, 0.925 of the peak instead)",
     "curves of bandwidth (0.66 instead)",
     "the clock that lasts (that of single kernels instead)",
+    "what collectives take of the device",
     "the host",
     "launches",
     "NCCL's rates over NVLink (its wires' instead)",

@@ -15,6 +15,8 @@ FOLDER = pathlib.Path(__file__).resolve().parents[1] / "published" / "training"
 # Ranks that are simulated of those that share out parameters, as a multiple of servers: what all send and receive is the same.
 MOST_SHARDS = 16
 LAYERS = {"llama-3.1-405b": 126}
+# Channels of NCCL on servers of eight devices and eight NICs: eight rings, each twice (src/graph/connect.cc).
+CHANNELS_ACROSS = 16
 MOST_MICRO_BATCHES = 3  # without a pipeline each further micro-batch adds as much
 
 
@@ -41,7 +43,7 @@ def table_of(name):
     """(facts, rows)"""
     facts = read(name)
     if name in ("narayanan_2021", "korthikanti_2022"):
-        small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B"}
+        small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
                            one.name in small, f"{one.peer:+.1f} %" if one.peer else "") for one in rows_of(name)]  # fmt: skip
     rows = []
@@ -90,9 +92,14 @@ def longer(case, name, sequence):
 def device_of(case, facts, row):
     """A ready-made device, or one with other figures: `base`, `clock` (of its arithmetic) and keys of its file."""
     said = of_gpu(facts, row, "device")
+    across = row["gpus"] > SERVER and row.get("tensor", 1) == 1
     if isinstance(said, str):
-        return str(case.root / "workloads/devices" / f"{said}.yaml")
+        if not across:
+            return str(case.root / "workloads/devices" / f"{said}.yaml")
+        said = {"base": said}
     data = yaml.safe_load((case.root / "workloads/devices" / f"{said['base']}.yaml").read_text())
+    if across and "collective_units" in data["sustained"]:
+        data["sustained"]["collective_units"] = CHANNELS_ACROSS
     for precision, peak in data["peak"].items():
         rate, unit = peak.split()
         data["peak"][precision] = f"{float(rate) * said.get('clock', 1):.6g} {unit}"
@@ -137,7 +144,7 @@ def experiment(case, facts, row, micro_batches):
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
                         "context": group},
     }  # fmt: skip
-    for key in ("parameter_precision", "gradient_precision"):
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

@@ -23,7 +23,11 @@ const Words<KernelPlace>& place_words() {
                                         {"mlp_residual", KernelPlace::mlp_residual},
                                         {"embedding", KernelPlace::embedding},
                                         {"final_norm", KernelPlace::final_norm},
-                                        {"loss", KernelPlace::loss}};
+                                        {"loss", KernelPlace::loss},
+                                        {"tensor_gathered", KernelPlace::tensor_gathered},
+                                        {"tensor_scattered", KernelPlace::tensor_scattered},
+                                        {"experts_input", KernelPlace::experts_input},
+                                        {"experts_output", KernelPlace::experts_output}};
   return words;
 }
 
@@ -37,6 +41,7 @@ const Words<KernelUnit>& unit_words() {
                                        {"inner", KernelUnit::inner},
                                        {"logits", KernelUnit::logits},
                                        {"table", KernelUnit::table},
+                                       {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept}};
   return words;
@@ -48,7 +53,8 @@ const Words<KernelWhen>& when_words() {
                                        {"learned_positions", KernelWhen::learned_positions},
                                        {"no_positions", KernelWhen::no_positions},
                                        {"grouped", KernelWhen::grouped},
-                                       {"fp8", KernelWhen::fp8}};
+                                       {"fp8", KernelWhen::fp8},
+                                       {"no_fp8", KernelWhen::no_fp8}};
   return words;
 }
 
@@ -80,6 +86,10 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
       break;
     case KernelPlace::loss:
       add({KernelUnit::logits});
+      break;
+    case KernelPlace::experts_input:
+    case KernelPlace::experts_output:
+      add({KernelUnit::copies});
       break;
     default:
       break;
@@ -202,6 +212,8 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   }
   places.finish();
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
+  if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
+  if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("host")) result.host = read_host(*map);
   const Spec step = spec.at("step");

@@ -31,9 +31,13 @@ enum class KernelPlace : std::uint8_t {
   mlp_residual,
   embedding,
   final_norm,
-  loss,  ///< logits to loss
+  loss,              ///< logits to loss
+  tensor_gathered,   ///< with sequence parallelism: behind each gather over tensor ranks in a block
+  tensor_scattered,  ///< and before each of their sums, in which they scatter, too
+  experts_input,     ///< of mixtures: tokens on their way to the products of experts, backward their gradients back
+  experts_output,    ///< and what experts give on its way back to the tokens
 };
-constexpr std::size_t kernel_place_count = 11;
+constexpr std::size_t kernel_place_count = 15;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -47,10 +51,11 @@ enum class KernelUnit : std::uint8_t {
   inner_and_gates,      ///< these, and what the up projection gives, with its gates
   logits,               ///< tokens x this rank's part of the vocabulary
   table,                ///< parameters of the embedding table on this rank
+  copies,               ///< elements of the copies of tokens that go to experts
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
 };
-constexpr std::size_t kernel_unit_count = 12;
+constexpr std::size_t kernel_unit_count = 13;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -64,6 +69,7 @@ enum class KernelWhen : std::uint8_t {
   no_positions,
   grouped,  ///< fewer keys and values than queries
   fp8,      ///< products have fp8
+  no_fp8,   ///< they have not
 };
 
 /// One small kernel.
@@ -90,6 +96,12 @@ struct KernelCatalogue {
   } accumulation;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
+  /// What products read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered
+  /// again for the gradients of weights.
+  bool keeps_gathered = false;
+  /// Recomputation of whole blocks ends with the last operation that a backward pass needs: it leaves out the last
+  /// product of a dense MLP, and what follows.
+  bool recomputes_what_is_needed = false;
   /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
   /// forward pass goes together with that of the backward pass behind it.
   bool blocking_messages = false;

@@ -165,6 +165,9 @@ SustainedRates read_sustained(const Spec& map) {
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(least_fraction, 1);
+  // Beside communication products keep a unit at least.
+  if (const auto taken = map.find("collective_units"))
+    rates.collective_units = taken->integer(0, rates.products.work.units - 1);
   map.finish();
   return rates;
 }
@@ -204,6 +207,13 @@ double SizeCurve::at(double size) const {
     return low.value + (high.value - low.value) * std::log(size / low.size) / std::log(high.size / low.size);
   }
   return points_.back().value;
+}
+
+double slowdown_beside_communication(const Device& device) {
+  if (!device.in_a_step || !device.sustained) return device.slowdown_while_communicating;
+  const auto units = static_cast<double>(device.sustained->products.work.units);
+  const auto taken = static_cast<double>(device.sustained->collective_units);
+  return std::max(device.slowdown_while_communicating, std::min(units / (units - taken), most_slowdown));
 }
 
 Device read_device(const Spec& spec) {

@@ -89,6 +89,8 @@ struct SustainedRates {
   std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
   Time launch;
+  /// Of the units of products, those that kernels of collectives take while they are under way; 0: not known.
+  std::int64_t collective_units = 0;
 };
 
 /// What a device file says (workloads/devices/*.yaml).
@@ -128,6 +130,10 @@ std::vector<std::string> precision_names();
 
 /// Limits of a factor by which compute is slower beside communication.
 constexpr double most_slowdown = 100;
+
+/// The factor by which kernels of a device take longer beside communication: `slowdown_while_communicating`; in a step
+/// at least units / (units - collective_units), since as many tiles less are worked on at once.
+double slowdown_beside_communication(const Device& device);
 
 /// Reads a whole device file. Throws InputError.
 Device read_device(const Spec& spec);

@@ -25,13 +25,14 @@ class BlockBuilder {
     if (!block.products.empty()) return sample_products(block);
     PartPasses passes;
     build_forward(block, passes.forward);
-    if (setup_.description->recompute == Recompute::full) build_forward(block, passes.recompute);
+    if (setup_.description->recompute == Recompute::full)
+      build_forward(block, passes.recompute, setup_.kernels().recomputes_what_is_needed);
     if (setup_.description->recompute == Recompute::operators) build_operators_again(block, passes.recompute);
     build_backward(block, passes.backward, true, true);
     build_backward(block, passes.input_gradient, true, false);
     build_backward(block, passes.weight_gradient, false, true);
     accumulate(block.tensors, passes);
-    copy_shared(block.tensors, passes);
+    copy_shared(block.tensors, passes, true);
     return passes;
   }
 
@@ -52,7 +53,7 @@ class BlockBuilder {
     passes.backward.push_back(scatter.segment("embedding"));
     passes.weight_gradient = passes.backward;  // there is no input to have a gradient
     accumulate(setup_.description->model.embedding, passes);
-    copy_shared(setup_.description->model.embedding, passes);
+    copy_shared(setup_.description->model.embedding, passes, false);
     return passes;
   }
 
@@ -80,7 +81,7 @@ class BlockBuilder {
     passes.input_gradient = head_backward(logits, true, false);
     passes.weight_gradient = head_backward(logits, false, true);
     accumulate(model.head, passes);
-    copy_shared(model.head, passes);
+    copy_shared(model.head, passes, false);
     return passes;
   }
 
@@ -126,15 +127,18 @@ class BlockBuilder {
   }
 
   /// Copies of parameters that are shared out when they are gathered, and of their gradients when they are summed up.
-  void copy_shared(const std::vector<Tensor>& tensors, PartPasses& passes) const {
+  /// `quantised`: of parts whose products have fp8, if any have.
+  void copy_shared(const std::vector<Tensor>& tensors, PartPasses& passes, bool quantised) const {
     if (plan_.sharding != Sharding::parameters) return;
     const KernelCatalogue& kernels = setup_.kernels();
     const std::int64_t held = held_parameters(tensors, plan_).sum();
     const std::int64_t ranks = plan_.shard_group > 0 ? plan_.shard_group : plan_.data * c_;
     const auto copies = [&](const std::vector<SmallKernel>& list, std::string_view what) {
       Work work(setup_);
-      for (const SmallKernel& one : list)
-        work.small(one.name, one, one.unit == KernelUnit::kept ? share_of(held, ranks) : held);
+      for (const SmallKernel& one : list) {
+        const bool has = quantised ? has_kernel(*setup_.description, one.when) : one.when != KernelWhen::fp8;
+        if (has) work.small(one.name, one, one.unit == KernelUnit::kept ? share_of(held, ranks) : held);
+      }
       return work.segment(what);
     };
     const Segment gathered = copies(kernels.gathered, "copies of parameters");
@@ -174,10 +178,17 @@ class BlockBuilder {
     to.push_back(tensor_collective(what, CollectiveKind::all_gather));
     to.back().size = bytes_of(tokens_, h_, element_bytes(setup_.description->precision));
     to.back().beside = beside;
+    add_small(KernelPlace::tensor_gathered, false, common_units(), "copies of what was gathered", to);
+  }
+  /// The same for the gradients of weights, if it was not kept.
+  void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const {
+    if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too));
   }
   /// The sum over tensor ranks of what a product, cut along its inner dimension, leaves on each.
   void sum(std::vector<Segment>& to, std::string_view what) const {
     if (t_ == 1) return;
+    if (plan_.sequence)
+      add_small(KernelPlace::tensor_scattered, false, common_units(), "copies of what is scattered", to);
     to.push_back(tensor_collective(what, plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
   }
 
@@ -355,7 +366,7 @@ class BlockBuilder {
       to.push_back(work.segment("attention output gradient"));
       if (setup_.description->recompute == Recompute::selective) core_again(a, to);
       add_core(to, a, true);
-      gather(to, "attention gather again", overlaps(weights_too));  // for the gradient of the weights, beside
+      gather_again(to, "attention gather again", weights_too);
       Work in(setup_);
       in.small(KernelPlace::attention_input, true, units_of(a));
       for (const Product& product : inputs(a)) product.input_gradient(in);
@@ -395,14 +406,15 @@ class BlockBuilder {
     return {{rows, first, h_, count}, {rows, h_, width, count}, gated};
   }
 
-  void dense_forward(const Feed& mlp, std::string_view what, std::vector<Segment>& to) const {
+  /// `needed_only`: what a backward pass needs, which the last product's result is not.
+  void dense_forward(const Feed& mlp, std::string_view what, std::vector<Segment>& to, bool needed_only = false) const {
     gather(to, "MLP gather");
     Work work(setup_);
     mlp.up.forward(work);
     work.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
-    mlp.down.forward(work);
+    if (!needed_only) mlp.down.forward(work);
     to.push_back(work.segment(what));
-    sum(to, "MLP sum");
+    if (!needed_only) sum(to, "MLP sum");
   }
 
   void dense_backward(const Feed& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
@@ -412,7 +424,7 @@ class BlockBuilder {
       mlp.down.input_gradient(down);
       down.small(KernelPlace::mlp_activation, true, units_of(mlp), mlp.gated);
       to.push_back(down.segment("MLP inner gradient"));
-      gather(to, "MLP gather again", overlaps(weights_too));
+      gather_again(to, "MLP gather again", weights_too);
       Work up(setup_);
       mlp.up.input_gradient(up);
       to.push_back(up.segment("MLP input gradient"));
@@ -465,6 +477,12 @@ class BlockBuilder {
         share_of(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
     return feed(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
   }
+  /// The units of the copies of tokens that come to the experts here, when they are spread evenly.
+  KernelUnits units_of_copies(const Feed& inner) const {
+    KernelUnits units = common_units();
+    unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
+    return units;
+  }
   /// All rows of the experts here, for the ranks that share them.
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const {
     Segment segment = dispatch(mlp, what, activation_precision(*setup_.description), false);
@@ -493,9 +511,11 @@ class BlockBuilder {
     }
     const Feed inner = expert(mlp);
     Work work(setup_);
+    work.small(KernelPlace::experts_input, false, units_of_copies(inner));
     inner.up.forward(work);
     work.small(KernelPlace::mlp_activation, false, units_of(inner), inner.gated);
     inner.down.forward(work);
+    work.small(KernelPlace::experts_output, false, units_of_copies(inner));
     to.push_back(work.segment("experts"));
     to.back().by_load = to.back().join = true;
     if (plan_.expert_tensor > 1) to.push_back(expert_collective(mlp, "expert sum", CollectiveKind::reduce_scatter));
@@ -508,9 +528,11 @@ class BlockBuilder {
       if (plan_.expert_tensor > 1)
         to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
       Work work(setup_);
+      work.small(KernelPlace::experts_output, true, units_of_copies(inner));
       inner.down.input_gradient(work);
       work.small(KernelPlace::mlp_activation, true, units_of(inner), inner.gated);
       inner.up.input_gradient(work);
+      work.small(KernelPlace::experts_input, true, units_of_copies(inner));
       to.push_back(work.segment("experts input gradient"));
       to.back().by_load = true;
       if (plan_.expert_tensor > 1)
@@ -550,7 +572,7 @@ class BlockBuilder {
   }
 
   // Whole blocks -----------------------------------------------------------------------------------------------------
-  void build_forward(const BlockShape& block, std::vector<Segment>& to) const {
+  void build_forward(const BlockShape& block, std::vector<Segment>& to, bool needed_only = false) const {
     attention_forward(block.attention, to);
     if (block.cross_attention) attention_forward(block.attention, to);
     Work norm(setup_);
@@ -559,7 +581,8 @@ class BlockBuilder {
     if (block.mlp.mixture())
       mixture_forward(block.mlp, to);
     else
-      dense_forward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), "MLP", to);
+      dense_forward(feed(tokens_, block.mlp.inner, block.mlp.gated, t_), "MLP", to, needed_only);
+    if (needed_only && !block.mlp.mixture()) return;
     Work residual(setup_);
     residual.small(KernelPlace::mlp_residual, false, common_units());
     to.push_back(residual.segment("MLP residual"));
@@ -568,21 +591,26 @@ class BlockBuilder {
 
   /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second product
   /// (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for keys, behind
-  /// attention, and for gates, or the only one of an MLP without; fused attention is kept.
+  /// attention, and for gates, or the only one of an MLP without; fused attention is kept. So is what tensor ranks have
+  /// summed and scattered, so that the product before it is not needed again; what they gather is gathered again.
   void build_operators_again(const BlockShape& block, std::vector<Segment>& to) const {
     const AttentionShape& a = block.attention;
     Work attention(setup_);
-    attention.small(KernelPlace::attention_norm, false, units_of(a));
+    const bool scattered = t_ > 1 && plan_.sequence;
+    add_small(KernelPlace::attention_norm, false, units_of(a), "attention norm again", to);
+    gather(to, "attention gather");
     attention.matmul(tokens_, kv_heads(a) * a.head_size, h_);
     attention.small(KernelPlace::attention_input, false, units_of(a));
     attention.small(KernelPlace::attention_output, false, units_of(a));
-    attention.matmul(tokens_, h_, heads(a) * a.value_size);
+    if (!scattered) attention.matmul(tokens_, h_, heads(a) * a.value_size);
     to.push_back(attention.segment("attention operators again"));
-    sum(to, "attention sum");
+    if (!scattered) sum(to, "attention sum");
     const Feed mlp = feed(tokens_, block.mlp.inner, block.mlp.gated, t_);
-    Work rest(setup_);
-    rest.small(KernelPlace::attention_residual, false, units_of(a));
-    rest.small(KernelPlace::mlp_norm, false, common_units());
+    Work middle(setup_), rest(setup_);
+    middle.small(KernelPlace::attention_residual, false, units_of(a));
+    middle.small(KernelPlace::mlp_norm, false, common_units());
+    to.push_back(middle.segment("MLP norm again"));
+    gather(to, "MLP gather");
     rest.matmul(tokens_, mlp.down.inner, h_);
     rest.small(KernelPlace::mlp_activation, false, units_of(mlp), mlp.gated);
     to.push_back(rest.segment("MLP operators again"));

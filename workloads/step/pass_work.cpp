@@ -70,6 +70,8 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
     }
     case KernelWhen::fp8:
       return description.precision == "fp8";
+    case KernelWhen::no_fp8:
+      return description.precision != "fp8";
   }
   return true;
 }

@@ -58,7 +58,7 @@ class TrainingProgram final : public RankProgram {
       outstanding += (workload_.data_use().plan().pieces(*data_client_) + 2) * (events.data.prefetch + 2);
     return 512 + outstanding;
   }
-  double compute_slowdown() const override { return workload_.job().times.device().slowdown_while_communicating; }
+  double compute_slowdown() const override { return slowdown_beside_communication(workload_.job().times.device()); }
 
  private:
   // Steps
