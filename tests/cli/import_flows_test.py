@@ -73,6 +73,30 @@ class Flows(weft_testing.ProgramTest):
         last = max(zip(messages["issued"].tolist(), messages["source"].tolist()))
         self.assertEqual(last, (far, 3))
 
+    def test_flows_of_two_nodes_overtake_each_other(self):
+        """0->1 of 7 B stands first in the file, and waits for 100,000 B from 2; that of 5,000 B waits for 100 B, which come
+        earlier, and sets off 1->2 when it has come, not when the other one has."""
+        text = "Nodes 4\nConnections 5\nTriggers 3\n2->0 id 1 start 0 size 100000 recv_done_trigger 1\n" \
+               "3->0 id 2 start 0 size 100 recv_done_trigger 2\n0->1 id 3 trigger 1 size 7\n" \
+               "0->1 id 4 trigger 2 size 5000 recv_done_trigger 3\n1->2 id 5 trigger 3 size 9\n" \
+               "trigger id 1 oneshot\ntrigger id 2 oneshot\ntrigger id 3 oneshot\n"
+        _, messages = self.imported("htsim", text, "cm")
+        at = {size: (issued, delivered) for size, issued, delivered in
+              zip(*(messages[key].tolist() for key in ("bytes", "issued", "delivered")))}
+        self.assertEqual(at[5000][0], at[100][1])
+        self.assertEqual(at[7][0], at[100000][1])
+        self.assertLess(at[5000][1], at[7][0])
+        self.assertEqual(at[9][0], at[5000][1])
+
+    def test_a_multishot_trigger_sets_off_one_flow_after_another(self):
+        text = "Nodes 4\nConnections 4\nTriggers 1\n0->1 id 1 start 0 size 4096 recv_done_trigger 1\n" \
+               "2->1 id 2 start 9000000 size 10 recv_done_trigger 1\n1->3 id 3 trigger 1 size 20\n" \
+               "1->3 id 4 trigger 1 size 30\ntrigger id 1 multishot\n"
+        read, messages = self.imported("htsim", text, "cm")
+        issued = dict(zip(messages["bytes"].tolist(), messages["issued"].tolist()))
+        self.assertEqual((issued[20], issued[30]), (one_way(4096), 9_000_000 + one_way(10)))
+        self.assertEqual([one["what"].split(":")[0] for one in read["refused"]], ["multishot"])
+
     def test_a_failed_link_is_taken_away(self):
         """Two flows from a pod of two aggregation switches to another one, each over one of them and one of its two cores.
         Without a core link of both all goes over the others, from the beginning: what htsim's NULL in queues_nup_nc means."""
