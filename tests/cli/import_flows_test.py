@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -51,6 +52,40 @@ class Flows(weft_testing.ProgramTest):
             sent[source, destination] = sent.get((source, destination), 0) + size
         self.assertEqual(sent, {(i, j): size for i, row in enumerate(rows) for j, size in enumerate(row)
                                 if i != j and size})
+
+    def test_a_matrix_is_read_from_its_file(self):
+        """Whatever stands between the numbers; what is wrong has its line, also behind the import."""
+        prints = set()
+        for text in ("0,10,20\n30,0,40\n50,60,0\n", "# bytes\n0; 10;20\n\n30;0;40 # sent by 1\n50;60;0",
+                     "0 10  20\r\n30\t0 40\r\n 50 60 0\r\n"):
+            self.imported("flows", text, "csv", "--matrix")
+            prints.add(self.run_weft("run", "out.yaml", "--quiet", "--summary", "json").summary()["fingerprint"])
+        self.assertEqual(len(prints), 1)
+        for text, part in (("0 10 20\n30 0\n50 60 0\n", "in.csv:2: found 2 entries; one for each of 3 ranks"),
+                           ("0 10 20\n30 0 40\n", "in.csv:2: the file ends behind 2 rows; 3 are due"),
+                           ("0 10 20\n30 0 40\n50 60 0\n\n1 2 3\n", "in.csv:5: a row more than 3"),
+                           ("0,10,20\n30,,40\n50,60,0\n", "in.csv:2: found ''; bytes as a whole number"),
+                           ("0 10 20\n30 0 40\n50 60 1\n", "the blocks have 211 bytes, but size says 210"),
+                           ("0 10 20\n30 0 9223372036854775808\n50 60 0\n", "in.csv:2: found '9223372036854775808'")):
+            with self.subTest(part=part):
+                self.write(text, "in.csv")
+                done = weft_testing.weft("run", "out.yaml", "-o", "x.h5", folder=self.folder)
+                self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+                self.assertIn(part, done.err)
+
+    def test_memory_does_not_follow_a_matrix(self):
+        """A hundred times the numbers. As texts or numbers of Python, 640,000 would be 20 MB or more."""
+        between = "import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n" \
+                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        peaks = []
+        for ranks in (80, 800):
+            self.write((",".join(["1"] * ranks) + "\n") * ranks, "large.csv")
+            done = subprocess.run(["/usr/bin/python3", "-c", between, "/usr/bin/python3", "-B",
+                                   str(weft_testing.SOURCE / "scripts" / "commands" / "import.py"), "flows", "--matrix",
+                                   "large.csv", "-o", "large.yaml", "--quiet"], cwd=self.folder, check=True,
+                                  capture_output=True, text=True)
+            peaks.append(int(done.stdout))
+        self.assertLess(peaks[1], peaks[0] + 4 * 1024, peaks)
 
     def test_a_chain_of_triggers(self):
         """Each flow starts when its node has received the one before it."""
