@@ -7,6 +7,7 @@
 // stands for it at the other GPU. A wait makes those that follow it wait for what had been done before the signal.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -179,6 +180,7 @@ class PlanReader {
     }
     place_.clear();
     check_chunks();
+    divide_chunks();
   }
 
   void read_gpu(const PlanJson& gpu, std::uint32_t id) {
@@ -267,6 +269,39 @@ class PlanReader {
     }
   }
 
+  /// Thread blocks of a group do an operation together, each its part of every chunk (`tbg_info`; calcOffset of
+  /// execution_plan.cc, which gives them elements of 16 B in turn). So that parts are chunks of the schedule, all
+  /// chunks are cut into as many as the sizes of all groups divide.
+  void divide_chunks() {
+    std::uint64_t parts = 1, largest = schedule_.chunks;
+    for (const PlanGpu& gpu : gpus_)
+      for (const auto& [buffer, chunks] : gpu.chunks) largest = std::max<std::uint64_t>(largest, chunks);
+    for (const PlanBlock& block : blocks_)
+      for (const PlanJson* operation : block.operations) {
+        place_ = fmt::format("GPU {}, thread block {}: ", block.gpu, block.id);
+        parts = std::lcm(parts, std::uint64_t{group_of(*operation).size});
+        if (parts * largest > most_plan_chunks)
+          fail(fmt::format("'tbg_info': so many thread blocks share operations that there are more than {} parts",
+                           most_plan_chunks));
+      }
+    place_.clear();
+    parts_ = static_cast<std::uint32_t>(parts);
+    schedule_.chunks *= parts_;
+  }
+
+  struct PlanGroup {
+    std::uint32_t size = 1;
+    std::uint32_t member = 0;
+  };
+  PlanGroup group_of(const PlanJson& operation) const {
+    if (!operation.contains("tbg_info")) return {};
+    const PlanJson& info = operation.at("tbg_info");
+    const PlanGroup group{number(info, "tbg_size", most_plan_blocks), number(info, "tb_id", most_plan_blocks)};
+    if (group.member >= group.size)
+      fail(fmt::format("'tbg_info': thread block {} of a group of {}", group.member, group.size));
+    return group;
+  }
+
   // Execution ---------------------------------------------------------------------------------------------------------
 
   /// All thread blocks, each as far as it comes, until all have ended: so that whoever waits finds the signal.
@@ -297,8 +332,6 @@ class PlanReader {
     const PlanJson& operation = *block.operations[block.next];
     const std::string name = operation.at("name").get<std::string>();
     if (name == "nop" || name == "flush") return true;
-    if (operation.contains("tbg_info") && number(operation.at("tbg_info"), "tbg_size", most_plan_blocks) > 1)
-      fail("'tbg_info': several thread blocks share this operation, each a part of its chunks, which is not modelled");
     if (name == "wait" || name == "rlxwait") return wait(block, operation);
     if (name == "barrier") return barrier(block, operation);
     if (name == "sem_acquire") return acquire(block, operation);
@@ -319,6 +352,10 @@ class PlanReader {
       for (const auto& [from, to] : pairs(block, operation)) get(block, from, to);
     } else if (name == "re" || name == "res" || name == "rre" || name == "rres") {
       reduce(block, operation);
+    } else if (name == "glres" || name == "gstore") {
+      fail(
+          "what comes from all is summed up, or goes to all, in NVLink's switch, which has no part in a schedule; "
+          "`algorithm: nvls` does that");
     } else {
       fail(
           "this operation is not modelled; barrier, copy, cpkt, flush, get, nop, pipeline, ppkt, put, pws, pwsf, re, "
@@ -350,6 +387,10 @@ class PlanReader {
     if (result.count == 0 || result.chunk + std::uint64_t{result.count} > chunks)
       fail(fmt::format("chunks {} to {} of the buffer {} of GPU {}, which has {}", result.chunk,
                        result.chunk + std::uint64_t{result.count}, to_text(result.buffer), result.gpu, chunks));
+    const PlanGroup group = group_of(operation);
+    const std::uint32_t share = result.count * (parts_ / group.size);
+    result.chunk = result.chunk * parts_ + group.member * share;
+    result.count = share;
     return result;
   }
   std::vector<PlanRange> ranges(const PlanBlock& block, const PlanJson& operation, const char* key) const {
@@ -682,6 +723,7 @@ class PlanReader {
   std::vector<PlanBlock> blocks_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channels_of_pair_;
   std::uint32_t channels_ = 0;
+  std::uint32_t parts_ = 1;  // of a chunk of the plan
   std::size_t steps_ = 0;
   std::string place_;
 };

@@ -123,3 +123,21 @@ def two_blocks(semaphores=({"init_value": 0},)):
             {"name": "sem_acquire", "semaphore_ids": [0]}, moves("copy", [own("s", 0)], [own("o", peer)])]})
         gpus.append(one)
     return plan("allgather", gpus)
+
+
+def shared(blocks):
+    """All-gather of two GPUs by `blocks` thread blocks, each of which copies and puts its part of the one chunk."""
+    gpus = []
+    for rank in (0, 1):
+        one = gpu(rank, 2, (1, 2, 0), [])
+        template = one["threadblocks"][0]
+        one["threadblocks"] = []
+        for block in range(blocks):
+            group = {"tbg_info": {"tb_id": block, "tbg_size": blocks}}
+            one["threadblocks"].append({**template, "id": block, "ops": [
+                moves("copy", [own("i", 0)], [own("o", rank)], **group),
+                moves("put", [own("i", 0)], [remote(rank, 1 - rank, "o", rank)], **group),
+                {"name": "barrier", "barrier_id": 0, "num_threadblocks": blocks},
+                *([sync("signal", 2), sync("wait", 2)] if block == 0 else [])]})
+        gpus.append(one)
+    return plan("allgather", gpus)

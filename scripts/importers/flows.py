@@ -6,7 +6,7 @@ import re
 
 from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
 from importing.flow_traces import FlowTraces, flow_traces_workload
-from importing.imported import Imported, Map
+from importing.imported import Imported, Input, Map
 
 SUMMARY = "a CSV of flows (start, source, destination, bytes), or a matrix of an all-to-all"
 NAMES = {"start": "start", "time": "start", "start_time": "start",
@@ -135,15 +135,18 @@ class Reader:
             raise InputError(self.path, line, f"found {self.flows.count} flows; the first line says {count}")
 
     def matrix(self):
-        table = [(line, [whole_number(one, self.path, line, "bytes") for one in values]) for line, values in
-        rows(self.path)]
-        for line, values in table:
-            if len(values) != len(table):
-                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {len(table)} rows; as "
-                                 "many columns as rows are due")
-        if len(table) < 2:
+        """(ranks, bytes of all) of a matrix, gone through row by row."""
+        ranks, total = sum(1 for _ in rows(self.path)), 0
+        for line, values in rows(self.path):
+            if len(values) != ranks:
+                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {ranks} rows; as many "
+                                 "columns as rows are due")
+            total += sum(whole_number(one, self.path, line, "bytes") for one in values)
+        if ranks < 2:
             raise InputError(self.path, 1, "a matrix of two ranks or more is due")
-        return [values for _, values in table]
+        if not 0 < total < 2**63:
+            raise InputError(self.path, 1, f"{total} B in all; 1 to 2^63 - 1 are due")
+        return ranks, total
 
 
 def is_matrix(options):
@@ -155,7 +158,7 @@ def is_matrix(options):
 def read(options):
     reader = Reader(options)
     if is_matrix(options):
-        return read_matrix(options, reader.matrix())
+        return read_matrix(options, *reader.matrix())
     reader.read()
     if not reader.flows.count:
         raise InputError(options.input, 1, "there is no flow in it")
@@ -165,12 +168,9 @@ def read(options):
     return imported
 
 
-def read_matrix(options, table):
-    imported = Imported([options.input], len(table), [f"The all-to-all of {options.input}: row i is what rank i "
-                                                      "sends."])
-    total = sum(map(sum, table))
-    if total == 0:
-        raise InputError(options.input, 1, "all are 0; bytes are due")
+def read_matrix(options, ranks, total):
+    imported = Imported([options.input], ranks, [f"The all-to-all of {options.input}: row i is what rank i sends."])
     imported.workload = Map(kind="collective", collective="all_to_all", size=f"{total} B", algorithm="nccl_p2p",
-                            ranks=len(table), block_sizes=[[f"{one} B" for one in row] for row in table])
+                            ranks=ranks)
+    imported.workload.put("block_sizes", Input(options.input), "Bytes from each rank to each; row i is what rank i sends.")
     return imported

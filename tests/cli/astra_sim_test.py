@@ -118,17 +118,124 @@ class AstraSim(weft_testing.ProgramTest):
         self.assertIn("direct4", (self.folder / "out.yaml").read_text())
 
     def test_what_has_no_counterpart_is_listed_everywhere(self):
-        system = {**SYSTEM, "all-to-all-implementation-custom": ["et/prefix"], "boost-mode": 0, "replay-only": 1, "spam": 2,
+        system = {**SYSTEM, "boost-mode": 0, "replay-only": 1, "spam": 2,
                   "model-shared-bus": 1, "L": 10}
         self.prepare(4, 4096, system)
         self.write("topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n", "ring.yml")
         read, _ = self.imported("ring.yml")
         text = (self.folder / "out.yaml").read_text()
-        for key, list_ in {"all-to-all-implementation-custom": "refused", "replay-only": "refused", "model-shared-bus": "refused",
+        for key, list_ in {"replay-only": "refused", "model-shared-bus": "refused",
                            "L": "refused",
                            "boost-mode": "ignored", "spam": "ignored", "scheduling-policy": "ignored"}.items():
             self.assertTrue(any(one["what"].startswith(key) for one in read[list_]), key)
             self.assertIn(f": {key}", text)
+
+    # Algorithms of one's own -------------------------------------------------------------------------------------------
+
+    def algorithm(self, members, prefix="own"):
+        """Each member sends 30,000 B to the next one, adds up for 2 us what comes, and sends 5,000 B back: no all-reduce,
+        nor of the collective's size."""
+        et.write(self.folder, [[
+            et.node(3, et.SEND, comm_size=(30_000, "uint32"), comm_dst=((one + 1) % members, "int32"), comm_tag=0),
+            et.node(7, et.RECV, comm_size=30_000, comm_src=(one - 1) % members),
+            et.node(8, et.COMP, [7], duration=2),
+            et.node(9, et.SEND, [8], comm_size=5_000, comm_dst=(one - 1) % members, comm_tag=1),
+            et.node(10, et.RECV, comm_size=5_000, comm_src=(one + 1) % members, comm_tag=(1, "uint64"))]
+            for one in range(members)], prefix)
+
+    def custom(self, nodes, system, *more, ranks=4, form=et.protobuf, zipped=False):
+        et.write(self.folder, [nodes] * ranks, "work", form=form, ending=".json" if form != et.protobuf else
+                 ".et.gz" if zipped else ".et", zipped=zipped)
+        self.write(json.dumps({"scheduling-policy": "FIFO", "preferred-dataset-splits": 1, "local-mem-bw": 50,
+                               **system},
+                              indent=1), "system.json")
+        self.write(f"topology: [Switch]\nnpus_count: [{ranks}]\nbandwidth: [50]\nlatency: [500]\n", "net.yml")
+        return weft_testing.weft("import", "astra-sim", "--workload", "work", "--system", "system.json", "--network",
+                                 "net.yml", "-o", "out.yaml", "--json", *more, folder=self.folder)
+
+    def messages(self, done, **how):
+        self.assertEqual(done.code, 0, done)
+        summary, file = self.simulate(self.folder / "out.yaml", **how)
+        rows = table(file, "messages")
+        return summary, sorted(zip(*(rows[key].tolist() for key in ("issued", "source", "destination", "bytes", "delivered"))))
+
+    def test_an_algorithm_of_one_s_own_runs_as_it_is_written(self):
+        """Behind a computation of 1 us each of 4 sends once to the next one, and 2 us after the other one's message has come
+        back to that; the computation behind the collective waits for all of it. A zipped trace is the same."""
+        self.algorithm(4)
+        nodes = [et.node(0, et.COMP, duration=1), et.node(1, et.COLL, [0], comm_type=et.ALL_REDUCE, comm_size=1 << 20),
+                 et.node(2, et.COMP, [1], duration=1)]
+        system = {"all-reduce-implementation-custom": ["own"]}
+        summary, rows = self.messages(self.custom(nodes, system))
+        there, back = rows[:4], rows[4:]
+        self.assertEqual([row[:4] for row in there], [(10**6, one, (one + 1) % 4, 30_000) for one in range(4)])
+        came = {destination: delivered for *_, destination, _, delivered in there}
+        self.assertEqual([row[:4] for row in back], sorted((came[one] + 2 * 10**6, one, (one - 1) % 4, 5_000) for one in
+                                                           range(4)))
+        self.assertEqual(summary["simulated_time_ps"], max(row[-1] for row in back) + 10**6)
+        # Ranks compute twice, send, receive, add up, send, receive, and have a node without work for the collective.
+        self.assertEqual(summary["operations"], 4 * 8)
+        for path in self.folder.glob("work.*.et"):
+            path.unlink()
+        again, _ = self.messages(self.custom(nodes, system, zipped=True), output="zip.h5", ranks=2)
+        self.assertEqual(again["fingerprint"], summary["fingerprint"])
+
+    def test_algorithms_of_groups_and_of_nodes_go_one_after_another(self):
+        """Members 0 and 1 of the algorithm are ranks 2 and 3, and 0 and 1. Node 1 has an algorithm, and node 2 the same by its
+        kind; nothing joins them, but a rank has one communication at a time."""
+        self.algorithm(2)
+        self.write('{"1": [2, 3], "2": [0, 1]}', "groups.json")
+        self.write("# nodes\n1: own\n", "nodes.yaml")
+        system = {"all-gather-implementation-custom": ["own"], "per-node-custom-implementation": "nodes.yaml"}
+
+        def nodes(group):
+            return [et.node(1, et.COLL, comm_type=et.ALL_TO_ALL, comm_size=8, pg_name=group),
+                    et.node(2, et.COLL, comm_type=et.ALL_GATHER, comm_size=8, pg_name=group)]
+        done = self.custom(nodes("1"), system, "--groups", "groups.json")
+        self.assertIn("work.0.et:node 1: rank 0 is no member of its process group", done.err)
+        self.custom([], system)
+        et.write(self.folder, [nodes("2"), nodes("2"), nodes("1"), nodes("1")], "work")
+        done = weft_testing.weft("import", "astra-sim", "--workload", "work", "--system", "system.json", "--network",
+                                 "net.yml", "-o", "out.yaml", "--groups", "groups.json", folder=self.folder)
+        _, rows = self.messages(done)
+        self.assertEqual({frozenset(row[1:3]) for row in rows}, {frozenset((0, 1)), frozenset((2, 3))})
+        self.assertEqual([row[3] for row in rows], [30_000] * 4 + [5_000] * 4 + [30_000] * 4 + [5_000] * 4)
+        self.assertEqual({row[0] for row in rows[8:12]}, {max(row[4] for row in rows[4:8])})
+
+    def test_complaints_about_algorithms_of_one_s_own(self):
+        self.algorithm(4)
+        work = [et.node(1, et.COLL, comm_type=et.ALL_REDUCE, comm_size=8)]
+        key = "all-reduce-implementation-custom"
+        et.write(self.folder, [[et.node(1, et.COLL, comm_type=et.ALL_REDUCE, comm_size=8)]] * 4, "nested")
+        et.write(self.folder, [[et.node(1, et.SEND, comm_size=8, comm_dst=4)]] * 4, "far")
+        et.write(self.folder, [[et.node(1, et.SEND, [2], comm_size=8, comm_dst=1)]] * 4, "lost")
+        et.write(self.folder, [[et.node(1, et.SEND, comm_dst=1)]] * 4, "sizeless")
+        et.write(self.folder, [[et.node(1, et.SEND, comm_size=8, comm_dst=(one + 1) % 4)] for one in range(4)], "unmatched")
+        et.write(self.folder, [[et.node(1, et.SEND, comm_size=8, comm_dst=0)]] * 4, "itself")
+        self.write("1 own\n", "wrong.yaml")
+        for system, part in (({key: ["nothing"]}, f"system.json:5: {key}: there is no file 'nothing.0.et'"),
+                             ({key: "own"}, "a list of one prefix"), ({key: ["own", "own"]}, "a list of one prefix"),
+                             ({key: ["own"], "preferred-dataset-splits": 4}, "system.json:3: preferred-dataset-splits: 4"),
+                             ({key: ["nested"]}, "nested.0.et:node 1: its type is 7"),
+                             ({key: ["far"]}, "far.0.et:node 1: comm_dst: found 4; 0 to 3 are due"),
+                             ({key: ["lost"]}, "lost.0.et:node 1: it waits for node 2, which is not in the file"),
+                             ({key: ["sizeless"]}, "sizeless.0.et:node 1: it has no 'comm_size'"),
+                             ({key: ["unmatched"]}, "has no recv"),
+                             ({key: ["itself"]}, "itself.0.et:node 1: comm_dst: 0 is the member itself"),
+                             ({"per-node-custom-implementation": "wrong.yaml"}, "wrong.yaml:1: 'NODE: PREFIX' is due"),
+                             ({"per-node-custom-implementation": "none.yaml"}, "there is no file 'none.yaml'")):
+            with self.subTest(part=part):
+                done = self.custom(work, system)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertIn(part, done.err)
+        for path in self.folder.glob("work.*.et"):
+            path.unlink()
+        done = self.custom(work, {key: ["own"]}, form=et.json_objects)
+        self.assertIn("work.0.json: custom algorithms are put into traces in protobuf", done.err)
+        self.write("DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 64 1\n", "layers.txt")
+        done = weft_testing.weft("import", "astra-sim", "--workload", "layers.txt", "--system", "system.json", "--network",
+                                 "net.yml", folder=self.folder)
+        self.assertIn("layers.txt is a text", done.err)
 
     def test_ns3_files_become_keys_of_the_network(self):
         self.prepare(8, 1 << 16)

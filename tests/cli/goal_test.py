@@ -223,9 +223,18 @@ l2: send 9223372036854775807b to 0
         report = self.run_weft("export", "goal", self.write(self.experiment(text)), "-o", "x.goal").out
         self.assertEqual(report, "x.goal: 2 ranks, 6 operations: calc 2, send 2, recv 2\n")
 
+    def peak_of(self, name, count):
+        """Bytes of a run of a schedule that is there. A shell starts it: what this process takes would count for its children."""
+        path = self.write({"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": name},
+                           "output": {"messages": "none"}})
+        done = subprocess.run(["sh", "-c", '"$0" run "$1" -o out.h5 --summary json --quiet; exit $?', WEFT, path],
+                              cwd=self.folder, env=environment(ALONE_SETTINGS), capture_output=True, text=True)
+        self.assertEqual(json.loads(done.stdout)["operations"], 2 * count, done.stderr)
+        with h5py.File(self.folder / "out.h5") as file:
+            return int(file["manifest/parallel/peak_memory"][:].sum())
+
     def test_memory_does_not_follow_the_length_of_a_binary_schedule(self):
-        """Ten times the operations of two ranks, each behind the one before. A shell starts the runs: what this process takes would
-        count for its children."""
+        """Ten times the operations of two ranks, each behind the one before."""
         peaks = []
         for count in (10_000, 100_000):
             size = 8 + 4 + 39 * count + 4 * (count - 1)
@@ -239,14 +248,46 @@ l2: send 9223372036854775807b to 0
                                                100 if message else 1000, 0, 0, 0, int(i < count - 1), i, 0, i + 1))
                     for i in range(1, count):
                         file.write(struct.pack("<I", i))
-            path = self.write({"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": "long.bin"},
-                               "output": {"messages": "none"}})
-            done = subprocess.run(["sh", "-c", '"$0" run "$1" -o out.h5 --summary json --quiet; exit $?', WEFT, path],
-                                  cwd=self.folder, env=environment(ALONE_SETTINGS), capture_output=True, text=True)
-            self.assertEqual(json.loads(done.stdout)["operations"], 2 * count, done.stderr)
-            with h5py.File(self.folder / "out.h5") as file:
-                peaks.append(int(file["manifest/parallel/peak_memory"][:].sum()))
+            peaks.append(self.peak_of("long.bin", count))
         self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
+
+    def test_memory_does_not_follow_the_length_of_a_text(self):
+        """The same as text, all dependencies behind all operations. Sorted runs of 32,768 records are full in the shorter
+        schedule, too; kept in memory, an operation with its label takes 150 B or more: 20 MB for 2 x 70,000."""
+        peaks = []
+        for count in (50_000, 120_000):
+            with open(self.folder / "long.goal", "w", encoding="ascii") as file:
+                file.write("num_ranks 2\n")
+                for rank in (0, 1):
+                    message = "recv 100b from 0" if rank else "send 100b to 1"
+                    file.write(f"rank {rank} {{\n")
+                    file.writelines(f"l{i}: {message if i % 50 == 49 else 'calc 1000'}\n" for i in range(count))
+                    file.writelines(f"l{i} requires l{i - 1}\n" for i in range(1, count))
+                    file.write("}\n")
+            peaks.append(self.peak_of("long.goal", count))
+        self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
+
+    def test_labels(self):
+        """The first operation of a label has it, wherever the relation stands; labels of any length, which begin alike."""
+        long = "a_label_of_many_letters"
+        text = f"""num_ranks 1
+rank 0 {{
+x: calc 1000
+{long}1: calc 4000 cpu 1
+{long}2: calc 2000 cpu 2
+x: calc 500 cpu 3
+c: calc 100 cpu 4
+c requires x
+d: calc 100 cpu 5
+d requires {long}1
+e: calc 100 cpu 6
+e requires {long}2
+e requires x
+e requires {long}2
+}}
+"""
+        rows = self.rows(text)
+        self.assertEqual([rows[0, i][0] for i in range(7)], [0, 0, 0, 0, 1, 4, 2])
 
     def test_complaints_about_binary_files(self):
         good = goal_files.binary(PAIR)
@@ -278,6 +319,9 @@ l2: send 9223372036854775807b to 0
                 (PAIR.replace("num_ranks", "ranks"), "schedule.goal:1: found 'ranks'; 'num_ranks' is due here"),
                 (PAIR.replace("rank 1", "rank 2"), "schedule.goal:10: found rank 2; rank 1 is due here"),
                 (PAIR.replace("l2 requires l1", "l2 requires l7"), "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
+                (PAIR.replace("l2: send", "l2 requires l1\nl2: send", 1), "schedule.goal:5: no operation of rank 0 above has the label 'l2'"),
+                (PAIR.replace("l2 requires l1", "l7 requires l2\nl1 requires l8", 1),
+                 "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
                 (PAIR.replace("to 1", "to 0"), "schedule.goal:5: a message of a rank to itself"),
                 (PAIR.replace("to 1", "to 5"), "schedule.goal:5: rank 5 is out of range"),
                 (PAIR.replace("to 1", "to -1"), "schedule.goal:5: the other rank is '-1'"),

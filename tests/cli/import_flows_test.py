@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import subprocess
 import sys
 import unittest
 
@@ -52,6 +53,40 @@ class Flows(weft_testing.ProgramTest):
         self.assertEqual(sent, {(i, j): size for i, row in enumerate(rows) for j, size in enumerate(row)
                                 if i != j and size})
 
+    def test_a_matrix_is_read_from_its_file(self):
+        """Whatever stands between the numbers; what is wrong has its line, also behind the import."""
+        prints = set()
+        for text in ("0,10,20\n30,0,40\n50,60,0\n", "# bytes\n0; 10;20\n\n30;0;40 # sent by 1\n50;60;0",
+                     "0 10  20\r\n30\t0 40\r\n 50 60 0\r\n"):
+            self.imported("flows", text, "csv", "--matrix")
+            prints.add(self.run_weft("run", "out.yaml", "--quiet", "--summary", "json").summary()["fingerprint"])
+        self.assertEqual(len(prints), 1)
+        for text, part in (("0 10 20\n30 0\n50 60 0\n", "in.csv:2: found 2 entries; one for each of 3 ranks"),
+                           ("0 10 20\n30 0 40\n", "in.csv:2: the file ends behind 2 rows; 3 are due"),
+                           ("0 10 20\n30 0 40\n50 60 0\n\n1 2 3\n", "in.csv:5: a row more than 3"),
+                           ("0,10,20\n30,,40\n50,60,0\n", "in.csv:2: found ''; bytes as a whole number"),
+                           ("0 10 20\n30 0 40\n50 60 1\n", "the blocks have 211 bytes, but size says 210"),
+                           ("0 10 20\n30 0 9223372036854775808\n50 60 0\n", "in.csv:2: found '9223372036854775808'")):
+            with self.subTest(part=part):
+                self.write(text, "in.csv")
+                done = weft_testing.weft("run", "out.yaml", "-o", "x.h5", folder=self.folder)
+                self.assertEqual(done.code, weft_testing.EXIT_INPUT, done)
+                self.assertIn(part, done.err)
+
+    def test_memory_does_not_follow_a_matrix(self):
+        """A hundred times the numbers. As texts or numbers of Python, 640,000 would be 20 MB or more."""
+        between = "import resource, subprocess, sys\nsubprocess.run(sys.argv[1:], check=True)\n" \
+                  "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+        peaks = []
+        for ranks in (80, 800):
+            self.write((",".join(["1"] * ranks) + "\n") * ranks, "large.csv")
+            done = subprocess.run(["/usr/bin/python3", "-c", between, "/usr/bin/python3", "-B",
+                                   str(weft_testing.SOURCE / "scripts" / "commands" / "import.py"), "flows", "--matrix",
+                                   "large.csv", "-o", "large.yaml", "--quiet"], cwd=self.folder, check=True,
+                                  capture_output=True, text=True)
+            peaks.append(int(done.stdout))
+        self.assertLess(peaks[1], peaks[0] + 4 * 1024, peaks)
+
     def test_a_chain_of_triggers(self):
         """Each flow starts when its node has received the one before it."""
         text = "Nodes 4\nConnections 3\nTriggers 2\n0->1 id 5 start 1000000 size 4096 send_done_trigger 1\n" \
@@ -72,6 +107,30 @@ class Flows(weft_testing.ProgramTest):
         far = 5_000_000 + one_way(10) + one_way(0)
         last = max(zip(messages["issued"].tolist(), messages["source"].tolist()))
         self.assertEqual(last, (far, 3))
+
+    def test_flows_of_two_nodes_overtake_each_other(self):
+        """0->1 of 7 B stands first in the file, and waits for 100,000 B from 2; that of 5,000 B waits for 100 B, which come
+        earlier, and sets off 1->2 when it has come, not when the other one has."""
+        text = "Nodes 4\nConnections 5\nTriggers 3\n2->0 id 1 start 0 size 100000 recv_done_trigger 1\n" \
+               "3->0 id 2 start 0 size 100 recv_done_trigger 2\n0->1 id 3 trigger 1 size 7\n" \
+               "0->1 id 4 trigger 2 size 5000 recv_done_trigger 3\n1->2 id 5 trigger 3 size 9\n" \
+               "trigger id 1 oneshot\ntrigger id 2 oneshot\ntrigger id 3 oneshot\n"
+        _, messages = self.imported("htsim", text, "cm")
+        at = {size: (issued, delivered) for size, issued, delivered in
+              zip(*(messages[key].tolist() for key in ("bytes", "issued", "delivered")))}
+        self.assertEqual(at[5000][0], at[100][1])
+        self.assertEqual(at[7][0], at[100000][1])
+        self.assertLess(at[5000][1], at[7][0])
+        self.assertEqual(at[9][0], at[5000][1])
+
+    def test_a_multishot_trigger_sets_off_one_flow_after_another(self):
+        text = "Nodes 4\nConnections 4\nTriggers 1\n0->1 id 1 start 0 size 4096 recv_done_trigger 1\n" \
+               "2->1 id 2 start 9000000 size 10 recv_done_trigger 1\n1->3 id 3 trigger 1 size 20\n" \
+               "1->3 id 4 trigger 1 size 30\ntrigger id 1 multishot\n"
+        read, messages = self.imported("htsim", text, "cm")
+        issued = dict(zip(messages["bytes"].tolist(), messages["issued"].tolist()))
+        self.assertEqual((issued[20], issued[30]), (one_way(4096), 9_000_000 + one_way(10)))
+        self.assertEqual([one["what"].split(":")[0] for one in read["refused"]], ["multishot"])
 
     def test_a_failed_link_is_taken_away(self):
         """Two flows from a pod of two aggregation switches to another one, each over one of them and one of its two cores.

@@ -32,7 +32,7 @@ class MscclppPlan(ProgramTest):
         for name, content in (("all_reduce", plans.all_reduce(4)), ("all_gather", plans.all_gather(4)),
                               ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch()),
                               ("packets", plans.packets(4)), ("packets passed on", plans.passed_on()),
-                              ("semaphores", plans.two_blocks())):
+                              ("semaphores", plans.two_blocks()), ("thread blocks share", plans.shared(3))):
             with self.subTest(name=name):
                 out = self.run_weft("collective", self.plan(content), "--size", "1200000B", "--check").out
                 self.assertIn("complete: every rank has its result, each contribution exactly once", out)
@@ -66,6 +66,18 @@ class MscclppPlan(ProgramTest):
                 summary, _ = self.simulate(self.experiment(kind, ranks, size))
                 self.assertEqual(summary["bytes_delivered"], sent)
                 self.assertTrue(summary["complete"])
+
+    def test_thread_blocks_share_an_operation(self):
+        """tbg_info, calcOffset of execution_plan.cc: each of three puts a third of the chunk of S / 2. Together they send
+        what one would, each on a connection of its own, side by side: with parts of one packet the first two of a GPU's
+        three go before the last one, 3 s / C + s / C + 2 d."""
+        size = 24_000
+        self.plan(plans.shared(3))
+        summary, file = self.simulate(self.experiment("all_gather", 2, size))
+        self.assertEqual(summary["bytes_delivered"], size)
+        self.assertEqual(sorted(table(file, "messages")["bytes"].tolist()), [size // 6] * 6)
+        part = picoseconds_to_send(size // 6 + 82, 400 * 10**9)
+        self.assertEqual(summary["simulated_time_ps"], 4 * part + 2 * 500_000)
 
     def test_a_permit_from_the_beginning_is_no_wait(self):
         """The second block copies what is not there yet: the replay says so."""
@@ -111,7 +123,10 @@ class MscclppPlan(ProgramTest):
             (twice(), "is written with packets a second time"),
             (plans.two_blocks([]), "the GPU has 0 semaphores"),
             (changed(lambda c: c.update(collective="sendrecv")), "the collective is 'sendrecv'"),
-            (changed(lambda c: operation(c, 3).update(name="glres")), "GPU 1, thread block 0, operation 3 (glres): this operation is not modelled"),
+            (changed(lambda c: operation(c, 3).update(name="glres")), "GPU 1, thread block 0, operation 3 (glres): what comes from all is summed up"),
+            (changed(lambda c: operation(c, 3).update(name="spam")), "operation 3 (spam): this operation is not modelled"),
+            (changed(lambda c: operation(c, 3).update(tbg_info={"tb_id": 2, "tbg_size": 2})), "thread block 2 of a group of 2"),
+            (changed(lambda c: operation(c, 3).update(tbg_info={"tb_id": 0, "tbg_size": 2})), "the schedule is wrong"),
             (changed(lambda c: operation(c, 3)["src_buff"][0].update(index=7)), "chunks 7 to 8 of the buffer input of GPU 1, which has 3"),
             (changed(lambda c: operation(c, 3)["src_buff"][1].update(buffer_id=77)), "the thread block has no remote buffer 77"),
             (changed(lambda c: operation(c, 5).update(channel_ids=[0])), "it waits for ever: nobody signals"),

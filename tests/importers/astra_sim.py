@@ -42,8 +42,17 @@ def counts(folder):
 
 
 def further(folder):
-    """Files of the ns-3 backend."""
+    """Files of the ns-3 backend, and an all-to-all of one's own: half of the ranks send to the other half, which answers."""
     sample(folder)
+    half = RANKS // 2
+    et.write(folder, [[et.node(1, et.SEND if rank < half else et.RECV, comm_size=100, comm_tag=5,
+                               **({"comm_dst": rank + half} if rank < half else {"comm_src": rank - half})),
+                       et.node(2, et.COMP, [1], duration=1),
+                       et.node(3, et.RECV if rank < half else et.SEND, [2], comm_size=7,
+                               **({"comm_src": rank + half} if rank < half else {"comm_dst": rank - half}))]
+                      for rank in range(RANKS)], "own")
+    (folder / "own.json").write_text(json.dumps({**SYSTEM, "preferred-dataset-splits": 1,
+                                                 "all-to-all-implementation-custom": ["own"]}, indent=2))
     links = "".join(f"{host} {RANKS} 400Gbps 0.0005ms 0\n" for host in range(RANKS))
     (folder / "topology.txt").write_text(f"{RANKS + 1} 1 {RANKS}\n{RANKS}\n{links}")
     (folder / "config.txt").write_text(
@@ -53,8 +62,8 @@ def further(folder):
     (folder / "logical.json").write_text('{"logical-dims": ["8", "4"]}')
     (folder / "memory.json").write_text('{"memory-type": "MEMORY_POOL", "remote-mem-latency": 1, "remote-mem-bw": 50}')
     (folder / "groups.json").write_text('{"1": [0, 1, 2, 3]}')
-    return words(network="topology.txt", network_config="config.txt", logical="logical.json", memory="memory.json",
-                 groups="groups.json")
+    return words(system="own.json", network="topology.txt", network_config="config.txt", logical="logical.json",
+                 memory="memory.json", groups="groups.json")
 
 
 def damaged(folder):

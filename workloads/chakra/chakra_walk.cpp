@@ -176,8 +176,8 @@ void ChakraTrace::Walk::choose_stream(const ChakraNode& node, Operation& operati
   const bool memory = node.type == ChakraType::memory_load || node.type == ChakraType::memory_store;
   const bool communicates = operation.kind != Operation::Kind::compute || node.type == ChakraType::collective;
   if (trace_.options_.as_astra_sim) {
-    // One at a time each: HardwareResource of ASTRA-sim. Any number of receives.
-    if (operation.kind == Operation::Kind::recv) return;
+    // One at a time each: HardwareResource of ASTRA-sim. Any number of receives, and of what is in a custom algorithm.
+    if (operation.kind == Operation::Kind::recv || node.stream.value_or(0) < 0) return;
     operation.stream = node.on_cpu    ? Stream::host
                        : memory       ? Stream::storage
                        : communicates ? Stream::communication

@@ -3,12 +3,18 @@
 // Schneider, A. Lumsdaine, "LogGOPSim - Simulating Large-Scale Applications in the LogGOPS Model",
 // doi:10.1145/1851476.1851564).
 #include <algorithm>
+#include <cstring>
 #include <limits>
-#include <unordered_map>
+#include <map>
+#include <optional>
+#include <type_traits>
 
 #include <fmt/format.h>
 
+#include "support/contract.hpp"
 #include "workloads/importers/goal_file.hpp"
+#include "workloads/importers/goal_waits.hpp"
+#include "workloads/reading/temporary_file.hpp"
 
 namespace weft {
 namespace {
@@ -20,11 +26,13 @@ bool is_goal_word(int byte) {
          byte == '-';
 }
 
-/// What has been read of one rank.
-struct GoalSection {
-  std::vector<GoalOperation> operations;
-  std::unordered_map<std::string, std::uint32_t> labels;
-  std::vector<GoalWait> waits;
+/// What is told of a rank's statements, one by one.
+class GoalStatements {
+ public:
+  virtual ~GoalStatements() = default;
+  virtual void operation(const GoalOperation& /*one*/, const std::string& /*label*/) {}
+  /// `label` waits for `before`.
+  virtual void relation(const std::string& /*label*/, const std::string& /*before*/, bool /*at_start*/) {}
 };
 
 /// Reads a file section by section. Every mistake is an InputError with file and line.
@@ -33,8 +41,8 @@ class GoalTextReader {
   explicit GoalTextReader(ByteSource source);
   std::uint32_t ranks() const { return ranks_; }
   const std::string& name() const { return source_.name(); }
-  /// The section of the next rank, in the order of the file.
-  GoalSection next();
+  /// Goes through the section of the next rank, in the order of the file.
+  void next(GoalStatements& statements);
   /// Where next() begins.
   struct Place {
     std::uint64_t byte = 0;
@@ -43,27 +51,29 @@ class GoalTextReader {
   Place place() const { return {source_.taken(), line_}; }
   /// Goes on there, with this rank.
   void go_to(const Place& place, std::uint32_t rank);
-
- private:
+  /// A complaint about the statement that is being read.
   InputError error(const std::string& message) const {
     return InputError({source_.name(), static_cast<int>(line_)}, message);
   }
+
+ private:
   int take();
   void skip_blanks(bool lines);
   bool skip_comment();
   std::string word();
   std::uint64_t number(const std::string& text, const std::string& what, std::uint64_t most) const;
   void expect(const std::string& text);
-  bool statement(GoalSection& section);
-  void relation(GoalSection& section, const std::string& verb, const std::string& label);
-  void operation(GoalSection& section, const std::string& verb, const std::string& label, std::uint32_t line);
+  bool statement(GoalStatements& statements);
+  void relation(GoalStatements& statements, const std::string& verb, const std::string& label);
+  void operation(GoalStatements& statements, const std::string& verb, const std::string& label, std::uint32_t line);
   void size_and_peer(GoalOperation& operation);
   void options(GoalOperation& operation);
 
   ByteSource source_;
   std::uint32_t line_ = 1;
   std::uint32_t ranks_ = 0;
-  std::uint32_t rank_ = 0;  // next one
+  std::uint32_t rank_ = 0;        // next one
+  std::uint32_t operations_ = 0;  // of this rank
 };
 
 GoalTextReader::GoalTextReader(ByteSource source) : source_(std::move(source)) {
@@ -140,7 +150,7 @@ void GoalTextReader::expect(const std::string& text) {
   if (found != text) throw error(fmt::format("found '{}'; '{}' is due here", found, text));
 }
 
-GoalSection GoalTextReader::next() {
+void GoalTextReader::next(GoalStatements& statements) {
   skip_blanks(true);
   expect("rank");
   skip_blanks(false);
@@ -148,17 +158,16 @@ GoalSection GoalTextReader::next() {
     throw error(fmt::format("found rank {}; rank {} is due here: they stand in ascending order", found, rank_));
   skip_blanks(true);
   if (take() != '{') throw error("a '{' is due behind the rank");
-  GoalSection section;
-  while (statement(section)) {
+  operations_ = 0;
+  while (statement(statements)) {
   }
   ++rank_;
   skip_blanks(true);
-  return section;
 }
 
 // [LABEL:] calc N [cpu C] | [LABEL:] send Nb to R [tag T] [cpu C] [nic C] | recv Nb from R ... | A requires B |
 // A irequires B. False behind the closing brace.
-bool GoalTextReader::statement(GoalSection& section) {
+bool GoalTextReader::statement(GoalStatements& statements) {
   skip_blanks(true);
   if (source_.peek() == '}') {
     take();
@@ -176,9 +185,9 @@ bool GoalTextReader::statement(GoalSection& section) {
     skip_blanks(false);
   }
   if (verb != "calc" && verb != "send" && verb != "recv")
-    relation(section, verb, label);
+    relation(statements, verb, label);
   else
-    operation(section, verb, label, line);
+    operation(statements, verb, label, line);
   skip_blanks(false);
   const int end = source_.peek();
   if (end != '\n' && end != '}' && end != ByteSource::end && !skip_comment())
@@ -186,19 +195,15 @@ bool GoalTextReader::statement(GoalSection& section) {
   return true;
 }
 
-void GoalTextReader::relation(GoalSection& section, const std::string& verb, const std::string& label) {
+void GoalTextReader::relation(GoalStatements& statements, const std::string& verb, const std::string& label) {
   const std::string relation = label.empty() ? word() : "";
   if (relation != "requires" && relation != "irequires")
     throw error(fmt::format("found '{}'; calc, send, recv, or LABEL requires LABEL are due here", verb));
   skip_blanks(false);
-  const std::string before = word();
-  for (const std::string& name : {verb, before})
-    if (!section.labels.contains(name))
-      throw error(fmt::format("no operation of rank {} above has the label '{}'", rank_, name));
-  section.waits.push_back({section.labels.at(verb), section.labels.at(before), relation == "irequires"});
+  statements.relation(verb, word(), relation == "irequires");
 }
 
-void GoalTextReader::operation(GoalSection& section, const std::string& verb, const std::string& label,
+void GoalTextReader::operation(GoalStatements& statements, const std::string& verb, const std::string& label,
                                std::uint32_t line) {
   GoalOperation operation;
   operation.place = line;
@@ -207,10 +212,10 @@ void GoalTextReader::operation(GoalSection& section, const std::string& verb, co
                                     : Operation::Kind::recv;
   size_and_peer(operation);
   options(operation);
-  if (section.operations.size() == most_goal_operations)
+  if (operations_ == most_goal_operations)
     throw error(fmt::format("more than {} operations of a rank", most_goal_operations));
-  if (!label.empty()) section.labels.try_emplace(label, static_cast<std::uint32_t>(section.operations.size()));
-  section.operations.push_back(operation);
+  ++operations_;
+  statements.operation(operation, label);
 }
 
 void GoalTextReader::size_and_peer(GoalOperation& operation) {
@@ -259,6 +264,121 @@ void GoalTextReader::options(GoalOperation& operation) {
   }
 }
 
+/// An operation of a rank that has been converted; `waits` positions in the rank follow it.
+struct ConvertedOperation {
+  GoalOperation operation;
+  std::uint32_t waits = 0;
+};
+static_assert(std::is_trivially_copyable_v<ConvertedOperation>);
+
+/// Part of the file of converted ranks.
+struct ConvertedRank {
+  std::uint64_t begin = 0, end = 0;
+  bool in_order = true;  ///< operations stand behind those that they wait for
+};
+
+/// A rank of the file of converted ones, in the order of the text.
+class ConvertedGoal final : public GoalStream {
+ public:
+  ConvertedGoal(std::shared_ptr<const TemporaryFile> file, const ConvertedRank& rank)
+      : file_(std::move(file)), at_(rank.begin), end_(rank.end) {}
+
+  bool next(GoalOperation& operation, std::vector<std::uint32_t>& dependencies) override {
+    if (taken_ == block_.size() && at_ == end_) return false;
+    ConvertedOperation one;
+    take(&one, sizeof(one));
+    operation = one.operation;
+    dependencies.resize(one.waits);
+    take(dependencies.data(), one.waits * sizeof(std::uint32_t));
+    return true;
+  }
+
+ private:
+  void take(void* to, std::size_t count) {
+    for (auto* target = static_cast<std::byte*>(to); count > 0;) {
+      if (taken_ == block_.size()) fill();
+      const std::size_t part = std::min(count, block_.size() - taken_);
+      std::memcpy(target, block_.data() + taken_, part);
+      taken_ += part;
+      target += part;
+      count -= part;
+    }
+  }
+  void fill() {
+    constexpr std::uint64_t most = 8192;
+    block_.resize(static_cast<std::size_t>(std::min(most, end_ - at_)));
+    WEFT_EXPECT(!block_.empty(), "a converted rank ends at {}", end_);
+    file_->read(at_, block_.data(), block_.size());
+    at_ += block_.size();
+    taken_ = 0;
+  }
+
+  std::shared_ptr<const TemporaryFile> file_;
+  std::uint64_t at_, end_;
+  std::vector<std::byte> block_;
+  std::size_t taken_ = 0;
+};
+
+/// Takes a section apart: operations, and who waits for whom.
+class GoalConversion final : public GoalStatements {
+ public:
+  void operation(const GoalOperation& one, const std::string& label) override {
+    operations_.append(&one, sizeof(one));
+    waits_.operation(label);
+  }
+  void relation(const std::string& label, const std::string& before, bool at_start) override {
+    waits_.relation(label, before, at_start);
+  }
+  std::optional<GoalWaits::Unknown> resolve() { return waits_.resolve(); }
+
+  /// Appends the rank. Behind resolve().
+  ConvertedRank write(TemporaryFile& file) {
+    ConvertedRank rank{file.size(), 0, true};
+    constexpr std::size_t at_a_time = 256;
+    std::vector<GoalOperation> some(at_a_time);
+    std::uint32_t number = 0;
+    for (std::uint64_t at = 0; at < operations_.size(); at += at_a_time * sizeof(GoalOperation)) {
+      const std::size_t bytes = operations_.read(at, some.data(), at_a_time * sizeof(GoalOperation));
+      for (std::size_t i = 0; i < bytes / sizeof(GoalOperation); ++i) write(some[i], number++, rank, file);
+    }
+    rank.end = file.size();
+    return rank;
+  }
+
+ private:
+  void write(const GoalOperation& operation, std::uint32_t number, ConvertedRank& rank, TemporaryFile& file) {
+    waits_.of(number, before_);
+    for (const std::uint32_t wait : before_) rank.in_order = rank.in_order && (wait & ~goal_at_start) < number;
+    const ConvertedOperation one{operation, static_cast<std::uint32_t>(before_.size())};
+    file.append(&one, sizeof(one));
+    file.append(before_.data(), before_.size() * sizeof(std::uint32_t));
+  }
+
+  TemporaryFile operations_;
+  GoalWaits waits_;
+  std::vector<std::uint32_t> before_;
+};
+
+/// Complains about a label of a relation, when it comes to it.
+class UnknownLabel final : public GoalStatements {
+ public:
+  UnknownLabel(const GoalTextReader& reader, std::uint32_t rank, const GoalWaits::Unknown& unknown)
+      : reader_(reader), rank_(rank), unknown_(unknown) {}
+  void relation(const std::string& label, const std::string& before, bool /*at_start*/) override {
+    if (relations_++ == unknown_.relation)
+      throw reader_.error(
+          fmt::format("no operation of rank {} above has the label '{}'", rank_, unknown_.before ? before : label));
+  }
+
+ private:
+  const GoalTextReader& reader_;
+  std::uint32_t rank_;
+  GoalWaits::Unknown unknown_;
+  std::uint64_t relations_ = 0;
+};
+
+/// Each rank that is asked for is gone through once, and converted: into operations with what they wait for, in a
+/// temporary file. Memory does not follow the length of the text.
 class TextGoal final : public GoalFile {
  public:
   explicit TextGoal(const GoalContent& content)
@@ -267,15 +387,10 @@ class TextGoal final : public GoalFile {
   std::uint32_t ranks() const override { return reader_.ranks(); }
 
   std::unique_ptr<GoalStream> stream(std::uint32_t rank) override {
-    for (; places_.size() <= rank; places_.push_back(reader_.place())) reader_.next();
-    if (places_.size() == rank + std::size_t{1}) {
-      auto sorted = sort(rank, reader_.next());
-      places_.push_back(reader_.place());
-      return sorted;
-    }
-    GoalTextReader reader(content_());
-    reader.go_to(places_[rank], rank);
-    return sort(rank, reader.next());
+    const auto [at, fresh] = converted_.try_emplace(rank);
+    if (fresh) at->second = convert(rank);
+    auto stream = std::make_unique<ConvertedGoal>(file_, at->second);
+    return at->second.in_order ? std::move(stream) : sort(rank, *stream);
   }
 
   InputError error(std::uint32_t /*rank*/, const GoalOperation& operation, const std::string& message) const override {
@@ -286,16 +401,53 @@ class TextGoal final : public GoalFile {
   }
 
  private:
-  std::unique_ptr<GoalStream> sort(std::uint32_t rank, GoalSection section) const {
-    return sort_goal(
-        std::move(section.operations), section.waits,
-        [this, rank](const GoalOperation& one, const std::string& message) { return error(rank, one, message); });
+  ConvertedRank convert(std::uint32_t rank) {
+    GoalStatements nothing;
+    for (; places_.size() <= rank; places_.push_back(reader_.place())) reader_.next(nothing);
+    GoalConversion conversion;
+    if (places_.size() == rank + std::size_t{1}) {
+      reader_.next(conversion);
+      places_.push_back(reader_.place());
+    } else {
+      read_again(rank).next(conversion);
+    }
+    if (const auto unknown = conversion.resolve()) complain(rank, *unknown);
+    return conversion.write(*file_);
+  }
+
+  GoalTextReader read_again(std::uint32_t rank) const {
+    GoalTextReader reader(content_());
+    reader.go_to(places_[rank], rank);
+    return reader;
+  }
+
+  [[noreturn]] void complain(std::uint32_t rank, const GoalWaits::Unknown& unknown) const {
+    GoalTextReader reader = read_again(rank);
+    UnknownLabel complaint(reader, rank, unknown);
+    reader.next(complaint);
+    throw InternalError(fmt::format("{}: relation {} of rank {} is gone", name_, unknown.relation, rank));
+  }
+
+  /// The rank in memory, in an order in which operations stand behind those that they wait for.
+  std::unique_ptr<GoalStream> sort(std::uint32_t rank, GoalStream& stream) const {
+    std::vector<GoalOperation> operations;
+    std::vector<GoalWait> waits;
+    std::vector<std::uint32_t> before;
+    for (GoalOperation one; stream.next(one, before); operations.push_back(one))
+      for (const std::uint32_t wait : before)
+        waits.push_back(
+            {static_cast<std::uint32_t>(operations.size()), wait & ~goal_at_start, (wait & goal_at_start) != 0});
+    return sort_goal(std::move(operations), waits, [this, rank](const GoalOperation& one, const std::string& message) {
+      return error(rank, one, message);
+    });
   }
 
   GoalContent content_;
   GoalTextReader reader_;                      // behind the ranks that have been asked for
   std::vector<GoalTextReader::Place> places_;  // [rank] of the word `rank`
   std::string name_;
+  std::shared_ptr<TemporaryFile> file_ = std::make_shared<TemporaryFile>();
+  std::map<std::uint32_t, ConvertedRank> converted_;
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "support/contract.hpp"
 #include "units/text.hpp"
+#include "workloads/reading/byte_source.hpp"
 #include "workloads/reading/reading.hpp"
 
 namespace weft {
@@ -96,12 +97,72 @@ class CollectiveWorkload : public Workload {
   Time gap_;
 };
 
-/// A list of sizes, one per rank, or for all_to_all a list of rows. `size` must be their sum.
-void read_blocks(const Spec& spec, std::uint32_t ranks, CollectiveCall& call) {
-  if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
-      call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::barrier ||
-      call.kind == CollectiveKind::send_recv)
-    throw spec.error(fmt::format("'{}' has no blocks", to_text(call.kind)));
+/// The rows of a table of whole numbers, separated by commas, semicolons or blanks, as text: `#` begins a comment.
+class BlockFile {
+ public:
+  explicit BlockFile(const std::string& path) : source_(path) {}
+
+  /// The bytes of the next line that has any; false at the end of the file.
+  bool next(std::vector<std::int64_t>& row) {
+    for (std::string line; read(line);) {
+      row.clear();
+      line.erase(std::min(line.find('#'), line.size()));
+      const bool commas = line.find_first_of(",;") != std::string::npos;
+      for (std::size_t at = 0; at <= line.size();) {
+        const std::size_t end = std::min(line.find_first_of(commas ? ",;" : " \t", at), line.size());
+        const std::string cell = trimmed(line.substr(at, end - at));
+        if (commas || !cell.empty()) row.push_back(number(cell));
+        at = end + 1;
+      }
+      if (!row.empty()) return true;
+    }
+    return false;
+  }
+  InputError error(const std::string& message) const { return {{source_.name(), line_}, message}; }
+
+ private:
+  bool read(std::string& line) {
+    if (source_.peek() == ByteSource::end) return false;
+    ++line_;
+    line.clear();
+    for (int byte = source_.get(); byte != '\n' && byte != ByteSource::end; byte = source_.get())
+      line += static_cast<char>(byte);
+    return true;
+  }
+  static std::string trimmed(const std::string& text) {
+    constexpr const char* blanks = " \t\r";
+    const std::size_t begin = text.find_first_not_of(blanks);
+    return begin == std::string::npos ? "" : text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
+  }
+  std::int64_t number(const std::string& cell) const {
+    constexpr std::size_t most_digits = 19;
+    constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
+    if (cell.empty() || cell.size() > most_digits || cell.find_first_not_of("0123456789") != std::string::npos ||
+        std::stoull(cell) > most)
+      throw error(fmt::format("found '{}'; bytes as a whole number from 0 to {} are due here", cell, most));
+    return static_cast<std::int64_t>(std::stoull(cell));
+  }
+
+  ByteSource source_;
+  int line_ = 0;
+};
+
+/// The same of a file, of which nothing but the numbers is kept.
+std::vector<std::int64_t> blocks_of_file(const std::string& path, std::uint32_t ranks, std::uint32_t rows) {
+  BlockFile file(path);
+  std::vector<std::int64_t> sizes, row;
+  sizes.reserve(std::size_t{ranks} * rows);
+  for (std::uint32_t i = 0; i < rows; ++i) {
+    if (!file.next(row)) throw file.error(fmt::format("the file ends behind {} rows; {} are due here", i, rows));
+    if (row.size() != ranks)
+      throw file.error(fmt::format("found {} entries; one for each of {} ranks is due here", row.size(), ranks));
+    sizes.insert(sizes.end(), row.begin(), row.end());
+  }
+  if (file.next(row)) throw file.error(fmt::format("a row more than {}", rows));
+  return sizes;
+}
+
+std::vector<std::int64_t> blocks_of_list(const Spec& spec, std::uint32_t ranks, bool of_pairs) {
   std::vector<std::int64_t> sizes;
   const auto require_one_each = [ranks](const Spec& list) {
     if (list.items().size() != ranks)
@@ -109,16 +170,31 @@ void read_blocks(const Spec& spec, std::uint32_t ranks, CollectiveCall& call) {
     return list.items();
   };
   for (const Spec& item : require_one_each(spec)) {
-    if (call.kind != CollectiveKind::all_to_all) {
+    if (!of_pairs) {
       sizes.push_back(item.bytes().count());
     } else {
       for (const Spec& size : require_one_each(item)) sizes.push_back(size.bytes().count());
     }
   }
-  call.blocks = std::make_shared<BlockTable>(ranks, std::move(sizes));
-  if (call.blocks->total() != call.size.count())
+  return sizes;
+}
+
+/// A list of sizes, one per rank, or for all_to_all a list of rows, or a file of those. `size` must be their sum.
+void read_blocks(const Spec& spec, std::uint32_t ranks, const std::string& directory, CollectiveCall& call) {
+  if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
+      call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::barrier ||
+      call.kind == CollectiveKind::send_recv)
+    throw spec.error(fmt::format("'{}' has no blocks", to_text(call.kind)));
+  const bool of_pairs = call.kind == CollectiveKind::all_to_all;
+  std::vector<std::int64_t> sizes =
+      spec.is_scalar() ? blocks_of_file(resolve_file(spec, directory, "", ""), ranks, of_pairs ? ranks : 1)
+                       : blocks_of_list(spec, ranks, of_pairs);
+  unsigned __int128 total = 0;
+  for (const std::int64_t size : sizes) total += static_cast<unsigned __int128>(size);
+  if (total != static_cast<unsigned __int128>(call.size.count()))
     throw spec.error(
-        fmt::format("the blocks have {} bytes, but size says {}", call.blocks->total(), call.size.count()));
+        fmt::format("the blocks have {} bytes, but size says {}", saturated(total).count(), call.size.count()));
+  call.blocks = std::make_shared<BlockTable>(ranks, std::move(sizes));
 }
 
 class CollectiveReader : public WorkloadReader {
@@ -136,7 +212,7 @@ class CollectiveReader : public WorkloadReader {
     const std::uint32_t ranks = count ? require_ranks(*count, count->integer(), context) : context.hosts;
     call.root = read_root(spec, call.kind, ranks);
     call.size = read_size(spec, call.kind);
-    if (const auto blocks = spec.find("block_sizes")) read_blocks(*blocks, ranks, call);
+    if (const auto blocks = spec.find("block_sizes")) read_blocks(*blocks, ranks, context.directory, call);
     const auto repeat = spec.find("iterations");
     const auto iterations =
         repeat ? static_cast<std::uint32_t>(repeat->integer(1, std::numeric_limits<std::int32_t>::max())) : 1U;

@@ -9,6 +9,7 @@ from importing.imported import Imported, Input, Map
 
 from .. import chakra
 from .analytical import Network
+from .custom import Customs, Workload
 from .ns3_network import Config, Physical
 from .system import System, load_json
 
@@ -49,8 +50,9 @@ def read(options):
     if imported.ranks < 2:
         raise InputError(options.network, None, "there is one NPU; two or more are due")
     collectives = system.collectives()
-    imported.workload = text_workload(options, imported) if is_text(options.workload) else \
-        chakra_workload(options, imported, system)
+    customs = Customs(system)
+    imported.workload = text_workload(options, imported, system, customs) if is_text(options.workload) else \
+        chakra_workload(options, imported, system, customs)
     imported.workload.comments.update(collectives.comments)
     imported.workload.update(collectives)
     system.list_others()
@@ -104,7 +106,10 @@ def logical_dimensions(options, imported, network):
     return dimensions
 
 
-def text_workload(options, imported):
+def text_workload(options, imported, system, customs):
+    if customs:
+        raise InputError(system.path, None, f"custom algorithms are put into Chakra traces, but {options.workload} is a "
+                                            "text")
     for name in ("memory", "groups"):
         if getattr(options, name):
             imported.ignore(getattr(options, name), f"--{name}: a text workload has none")
@@ -114,13 +119,15 @@ def text_workload(options, imported):
     return workload
 
 
-def chakra_workload(options, imported, system):
+def chakra_workload(options, imported, system, customs):
     stem, ending, ranks = chakra.locate(options.workload)
     if ranks != imported.ranks:
         raise InputError(f"{stem}.0{ending}", None, f"there are traces of {ranks} ranks, but {imported.ranks} NPUs in "
                          f"{options.logical or options.network}")
     imported.inputs += [f"{stem}.{rank}{ending}" for rank in range(ranks)]
     workload = Map(kind="chakra", file=Input(stem), ranks=ranks)
+    if customs:
+        write_customs(options, imported, system, customs, workload)
     workload.put("issue", "astra_sim", "A rank has one computation and one send or collective under way at a time.")
     if options.groups:
         check_groups(options.groups, ranks)
@@ -133,11 +140,28 @@ def chakra_workload(options, imported, system):
     return workload
 
 
+def write_customs(options, imported, system, customs, workload):
+    """Traces beside the experiment, which have algorithms in place of collectives."""
+    files = imported.inputs[-imported.ranks:]
+    if not files[0].endswith((".et", ".et.gz")):
+        raise InputError(files[0], None, "custom algorithms are put into traces in protobuf; this one is JSON")
+    groups = check_groups(options.groups, imported.ranks) if options.groups else {}
+    traces, suffix = Workload(files, customs, groups), f"{imported.ranks}ranks"
+    for rank in range(imported.ranks):
+        imported.beside(f"{suffix}.{rank}.et", lambda file, rank=rank: traces.write(file, rank))
+    workload.put("file", imported.prefix(suffix), f"{options.workload} with custom algorithms in place of collectives")
+    imported.refuse(system.place(next(key for key in system.keys if "-custom" in key)),
+                    "custom algorithms: of communications of a rank that are ready at the same time, that which stands "
+                    "first in its file goes first, and not that with the smallest number")
+
+
 def check_groups(path, ranks):
+    """The file's groups."""
     document, _ = load_json(path)
     for name, members in document.items():
         if not isinstance(members, list) or not all(isinstance(one, int) and 0 <= one < ranks for one in members):
             raise InputError(path, 1, f"group '{name}': a list of ranks from 0 to {ranks - 1} is due")
+    return document
 
 
 def read_memory(path, imported):

@@ -168,11 +168,6 @@ class System:
         if self.keys.get("replay-only"):
             self.imported.refuse(self.place("replay-only"), "replay-only: collectives take the time of the network "
                                                             "here")
-        custom = [key for key in self.keys if key.endswith("-custom") or key == "per-node-custom-implementation"]
-        for key in sorted(custom):
-            self.imported.refuse(self.place(key), f"{key}: algorithms as Chakra traces; an MSCCL XML or MSCCL++ plan "
-                                                  "can be"
-                                                  " an `algorithm` here")
         if not self.keys.get("roofline-enabled"):
             for key in ("peak-perf",):
                 if key in self.keys:

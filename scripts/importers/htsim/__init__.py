@@ -5,9 +5,11 @@ starts, triggers and failures."""
 import re
 
 from importing.errors import InputError, did_you_mean, read_bytes, text_lines, whole_number
+from importing.flow_graphs import flow_graph_workload
 from importing.flow_traces import FlowTraces, flow_traces_workload
 from importing.imported import Imported
-from importing.programs import Flow, flow_workload
+
+from .triggers import Triggers
 
 SUMMARY = "a connection matrix of htsim, with triggers (.cm)"
 HEADS = {"Nodes": "nodes", "Connections": "connections", "Triggers": "triggers", "Failures": "failures"}
@@ -31,21 +33,23 @@ LONGEST = 2**63  # picoseconds, 106 days
 
 
 class Matrix:
-    """A file, read line by line. Flows of a matrix whose header has no triggers go into a database on disk (`traces`);
-    others are kept, because a trigger may join any two of them."""
+    """A file, read line by line into a database on disk: flows by their starts (`traces`), or, if the header has
+    triggers, with what they set off and wait for (`triggers`)."""
 
     def __init__(self, path):
-        self.path, self.counts = path, {}
-        self.flows, self.triggers, self.failures = {}, {}, []
-        self.traces, self.seen, self.prioritized = None, set(), None
+        self.path, self.counts, self.failures = path, {}, []
+        self.triggers = self.traces = self.prioritized = None
+        self.seen = set()
         for number, line in text_lines(path):
             words = line.split("#")[0].split()
             if words:
                 self.read_line(number, words)
-        flows = self.traces.count if self.traces else len(self.flows)
-        for name, found in (("connections", flows), ("triggers", len(self.triggers)), ("failures", len(self.failures))):
-            if found != self.counts.get(name, 0):
-                raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {found} {name}; "
+        self.flows = (self.triggers or self.traces).count if self.triggers or self.traces else 0
+        found = {"connections": self.flows, "triggers": self.triggers.known if self.triggers else 0,
+                 "failures": len(self.failures)}
+        for name, number in found.items():
+            if number != self.counts.get(name, 0):
+                raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {number} {name}; "
                                  f"{self.counts.get(name, 0)} are due by the header")
 
     def whole(self, line, text, what, least=0, most=2**63 - 1):
@@ -72,10 +76,8 @@ class Matrix:
             raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are "
                                               "due")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
-        if self.traces is None and not self.flows and not self.counts.get("triggers"):
-            self.traces = FlowTraces()
-        name = self.traces.count if self.traces else len(self.flows)
-        usual = name
+        self.begin()
+        name = usual = (self.triggers or self.traces).count
         while words:
             key, words = words[0], words[1:]
             if key == "id" and words:
@@ -92,12 +94,19 @@ class Matrix:
             raise InputError(self.path, line, "size: bytes of the flow are due")
         if flow.get("start", 0) >= LONGEST:
             raise InputError(self.path, line, f"start {flow['start']}: less than 106 days is due")
-        if self.traces:
-            return self.stream(line, flow, name, usual)
-        if name in self.flows:
-            raise InputError(self.path, line, f"id {name}: line {self.flows[name]['line']} has it, too")
-        self.flows[name] = flow
-        return None
+        self.prioritized = self.prioritized or (line if flow.get("prio") else None)
+        if self.triggers:
+            self.triggers.add_flow(name, flow)
+        else:
+            self.stream(line, flow, name, usual)
+
+    def begin(self):
+        """What keeps the flows, at the first of them or the first trigger."""
+        if not self.triggers and not self.traces:
+            if self.counts.get("triggers"):
+                self.triggers = Triggers(self.path)
+            else:
+                self.traces = FlowTraces()
 
     def stream(self, line, flow, name, usual):
         """Ids that count the flows, as generators write them, from 0 or 1, need no memory."""
@@ -108,7 +117,6 @@ class Matrix:
             if name in self.seen:
                 raise InputError(self.path, line, f"id {name}: a line above has it, too")
             self.seen.add(name)
-        self.prioritized = self.prioritized or (line if flow.get("prio") else None)
         self.traces.add(flow.get("start", 0), flow["source"], flow["destination"], flow["size"])
 
     def read_failure(self, line, words):
@@ -128,110 +136,13 @@ class Matrix:
             raise InputError(self.path, line, "'trigger id NUMBER oneshot|multishot|barrier [count NUMBER]' is due")
         name = self.whole(line, found["id"], "id")
         at = words.index("count") + 1 if "count" in words else None
-        if name in self.triggers or (at is not None and at >= len(words)):
-            raise InputError(self.path, line, f"trigger {name}: each once, and a count is a number")
+        if at is not None and at >= len(words):
+            raise InputError(self.path, line, f"trigger {name}: a count is a number")
         count = self.whole(line, words[at], "count", 1) if at else 1
-        self.triggers[name] = {"line": line, "kind": kind, "count": count, "sources": [], "targets": []}
-
-    def join(self):
-        """Which flows set off which triggers, and start at them."""
-        for name, flow in self.flows.items():
-            for key, done in (("send_done_trigger", "s"), ("recv_done_trigger", "r")):
-                if key in flow:
-                    self.trigger_of(flow, key)["sources"].append((name, done))
-            if "trigger" in flow:
-                self.trigger_of(flow, "trigger")["targets"].append(name)
-
-    def trigger_of(self, flow, key):
-        if flow[key] not in self.triggers:
-            raise InputError(self.path, flow["line"], f"{key} {flow[key]}: there is no such trigger")
-        return self.triggers[flow[key]]
-
-
-class Causes:
-    """What each flow waits for, as operations of its source."""
-
-    def __init__(self, matrix, imported):
-        self.matrix, self.imported, self.far = matrix, imported, 0
-        self.waits = {name: [] for name in matrix.flows}  # flow: [(flow before it, "s" or "r")]
-        for trigger in matrix.triggers.values():
-            self.resolve(trigger)
-
-    def resolve(self, trigger):
-        sources, targets, line = trigger["sources"], trigger["targets"], trigger["line"]
-        path = self.matrix.path
-        if targets and not sources:
-            raise InputError(path, line, "nothing sets this trigger off, but flows wait for it")
-        if trigger["kind"] == "barrier":
-            if targets and len(sources) != trigger["count"]:
-                raise InputError(path, line, f"count {trigger['count']}, but {len(sources)} flows set it off; as "
-                                 "many are due, for who comes first is not known before a run")
-            for target in targets:
-                self.waits[target] += sources
-        elif trigger["kind"] == "oneshot":
-            if targets and len(sources) != 1:
-                raise InputError(path, line, f"a oneshot trigger that {len(sources)} flows set off; one is due, for "
-                                 "who comes first is not known before a run")
-            for target in targets:
-                self.waits[target] += sources
-        else:
-            if len(sources) < len(targets):
-                raise InputError(path, line, f"{len(targets)} flows wait, and it is set off {len(sources)} times")
-            if len(targets) > 1:
-                self.imported.refuse(f"{path}:{line}", "multishot: the flows that set it off count in the order of "
-                                                       "the file")
-            for source, target in zip(sources, targets):
-                self.waits[target].append(source)
-
-    def order(self):
-        """Flows so that those come first for which others wait."""
-        state, ordered = {}, []
-        for first in self.matrix.flows:
-            stack = [(first, iter(self.waits[first]))] if first not in state else []
-            state.setdefault(first, "open")
-            while stack:
-                name, rest = stack[-1]
-                for before, _ in rest:
-                    if state.get(before) == "open":
-                        raise InputError(self.matrix.path, self.matrix.flows[before]["line"],
-                                         f"flow {before} waits for itself, by its triggers")
-                    if before not in state:
-                        state[before] = "open"
-                        stack.append((before, iter(self.waits[before])))
-                        break
-                else:
-                    stack.pop()
-                    if state[name] == "open":
-                        state[name] = "done"
-                        ordered.append(name)
-        return ordered
-
-    def flows(self):
-        """Flows of a program, and the empty messages that carry triggers to other nodes."""
-        made = []
-        for name in self.order():
-            flow, after = self.matrix.flows[name], []
-            for before, done in self.waits[name]:
-                after.append(self.cause(made, flow, before, done))
-            made.append(Flow(name, flow["source"], flow["destination"], flow["size"], flow.get("start", 0), after))
-        return made
-
-    def cause(self, made, flow, before, done):
-        earlier = self.matrix.flows[before]
-        at = earlier["source"] if done == "s" else earlier["destination"]
-        if at == flow["source"]:
-            return f"{done}{before}"
-        place = f"{self.matrix.path}:{flow['line']}"
-        if done == "s" and earlier["destination"] == flow["source"]:
-            if self.far == 0:
-                self.imported.refuse(place, "send_done_trigger: a node that has received all starts then, not when the "
-                                            "sender knows it (this and all such flows)")
-            self.far = 1
-            return f"r{before}"
-        name = f"t{len(made)}_{before}"
-        self.imported.refuse(place, f"the trigger comes from node {at}: an empty message over the network")
-        made.append(Flow(name, at, flow["source"], 0, 0, [f"{done}{before}"]))
-        return f"r{name}"
+        self.begin()
+        if not self.triggers:
+            raise InputError(self.path, line, f"trigger {name}: the header, which stands above, has no triggers")
+        self.triggers.add_trigger(name, line, kind, count)
 
 
 class Tree:
@@ -286,19 +197,14 @@ def add_failures(options, matrix, imported):
 
 def read(options):
     matrix = Matrix(options.input)
-    if matrix.counts.get("nodes", 0) < 2 or not (matrix.flows or matrix.traces):
+    if matrix.counts.get("nodes", 0) < 2 or not matrix.flows:
         raise InputError(options.input, 1, "'Nodes' of two or more, and a connection, are due")
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
     add_failures(options, matrix, imported)
+    if matrix.prioritized:
+        imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: all flows are of one class")
     if matrix.traces:
-        if matrix.prioritized:
-            imported.refuse(f"{options.input}:{matrix.prioritized}", "prio: all flows are of one class")
         imported.workload = flow_traces_workload(imported, matrix.traces)
-        return imported
-    matrix.join()
-    flows = Causes(matrix, imported).flows()
-    for flow in matrix.flows.values():
-        if flow.get("prio"):
-            imported.refuse(f"{options.input}:{flow['line']}", "prio: all flows are of one class")
-    imported.workload = flow_workload(imported, imported.ranks, flows)
+    else:
+        imported.workload = flow_graph_workload(imported, matrix.triggers.graph(imported))
     return imported
