@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "fabric/packet/port_id.hpp"
 #include "graph/partition.hpp"
 #include "graph/topology_builder.hpp"
 #include "transport/message.hpp"
+#include "units/port_id.hpp"
 
 namespace weft {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/packet/port_id.hpp"
 #include "transport/packet.hpp"
+#include "units/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

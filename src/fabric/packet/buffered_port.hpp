@@ -7,12 +7,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "fabric/packet/lane_id.hpp"
 #include "fabric/packet/packet_queue.hpp"
-#include "fabric/packet/port_id.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "transport/packet.hpp"
 #include "units/bytes.hpp"
+#include "units/lane_id.hpp"
+#include "units/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

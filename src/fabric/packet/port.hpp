@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "fabric/packet/port_id.hpp"
+#include "units/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

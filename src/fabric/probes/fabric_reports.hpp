@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/packet/port_id.hpp"
 #include "fabric/probes/pause_causes.hpp"
 #include "fabric/probes/waits_by_job.hpp"
+#include "units/port_id.hpp"
 
 namespace weft {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "fabric/packet/port_id.hpp"
 #include "units/bytes.hpp"
+#include "units/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "fabric/packet/port_id.hpp"
+#include "units/port_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -9,8 +9,8 @@
 #include "fabric/frames/frame_header.hpp"
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/local/local_network.hpp"
-#include "fabric/packet/lane_id.hpp"
 #include "transport/packet.hpp"
+#include "units/lane_id.hpp"
 #include "units/time.hpp"
 
 namespace weft {

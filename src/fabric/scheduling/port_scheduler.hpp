@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "fabric/packet/lane_id.hpp"
 #include "support/registry.hpp"
 #include "units/bytes.hpp"
+#include "units/lane_id.hpp"
 
 namespace weft {
 
