@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The text form of schedules: read and written (docs/schedule_format.md).
+// The text form of schedules: read and written (docs/reference/schedule_format.md).
 #include <charconv>
 #include <sstream>
 

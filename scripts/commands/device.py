@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft device NAME | fit TABLE.csv..   a device's rates, or constants from measurements (docs/compute_times.md)
+# weft device NAME | fit TABLE.csv..   a device's rates, or constants as measured (docs/reference/compute_times.md)
 """What kernels reach on a device inside a long step: rates by size, as a table and as a drawing. `weft device fit`
 makes the constants from measured kernels."""
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft propose HOSTS [--rate 400Gb/s]  machines of that many hosts, one of each family, for a study (docs/studies.md)
+# weft propose HOSTS [--rate 400Gb/s]  machines of that many hosts, one of each family (docs/tutorial/studies.md)
 """Prints machines with that many hosts, one of each family, as maps for a study, and which families have none."""
 
 import argparse

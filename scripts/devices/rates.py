@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Times of kernels in a long step by a device file's `sustained`, for many shapes at once: what
-workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/compute_times.md."""
+workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/reference/compute_times.md."""
 
 import re
 

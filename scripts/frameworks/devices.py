@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long kernels take on a device of workloads/devices: the formulas of docs/compute_times.md, as kernels of the kind
+"""How long kernels take on a device of workloads/devices: the formulas of docs/reference/compute_times.md, as kernels of the kind
 `program` take them."""
 
 import math

@@ -9,7 +9,7 @@ import re
 from importing.errors import InputError, read_bytes
 from importing.imported import Imported, Input, Map
 
-SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/traces.md)"
+SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/reference/traces.md)"
 ENDINGS = (".et", ".et.gz", ".json", ".json.gz")  # as weft's reader tries them
 FEW = 1 << 16
 
@@ -105,7 +105,7 @@ def read(options):
     imported = Imported(files, ranks, [f"The Chakra traces {stem}.0{ending} to {stem}.{ranks - 1}{ending}."])
     workload = Map(kind="chakra", file=Input(stem), ranks=ranks)
     workload.put("issue", options.issue, "Which operations of a rank may be under way at a time: astra_sim or streams "
-                                         "(docs/traces.md).")
+                                         "(docs/reference/traces.md).")
     if options.groups:
         imported.inputs.append(options.groups)
         workload["groups"] = Input(options.groups)

@@ -235,7 +235,7 @@ class Causes:
 
 
 class Tree:
-    """What a .topo file of three tiers says of its switches (docs/topologies.md)."""
+    """What a .topo file of three tiers says of its switches (docs/reference/topologies.md)."""
 
     def __init__(self, path):
         self.path, self.tiers, self.head = path, [], {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What NCCL writes to NCCL_TOPO_DUMP_FILE as a server. weft reads the file itself (docs/topologies.md); its
+"""What NCCL writes to NCCL_TOPO_DUMP_FILE as a server. weft reads the file itself (docs/reference/topologies.md); its
 experiment has an all-reduce, to begin with."""
 
 import re

@@ -16,7 +16,7 @@ def default_topology(ranks):
 
 
 def default_network():
-    """Packets of RoCE v2 (docs/experiment.md): said here because the experiment is there to be changed."""
+    """Packets of RoCE v2 (docs/reference/experiment.md): said here because the experiment is there to be changed."""
     return Map(mtu="4096 B", header="62 B", wire_overhead="20 B", ack="66 B", window="256 KiB")
 
 

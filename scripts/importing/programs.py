@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Flows as weft's programs (docs/program_format.md): a send and a receive each, one item to a line."""
+"""Flows as weft's programs (docs/reference/program_format.md): a send and a receive each, one item to a line."""
 
 from .imported import Map
 
@@ -33,5 +33,5 @@ def flow_workload(imported, ranks, flows):
     """The workload of flows in a file beside the experiment."""
     workload = Map(kind="program")
     workload.put("file", imported.beside("flows.yaml", lambda file: write_flows(file, ranks, flows)),
-                 "Each flow is a send and a receive (docs/program_format.md).")
+                 "Each flow is a send and a receive (docs/reference/program_format.md).")
     return workload

@@ -15,7 +15,7 @@ from .identity import Program, environment
 from .quantities import readable
 from .summary import aligned
 
-# Processes meet once per window: in the memory of a node, each on a core of its own (docs/performance.md), and then
+# Processes meet once per window: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then
 # nodes in pairs. Assumed, not measured.
 MEETING_IN_NODE = 0.3e-6  # s
 MEETING_OF_NODES = 2e-6  # s for each doubling of the number of nodes

@@ -62,7 +62,8 @@ Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
   if (grid.gpus == 0)
     throw spec.error(
         "'by_rail' needs a machine of servers, and this one has none; give its topology the key 'server', such as "
-        "server: {design: hgx_h100} (docs/topologies.md), or use 'packed', 'random', a stride or a list of hosts");
+        "server: {design: hgx_h100} (docs/reference/topologies.md), or use 'packed', 'random', a stride or a list of "
+        "hosts");
   std::uint32_t first = 0;
   std::uint32_t servers = grid.servers;
   if (spec.is_map()) {

@@ -39,7 +39,7 @@ struct DcqcnParameters {
     p.cnp_interval = Time::from_us(4);                    // min_time_between_cnps
     return p;
   }
-  /// Rates by link speed, where the experiment gives none; see docs/congestion_control.md.
+  /// Rates by link speed, where the experiment gives none; see docs/reference/congestion_control.md.
   DcqcnParameters with_rates(Bandwidth nic) const {
     DcqcnParameters p = *this;
     const std::int64_t bps = nic.bps();

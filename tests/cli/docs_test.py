@@ -17,6 +17,8 @@ import weft_testing
 
 # The test command runs this test: not again from within it.
 SKIPPED = {"scripts/test"}
+# Pages of other projects: StableHLO, ONNX.
+OF_OTHERS = {"docs/spec.md", "docs/Operators.md"}
 
 
 def pages():
@@ -35,6 +37,13 @@ def repository_in(folder):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").symlink_to(weft_testing.WEFT.parent)
     (folder / "out").mkdir()
+
+
+def anchors(page):
+    """Of the headings of a page: lower case, without punctuation, hyphens for spaces."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE))
+    return [heading.strip().replace(" ", "-") for heading in plain]
 
 
 class Docs(unittest.TestCase):
@@ -69,10 +78,30 @@ class Docs(unittest.TestCase):
         self.assertGreater(count, 0, "no quotations found: has their mark-up changed?")
 
     def test_links_lead_somewhere(self):
-        for page in pages():
-            for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-                with self.subTest(page=page.name, target=target):
-                    self.assertTrue((page.parent / target).exists())
+        """Also to a heading: `page.md#heading`, with the anchors that GitHub and mkdocs make of headings."""
+        for page in [*pages(), *sorted(weft_testing.SOURCE.glob("*.md")), weft_testing.SOURCE / "workloads/README.md"]:
+            for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+                with self.subTest(page=page.relative_to(weft_testing.SOURCE), target=target, anchor=anchor):
+                    goal = page.parent / target if target else page
+                    self.assertTrue(goal.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(goal))
+
+    def test_pages_named_in_code_are_there(self):
+        """`(docs/reference/network.md)` of messages, comments and --help."""
+        count = 0
+        for folder in ("src", "topologies", "collectives", "workloads", "scripts", "tests", "validation"):
+            for path in sorted((weft_testing.SOURCE / folder).rglob("*")):
+                if path.suffix not in (".cpp", ".hpp", ".py", ".yaml", ".cmake", ".md", "") or not path.is_file():
+                    continue
+                for name in re.findall(r"(?<![\w/.])docs/[\w/]+\.md", path.read_text(errors="replace")):
+                    with self.subTest(file=path.relative_to(weft_testing.SOURCE), page=name):
+                        self.assertTrue(name in OF_OTHERS or (weft_testing.SOURCE / name).is_file())
+                        count += 1
+        self.assertGreater(count, 50)
+
+    def test_readme_is_short(self):
+        self.assertLessEqual(len((weft_testing.SOURCE / "README.md").read_text().splitlines()), 100)
 
 
 if __name__ == "__main__":

@@ -180,8 +180,8 @@ class CommandLine(ErrorTest):
                 self.run_wrong(words, EXIT_INPUT, pattern)
 
     def test_more_processes_than_slots(self):
-        """mpirun refuses before there is any weft: docs/cluster.md says what helps, and that helps."""
-        page = " ".join((SOURCE / "docs" / "cluster.md").read_text().split())
+        """mpirun refuses before there is any weft: docs/tutorial/cluster.md says what helps, and that helps."""
+        page = " ".join((SOURCE / "docs/tutorial/cluster.md").read_text().split())
         for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
             self.assertIn(words, page)
         free = {name: value for name, value in environment(ALONE_SETTINGS).items()

@@ -32,7 +32,7 @@ def fail(*keys):
                                      and "rate" not in item for item in failures_of(parts))
 
 
-# What the table of docs/reliability.md has a line for.
+# What the table of docs/concepts/reliability.md has a line for.
 TRIED = {
     "any case": lambda parts, runs: True,
     "packets lost on links at random": network("loss"),

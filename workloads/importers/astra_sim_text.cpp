@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `astra_sim_text`: a file of layers of ASTRA-sim 1.0, SimAI or AICB (docs/traces.md).
+// Workload kind `astra_sim_text`: a file of layers of ASTRA-sim 1.0, SimAI or AICB (docs/reference/traces.md).
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `goal`: schedules of LogGOPSim and ATLAHS (docs/traces.md).
+// Workload kind `goal`: schedules of LogGOPSim and ATLAHS (docs/reference/traces.md).
 #include <algorithm>
 #include <limits>
 #include <map>

@@ -184,7 +184,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   if (!context.switches_reduce && algorithm->aggregators(call) > 0)
     throw where.error(
         fmt::format("'{}' needs switches that reduce, and this machine has none; give its topology `switch_reduction` "
-                    "(docs/topologies.md), or choose another algorithm",
+                    "(docs/reference/topologies.md), or choose another algorithm",
                     call.algorithm));
 }
 

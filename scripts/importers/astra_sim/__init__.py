@@ -78,7 +78,7 @@ def analytical_frames():
     """That network has neither packets nor headers."""
     frames = Map()
     frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE "
-                                "v2 take a little longer (docs/importing.md).")
+                                "v2 take a little longer (docs/tutorial/importing.md).")
     frames.update(header="62 B", wire_overhead="20 B", ack="none")
     return frames
 

@@ -254,7 +254,7 @@ class Config:
             network["dctcp"] = Map(gain=self.number("EWMA_GAIN", 1 / 16))
         for key in sorted({"hpcc": {"RATE_AI"}, "timely": {"RATE_HAI"}, "dctcp": {"DCTCP_RATE_AI", "MIN_RATE"}}
                           .get(control, set()) & self.keys.keys()):
-            self.imported.refuse(self.place(key), f"{key}: {control} has its own here (docs/congestion_control.md)")
+            self.imported.refuse(self.place(key), f"{key}: {control} has its own here (docs/reference/congestion_control.md)")
 
     def marking(self):
         rate = self.physical.host_rate()

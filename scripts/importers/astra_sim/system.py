@@ -91,7 +91,7 @@ class System:
     def collectives(self):
         """Options of weft's collectives, as keys of a workload."""
         options = Map()
-        options.put("algorithm", "by_dimension", "ASTRA-sim's collectives (docs/collectives.md), from "
+        options.put("algorithm", "by_dimension", "ASTRA-sim's collectives (docs/reference/collectives.md), from "
                                                  f"{self.path}.")
         options.put("dimensions", self.dimensions, "The logical topology, the first dimension fastest.")
         found = {name: names for kind, name in KINDS.items() if (names := self.algorithms(kind))}

@@ -26,7 +26,8 @@ const std::vector<std::string> lists = {"topologies",     "collectives", "worklo
                                         "load-balancing", "background"};
 
 po::options_description run_options() {
-  po::options_description options("weft run EXPERIMENT.yaml (or a trace of another program: docs/importing.md)", 100);
+  po::options_description options(
+      "weft run EXPERIMENT.yaml (or a trace of another program: docs/tutorial/importing.md)", 100);
   auto add = options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing(),
       "KEY.PATH=VALUE: replace or add a value of the experiment");
@@ -272,7 +273,8 @@ std::string help_text() {
           "             load-balancing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
-          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"
+          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time "
+          "(docs/reference/jobs.md)\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
        << script_commands_help() << "  weft --help | --version\n\n"
        << run_options() << '\n'
