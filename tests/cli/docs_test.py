@@ -67,15 +67,24 @@ class Docs(unittest.TestCase):
         self.assertGreater(count, 3, "no blocks found: has their mark-up changed?")
 
     def test_quoted_code_is_in_its_file(self):
-        """A C++ block that begins with the name of a file as a comment is an excerpt of that file."""
+        """A block that begins with the name of a file as a comment is an excerpt of it: scripts/quote writes it anew."""
+        quoted = r"^```(?:cpp|python|yaml)\n(?://|#) \w\S*/\S+\n"
+        self.assertGreater(sum(len(re.findall(quoted, page.read_text(), re.MULTILINE)) for page in pages()), 30,
+                           "few quotations found: has their mark-up changed?")
+        done = subprocess.run([weft_testing.SOURCE / "scripts/quote", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_every_registry_has_a_page(self):
+        """docs/extending quotes a registration of each."""
+        told = "".join(page.read_text() for page in (weft_testing.SOURCE / "docs/extending").glob("*.md"))
         count = 0
-        for page in pages():
-            quoted = r"^```cpp\n// (\S+/\S+)\n(.*?)^```"
-            for name, code in re.findall(quoted, page.read_text(), flags=re.MULTILINE | re.DOTALL):
-                with self.subTest(page=page.name, file=name):
-                    self.assertIn(code, (weft_testing.SOURCE / name).read_text())
-                    count += 1
-        self.assertGreater(count, 0, "no quotations found: has their mark-up changed?")
+        for folder in ("src", "topologies", "collectives", "workloads"):
+            for header in (weft_testing.SOURCE / folder).rglob("*.hpp"):
+                for interface in re.findall(r"^using \w+ = Registry<(\w+)>", header.read_text(), re.MULTILINE):
+                    with self.subTest(header=header.relative_to(weft_testing.SOURCE)):
+                        self.assertIn(f"Registration<{interface}, ", told)
+                        count += 1
+        self.assertGreater(count, 15)
 
     def test_links_lead_somewhere(self):
         """Also to a heading: `page.md#heading`, with the anchors that GitHub and mkdocs make of headings."""
