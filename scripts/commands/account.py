@@ -46,7 +46,7 @@ def section(options):
     for setting in options.set:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise StudyError(f"--set found '{setting}'; KEY=VALUE is due, such as grid_intensity=FR")
+            raise StudyError(f"--set found '{setting}'; expected KEY=VALUE, such as grid_intensity=FR")
         data = {**(data or {}), key: nodes.parse(value, f"--set {setting}").data()}
     return data, place
 

@@ -26,7 +26,7 @@ def positive(text):
     except ValueError:
         value = 0.0
     if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"found '{text}'; a number above 0, of 3600 at most, is due")
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected a number above 0, of 3600 at most")
     return value
 
 

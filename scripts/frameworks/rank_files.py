@@ -122,5 +122,5 @@ def chakra_workload(imported, ranks, names, write):
 
 def bounded(value, name, unit):
     if not 0 <= value <= MOST:
-        raise StudyError(f"{name[:80]!r}: {value} {unit}; 0 to 2^63 - 1 are due")
+        raise StudyError(f"{name[:80]!r}: {value} {unit}; expected 0 to 2^63 - 1")
     return value

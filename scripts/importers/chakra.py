@@ -67,8 +67,8 @@ def locate(path):
         stems = stems_in(path)
         if len(stems) != 1:
             named = ", ".join(stems[:4]) or "no file NAME.0.et"
-            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); a folder with one, or "
-                             "its prefix, is due")
+            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); expected a folder "
+                             "with one, or its prefix")
         path = path / stems[0]
     elif path.is_file() and (found := re.fullmatch(r"(.+)\.[0-9]+(\.et|\.json)(\.gz)?", path.name)):
         path = path.with_name(found.group(1))

@@ -46,7 +46,7 @@ class Matrix:
         for name, found in (("connections", flows), ("triggers", len(self.triggers)), ("failures", len(self.failures))):
             if found != self.counts.get(name, 0):
                 raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {found} {name}; "
-                                 f"{self.counts.get(name, 0)} are due by the header")
+                                 f"expected {self.counts.get(name, 0)} by the header")
 
     def whole(self, line, text, what, least=0, most=2**63 - 1):
         return whole_number(text, self.path, line, what, least, most)
@@ -54,7 +54,7 @@ class Matrix:
     def read_line(self, line, words):
         if words[0] in HEADS:
             if len(words) != 2:
-                raise InputError(self.path, line, f"'{words[0]} NUMBER' is due")
+                raise InputError(self.path, line, f"expected '{words[0]} NUMBER'")
             self.counts[HEADS[words[0]]] = self.whole(line, words[1], words[0], 0, 1 << 22)
             self.counts[f"line of {HEADS[words[0]]}"] = line
         elif found := PAIR.fullmatch(words[0]):
@@ -64,13 +64,13 @@ class Matrix:
         elif words[0] == "failure":
             self.read_failure(line, words[1:])
         else:
-            raise InputError(self.path, line, f"found '{words[0]}'; SRC->DST, trigger, failure or a header is due")
+            raise InputError(self.path, line, f"found '{words[0]}'; expected SRC->DST, trigger, failure or a header")
 
     def read_flow(self, line, pair, words):
         nodes = self.counts.get("nodes", 0)
         if pair[0] == pair[1] or max(pair) >= nodes:
-            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are "
-                                              "due")
+            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: expected two different nodes from 0 to "
+                                              f"{nodes - 1}")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
         if self.traces is None and not self.flows and not self.counts.get("triggers"):
             self.traces = FlowTraces()
@@ -85,13 +85,13 @@ class Matrix:
                 flow[key] = self.whole(line, words[0], key)
                 words = words[1:]
             else:
-                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}: one of id, "
+                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}; expected one of id, "
                                                   f"{', '.join(sorted(OF_FLOW))}"
-                                 " and a number are due")
+                                 " and a number")
         if "size" not in flow:
-            raise InputError(self.path, line, "size: bytes of the flow are due")
+            raise InputError(self.path, line, "size: expected bytes of the flow")
         if flow.get("start", 0) >= LONGEST:
-            raise InputError(self.path, line, f"start {flow['start']}: less than 106 days is due")
+            raise InputError(self.path, line, f"start {flow['start']}: expected less than 106 days")
         if self.traces:
             return self.stream(line, flow, name, usual)
         if name in self.flows:
@@ -115,9 +115,9 @@ class Matrix:
         """Of a link above an aggregation switch; htsim knows no others (FatTreeTopology::add_failed_link)."""
         found = dict(zip(words[::2], words[1::2]))
         if len(words) != 6 or set(found) != {"switch_type", "switch_id", "link_id"}:
-            raise InputError(self.path, line, "'failure switch_type AGG switch_id NUMBER link_id NUMBER' is due")
+            raise InputError(self.path, line, "expected 'failure switch_type AGG switch_id NUMBER link_id NUMBER'")
         if found["switch_type"] != "AGG":
-            raise InputError(self.path, line, f"switch_type {found['switch_type']}: AGG is due; htsim ends at others")
+            raise InputError(self.path, line, f"switch_type {found['switch_type']}: expected AGG; htsim ends at others")
         self.failures.append((line, self.whole(line, found["switch_id"], "switch_id", 0, 1 << 22),
                               self.whole(line, found["link_id"], "link_id", 0, 1 << 22)))
 
@@ -125,7 +125,7 @@ class Matrix:
         found = dict(zip(words[::2], words[1::2])) if len(words) > 1 else {}
         kind = next((one for one in ("oneshot", "multishot", "barrier") if one in words), None)
         if "id" not in found or kind is None:
-            raise InputError(self.path, line, "'trigger id NUMBER oneshot|multishot|barrier [count NUMBER]' is due")
+            raise InputError(self.path, line, "expected 'trigger id NUMBER oneshot|multishot|barrier [count NUMBER]'")
         name = self.whole(line, found["id"], "id")
         at = words.index("count") + 1 if "count" in words else None
         if name in self.triggers or (at is not None and at >= len(words)):
@@ -164,13 +164,13 @@ class Causes:
             raise InputError(path, line, "nothing sets this trigger off, but flows wait for it")
         if trigger["kind"] == "barrier":
             if targets and len(sources) != trigger["count"]:
-                raise InputError(path, line, f"count {trigger['count']}, but {len(sources)} flows set it off; as "
-                                 "many are due, for who comes first is not known before a run")
+                raise InputError(path, line, f"count {trigger['count']}, but {len(sources)} flows set it off; "
+                                 "expected as many, for who comes first is not known before a run")
             for target in targets:
                 self.waits[target] += sources
         elif trigger["kind"] == "oneshot":
             if targets and len(sources) != 1:
-                raise InputError(path, line, f"a oneshot trigger that {len(sources)} flows set off; one is due, for "
+                raise InputError(path, line, f"a oneshot trigger that {len(sources)} flows set off; expected one, for "
                                  "who comes first is not known before a run")
             for target in targets:
                 self.waits[target] += sources
@@ -256,7 +256,7 @@ class Tree:
             tors, in_pod = nodes // down, up // self.tiers[1].get("bundle", 1)
             aggregations = nodes // pod * in_pod
         except (KeyError, IndexError, ZeroDivisionError):
-            raise InputError(self.path, None, "three tiers with their radix are due, for a link that fails") from None
+            raise InputError(self.path, None, "expected three tiers with their radix, for a link that fails") from None
         bundle = self.tiers[2].get("bundle", 1) if len(self.tiers) > 2 else 0
         if bundle != 1:
             return None
@@ -287,7 +287,7 @@ def add_failures(options, matrix, imported):
 def read(options):
     matrix = Matrix(options.input)
     if matrix.counts.get("nodes", 0) < 2 or not (matrix.flows or matrix.traces):
-        raise InputError(options.input, 1, "'Nodes' of two or more, and a connection, are due")
+        raise InputError(options.input, 1, "expected 'Nodes' of two or more, and a connection")
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
     add_failures(options, matrix, imported)
     if matrix.traces:

@@ -67,7 +67,7 @@ def complete(imported, options):
         imported.topology = topology_of_file(options.topology)
     elif imported.topology is None:
         if imported.ranks is None:
-            raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; --topology is due")
+            raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; expected --topology")
         imported.topology = default_topology(imported.ranks)
     for key, value in default_network().items():
         imported.network.setdefault(key, value)

@@ -10,7 +10,7 @@ namespace {
 template <class Quantity>
 Quantity within(const Spec& spec, Quantity value, Quantity least, Quantity most) {
   if (value < least || value > most)
-    throw spec.error("found " + to_text(value) + "; from " + to_text(least) + " to " + to_text(most) + " is due here");
+    throw spec.error("found " + to_text(value) + "; expected " + to_text(least) + " to " + to_text(most));
   return value;
 }
 

@@ -242,7 +242,7 @@ class DcqcnKind final : public CongestionControlKind {
                                     std::pair("min_rate", p_.least_rate)}) {
       if (rate && *rate > path.nic_rate)
         throw in_->error(key, "found " + to_text(*rate) + ", above the " + to_text(path.nic_rate) +
-                                  " of a host's port; at most that rate is due here");
+                                  " of a host's port; expected at most that rate");
     }
   }
 

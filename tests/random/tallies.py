@@ -122,7 +122,7 @@ class Tally:
 
 
 def applies_safely(applies, parts, runs):
-    """With values that make no sense, anything may stand where a map is due."""
+    """With values that make no sense, anything may stand where a map is expected."""
     try:
         return applies(parts, runs)
     except (AttributeError, TypeError):

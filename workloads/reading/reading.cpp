@@ -102,7 +102,7 @@ DimensionAlgorithms::List dimension_list(const Spec& spec) {
         entry ? *entry
               : DimensionAlgorithms::Entry{*parse_dimension_algorithm(name.one_of(dimension_algorithm_names())), 0});
   }
-  if (list.empty()) throw spec.error("an empty list; one algorithm or more is due");
+  if (list.empty()) throw spec.error("an empty list; expected one algorithm or more");
   return list;
 }
 

@@ -47,7 +47,7 @@ def read(options):
     system = System(options.system, dimensions, imported)
     imported.ranks = system.ranks()
     if imported.ranks < 2:
-        raise InputError(options.network, None, "there is one NPU; two or more are due")
+        raise InputError(options.network, None, "there is one NPU; expected two or more")
     collectives = system.collectives()
     imported.workload = text_workload(options, imported) if is_text(options.workload) else \
         chakra_workload(options, imported, system)
@@ -93,7 +93,7 @@ def logical_dimensions(options, imported, network):
     document, _ = load_json(options.logical)
     found = document.get("logical-dims")
     if not isinstance(found, list) or not found:
-        raise InputError(options.logical, 1, "'logical-dims', a list of sizes, is due")
+        raise InputError(options.logical, 1, "expected 'logical-dims', a list of sizes")
     dimensions = [whole_number(one, options.logical, 1, "logical-dims", 1, 1 << 20) for one in found]
     product = 1
     for size in dimensions:
@@ -137,7 +137,7 @@ def check_groups(path, ranks):
     document, _ = load_json(path)
     for name, members in document.items():
         if not isinstance(members, list) or not all(isinstance(one, int) and 0 <= one < ranks for one in members):
-            raise InputError(path, 1, f"group '{name}': a list of ranks from 0 to {ranks - 1} is due")
+            raise InputError(path, 1, f"group '{name}': expected a list of ranks from 0 to {ranks - 1}")
 
 
 def read_memory(path, imported):
@@ -147,7 +147,7 @@ def read_memory(path, imported):
         return None
     if kind not in ("PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"):
         raise InputError(path, 1, f"memory-type: found '{kind}'; NO_MEMORY_EXPANSION, PER_NPU_MEMORY_EXPANSION, "
-                         "PER_NODE_MEMORY_EXPANSION or MEMORY_POOL is due")
+                         "expected PER_NODE_MEMORY_EXPANSION or MEMORY_POOL")
     if kind != "PER_NPU_MEMORY_EXPANSION":
         imported.refuse(path, f"{kind}: NPUs share the memory over there; here each has it for itself")
     latency = whole_number(document.get("remote-mem-latency", 0), path, 1, "remote-mem-latency")

@@ -108,14 +108,14 @@ void read_settings(const po::variables_map& values, CommandLine& line) {
     for (const std::string& setting : values["set"].as<std::vector<std::string>>()) {
       const auto equals = setting.find('=');
       if (equals == std::string::npos || equals == 0)
-        refuse("--set found '" + setting + "'; KEY.PATH=VALUE is due, such as --set topology.k=8");
+        refuse("--set found '" + setting + "'; expected KEY.PATH=VALUE, such as --set topology.k=8");
       line.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
     }
   }
   if (values.count("seed") != 0) {
     const std::string seed = values["seed"].as<std::string>();
     if (seed.empty() || seed.find_first_not_of("0123456789") != std::string::npos)
-      refuse("--seed found '" + seed + "'; a whole number of 0 or more is due");
+      refuse("--seed found '" + seed + "'; expected a whole number of 0 or more");
     line.settings.emplace_back("simulation.seed", seed);
   }
 }
@@ -152,7 +152,7 @@ void read_workload_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("export") != 0) {
     const std::string format = "chakra:", text = values["export"].as<std::string>();
     if (!text.starts_with(format) || text == format)
-      refuse(fmt::format("--export found '{}'; chakra:PREFIX is due here", text));
+      refuse(fmt::format("--export found '{}'; expected chakra:PREFIX", text));
     line.export_to = text.substr(format.size());
   }
   if (values.count("dump") != 0) line.dump = values["dump"].as<std::string>();
@@ -192,12 +192,12 @@ void read_topology_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("picture") != 0) {
     line.picture = values["picture"].as<std::string>();
     if (!line.picture.ends_with(".svg") && !line.picture.ends_with(".png"))
-      refuse("--picture found '" + line.picture + "'; FILE.svg or FILE.png is due");
+      refuse("--picture found '" + line.picture + "'; expected FILE.svg or FILE.png");
   }
   if (values.count("processes") != 0) {
     line.processes = values["processes"].as<std::vector<std::uint32_t>>();
     if (std::find(line.processes.begin(), line.processes.end(), 0U) != line.processes.end())
-      refuse("--processes found 0; 1 or more are due");
+      refuse("--processes found 0; expected 1 or more");
   }
 }
 
