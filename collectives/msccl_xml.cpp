@@ -70,7 +70,7 @@ class XmlReader {
     }
     if (used == 0 || used != found.size() || value < least || value > most)
       fail(line_of(node),
-           fmt::format("{}=\"{}\" of <{}>: a number from {} to {} is due here", name, found, node.name(), least, most));
+           fmt::format("{}=\"{}\" of <{}>: expected a number from {} to {}", name, found, node.name(), least, most));
     return value;
   }
   std::uint32_t count_of(const pugi::xml_node& node, const char* name, std::int64_t least, std::int64_t most) const {

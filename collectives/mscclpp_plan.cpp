@@ -134,12 +134,12 @@ class PlanReader {
 
   static std::uint32_t number(const PlanJson& value) {
     if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 0xffffffffU)
-      throw PlanJson::type_error::create(302, "a whole number from 0 to 4294967295 is due here", &value);
+      throw PlanJson::type_error::create(302, "expected a whole number from 0 to 4294967295", &value);
     return value.get<std::uint32_t>();
   }
   std::uint32_t number(const PlanJson& map, const char* key, std::uint32_t most) const {
     const std::uint32_t value = number(map.at(key));
-    if (value > most) fail(fmt::format("'{}' is {}; at most {} is due here", key, value, most));
+    if (value > most) fail(fmt::format("'{}' is {}; expected at most {}", key, value, most));
     return value;
   }
 
@@ -158,7 +158,7 @@ class PlanReader {
     schedule_.kind = known->second;
     const std::string protocol = plan_.value("protocol", "Simple");
     if (protocol != "Simple" && protocol != "LL")
-      fail(fmt::format("the protocol is '{}'; Simple or LL is due here", protocol));
+      fail(fmt::format("the protocol is '{}'; expected Simple or LL", protocol));
     if (protocol == "LL") schedule_.protocol = Protocol::ll;
     schedule_.in_place = plan_.value("inplace", false);
     if (schedule_.in_place && schedule_.kind == CollectiveKind::all_to_all)
@@ -263,7 +263,7 @@ class PlanReader {
       const std::uint32_t input = gathers ? schedule_.chunks / n : schedule_.chunks;
       const std::uint32_t output = scatters ? schedule_.chunks / n : schedule_.chunks;
       if (chunks[Buffer::input] != input && !(schedule_.in_place && chunks[Buffer::input] == 0))
-        fail(fmt::format("GPU {} has {} input chunks; {} are due here", id, chunks[Buffer::input], input));
+        fail(fmt::format("GPU {} has {} input chunks; expected {}", id, chunks[Buffer::input], input));
       chunks[Buffer::input] = input;
       chunks[Buffer::output] = std::max(chunks[Buffer::output], output);
     }
@@ -344,7 +344,7 @@ class PlanReader {
       const auto [from, to] = one_pair(block, operation);
       local(block, Primitive::copy, from, to);
     } else if (name != "re" && schedule_.protocol == Protocol::ll) {
-      fail("the protocol is LL, whose scratch holds packets; operations on packets, copy and re are due here");
+      fail("the protocol is LL, whose scratch holds packets; expected operations on packets, copy and re");
     } else if (name == "put" || name == "pws" || name == "pwsf") {
       for (const auto& [from, to] : pairs(block, operation)) put(block, from, to);
       if (name != "put") signal(block, operation);
@@ -403,7 +403,7 @@ class PlanReader {
   }
   std::vector<std::pair<PlanRange, PlanRange>> pairs(const PlanBlock& block, const PlanJson& operation) const {
     const auto from = ranges(block, operation, "src_buff"), to = ranges(block, operation, "dst_buff");
-    if (from.size() != to.size() && from.size() != 1) fail("as many sources as destinations are due here");
+    if (from.size() != to.size() && from.size() != 1) fail("expected as many sources as destinations");
     std::vector<std::pair<PlanRange, PlanRange>> all;
     for (std::size_t i = 0; i < to.size(); ++i) all.emplace_back(from[from.size() == 1 ? 0 : i], to[i]);
     for (const auto& [source, target] : all)
@@ -413,7 +413,7 @@ class PlanReader {
   std::pair<PlanRange, PlanRange> one_pair(const PlanBlock& block, const PlanJson& operation) const {
     const auto all = pairs(block, operation);
     if (all.size() != 1 || all[0].first.gpu != block.gpu || all[0].second.gpu != block.gpu)
-      fail("one source and one destination of the GPU itself are due here");
+      fail("expected one source and one destination of the GPU itself");
     return all[0];
   }
 
@@ -534,7 +534,7 @@ class PlanReader {
 
   /// False if packets that it reads are not there yet.
   bool packets(PlanBlock& block, const PlanJson& operation, const std::string& name) {
-    if (schedule_.protocol != Protocol::ll) fail("an operation on packets; the plan's protocol is due to be LL");
+    if (schedule_.protocol != Protocol::ll) fail("an operation on packets; expected the plan's protocol to be LL");
     const auto from = ranges(block, operation, "src_buff"), to = ranges(block, operation, "dst_buff");
     if (from.front().count != to.front().count) fail("source and destination have different sizes");
     const bool first_is_packets = name == "rppkt" || name == "upkt";
@@ -545,10 +545,10 @@ class PlanReader {
     }
     if (name == "cpkt" || name == "upkt") {
       if (from.size() != 1 || to.size() != 1 || to[0].gpu != block.gpu)
-        fail("one source and one destination of the GPU itself are due here");
+        fail("expected one source and one destination of the GPU itself");
       copy_local(block, from[0], to[0], name == "cpkt");
     } else if (name == "ppkt" || name == "rppkt") {
-      if (from.size() != 1 && from.size() != to.size()) fail("one source, or as many as destinations, are due here");
+      if (from.size() != 1 && from.size() != to.size()) fail("expected one source, or as many as destinations");
       for (std::size_t i = 0; i < to.size(); ++i) put_packets(block, from[from.size() == 1 ? 0 : i], to[i]);
     } else {
       reduce_packets(block, from, to, name);
@@ -563,8 +563,7 @@ class PlanReader {
     const std::size_t own = name == "recpkt" || name == "recspkt" ? 2 : 1;
     const bool sends = name == "respkt" || name == "recspkt";
     if (to.size() < own || (!sends && to.size() > own) || to[0].gpu != block.gpu)
-      fail(fmt::format("{} of the GPU itself {} due here", own == 1 ? "one destination" : "two destinations",
-                       own == 1 ? "is" : "are"));
+      fail(fmt::format("expected {} of the GPU itself", own == 1 ? "one destination" : "two destinations"));
     if (!same(from[0], to[0])) local(block, Primitive::copy, from[0], to[0]);
     for (std::size_t i = 1; i < from.size(); ++i) local(block, Primitive::reduce, from[i], to[0]);
     if (own == 2) copy_local(block, to[0], to[1], true);
@@ -698,7 +697,7 @@ class PlanReader {
     const auto is_own = [&block](const PlanRange& one) { return one.gpu == block.gpu; };
     const auto target = std::find_if(to.begin(), to.end(), is_own);
     if (target == to.end() || std::count_if(to.begin(), to.end(), is_own) != 1)
-      fail("one destination of the GPU itself is due here");
+      fail("expected one destination of the GPU itself");
     if (!is_own(from.front())) fail("its first source is of the GPU itself");
     PlanRange sum = from.front();
     for (std::size_t i = 1; i < from.size(); ++i) {

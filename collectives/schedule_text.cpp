@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The text form of schedules: read and written (docs/schedule_format.md).
+// The text form of schedules: read and written (docs/reference/schedule_format.md).
 #include <charconv>
 #include <sstream>
 
@@ -35,7 +35,7 @@ class Reader {
       for (std::string word; stream >> word;) words_.push_back(word);
       if (!words_.empty()) read_line();
     }
-    if (schedule_.ranks.empty()) fail("a line such as 'schedule NAME all_reduce ranks 4 chunks 4' is due first");
+    if (schedule_.ranks.empty()) fail("expected a line such as 'schedule NAME all_reduce ranks 4 chunks 4' first");
     return std::move(schedule_);
   }
 
@@ -44,7 +44,7 @@ class Reader {
     throw InputError(SourceLine{schedule_.file, line_}, message);
   }
   std::string word(const std::string& due) {
-    if (at_ == words_.size()) fail(fmt::format("the line ends where {} is due", due));
+    if (at_ == words_.size()) fail(fmt::format("the line ends; expected {}", due));
     return words_[at_++];
   }
   bool more() const { return at_ < words_.size(); }
@@ -53,7 +53,7 @@ class Reader {
     std::uint32_t value = 0;
     const auto [end, error] = std::from_chars(found.data(), found.data() + found.size(), value);
     if (error != std::errc() || end != found.data() + found.size() || value < least || value > most)
-      fail(fmt::format("found '{}'; {} from {} to {} is due here", found, due, least, most));
+      fail(fmt::format("found '{}'; expected {} from {} to {}", found, due, least, most));
     return value;
   }
   template <class Choices>
@@ -104,7 +104,7 @@ class Reader {
         unknown(key, std::vector<std::string>{"ranks", "chunks", "channels", "protocol", "in_place"});
       }
     }
-    if (ranks == 0 || schedule_.chunks == 0) fail("'ranks N' and 'chunks N' are due on this line");
+    if (ranks == 0 || schedule_.chunks == 0) fail("expected 'ranks N' and 'chunks N' on this line");
     schedule_.ranks.resize(ranks);
   }
 

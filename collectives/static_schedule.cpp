@@ -191,7 +191,7 @@ std::unique_ptr<CollectiveAlgorithm> make_static_algorithm(StaticSchedule schedu
 
 std::string read_whole_file(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw InputError(SourceLine{path, 0}, "cannot be read; a schedule file is due here");
+  if (!file) throw InputError(SourceLine{path, 0}, "cannot be read; expected a schedule file");
   return {std::istreambuf_iterator<char>(file), {}};
 }
 

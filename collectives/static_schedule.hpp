@@ -50,7 +50,7 @@ struct StaticSchedule {
 /// ever.
 std::unique_ptr<CollectiveAlgorithm> make_static_algorithm(StaticSchedule schedule);
 
-/// The text form: one word per line's beginning, then key-value pairs (docs/schedule_format.md).
+/// The text form: one word per line's beginning, then key-value pairs (docs/reference/schedule_format.md).
 std::string to_text(const StaticSchedule& schedule);
 /// Throws InputError with the line.
 StaticSchedule parse_schedule_text(const std::string& text, const std::string& file);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Writes a model of PyTorch as a program of weft (docs/program_format.md). It runs where PyTorch is: copy this one file
+"""Writes a model of PyTorch as a program of weft (docs/reference/program_format.md). It runs where PyTorch is: copy this one file
 there.
 
     import export_torch

@@ -238,7 +238,7 @@ def table(path, name):
 
 
 def parts_that_do_not_add_up(path):
-    """Rows whose columns part_... do not add up to their time, or are negative, as text. docs/hdf5_schema.md."""
+    """Rows whose columns part_... do not add up to their time, or are negative, as text. docs/reference/hdf5_schema.md."""
     found = []
     with h5py.File(path, "r") as file:
         for name in ("messages", "collectives", "ranks", "jobs"):

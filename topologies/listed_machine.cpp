@@ -44,8 +44,8 @@ class ListedAssembler {
       const auto [place, is_new] = seen.emplace(std::minmax(link.a, link.b), link.where);
       if (!is_new && !machine_.parallel_links)
         throw InputError(link.where,
-                         fmt::format("nodes {} and {} are linked already (at {}); one link between two nodes "
-                                     "is due, with the rate of all",
+                         fmt::format("nodes {} and {} are linked already (at {}); expected one link between "
+                                     "two nodes, with the rate of all",
                                      link.a, link.b, place->second.text()));
       ++degree_[link.a];
       ++degree_[link.b];
@@ -129,7 +129,7 @@ std::uint64_t whole_number(const std::string& word, std::uint64_t least, std::ui
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (status != std::errc() || end != word.data() + word.size() || value < least || value > most)
     throw InputError(where,
-                     fmt::format("{}: found '{}'; a whole number from {} to {} is due", what, word, least, most));
+                     fmt::format("{}: found '{}'; expected a whole number from {} to {}", what, word, least, most));
   return value;
 }
 
@@ -137,14 +137,14 @@ Bandwidth listed_rate(const std::string& word, const SourceLine& where) {
   QuantityError error;
   const auto rate = parse_bandwidth(word, error);
   if (!rate || *rate <= Bandwidth())
-    throw InputError(where, fmt::format("rate: found '{}'; a rate above 0 is due, such as 400Gbps", word));
+    throw InputError(where, fmt::format("rate: found '{}'; expected a rate above 0, such as 400Gbps", word));
   return *rate;
 }
 
 Time listed_delay(const std::string& word, const SourceLine& where) {
   QuantityError error;
   const auto delay = parse_time(word, error);
-  if (!delay) throw InputError(where, fmt::format("delay: found '{}'; a time is due, such as 0.0005ms", word));
+  if (!delay) throw InputError(where, fmt::format("delay: found '{}'; expected a time, such as 0.0005ms", word));
   if (*delay <= Time())
     throw InputError(where, "delay: zero delay links cannot be simulated in parallel; write at least '1ps'");
   return *delay;

@@ -54,7 +54,7 @@ class GraphmlReader {
     } else if (kind->second == "host" || kind->second == "gpu") {
       machine_.nodes[number].host = true;
     } else if (kind->second != "switch" && kind->second != "router") {
-      throw InputError(where, fmt::format("unknown kind '{}'; host or switch is due", kind->second));
+      throw InputError(where, fmt::format("unknown kind '{}'; expected host or switch", kind->second));
     }
   }
 

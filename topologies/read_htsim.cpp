@@ -33,7 +33,7 @@ class HtsimReader {
   Topology read() {
     const SourceLine file{path_, 0};
     if (tiers_.size() != 2 && tiers_.size() != 3)
-      throw InputError(file, fmt::format("found {} tiers; 2 or 3 are due", tiers_.size()));
+      throw InputError(file, fmt::format("found {} tiers; expected 2 or 3", tiers_.size()));
     if (heads_.count("nodes") == 0) throw InputError(file, "'Nodes' is missing: the number of hosts");
     const std::uint64_t nodes = head("nodes");
     const bool three = tiers_.size() == 3;
@@ -64,13 +64,14 @@ class HtsimReader {
       const SourceLine where{path_, ++number};
       const auto words = split_words(line, '#');
       if (words.empty()) continue;
-      if (words.size() != 2) throw InputError(where, fmt::format("found {} words; 'Key number' is due", words.size()));
+      if (words.size() != 2)
+        throw InputError(where, fmt::format("found {} words; expected 'Key number'", words.size()));
       const std::string key = lower(words[0]);
       const std::uint64_t value = whole_number(words[1], 0, std::uint64_t{1} << 40, words[0], where);
       if (key == "tier") {
         if (value != tiers_.size())
           throw InputError(where,
-                           fmt::format("found tier {}; tier {} is due, in ascending order", value, tiers_.size()));
+                           fmt::format("found tier {}; expected tier {}, in ascending order", value, tiers_.size()));
         tiers_.push_back({{}, where});
       } else {
         add(words[0], key, value, where);
@@ -95,7 +96,7 @@ class HtsimReader {
       throw InputError(where, fmt::format("'{}' is said twice", word));
     if (key == "switch_latency_ns" && value != 0)
       throw InputError(where, fmt::format("found {} ns; the latency of switches is network.switch_latency of the "
-                                          "experiment, and 0 is due here",
+                                          "experiment; expected 0",
                                           value));
   }
 
@@ -108,7 +109,7 @@ class HtsimReader {
     const auto at = tiers_[tier].values.find(key);
     if (at == tiers_[tier].values.end())
       throw InputError(tiers_[tier].where, fmt::format("tier {} does not say its '{}'", tier, key));
-    if (at->second.first == 0) throw InputError(at->second.second, "found 0; 1 or more is due");
+    if (at->second.first == 0) throw InputError(at->second.second, "found 0; expected 1 or more");
     return at->second.first;
   }
   std::uint32_t bundle(std::size_t tier) const {
@@ -130,7 +131,7 @@ class HtsimReader {
   void expect(std::size_t tier, const std::string& key, std::uint64_t expected, const std::string& what) const {
     if (value(tier, key) != expected)
       throw InputError(tiers_[tier].values.at(key).second,
-                       fmt::format("found {}; {} is due: {}", value(tier, key), expected, what));
+                       fmt::format("found {}; expected {}: {}", value(tier, key), expected, what));
   }
 
   std::vector<LinkSpec> links() const {

@@ -74,7 +74,7 @@ class NcclReader {
         {"32", 31'507'692'307}, {"64.0", 63'015'384'615}, {"64", 63'015'384'615}};
     const auto lane = lane_bps.find(speed.substr(0, speed.find(' ')));
     if (lane == lane_bps.end() || speed.find("GT/s") == std::string::npos)
-      throw InputError(where, fmt::format("link_speed: found '{}'; a speed such as '16.0 GT/s PCIe' is due", speed));
+      throw InputError(where, fmt::format("link_speed: found '{}'; expected a speed such as '16.0 GT/s PCIe'", speed));
     return Bandwidth::from_bps(lane->second * width);
   }
 

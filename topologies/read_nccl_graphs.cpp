@@ -39,7 +39,7 @@ class GraphReader {
     const auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
     if (error != std::errc() || *end != '\0' || !(value >= 0))
       throw InputError(where,
-                       fmt::format("{}: found '{}'; GB/s of a channel are due, such as {}=\"20\"", key, text, key));
+                       fmt::format("{}: found '{}'; expected GB/s of a channel, such as {}=\"20\"", key, text, key));
     return value;
   }
 

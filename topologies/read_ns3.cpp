@@ -41,7 +41,7 @@ class Ns3TopologyReader {
       const auto words = split_words(line, '#');
       if (!words.empty()) return words;
     }
-    throw InputError(here(), fmt::format("the file ends here; {} is due", due));
+    throw InputError(here(), fmt::format("the file ends here; expected {}", due));
   }
 
   void read_counts() {
@@ -51,7 +51,7 @@ class Ns3TopologyReader {
     if (words.size() != (simai_ ? 6 : 3)) {
       const bool other = words.size() == (simai_ ? 3 : 6);
       throw InputError(
-          here(), fmt::format("found {} words; {} is due{}", words.size(), due,
+          here(), fmt::format("found {} words; expected {}{}", words.size(), due,
                               other ? fmt::format(" (format: {} reads such files)", simai_ ? "ns3" : "simai") : ""));
     }
     std::size_t at = 0;
@@ -102,8 +102,7 @@ class Ns3TopologyReader {
     link.link = {listed_rate(words[2], here()), listed_delay(words[3], here())};
     if (words[4].find_first_not_of("0.") != std::string::npos)
       throw InputError(
-          here(),
-          fmt::format("found a loss rate of '{}'; machines are built without loss, so 0 is due here", words[4]));
+          here(), fmt::format("found a loss rate of '{}'; expected 0, for machines are built without loss", words[4]));
     link.where = here();
     for (const std::uint32_t nvswitch : nvswitch_numbers_) {
       if (link.a != nvswitch && link.b != nvswitch) continue;

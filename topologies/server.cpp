@@ -111,7 +111,7 @@ class ServerReader {
     const LinkSpec nvlink{Bandwidth(), read_link_delay(at("nvlink_delay"))};
     for (const Spec& item : at("links").items()) {
       if (!item.is_sequence() || item.size() != 3)
-        throw item.error("[GPU, GPU, rate] is due here, such as [0, 1, 400 Gb/s]");
+        throw item.error("expected [GPU, GPU, rate], such as [0, 1, 400 Gb/s]");
       const auto a = static_cast<std::uint32_t>(item[0].integer(0, design_.gpus - 1));
       const auto b = static_cast<std::uint32_t>(item[1].integer(0, design_.gpus - 1));
       if (a == b) throw item.error(fmt::format("GPU {} is linked to itself", a));

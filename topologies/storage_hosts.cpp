@@ -47,7 +47,7 @@ Hosts hosts_by_map(const Spec& map, const Topology& machine) {
     if (shape->servers < 2) throw servers->error("this machine is a single server, and its accelerators are its hosts");
     return last_hosts(static_cast<std::uint32_t>(servers->integer(1, shape->servers - 1)) * shape->design.gpus, hosts);
   }
-  if (!every) throw map.error("a number of hosts, a list of hosts, {every: 16} or {servers: 2} is due here");
+  if (!every) throw map.error("expected a number of hosts, a list of hosts, {every: 16} or {servers: 2}");
   const auto step = static_cast<std::uint32_t>(every->integer(2, hosts));
   Hosts result;
   for (std::uint32_t host = step - 1; host < hosts; host += step) result.push_back(host);

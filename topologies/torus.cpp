@@ -50,7 +50,7 @@ void read_twist(const Spec& spec, TorusShape& shape) {
           "dimension {} has no wrap that could be twisted; it needs wrap: true and a size of 2 or more", d));
     if (shape.twist[d][d] != 0)
       throw shift[d].error(
-          fmt::format("found {}; the wrap of dimension {} shifts the others, so 0 is due here", shape.twist[d][d], d));
+          fmt::format("found {}; expected 0, for the wrap of dimension {} shifts the others", shape.twist[d][d], d));
   }
 }
 

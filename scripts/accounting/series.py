@@ -63,7 +63,7 @@ class PowerSeries:
         bill = bill_of(usage["bill"])
         with h5py.File(path, "r") as file:
             if "operations" not in file:
-                raise StudyError(f"'{path}' has no operations; output.operations: true of its experiment is due")
+                raise StudyError(f"'{path}' has no operations; expected output.operations: true of its experiment")
             self.span = int(file.attrs["simulated_time"])
             intervals = self.intervals(file, bill)
             edges = numpy.unique(numpy.concatenate((numpy.array([0]), *intervals["compute"], *intervals["any"])))

@@ -38,8 +38,8 @@ def defaults():
 def number(item, least=0.0, most=1e30):
     value = parse_number(item.node.value) if item.is_scalar() else None
     if value is None or not least <= value <= most:
-        raise item.error(f"found {item.found()}; a number of {least:g} or more is due here" if most == 1e30 else
-                         f"found {item.found()}; a number of {least:g} to {most:g} is due here")
+        raise item.error(f"found {item.found()}; expected a number of {least:g} or more" if most == 1e30 else
+                         f"found {item.found()}; expected a number of {least:g} to {most:g}")
     return float(value)
 
 
@@ -57,7 +57,7 @@ def read_figure(item):
     parts = item.known(ESTIMATES)
     for estimate in ESTIMATES:
         if estimate not in parts:
-            raise item.error(f"missing key '{estimate}'; a number, or low, mid and high, is due here")
+            raise item.error(f"missing key '{estimate}'; expected a number, or low, mid and high")
     return {estimate: number(parts[estimate]) for estimate in ESTIMATES}
 
 
@@ -86,7 +86,7 @@ class Settings:
         if item.is_list():
             hours = [number(entry) for entry in item.items()]
             if len(hours) != HOURS:
-                raise item.error(f"found {len(hours)} numbers; one for each of the {HOURS} hours of a day is due here")
+                raise item.error(f"found {len(hours)} numbers; expected one for each of the {HOURS} hours of a day")
             self.hourly = hours
         elif item.is_scalar() and item.node.value[:1].isalpha():
             region = one_of(item, defaults().regions, "region")

@@ -35,7 +35,7 @@ foreach(script plot same_results)
   install(PROGRAMS ${CMAKE_BINARY_DIR}/install/weft-${name} DESTINATION bin)
 endforeach()
 
-install(FILES README.md DESTINATION share/doc/weft)
+install(FILES README.md CHANGELOG.md DESTINATION share/doc/weft)
 install(FILES LICENSE DESTINATION share/doc/weft RENAME copyright)
 install(DIRECTORY docs DESTINATION share/doc/weft)
 

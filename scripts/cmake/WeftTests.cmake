@@ -173,7 +173,7 @@ function(weft_tests)
   weft_script_tests()
   weft_add_test(check/layers "check;script;quick" /usr/bin/python3 scripts/check_layers)
   weft_add_test(check/format "check;script;quick" bash scripts/format --check)
-  # Fails if a law does not hold, or if the table in docs/validation.md is not what this build gives.
+  # Fails if a law does not hold, or if a page of docs/validation promises another verdict or tolerance.
   weft_add_test(validation/cases "validation;script" /usr/bin/python3 scripts/validate --check-docs)
   set_tests_properties(validation/cases PROPERTIES TIMEOUT 1800 PROCESSORS 2)
 endfunction()

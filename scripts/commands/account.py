@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft account RUN.h5 [--set K=V]      what a run costs, in money, energy and emissions (docs/accounting.md)
+# weft account RUN.h5 [--set K=V]      what a run costs, in money, energy and emissions (docs/reference/accounting.md)
 """Counts what a simulated machine consists of, and what it takes for the run: cost, energy and emissions, of a step, a
 token and a whole training, each with a low, a middle and a high estimate.
 
@@ -46,7 +46,7 @@ def section(options):
     for setting in options.set:
         key, equals, value = setting.partition("=")
         if not equals or not key:
-            raise StudyError(f"--set found '{setting}'; KEY=VALUE is due, such as grid_intensity=FR")
+            raise StudyError(f"--set found '{setting}'; expected KEY=VALUE, such as grid_intensity=FR")
         data = {**(data or {}), key: nodes.parse(value, f"--set {setting}").data()}
     return data, place
 

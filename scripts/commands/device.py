@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft device NAME | fit TABLE.csv..   a device's rates, or constants from measurements (docs/compute_times.md)
+# weft device NAME | fit TABLE.csv..   a device's rates, or constants as measured (docs/reference/compute_times.md)
 """What kernels reach on a device inside a long step: rates by size, as a table and as a drawing. `weft device fit`
 makes the constants from measured kernels."""
 
@@ -25,7 +25,7 @@ def read_device(name):
         path = DEVICES / f"{name}.yaml"
     if not path.exists():
         known = ", ".join(sorted(file.stem for file in DEVICES.glob("*.yaml")))
-        raise StudyError(f"{name}: no such device; known here: {known}; or the path of a file.yaml is due")
+        raise StudyError(f"{name}: no such device; known here: {known}; use one of them, or the path of a file.yaml")
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
         return Device(data), data
@@ -76,7 +76,7 @@ def fit_command():
         tables = [read(path, options.gpu) for path in options.tables]
         units = options.units or (device.sustained or {}).get("products", {}).get("units")
         if not units:
-            raise StudyError("--units is due: how many multiprocessors the device has")
+            raise StudyError("expected --units: how many multiprocessors the device has")
         text = fitted(device, data, tables, units, options.tables, options.measured_bandwidth)
     except (TableError, UnicodeDecodeError) as error:
         raise StudyError(str(error)) from error

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft import FORMAT INPUT...          an experiment from the files of another program (docs/importing.md)
+# weft import FORMAT INPUT...          an experiment from the files of another program (docs/tutorial/importing.md)
 import pathlib
 import sys
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft plan EXPERIMENT.yaml            wall time and memory of a run on 1 to 1,024 processes (docs/studies.md)
+# weft plan EXPERIMENT.yaml            wall time and memory of a run on 1 to 1,024 processes (docs/tutorial/studies.md)
 """Says what a run will take, from what `weft describe` counts and from the first seconds of the run itself on this
 machine. After the run, --check RUN.h5 tells how good that was."""
 
@@ -26,7 +26,7 @@ def positive(text):
     except ValueError:
         value = 0.0
     if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(f"found '{text}'; a number above 0, of 3600 at most, is due")
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected a number above 0, of 3600 at most")
     return value
 
 

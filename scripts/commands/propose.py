@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft propose HOSTS [--rate 400Gb/s]  machines of that many hosts, one of each family, for a study (docs/studies.md)
+# weft propose HOSTS [--rate 400Gb/s]  machines of that many hosts, one of each family (docs/tutorial/studies.md)
 """Prints machines with that many hosts, one of each family, as maps for a study, and which families have none."""
 
 import argparse
@@ -18,7 +18,7 @@ MOST_HOSTS = 1 << 20
 def quantity(unit, example):
     def read(text):
         if not parse_quantity(text) or parse_quantity(text)[1] != unit or parse_quantity(text)[0] <= 0:
-            raise argparse.ArgumentTypeError(f"found '{text}'; a quantity such as '{example}' is due")
+            raise argparse.ArgumentTypeError(f"found '{text}'; expected a quantity such as '{example}'")
         return text
 
     return read
@@ -26,7 +26,7 @@ def quantity(unit, example):
 
 def hosts(text):
     if not 2 <= natural(text) <= MOST_HOSTS:
-        raise argparse.ArgumentTypeError(f"found '{text}'; 2 to {MOST_HOSTS:,} are due")
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected 2 to {MOST_HOSTS:,}")
     return natural(text)
 
 

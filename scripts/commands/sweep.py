@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# weft sweep STUDY.yaml [-j N]         a study of many experiments: their runs, one table (docs/studies.md)
+# weft sweep STUDY.yaml [-j N]         a study of many experiments: their runs, one table (docs/tutorial/studies.md)
 """Runs the cases of a study, as many side by side as there are cores, and writes one HDF5 file with a row for each.
 What has been run before is not run again.
 

@@ -23,7 +23,7 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
         print(line)
 
     if not kinds["products"] and "products" not in sustained:
-        raise ValueError("no table of products, and the device has no 'sustained' to take them from; one is due")
+        raise ValueError("no table of products, and the device has no 'sustained' to take them from; expected one")
     for table in kinds["products"]:
         fit_products(device, sustained, table, units, tell)
     launch = float(str(sustained.get("launch", "0 us")).split()[0]) * 1e-6
@@ -42,7 +42,7 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
 def fit_products(device, sustained, table, units, tell):
     found = [precision for precision in PEAKS if precision in set(table["precision"]) and precision in device.peak]
     if not found:
-        raise ValueError(f"products in {', '.join(sorted(set(table['precision'])))}; bf16, fp16 or fp8 are due, with a "
+        raise ValueError(f"products in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16 or fp8, with a "
                          "peak in the device's file")
     for precision in found:
         launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision == "fp8" and "launch" in sustained else None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Times of kernels in a long step by a device file's `sustained`, for many shapes at once: what
-workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/compute_times.md."""
+workloads/compute/kernel_time.cpp does for one. The formulas stand in docs/reference/compute_times.md."""
 
 import re
 
@@ -17,7 +17,7 @@ ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp32": 4, "tf32": 4}
 def quantity(text, units):
     match = re.fullmatch(r"\s*([0-9.eE+-]+)\s*(\S+)\s*", str(text))
     if not match or match[2] not in units:
-        raise ValueError(f"found '{text}'; a number with one of {', '.join(units)} is due")
+        raise ValueError(f"found '{text}'; expected a number with one of {', '.join(units)}")
     return float(match[1]) * units[match[2]]
 
 

@@ -58,7 +58,7 @@ def layout_of(path, header):
         if set(names) <= set(header):
             return layout
     due = "; or ".join(f"{', '.join(names)} ({layout})" for layout, names in LAYOUTS.items())
-    raise TableError(f"{path}: found the columns {', '.join(header)}; due are {due}")
+    raise TableError(f"{path}: found the columns {', '.join(header)}; expected {due}")
 
 
 def number(path, row, line, name):
@@ -68,7 +68,7 @@ def number(path, row, line, name):
             return value
     except (TypeError, ValueError):
         pass
-    raise TableError(f"{path}:{line}: '{name}' is '{row[name]}'; a positive number is due")
+    raise TableError(f"{path}:{line}: '{name}' is '{row[name]}'; expected a positive number")
 
 
 def read(path, gpu=None):

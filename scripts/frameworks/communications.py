@@ -79,7 +79,7 @@ def communication(name, into, out, members, group, root=0, in_splits=(), out_spl
     """A call by its name, with bytes of its input and output tensors on this rank. None for what is no communication;
     ValueError if splits or the number of members cannot be."""
     if not 1 <= members <= MOST_RANKS:
-        raise ValueError(f"a group of {members} ranks; 1 to {MOST_RANKS} are due")
+        raise ValueError(f"a group of {members} ranks; expected 1 to {MOST_RANKS}")
     kind = kind_of(name)
     if kind is None or kind == "messages":
         return None

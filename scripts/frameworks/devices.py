@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""How long kernels take on a device of workloads/devices: the formulas of docs/compute_times.md, as kernels of the kind
+"""How long kernels take on a device of workloads/devices: the formulas of docs/reference/compute_times.md, as kernels of the kind
 `program` take them."""
 
 import math
@@ -31,14 +31,14 @@ def find(name):
 def quantity(text, unit, path, key):
     found = re.fullmatch(rf"([0-9.eE+-]+) ?([kKMGTP]?){unit}", str(text).strip())
     if not found:
-        raise InputError(path, None, f"{key}: found '{text}'; a number with a unit such as T{unit} is due")
+        raise InputError(path, None, f"{key}: found '{text}'; expected a number with a unit such as T{unit}")
     return float(found.group(1)) * UNITS[found.group(2)]
 
 
 def picoseconds(text, path):
     found = re.fullmatch(r"([0-9.eE+-]+) ?(s|ms|us|ns|ps)", str(text).strip())
     if not found:
-        raise InputError(path, None, f"launch: found '{text}'; a time such as 3 us is due")
+        raise InputError(path, None, f"launch: found '{text}'; expected a time such as 3 us")
     return float(found.group(1)) * TIMES[found.group(2)]
 
 

@@ -39,7 +39,7 @@ def world_of(options, timelines):
     for timeline in timelines:
         for rank in (timeline.rank, (timeline.world or 1) - 1, *itertools.chain(*timeline.groups.values())):
             if not 0 <= rank < MOST_RANKS:
-                raise InputError(timeline.path, None, f"it has a rank {rank}; 0 to {MOST_RANKS - 1} are due")
+                raise InputError(timeline.path, None, f"it has a rank {rank}; expected 0 to {MOST_RANKS - 1}")
     known = [timeline.world for timeline in timelines if timeline.world]
     in_groups = [max(ranks) + 1 for timeline in timelines for ranks in timeline.groups.values() if ranks]
     return max([*known, *in_groups, *(timeline.rank + 1 for timeline in timelines)])

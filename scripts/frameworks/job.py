@@ -94,7 +94,7 @@ class Job:
             peer = ranks[call.peer_position]
         if peer is None or peer == self.groups.rank or not 0 <= peer < self.groups.world:
             raise timeline.error(place, f"'{name[:80]}': a {call.kind} whose other end is "
-                                 f"{'not said' if peer is None else f'rank {peer}'}; another rank is due")
+                                 f"{'not said' if peer is None else f'rank {peer}'}; expected another rank")
         if call.size is None:
             raise timeline.error(place, f"'{name[:80]}': the trace does not say how many bytes this {call.kind} has")
         self.count(call.kind, ranks, call.size, peer, place)

@@ -78,16 +78,16 @@ class JsonStream:
     def expect(self, characters):
         found = self.peek()
         if not found:
-            raise self.error(f"the file ends where one of '{characters}' is due; it has been cut off")
+            raise self.error(f"the file ends, expected one of '{characters}'; it has been cut off")
         if found not in characters:
-            raise self.error(f"found '{found}' where one of '{characters}' is due")
+            raise self.error(f"found '{found}'; expected one of '{characters}'")
         self.at += 1
         return found
 
     def value(self):
         """The next value as a whole, and its line."""
         if not self.peek():
-            raise self.error("the file ends where a value is due; it has been cut off")
+            raise self.error("the file ends, expected a value; it has been cut off")
         while True:
             try:
                 found, end = DECODER.raw_decode(self.text, self.at)

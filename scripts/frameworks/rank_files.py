@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Chakra execution traces, one file for each rank (schema/protobuf/et_def.proto of github.com/mlcommons/chakra, version
-0.0.4), as the workload kind `chakra` reads them with `issue: streams` (docs/traces.md)."""
+0.0.4), as the workload kind `chakra` reads them with `issue: streams` (docs/reference/traces.md)."""
 
 import json
 
@@ -122,5 +122,5 @@ def chakra_workload(imported, ranks, names, write):
 
 def bounded(value, name, unit):
     if not 0 <= value <= MOST:
-        raise StudyError(f"{name[:80]!r}: {value} {unit}; 0 to 2^63 - 1 are due")
+        raise StudyError(f"{name[:80]!r}: {value} {unit}; expected 0 to 2^63 - 1")
     return value

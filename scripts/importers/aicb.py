@@ -106,7 +106,7 @@ class Table:
         columns = line.split(",")
         for due in ("comm_type", "comm_group", "msg_size", "_elapsed_time"):
             if due not in columns:
-                raise InputError(self.path, number, f"a line of columns with {due} is due")
+                raise InputError(self.path, number, f"expected a line of columns with {due}")
         return columns, number + 1
 
     def rows(self):
@@ -119,7 +119,7 @@ class Table:
             except csv.Error as error:
                 raise InputError(self.path, number, f"it is not CSV: {error}") from None
             if len(row) != len(self.columns):
-                raise InputError(self.path, number, f"found {len(row)} columns; {len(self.columns)} are due")
+                raise InputError(self.path, number, f"found {len(row)} columns; expected {len(self.columns)}")
             yield number, dict(zip(self.columns, row))
 
     def look(self):
@@ -170,7 +170,7 @@ class Table:
         try:
             return 0 if text in ("None", "") else max(0, round(float(text) * 10**9))
         except (ValueError, OverflowError):
-            raise InputError(self.path, number, f"_elapsed_time: found '{text}'; milliseconds are due") from None
+            raise InputError(self.path, number, f"_elapsed_time: found '{text}'; expected milliseconds") from None
 
     def skip(self, number, what):
         self.skipped.setdefault(what, [number, 0])[1] += 1

@@ -9,7 +9,7 @@ import re
 from importing.errors import InputError, read_bytes
 from importing.imported import Imported, Input, Map
 
-SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/traces.md)"
+SUMMARY = "execution traces of MLCommons Chakra, a file for each rank (docs/reference/traces.md)"
 ENDINGS = (".et", ".et.gz", ".json", ".json.gz")  # as weft's reader tries them
 FEW = 1 << 16
 
@@ -67,8 +67,8 @@ def locate(path):
         stems = stems_in(path)
         if len(stems) != 1:
             named = ", ".join(stems[:4]) or "no file NAME.0.et"
-            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); a folder with one, or "
-                             "its prefix, is due")
+            raise InputError(text, None, f"found {len(stems)} traces in the folder ({named}); expected a folder "
+                             "with one, or its prefix")
         path = path / stems[0]
     elif path.is_file() and (found := re.fullmatch(r"(.+)\.[0-9]+(\.et|\.json)(\.gz)?", path.name)):
         path = path.with_name(found.group(1))
@@ -105,7 +105,7 @@ def read(options):
     imported = Imported(files, ranks, [f"The Chakra traces {stem}.0{ending} to {stem}.{ranks - 1}{ending}."])
     workload = Map(kind="chakra", file=Input(stem), ranks=ranks)
     workload.put("issue", options.issue, "Which operations of a rank may be under way at a time: astra_sim or streams "
-                                         "(docs/traces.md).")
+                                         "(docs/reference/traces.md).")
     if options.groups:
         imported.inputs.append(options.groups)
         workload["groups"] = Input(options.groups)

@@ -70,11 +70,11 @@ def time_of(text, path, line, unit):
     """Picoseconds."""
     found = re.fullmatch(rf"({NUMBER})\s*(ps|ns|us|ms|s)?", text)
     if not found:
-        raise InputError(path, line, f"start: found '{text}'; a time such as 10 us is due")
+        raise InputError(path, line, f"start: found '{text}'; expected a time such as 10 us")
     size = UNITS[found.group(2) or unit]
     time = int(found.group(1)) * size if found.group(1).isdigit() else float(found.group(1)) * size
     if time >= LONGEST:
-        raise InputError(path, line, f"start: found '{text}'; less than 106 days is due")
+        raise InputError(path, line, f"start: found '{text}'; expected less than 106 days")
     return round(time)
 
 
@@ -89,7 +89,7 @@ class Reader:
         source = self.rank(values["source"], line, "source")
         destination = self.rank(values["destination"], line, "destination")
         if source == destination:
-            raise InputError(self.path, line, f"a flow from {source} to itself; two ranks are due")
+            raise InputError(self.path, line, f"a flow from {source} to itself; expected two ranks")
         size = whole_number(values["bytes"], self.path, line, "bytes")
         self.flows.add(time_of(values.get("start", "0"), self.path, line, self.unit), source, destination, size)
 
@@ -98,7 +98,7 @@ class Reader:
         lines = rows(self.path)
         number, first = next(lines, (1, None))
         if first is None:
-            raise InputError(self.path, 1, "the file is empty; flows are due")
+            raise InputError(self.path, 1, "the file is empty; expected flows")
         named = [NAMES.get(one.lower()) for one in first]
         if any(named):
             columns = self.columns(number, first, named)
@@ -109,7 +109,7 @@ class Reader:
             lines = rows(self.path)
         for line, values in lines:
             if len(values) != len(columns):
-                raise InputError(self.path, line, f"found {len(values)} columns; {', '.join(columns)} are due")
+                raise InputError(self.path, line, f"found {len(values)} columns; expected {', '.join(columns)}")
             self.add(line, dict(zip(columns, values)))
         return None
 
@@ -117,18 +117,18 @@ class Reader:
         for word, name in zip(words, named):
             if name is None:
                 raise InputError(self.path, line, f"unknown column '{word}'{did_you_mean(word, NAMES)}; start, source, "
-                                 "destination and bytes are due")
+                                 "expected destination and bytes")
         missing = [name for name in USUAL[1:] if name not in named]
         if missing or len(set(named)) != len(named):
-            raise InputError(self.path, line, f"columns {', '.join(words)}: start (if not 0), source, destination "
-                             "and bytes are due, each once")
+            raise InputError(self.path, line, f"columns {', '.join(words)}; expected start (if not 0), source, "
+                             "destination and bytes, each once")
         return named
 
     def hpcc(self, line, first, lines):
         count = whole_number(first[0], self.path, line, "the number of flows")
         for number, values in lines:
             if len(values) != 6:
-                raise InputError(self.path, number, "'src dst pg dport bytes start' is due")
+                raise InputError(self.path, number, "expected 'src dst pg dport bytes start'")
             flow = {"source": values[0], "destination": values[1], "bytes": values[4], "start": f"{values[5]}s"}
             self.add(number, flow)
         if self.flows.count != count:

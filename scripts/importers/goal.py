@@ -49,7 +49,7 @@ def matches(path):
 def read(options):
     ranks = ranks_of(beginning(options.input))
     if ranks is None:
-        raise InputError(options.input, 1, "'num_ranks N' or the magic number of binary GOAL is due at its beginning")
+        raise InputError(options.input, 1, "expected 'num_ranks N' or the magic number of binary GOAL at its beginning")
     imported = Imported([options.input], ranks, [f"The GOAL schedule {options.input}."])
     imported.workload = Map(kind="goal", file=Input(options.input))
     return imported

@@ -30,7 +30,7 @@ def entries(path, found, key, *due):
     """The maps of a list, each of which has these texts."""
     values = found.get(key) or []
     if not isinstance(values, list):
-        raise InputError(path, None, f"{key}: a list is due")
+        raise InputError(path, None, f"{key}: expected a list")
     for one in values:
         if not isinstance(one, dict) or not all(isinstance(one.get(name), str) for name in due):
             raise InputError(path, None, f"{key}: each entry is a map with {' and '.join(due)}, which are texts")
@@ -40,7 +40,7 @@ def entries(path, found, key, *due):
 def texts(path, found):
     values = found.get("connections") or []
     if not isinstance(values, list) or not all(isinstance(one, str) for one in values):
-        raise InputError(path, None, "connections: a list of texts is due")
+        raise InputError(path, None, "connections: expected a list of texts")
     return values
 
 
@@ -60,10 +60,10 @@ class Infrastructure:
                 raise InputError(path, mark.line + 1 if mark else None, "it is not YAML") from None
             found = document.get("infrastructure") if isinstance(document, dict) else None
             if not isinstance(found, dict):
-                raise InputError(path, 1, "a map 'infrastructure' is due")
+                raise InputError(path, 1, "expected a map 'infrastructure'")
             self.add(path, found)
         if not self.instances:
-            raise InputError(self.place, 1, "no 'instances' in it; a file with the infrastructure is due")
+            raise InputError(self.place, 1, "no 'instances' in it; expected a file with the infrastructure")
 
     def add(self, path, found):
         for device in entries(path, found, "devices", "name"):
@@ -97,8 +97,8 @@ def rate_of(link, path):
     choice = band.get("choice") if isinstance(band, dict) else None
     value = real_number(band.get(choice), path, None, f"bandwidth of '{link['name']}'") if choice in RATES else 0
     if not 1 <= value * RATES.get(choice, 0) <= 1e18:
-        raise InputError(path, None, f"link '{link['name']}': bandwidth '{choice}'; one of {', '.join(RATES)} with a "
-                         "number is due")
+        raise InputError(path, None, f"link '{link['name']}': bandwidth '{choice}'; expected one of "
+                         f"{', '.join(RATES)} with a number")
     return round(value * RATES[choice])
 
 
@@ -110,7 +110,7 @@ def delay_of(link, path, usual):
         return usual
     value = real_number(found.get(choice), path, None, f"latency of '{link['name']}'") * TIMES[choice]
     if not 0.001 <= value <= 1e9:
-        raise InputError(path, None, f"link '{link['name']}': latency {value:g} ns; 0.001 ns to 1 s are due")
+        raise InputError(path, None, f"link '{link['name']}': latency {value:g} ns; expected 0.001 ns to 1 s")
     return value
 
 
@@ -124,14 +124,14 @@ class Machine:
         for path, text in infrastructure.connections:
             self.connect(path, text)
         if len(self.hosts) < 2:
-            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu; two or more "
-                                                      "are due")
+            raise InputError(infrastructure.place, 1, f"found {len(self.hosts)} components of type xpu; expected "
+                                                      "two or more")
 
     def connect(self, path, text):
         found = END.fullmatch(text)
         if not found:
-            raise InputError(path, None, f"connection '{text}': INSTANCE.N.COMPONENT.N.LINK.INSTANCE.N.COMPONENT.N "
-                                         "is due")
+            raise InputError(path, None, f"connection '{text}'; expected "
+                                         "INSTANCE.N.COMPONENT.N.LINK.INSTANCE.N.COMPONENT.N")
         a, ai, ac, acn, link, b, bi, bc, bcn = found.groups()
         if link not in self.all.links:
             raise InputError(path, None, f"connection '{text}': unknown link "
@@ -172,7 +172,7 @@ class Machine:
             words = text.split(".")
             if len(words) != 5 or words[0] not in types or words[3] not in types or words[2] not in links:
                 raise InputError(path, None, f"connection '{text}' in '{device['name']}': "
-                                             "COMPONENT.N.LINK.COMPONENT.N is due")
+                                             "expected COMPONENT.N.LINK.COMPONENT.N")
             ends = []
             for part, number in ((words[0], words[1]), (words[3], words[4])):
                 ends.append(self.switch(f"{name}.{part}.{number}"))

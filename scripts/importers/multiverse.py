@@ -37,7 +37,7 @@ def files_of(path):
     found = {int(name.group(1)): one for one in (folder.iterdir() if folder.is_dir() else ())
              if (name := NAME.fullmatch(one.name))}
     if not found or (not path.is_dir() and path not in found.values()):
-        raise InputError(path, None, "npu.0.json, npu.1.json, ..., or the folder with them, are due")
+        raise InputError(path, None, "expected npu.0.json, npu.1.json, ..., or the folder with them")
     missing = next((npu for npu in range(len(found)) if npu not in found), None)
     if missing is not None:
         raise InputError(folder / f"npu.{missing}.json", None, f"it is missing: there are files of {len(found)} NPUs, "
@@ -65,7 +65,7 @@ class Node:
         self.place = f"{line}: node {self.number}"
         self.type = value.get("type")
         if self.type not in KINDS:
-            raise self.error(f"found the type {str(self.type)[:40]!r}; one of {', '.join(KINDS)} is due")
+            raise self.error(f"found the type {str(self.type)[:40]!r}; expected one of {', '.join(KINDS)}")
         self.name = str(value.get("name", ""))[:200]
         self.attributes = {}
         for one in self.items("attr"):
@@ -89,7 +89,7 @@ class Node:
         if isinstance(value, str) and re.fullmatch(r"[0-9]{1,19}", value):
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-            raise self.error(f"{what}: found {str(value)[:40]!r}; a whole number from 0 to {most} is due")
+            raise self.error(f"{what}: found {str(value)[:40]!r}; expected a whole number from 0 to {most}")
         return value
 
     def dependencies(self):
@@ -110,7 +110,7 @@ class Node:
         if values is None:
             return (True,) * ALL_DIMENSIONS
         if not isinstance(values, list) or not all(isinstance(flag, bool) for flag in values):
-            raise self.error("involved_dim: a list of true and false is due")
+            raise self.error("involved_dim: expected a list of true and false")
         return tuple((values + [False] * ALL_DIMENSIONS)[:ALL_DIMENSIONS])
 
 
@@ -173,8 +173,8 @@ class Workload:
             return (len(self.files), 1, 1)
         parts = options.ring_dims.split(",")
         if not all(re.fullmatch(r"[1-9][0-9]{0,6}", part) for part in parts) or len(parts) > ALL_DIMENSIONS:
-            raise InputError("--ring-dims", None, f"found '{options.ring_dims}'; up to three numbers such as 2,2,4 are "
-                             "due")
+            raise InputError("--ring-dims", None, f"found '{options.ring_dims}'; expected up to three numbers such as "
+                             "2,2,4")
         found = tuple(([int(part) for part in parts] + [1, 1])[:ALL_DIMENSIONS])
         product = found[0] * found[1] * found[2]
         if product != len(self.files):
@@ -187,7 +187,7 @@ class Workload:
         stream = JsonStream(path)
         for key, value, line in stream.members(()):
             if key:
-                raise InputError(path, line, "a map; a list of nodes is due")
+                raise InputError(path, line, "a map; expected a list of nodes")
             yield Node(path, line, value)
 
     def look(self, rank):
@@ -215,7 +215,7 @@ class Workload:
         end = "comm_dst" if node.type == "COMM_SEND_NODE" else "comm_src"
         peer = node.attribute(end)
         if peer >= len(self.files) or peer == rank:
-            raise node.error(f"{end} is {peer}; another NPU from 0 to {len(self.files) - 1} is due")
+            raise node.error(f"{end} is {peer}; expected another NPU from 0 to {len(self.files) - 1}")
         return KINDS[node.type], {"is_cpu_op": False, "comm_size": size, end: peer,
                                   "comm_tag": node.attribute("comm_para", 0, 2**32 - 1)}
 
@@ -253,7 +253,7 @@ def read(options):
     imported = Imported([], None, [f"The workload {options.input} of Multiverse."])
     workload = Workload(options, imported)
     if not 2 <= len(workload.files) <= MOST_RANKS:
-        raise InputError(options.input, None, f"found files of {len(workload.files)} NPUs; 2 to {MOST_RANKS} are due")
+        raise InputError(options.input, None, f"found files of {len(workload.files)} NPUs; expected 2 to {MOST_RANKS}")
     imported.inputs, imported.ranks = [str(path) for path in workload.files], len(workload.files)
     for rank in range(imported.ranks):
         workload.look(rank)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What NCCL writes to NCCL_TOPO_DUMP_FILE as a server. weft reads the file itself (docs/topologies.md); its
+"""What NCCL writes to NCCL_TOPO_DUMP_FILE as a server. weft reads the file itself (docs/reference/topologies.md); its
 experiment has an all-reduce, to begin with."""
 
 import re
@@ -30,7 +30,7 @@ def read(options):
     text = read_bytes(options.input)
     gpus = re.findall(rb'<gpu\s[^>]*?sm="([0-9]+)"', text)
     if not matches(options.input) or len(gpus) < 2:
-        raise InputError(options.input, 1, "a <system> with two <gpu> or more is due")
+        raise InputError(options.input, 1, "expected a <system> with two <gpu> or more")
     imported = Imported([options.input], len(gpus), [f"The server of {options.input}."])
     design = Map(nccl_topology=Input(options.input))
     design["architecture"] = next((name for least, name in ARCHITECTURES if int(gpus[0]) >= least), "volta")

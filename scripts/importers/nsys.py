@@ -77,7 +77,7 @@ class Report:
         try:
             yield from self.database.cursor().execute(query, values)
         except DAMAGES as wrong:
-            raise InputError(self.path, None, f"{wrong}; a file as of `nsys export --type sqlite` is due") from None
+            raise InputError(self.path, None, f"{wrong}; expected a file as of `nsys export --type sqlite`") from None
 
 
 class Gpu:
@@ -110,7 +110,7 @@ def of_process(report, table, process):
 def check(report, row, what, *numbers):
     for number in numbers:
         if number is not None and not isinstance(number, int):
-            raise InputError(report.path, None, f"row {row} of {what}: found {number!r}; a whole number is due")
+            raise InputError(report.path, None, f"row {row} of {what}: found {number!r}; expected a whole number")
 
 
 def read_kernels(gpu):
@@ -135,8 +135,8 @@ def read_kernels(gpu):
 def add_operation(gpu, table, row, start, end, stream, corr, label):
     check(gpu.report, row, table, start, end, stream, corr)
     if start is None or end is None or not 0 <= start <= end < 1 << 52:
-        raise InputError(gpu.report.path, None, f"row {row} of {table}: it is from {start} to {end}; nanoseconds are "
-                                                f"due")
+        raise InputError(gpu.report.path, None, f"row {row} of {table}: it is from {start} to {end}; expected "
+                                                "nanoseconds")
     gpu.timeline.add("ops", start * NS, end * NS, gpu.timeline.stream(0, stream), corr, gpu.timeline.name(label), None,
                      None, None)
 
@@ -238,8 +238,8 @@ def number_in(payload, word, report, row):
             try:
                 return int(str(value).replace(",", ""), 0)
             except ValueError:
-                raise InputError(report.path, None, f"row {row} of {NVTX}: '{name}' is {value!r}; a whole number is "
-                                 "due") from None
+                raise InputError(report.path, None, f"row {row} of {NVTX}: '{name}' is {value!r}; expected a whole "
+                                 "number") from None
     return None
 
 

@@ -34,7 +34,7 @@ def format_parser(name, module):
                         help="experiment to write (default: the input's name with .yaml, in this folder); further "
                         "files go beside it")
     parser.add_argument("--topology", metavar="SPEC.yaml", help="machine: a topology map, an experiment, or a machine "
-                        "of another program (docs/topologies.md), instead of that of the input")
+                        "of another program (docs/reference/topologies.md), instead of that of the input")
     parser.add_argument("--json", action="store_true", help="print what was read as one JSON object")
     parser.add_argument("--quiet", action="store_true", help="print nothing; weft does not count the experiment")
     return parser
@@ -67,7 +67,7 @@ def complete(imported, options):
         imported.topology = topology_of_file(options.topology)
     elif imported.topology is None:
         if imported.ranks is None:
-            raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; --topology is due")
+            raise StudyError(f"{imported.inputs[0]}: it does not say how many ranks there are; expected --topology")
         imported.topology = default_topology(imported.ranks)
     for key, value in default_network().items():
         imported.network.setdefault(key, value)
@@ -117,7 +117,7 @@ def import_command(words):
         return import_for_run(words)
     if not words or words[0] in ("-h", "--help"):
         parser = Parser(prog="weft import", usage="weft import FORMAT INPUT... [-o EXPERIMENT.yaml] [--json]",
-                        description="Experiments from the files of other programs (docs/importing.md).")
+                        description="Experiments from the files of other programs (docs/tutorial/importing.md).")
         print(f"{parser.format_usage()}\n{parser.description}\n\n{overview()}")
         return 0 if words else 2
     name, rest = choose(words)

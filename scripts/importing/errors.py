@@ -26,7 +26,7 @@ def read_text(path):
     try:
         return read_bytes(path).decode("utf-8")
     except UnicodeDecodeError as error:
-        raise InputError(path, None, f"byte {error.start} is not UTF-8; a text file is due") from None
+        raise InputError(path, None, f"byte {error.start} is not UTF-8; expected a text file") from None
 
 
 def text_lines(path):
@@ -38,7 +38,7 @@ def text_lines(path):
     except OSError as error:
         raise InputError(path, None, f"it cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InputError(path, None, "it is not UTF-8; a text file is due") from None
+        raise InputError(path, None, "it is not UTF-8; expected a text file") from None
 
 
 def whole_number(text, path, place, what, least=0, most=2**63 - 1):
@@ -46,9 +46,9 @@ def whole_number(text, path, place, what, least=0, most=2**63 - 1):
     try:
         value = int(str(text), 10)
     except ValueError:
-        raise InputError(path, place, f"{what}: found '{text}'; a whole number is due") from None
+        raise InputError(path, place, f"{what}: found '{text}'; expected a whole number") from None
     if not least <= value <= most:
-        raise InputError(path, place, f"{what}: found {value}; {least} to {most} are due")
+        raise InputError(path, place, f"{what}: found {value}; expected {least} to {most}")
     return value
 
 
@@ -59,5 +59,5 @@ def real_number(text, path, place, what, least=0.0):
     except (TypeError, ValueError):
         value = float("nan")
     if not least <= value < float("inf"):
-        raise InputError(path, place, f"{what}: found '{text}'; a number of {least:g} or more is due")
+        raise InputError(path, place, f"{what}: found '{text}'; expected a number of {least:g} or more")
     return value

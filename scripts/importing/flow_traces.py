@@ -69,6 +69,6 @@ def flow_traces_workload(imported, flows):
         imported.beside(f"{suffix}.{rank}.et", lambda file, rank=rank: flows.write(file, rank))
     workload = Map(kind="chakra")
     workload.put("file", imported.prefix(suffix), "Each flow is a send and a receive, in a trace for each rank "
-                                                  "(docs/traces.md).")
+                                                  "(docs/reference/traces.md).")
     workload.update(ranks=imported.ranks, issue="times")
     return workload

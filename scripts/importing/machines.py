@@ -16,7 +16,7 @@ def default_topology(ranks):
 
 
 def default_network():
-    """Packets of RoCE v2 (docs/experiment.md): said here because the experiment is there to be changed."""
+    """Packets of RoCE v2 (docs/reference/experiment.md): said here because the experiment is there to be changed."""
     return Map(mtu="4096 B", header="62 B", wire_overhead="20 B", ack="66 B", window="256 KiB")
 
 
@@ -24,7 +24,7 @@ def topology_of_file(path):
     """--topology SPEC.yaml: a topology map, an experiment, or a machine of another program, read where it is."""
     text = read_text(path)
     if not text.strip():
-        raise InputError(path, None, "it is empty; a topology map or an experiment is due")
+        raise InputError(path, None, "it is empty; expected a topology map or an experiment")
     topology = Map(kind="file", path=Input(path))
     topology.about = f"The machine of {path}."
     return topology

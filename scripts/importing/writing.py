@@ -62,7 +62,7 @@ def refuse_to_overwrite(place, imported):
             raise StudyError(f"cannot write '{new}': it is a folder; -o takes the name of a file")
         for old in imported.inputs:
             if new.exists() and os.path.exists(old) and os.path.samefile(new, old):
-                raise StudyError(f"'{new}' is an input; -o FILE.yaml with another name is due")
+                raise StudyError(f"'{new}' is an input; expected -o FILE.yaml with another name")
 
 
 @contextlib.contextmanager

@@ -54,7 +54,7 @@ def check_path(key):
     path = key.node.value
     first = path.split(".")[0]
     if first not in SECTIONS or not all(path.split(".")):
-        raise key.error(f"found the key '{path}'; a path into the experiment is due here, such as workload.size, which "
+        raise key.error(f"found the key '{path}'; expected a path into the experiment, such as workload.size, which "
                         f"begins with one of {', '.join(SECTIONS)}{did_you_mean(first, SECTIONS)}")
     if path == "output.file":
         raise key.error("found 'output.file'; each case has a results file of its own, which the study names")
@@ -83,17 +83,17 @@ def choices_of(key, item):
                 continue
             if value.is_list() and not path.startswith("background"):
                 raise name.error(f"found a list below '{name.node.value}', which would be the name of a value of "
-                                 f"'{path}'; `{path}.{name.node.value}: [...]` is due here")
+                                 f"'{path}'; expected `{path}.{name.node.value}: [...]`")
             choices.append(Choice(name.node.value, ((path, value.data()),)))
     else:
         values = item.items("a list of values, or a map of named values,")
         choices = [Choice(v.node.value if v.is_scalar() else flow(v.data()), ((path, v.data()),)) for v in values]
     if not choices:
-        raise item.error(f"found no values of '{path}'; one or more are due here")
+        raise item.error(f"found no values of '{path}'; expected one or more")
     labels = [choice.label for choice in choices]
     if len(set(labels)) < len(labels):
         twice = next(label for label in labels if labels.count(label) > 1)
-        raise item.error(f"found the value '{twice}' of '{path}' twice; once is due here")
+        raise item.error(f"found the value '{twice}' of '{path}' twice; expected once")
     return choices
 
 
@@ -105,7 +105,7 @@ def read_number(item):
         return quantity[0], BASES[quantity[1]], True
     number = parse_number(text)
     if number is None:
-        raise item.error(f"found '{text}'; a number or a quantity such as '1 MiB' is due here")
+        raise item.error(f"found '{text}'; expected a number or a quantity such as '1 MiB'")
     return number, "", isinstance(number, int)
 
 
@@ -117,19 +117,19 @@ def read_range(item):
             raise item.error(f"missing key '{name}'; a range has from and to")
     (low, base, whole), (high, base_to, whole_to) = read_number(parts["from"]), read_number(parts["to"])
     if base != base_to:
-        raise parts["to"].error(f"found {parts['to'].found()}, in another unit than 'from'; the same is due here")
+        raise parts["to"].error(f"found {parts['to'].found()}, in another unit than 'from'; expected the same")
     if high < low:
-        raise parts["to"].error(f"found {parts['to'].found()}, below 'from'; as much or more is due here")
+        raise parts["to"].error(f"found {parts['to'].found()}, below 'from'; expected as much or more")
     scale = parts["scale"].text() if "scale" in parts else "linear"
     if scale not in ("linear", "log"):
-        raise parts["scale"].error(f"found '{scale}'; linear or log is due here")
+        raise parts["scale"].error(f"found '{scale}'; expected linear or log")
     if scale == "log" and low <= 0:
-        raise parts["from"].error(f"found {parts['from'].found()}; above 0 is due with scale: log")
+        raise parts["from"].error(f"found {parts['from'].found()}; expected above 0 with scale: log")
     step = 1
     if "step" in parts:
         step, base_step, whole_step = read_number(parts["step"])
         if base_step != base or not whole_step or step <= 0 or not (whole and whole_to):
-            raise parts["step"].error(f"found {parts['step'].found()}; a whole number in the unit of the range is due")
+            raise parts["step"].error(f"found {parts['step'].found()}; expected a whole number in the unit of the range")
     return Range(low, high, base, whole and whole_to, scale == "log", step)
 
 
@@ -197,7 +197,7 @@ def read_list(item):
             row[name] = Choice(value.node.value if value.is_scalar() else flow(data), ((name, data),))
         rows.append(row)
     if not rows:
-        raise item.error("found an empty list; one case or more is due here")
+        raise item.error("found an empty list; expected one case or more")
     hidden |= {name for name in keys if any(name not in row for row in rows)}
     labelled = any(not choice.settings for row in rows for choice in row.values())
     return rows, {name: key for name, key in keys.items() if not (labelled and name in hidden)}
@@ -211,7 +211,7 @@ def read_plans(item):
     context and pipeline whose product divides it, with the rest data-parallel; expert ranks divide context and data."""
     parts = item.known(["ranks", *DIMENSIONS])
     if "ranks" not in parts:
-        raise item.error("missing key 'ranks'; a number of ranks is due in `plans`")
+        raise item.error("missing key 'ranks'; expected a number of ranks in `plans`")
     ranks = parts["ranks"].integer(1, "a number of ranks")
     given = {name: [entry.integer(1, "a number of ranks") for entry in parts[name].items("a list of numbers of ranks")]
              for name in DIMENSIONS if name in parts}
@@ -254,7 +254,7 @@ class Axes:
                     self.add(path, key)
                 products.append(sampled.rows())
             if math.prod(len(rows) for rows in products) > MOST_CASES:
-                raise parts[name].error(f"found more than {MOST_CASES:,} cases; fewer are due here")
+                raise parts[name].error(f"found more than {MOST_CASES:,} cases; expected fewer")
         self.cases = [{}]
         for rows in products:
             self.cases = [{**case, **row} for case in self.cases for row in rows]
@@ -263,7 +263,7 @@ class Axes:
         for other, place in self.keys.items():
             if column_name(other) == column_name(path):
                 raise key.error(f"found the key '{path}', which varies in line {place.node.start_mark.line + 1} "
-                                "already; once is due here")
+                                "already; expected once")
         self.keys[path] = key
 
 

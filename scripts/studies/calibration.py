@@ -116,7 +116,7 @@ class Calibration:
                 if self.measure(program, words, seconds, folder):
                     return
                 seconds *= 2
-        raise EnvironmentFailure(f"the experiment simulated nothing within {seconds / 2:g} s; more --seconds are due")
+        raise EnvironmentFailure(f"the experiment simulated nothing within {seconds / 2:g} s; expected more --seconds")
 
     def measure_libraries(self, program, folder):
         """Memory of a run with next to nothing in it, and of a row of messages."""

@@ -18,7 +18,7 @@ class Parser(argparse.ArgumentParser):
 def natural(text):
     """A number of 1 or more, for options."""
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"found '{text}'; a whole number of 1 or more is due")
+        raise argparse.ArgumentTypeError(f"found '{text}'; expected a whole number of 1 or more")
     return int(text)
 
 

@@ -32,13 +32,13 @@ class Expression:
         self.text, self.where = text, where
         self.names = []
         if len(text) > LONGEST:
-            raise StudyError(f"{where}: found an expression of {len(text)} characters; at most {LONGEST} are due here")
+            raise StudyError(f"{where}: found an expression of {len(text)} characters; expected at most {LONGEST}")
         try:
             self.tree = ast.parse(text.strip(), mode="eval").body
             self.check(self.tree)
         except (SyntaxError, ValueError) as error:
-            raise StudyError(f"{where}: found '{text}', which is no expression ({error.args[0]}); arithmetic over "
-                             "columns is due here, such as 'job_time * hosts'") from None
+            raise StudyError(f"{where}: found '{text}', which is no expression ({error.args[0]}); expected "
+                             "arithmetic over columns, such as 'job_time * hosts'") from None
         except (RecursionError, MemoryError):
             raise StudyError(f"{where}: found an expression with too many brackets") from None
 
@@ -52,8 +52,8 @@ class Expression:
         parts = self.parts(node)
         if parts is None:
             what = NAMES_OF_NODES.get(type(node), f"'{type(node).__name__}'")
-            raise StudyError(f"{self.where}: found {what} in '{self.text}'; names of columns, numbers, texts, "
-                             "+ - * / // % **, comparisons, and, or, not, and `a if b else c` are due here")
+            raise StudyError(f"{self.where}: found {what} in '{self.text}'; expected names of columns, numbers, "
+                             "texts, + - * / // % **, comparisons, and, or, not, and `a if b else c`")
         for part in parts:
             self.check(part)
 

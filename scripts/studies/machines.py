@@ -83,5 +83,5 @@ def check_equal(study, figures, name_of):
             raise StudyError(
                 f"{study.parts['equal'].where}: `{name}` is held equal{f' within {share:.3g}' if share else ''}, found "
                 f"{readable(first[name], unit)} in case {first_case.number} ({name_of(first_case)}) and "
-                f"{readable(last[name], unit)} in case {last_case.number} ({name_of(last_case)}); equal machines, or "
-                "`allow_unequal: true`, are due here")
+                f"{readable(last[name], unit)} in case {last_case.number} ({name_of(last_case)}); expected equal machines, or "
+                "`allow_unequal: true`")

@@ -40,37 +40,37 @@ class Item:
 
     def text(self, what="a text"):
         if not self.is_scalar():
-            raise self.error(f"found {self.found()}; {what} is due here")
+            raise self.error(f"found {self.found()}; expected {what}")
         return self.node.value
 
     def integer(self, least, what):
         text = self.node.value if self.is_scalar() else ""
         if not text.isdecimal() or int(text) < least or int(text) >= 2**63:
-            raise self.error(f"found {self.found()}; {what} of {least} or more is due here")
+            raise self.error(f"found {self.found()}; expected {what} of {least} or more")
         return int(text)
 
     def boolean(self):
         words = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
         text = self.node.value.lower() if self.is_scalar() else ""
         if text not in words:
-            raise self.error(f"found {self.found()}; true or false is due here")
+            raise self.error(f"found {self.found()}; expected true or false")
         return words[text]
 
     def items(self, what="a list"):
         if not self.is_list():
-            raise self.error(f"found {self.found()}; {what} is due here")
+            raise self.error(f"found {self.found()}; expected {what}")
         return [Item(node, self.file) for node in self.node.value]
 
     def entries(self, what="a map"):
         """[(key as an Item, value)], in the order of the file; no key twice."""
         if not self.is_map():
-            raise self.error(f"found {self.found()}; {what} is due here")
+            raise self.error(f"found {self.found()}; expected {what}")
         entries, lines = [], {}
         for key, value in self.node.value:
             key = Item(key, self.file)
             name = key.text("a key")
             if name in lines:
-                raise key.error(f"found the key '{name}' twice, first in line {lines[name]}; once is due here")
+                raise key.error(f"found the key '{name}' twice, first in line {lines[name]}; expected once")
             lines[name] = key.node.start_mark.line + 1
             entries.append((key, Item(value, self.file)))
         return entries
@@ -104,7 +104,7 @@ def parse(text, file):
     except (yaml.YAMLError, RecursionError) as error:
         raise StudyError(f"{file}: this is not YAML: {error}") from None
     if node is None:
-        raise StudyError(f"{file}: this file is empty; a map is due here")
+        raise StudyError(f"{file}: this file is empty; expected a map")
     return Item(node, file)
 
 

@@ -116,7 +116,7 @@ def read_reduction(item):
     text = item.text("a reduction of a column, such as 'p99 messages/slowdown',")
     match = REDUCTION.fullmatch(text.strip())
     if not match:
-        raise item.error(f"found '{text}'; a reduction of a column of the results file is due here, such as "
+        raise item.error(f"found '{text}'; expected a reduction of a column of the results file, such as "
                          "'p99 messages/slowdown' or 'max links/peak_queue'")
     how, path = match.groups()
     percentile = re.fullmatch(r"p([0-9]{1,2})", how)
@@ -134,7 +134,7 @@ def read_outputs(item):
             for key, value in entry.entries():
                 name = key.node.value
                 if not name.isidentifier() or name in NAMES or name in outputs:
-                    raise key.error(f"found '{name}'; a new name of letters, digits and _ is due here")
+                    raise key.error(f"found '{name}'; expected a new name of letters, digits and _")
                 outputs[name] = Output(name, reduction=read_reduction(value))
             continue
         name = entry.text("the name of an output, or {NAME: REDUCTION table/column},")

@@ -15,7 +15,7 @@ from .identity import Program, environment
 from .quantities import readable
 from .summary import aligned
 
-# Processes meet once per window: in the memory of a node, each on a core of its own (docs/performance.md), and then
+# Processes meet once per window: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then
 # nodes in pairs. Assumed, not measured.
 MEETING_IN_NODE = 0.3e-6  # s
 MEETING_OF_NODES = 2e-6  # s for each doubling of the number of nodes
@@ -112,7 +112,7 @@ def load_plan(path):
 
 
 def refuse_plan(path):
-    raise StudyError(f"'{path}' is no plan; a file that `weft plan -o FILE.json` has written is due")
+    raise StudyError(f"'{path}' is no plan; expected a file that `weft plan -o FILE.json` has written")
 
 
 def read_run(path):
@@ -122,7 +122,7 @@ def read_run(path):
             if file.attrs.get("format") != "weft-results":
                 raise StudyError(f"'{path}' is not a results file of weft")
             if not file.attrs["complete"]:
-                raise StudyError(f"'{path}' is of a run that was interrupted or cut short; a complete one is due")
+                raise StudyError(f"'{path}' is of a run that was interrupted or cut short; expected a complete one")
             table = file["manifest/parallel"]
             return {"processes": len(table["process"]), "packet-hops": int(table["packet_hops"][:].sum()),
                     "messages": int(sum(file["ranks/messages"][:])) if "ranks/messages" in file else 0,
@@ -139,7 +139,7 @@ def check(plan, run):
     row = next((row for row in plan["rows"] if row["processes"] == run["processes"]), None)
     if row is None:
         raise StudyError(f"the run had {run['processes']} processes, the plan has "
-                         f"{', '.join(str(row['processes']) for row in plan['rows'])}; --processes with that is due")
+                         f"{', '.join(str(row['processes']) for row in plan['rows'])}; expected --processes with that")
     pairs = [("wall time", row["wall_seconds"], run["wall_seconds"]), ("memory", row["memory"], run["memory"])]
     if run["processes"] == 1 and run.get("processor_seconds"):  # what it would have taken alone
         pairs.append(("processor time", row["wall_seconds"], run["processor_seconds"]))

@@ -26,7 +26,7 @@ class Search:
     def __init__(self, item, study):
         parts = item.known(["objective", "simulate"])
         if "objective" not in parts:
-            raise item.error(f"missing key 'objective'; one of {', '.join(OBJECTIVES)}, or an expression, is due here")
+            raise item.error(f"missing key 'objective'; expected one of {', '.join(OBJECTIVES)}, or an expression")
         text = parts["objective"].text("an objective, or an expression over columns,")
         self.expression = Expression(OBJECTIVES.get(text, text), parts["objective"].where)
         for name in self.expression.names:  # outputs that the study does not list
@@ -50,7 +50,7 @@ def ranking(rows, expression):
     for number, row in enumerate(rows):
         value = expression.value(row["values"]) if row["feasible"] else math.nan
         if not isinstance(value, (int, float)):
-            raise StudyError(f"{expression.where}: found '{expression.text}', which is no number; one is due here")
+            raise StudyError(f"{expression.where}: found '{expression.text}', which is no number; expected one")
         if value == value:
             found.append((value, number))
     return sorted(found)

@@ -34,7 +34,7 @@ class Study:
         self.text, root = nodes.load(path)
         parts = root.known(KEYS)
         if "experiment" not in parts:
-            raise root.error("missing key 'experiment'; the file of an experiment, or its map, is due in a study")
+            raise root.error("missing key 'experiment'; expected the file of an experiment, or its map, in a study")
         self.parts = parts
         self.read_experiment(parts["experiment"])
         common = axes.settings_of(parts["set"]) if "set" in parts else ()
@@ -71,7 +71,7 @@ class Study:
         self.base_path = self.folder / name
         self.base_text, root = nodes.load(self.base_path, item.where)
         if not root.is_map():
-            raise root.error(f"found {root.found()}; the map of an experiment is due here")
+            raise root.error(f"found {root.found()}; expected the map of an experiment")
         self.base = root.data()
         check_accounting(root)
         self.folder = self.base_path.parent
@@ -90,7 +90,7 @@ class Study:
 
     def take(self, name, kind, item):
         if name in self.taken:
-            raise item.error(f"found '{name}' both as {self.taken[name]} and as {kind}; one of them is due")
+            raise item.error(f"found '{name}' both as {self.taken[name]} and as {kind}; expected one of them")
         self.taken[name] = kind
 
     def read_derived(self, item):
@@ -98,7 +98,7 @@ class Study:
         for key, value in item.entries("a map of names and expressions") if item else []:
             name = key.node.value
             if not name.isidentifier():
-                raise key.error(f"found '{name}'; a name of letters, digits and _ is due here")
+                raise key.error(f"found '{name}'; expected a name of letters, digits and _")
             expression = Expression(value.text("an expression"), value.where)
             expression.require([*self.taken])
             self.take(name, "derived column", key)
@@ -110,7 +110,7 @@ class Study:
         for entry in item.items("a list of expressions") if item else []:
             expression = Expression(entry.text("an expression"), entry.where)
             if not expression.is_condition():
-                raise entry.error(f"found '{expression.text}', which is not true or false; a comparison is due here, "
+                raise entry.error(f"found '{expression.text}', which is not true or false; expected a comparison, "
                                   "such as 'job_time < 5 * ms'")
             expression.require([*self.taken])
             constraints.append(expression)
@@ -131,7 +131,7 @@ class Study:
                 else:
                     objective.append((name, part == "minimize"))
         if item and not objective:
-            raise item.error("found no objective; `minimize` or `maximize` with names of columns is due here")
+            raise item.error("found no objective; expected `minimize` or `maximize` with names of columns")
         return objective
 
     def read_equal(self, item):
@@ -182,11 +182,11 @@ def read_share(item):
     except ValueError:
         share = -1
     if not text.endswith("%") or not 0 <= share <= 1:
-        raise item.error(f"found '{text}'; exact, or a share such as '5 %', is due here")
+        raise item.error(f"found '{text}'; expected exact, or a share such as '5 %'")
     return share
 
 
 def load_study(path):
     if pathlib.Path(path).is_dir():
-        raise StudyError(f"cannot read '{path}': it is a folder; the file of a study is due")
+        raise StudyError(f"cannot read '{path}': it is a folder; expected the file of a study")
     return Study(path)

@@ -9,7 +9,7 @@
         print(run.percentiles("messages", "slowdown", [50, 99, 100]))
 
 Opening reads no table, so that a run of any size opens at once. Needs numpy and h5py; pandas for `as_frame=True`, and
-PyYAML for `run.experiment`. What the columns mean stands in docs/hdf5_schema.md, and in `run.descriptions(TABLE)`."""
+PyYAML for `run.experiment`. What the columns mean stands in docs/reference/hdf5_schema.md, and in `run.descriptions(TABLE)`."""
 
 from weft_results.errors import ResultsError
 from weft_results.run import Run

@@ -16,7 +16,7 @@ NEWEST_VERSION = 1
 ROWS_PER_BLOCK = 1 << 18
 ALL = slice(None)
 
-# The order of docs/hdf5_schema.md; HDF5 sorts columns by name. Parts that are not known here come last.
+# The order of docs/reference/hdf5_schema.md; HDF5 sorts columns by name. Parts that are not known here come last.
 PARTS = ["compute", "launch", "handling", "sending", "transfer", "queueing", "nic", "ahead", "window", "pacing",
          "paused", "retransmission", "reordering", "credits", "peers", "idle"]  # fmt: skip
 

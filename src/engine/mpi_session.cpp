@@ -46,7 +46,7 @@ void expect_room_for_mpi() {
   constexpr std::size_t due = std::size_t{256} << 20;
   void* const room = mmap(nullptr, due, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED)
-    throw EnvironmentError("out of memory: 256 MiB of address space are due for MPI alone (ulimit -v)");
+    throw EnvironmentError("out of memory: expected 256 MiB of address space for MPI alone (ulimit -v)");
   munmap(room, due);
 }
 

@@ -23,7 +23,7 @@ LinkFraming read_link_framing(const Spec& map) {
     const Spec value = map.at(key);
     const std::int64_t found = value.bytes().count();
     if (found < least || found > 4096)
-      throw value.error(fmt::format("found {} B; {} to 4096 B are due here", found, least));
+      throw value.error(fmt::format("found {} B; expected {} to 4096 B", found, least));
     return static_cast<std::uint16_t>(found);
   };
   LinkFraming framing;
@@ -48,7 +48,7 @@ std::vector<std::uint32_t> read_numbers(const Spec& value, std::size_t least, st
   const auto items = value.items();
   if (items.size() < least || items.size() > most) {
     const std::string due = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
-    throw value.error(fmt::format("found {} values; a list of {} whole numbers is due here", items.size(), due));
+    throw value.error(fmt::format("found {} values; expected a list of {} whole numbers", items.size(), due));
   }
   std::vector<std::uint32_t> result;
   for (const Spec& item : items) result.push_back(static_cast<std::uint32_t>(item.integer(smallest, largest)));

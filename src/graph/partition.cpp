@@ -126,8 +126,8 @@ Partition partition_by(const Topology& topology, std::uint32_t parts, const std:
 }
 
 /// Time of a window relative to perfect sharing: the heaviest part's work, and for each link that is cut the packing
-/// and unpacking of its packets, which take about 0.3 of the work of a port (docs/performance.md). A shorter lookahead
-/// means as many more meetings.
+/// and unpacking of its packets, which take about 0.3 of the work of a port (docs/concepts/performance.md). A shorter
+/// lookahead means as many more meetings.
 double estimated_cost(const Topology& topology, const Partition& partition, Time longest) {
   const double cut = 0.3 * partition.cut_links / std::max(1.0, static_cast<double>(topology.graph.link_count()));
   constexpr double meeting = 0.02;

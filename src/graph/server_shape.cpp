@@ -120,8 +120,8 @@ class ServerAssembler {
                                        gpu, design().nic_of_gpu[gpu]));
       if (part[gpu] == part[0] || (outside && shape_->network->kind != "rails")) continue;
       throw place_.error(fmt::format(
-          "there is no way from GPU 0 of this server to GPU {}: nothing inside joins them, and {}; links that "
-          "join all GPUs are due here (inside: nvswitch, mesh or links), or a network between all NICs",
+          "there is no way from GPU 0 of this server to GPU {}: nothing inside joins them, and {}; expected "
+          "links that join all GPUs (inside: nvswitch, mesh or links), or a network between all NICs",
           gpu, outside ? "each of their NICs is on a rail of its own" : "there is no network"));
     }
   }
@@ -133,7 +133,7 @@ class ServerAssembler {
           "the network has storage hosts of its own; servers take the place of all of its hosts, so write "
           "storage_hosts beside 'server'");
     const std::uint32_t each = design().network_ports();
-    if (each == 0) throw place_.error("found a server without NICs in a network; 1 or more are due");
+    if (each == 0) throw place_.error("found a server without NICs in a network; expected 1 or more");
     if (design().wiring == ServerDesign::Wiring::rail) {
       const std::uint32_t rails = shape_->network->radix;
       shape_->rail_length =

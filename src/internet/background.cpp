@@ -9,7 +9,7 @@ std::vector<std::shared_ptr<const BackgroundTraffic>> read_background(const Spec
                                                                       const BackgroundContext& context) {
   std::vector<std::shared_ptr<const BackgroundTraffic>> entries;
   if (context.network->fidelity != Fidelity::packet)
-    throw list.error("found with a fidelity that has no packets; fidelity: packet is due here");
+    throw list.error("found with a fidelity that has no packets; expected fidelity: packet");
   if (!context.network->acks)
     throw list.error(
         "found with network.ack: none; ports have queues by class beside background traffic, and connections rest on "

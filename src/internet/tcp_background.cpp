@@ -88,7 +88,7 @@ std::uint8_t read_priority(const Spec& entry, const PriorityParameters& classes)
   const auto priority = static_cast<std::uint8_t>(spec->integer(0, 7));
   if (classes.one_queue || priority == classes.data || priority == classes.other) return priority;
   throw spec->error(
-      fmt::format("found {}; {} is due here, the class of RDMA data, or {}, that of other traffic "
+      fmt::format("found {}; expected {}, the class of RDMA data, or {}, that of other traffic "
                   "(network.priorities)",
                   priority, classes.data, classes.other));
 }
@@ -100,15 +100,15 @@ std::uint32_t read_buffer(const Spec& entry, std::uint32_t segment) {
   const Bytes value = spec->bytes();
   constexpr std::int64_t most = std::int64_t{65'535} << 14;  // RFC 7323: the largest window
   if (value.count() < segment || value.count() > most)
-    throw spec->error(fmt::format("found {}; from a segment, {}, to {} is due here", to_text(value),
-                                  to_text(Bytes(segment)), to_text(Bytes(most))));
+    throw spec->error(fmt::format("found {}; expected a segment, {}, to {}", to_text(value), to_text(Bytes(segment)),
+                                  to_text(Bytes(most))));
   return static_cast<std::uint32_t>(value.count());
 }
 
 Time read_time_above(const Spec& entry, const char* key, Time usual) {
   const auto spec = entry.find(key);
   if (!spec) return usual;
-  if (spec->time() <= Time()) throw spec->error("found 0; a time above 0 is due here");
+  if (spec->time() <= Time()) throw spec->error("found 0; expected a time above 0");
   return spec->time();
 }
 
@@ -124,7 +124,7 @@ TcpSettings read_settings(const Spec& entry, const NetworkParameters& network) {
   if (const auto spec = entry.find("segment")) {
     const Bytes value = spec->bytes();
     if (value.count() < least_segment || value.count() > room)
-      throw spec->error(fmt::format("found {}; {} to {} is due here, which is what fits into a frame of the network",
+      throw spec->error(fmt::format("found {}; expected {} to {}, which is what fits into a frame of the network",
                                     to_text(value), to_text(Bytes(least_segment)), to_text(Bytes(room))));
     settings.segment = static_cast<std::uint32_t>(value.count());
   }
@@ -154,12 +154,12 @@ class TcpKind final : public BackgroundKind {
     if (const auto value = spec.find("name")) tcp.name = value->text();
     tcp.from = read_host(spec.at("from"), context);
     tcp.to = read_host(spec.at("to"), context);
-    if (tcp.from == tcp.to) throw spec.at("to").error("found the host that sends; another one is due here");
+    if (tcp.from == tcp.to) throw spec.at("to").error("found the host that sends; expected another one");
     if (const auto value = spec.find("connections"))
       tcp.connections = static_cast<std::uint32_t>(value->integer(1, most_connections));
     if (const auto value = spec.find("size")) {
       tcp.size = value->bytes();
-      if (*tcp.size <= Bytes()) throw value->error("found 0; a size above 0 is due here");
+      if (*tcp.size <= Bytes()) throw value->error("found 0; expected a size above 0");
     }
     if (const auto value = spec.find("start")) tcp.start = value->time();
     tcp.priority = read_priority(spec, context.network->fabric.priorities);

@@ -26,11 +26,11 @@
 
 namespace weft {
 
-/// Writes one HDF5 file through MPI-IO (schema: docs/hdf5_schema.md). Every member function is collective over the
-/// communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to the process
-/// that owns their block of keys, so that none ever holds the whole table, and stand in the file in the table's order.
-/// Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all processes, and
-/// leave no file behind; a failure of HDF5 itself while the file is open throws FatalEnvironmentError.
+/// Writes one HDF5 file through MPI-IO (schema: docs/reference/hdf5_schema.md). Every member function is collective
+/// over the communicator, the destructor excepted. Each process passes the rows it has, in any order; rows travel to
+/// the process that owns their block of keys, so that none ever holds the whole table, and stand in the file in the
+/// table's order. Until finish() the file is named `path`.partial. Failures throw EnvironmentError, the same on all
+/// processes, and leave no file behind; a failure of HDF5 itself while the file is open throws FatalEnvironmentError.
 class Hdf5Recorder {
  public:
   /// Opens the file and marks it incomplete. Throws EnvironmentError on all processes, and leaves no file behind, if

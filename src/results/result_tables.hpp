@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The tables of a result file: each is declared here and nowhere else. The recorder, the fingerprint, the comparison of
-// files and the tables of docs/hdf5_schema.md follow (tests/results/result_tables_test.cpp).
+// files and the tables of docs/reference/hdf5_schema.md follow (tests/results/result_tables_test.cpp).
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
   if (any_ && network.shares_processors())
     throw InputError(SourceLine{},
                      fmt::format("rank {} has recvs from any rank or with any tag; `fidelity: loggp` shares "
-                                 "out processors to recvs whose sender is known: packet or ideal is due "
-                                 "here",
+                                 "out processors to recvs whose sender is known; use packet or ideal",
                                  rank.value()));
   in_order_of_time_ = program_->in_order_of_time();
   takes_what_is_ready_ = program_->takes_what_is_ready();

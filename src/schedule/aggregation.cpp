@@ -34,7 +34,7 @@ void require_site(const Spec& where, const CollectiveCall& call, const Aggregato
   if (level.above(host(0)).empty())
     throw where.error(
         fmt::format("{} needs a {} that reduces above host {}, and there is none; see `switch_reduction` "
-                    "of the topology (docs/topologies.md)",
+                    "of the topology (docs/reference/topologies.md)",
                     what, name(site.level), host(0)));
   for (std::uint32_t i = 1; i < site.count; ++i)
     if (level.list_of_host[host(i)] != level.list_of_host[host(0)])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A workload written out as execution traces of MLCommons Chakra (docs/traces.md).
+// A workload written out as execution traces of MLCommons Chakra (docs/reference/traces.md).
 #pragma once
 
 #include <string>

@@ -305,7 +305,8 @@ class CollectiveAlgorithm {
   virtual std::uint32_t fixed_ranks() const { return 0; }
   /// The only protocol that it is for, if any.
   virtual std::optional<Protocol> fixed_protocol() const { return std::nullopt; }
-  /// The text form of a schedule that is written out step by step (docs/schedule_format.md), else an empty text.
+  /// The text form of a schedule that is written out step by step (docs/reference/schedule_format.md), else an empty
+  /// text.
   virtual std::string schedule_text() const { return {}; }
   /// It takes calls with `blocks`.
   virtual bool takes_block_tables(CollectiveKind kind) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A workload written out as a GOAL schedule (docs/traces.md).
+// A workload written out as a GOAL schedule (docs/reference/traces.md).
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,8 @@ Placement read_by_rail(const Spec& spec, const PlacementRequest& request) {
   if (grid.gpus == 0)
     throw spec.error(
         "'by_rail' needs a machine of servers, and this one has none; give its topology the key 'server', such as "
-        "server: {design: hgx_h100} (docs/topologies.md), or use 'packed', 'random', a stride or a list of hosts");
+        "server: {design: hgx_h100} (docs/reference/topologies.md), or use 'packed', 'random', a stride or a list of "
+        "hosts");
   std::uint32_t first = 0;
   std::uint32_t servers = grid.servers;
   if (spec.is_map()) {
@@ -109,7 +110,7 @@ Placement read_explicit(const Spec& spec, const PlacementRequest& request) {
   const Spec list = spec.at("hosts");
   std::vector<std::uint32_t> hosts = read_hosts(list, request);
   if (hosts.size() != request.ranks)
-    throw list.error(fmt::format("found {} hosts; one for each of {} ranks is due here", hosts.size(), request.ranks));
+    throw list.error(fmt::format("found {} hosts; expected one for each of {} ranks", hosts.size(), request.ranks));
   return Placement::listed(std::move(hosts));
 }
 
@@ -163,11 +164,11 @@ Placement read_map(const Spec& spec, const PlacementRequest& request) {
 Placement read_pieces(const Spec& spec, const PlacementRequest& request) {
   Placement placement;
   const auto pieces = spec.items();
-  if (pieces.empty()) throw spec.error("no placement; at least one is due here");
+  if (pieces.empty()) throw spec.error("no placement; expected at least one");
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     if (!pieces[i].is_map())
       throw pieces[i].error(fmt::format(
-          "a list is of pieces, such as {{ranks: 2, first: 8}}, and found '{}'; hosts one by one are due as "
+          "a list is of pieces, such as {{ranks: 2, first: 8}}, and found '{}'; expected hosts one by one as "
           "placement: {{hosts: [0, 1, ...]}}, a kind alone as placement: packed",
           pieces[i].is_scalar() ? pieces[i].text() : "a list"));
     PlacementRequest part = request;

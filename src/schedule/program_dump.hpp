@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A workload written out as the map of a workload of kind `program` (docs/program_format.md).
+// A workload written out as the map of a workload of kind `program` (docs/reference/program_format.md).
 #pragma once
 
 #include <string>

@@ -23,7 +23,7 @@ std::pair<std::string, Spec> change_of(const Spec& item) {
     return {name, *value};
   }
   item.finish();
-  throw item.error(fmt::format("one of {} is due here", fmt::join(change_names, ", ")));
+  throw item.error(fmt::format("expected one of {}", fmt::join(change_names, ", ")));
 }
 
 double read_factor(const Spec& map) {
@@ -72,9 +72,9 @@ std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std:
     workload = with_fused_kernels(std::move(workload), value.at("kernels").text(), factor);
   } else if (name == "remove") {
     const auto kernels = value.find("kernels");
-    if (kernels && value.has("collectives")) throw value.error("'kernels' or 'collectives' are due here, not both");
+    if (kernels && value.has("collectives")) throw value.error("expected 'kernels' or 'collectives', not both");
     if (!kernels && !value.has("collectives") && !value.has("communicator"))
-      throw value.error("'kernels' or 'collectives' are due here");
+      throw value.error("expected 'kernels' or 'collectives'");
     const CallChoice choice = read_choice(value);
     workload =
         kernels ? without_kernels(std::move(workload), kernels->text()) : without_calls(std::move(workload), choice);

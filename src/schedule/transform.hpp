@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `workload.transform`: what if the operations were others (docs/traces.md).
+// `workload.transform`: what if the operations were others (docs/reference/traces.md).
 #pragma once
 
 #include <memory>

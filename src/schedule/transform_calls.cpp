@@ -198,7 +198,7 @@ class RepeatedWorkload final : public ChangedCalls {
   RepeatedWorkload(std::unique_ptr<Workload> before, std::uint32_t times, const Spec& where)
       : ChangedCalls(std::move(before), fmt::format("all operations {} times, one after another", times)),
         times_(times) {
-    if (inner().jobs().size() != 1) throw where.error("several jobs; a workload of one is due here");
+    if (inner().jobs().size() != 1) throw where.error("several jobs; expected a workload of one");
     for (std::uint32_t kind = 0; kind < inner().kind_count(); ++kind) {
       const auto program = inner().program(inner().first_of_kind(kind));
       if (program->accepts_unexpected() || program->in_order_of_time())

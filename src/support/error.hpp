@@ -14,7 +14,7 @@ struct SourceLine {
   std::string text() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
 };
 
-/// Process exit codes (docs/reliability.md, "Exit codes").
+/// Process exit codes (docs/concepts/reliability.md, "Exit codes").
 enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_bug = 70, exit_interrupted = 130 };
 
 /// The user's input is wrong. what() is "file:line: what is wrong, what was found, what would be right". Exit code 2.

@@ -194,7 +194,7 @@ Spec Spec::at(const std::string& key) const {
   for (const Value* child : value_->children->in_order) {
     if (child->key.starts_with(key + ":"))
       throw InputError(child->key_where(),
-                       fmt::format("missing key '{}', found '{}'; a space is due behind the colon", key, child->key));
+                       fmt::format("missing key '{}', found '{}'; expected a space behind the colon", key, child->key));
     present.push_back(child->key);
   }
   throw error(fmt::format("missing key '{}'; found here: {}", key, joined(present)));
@@ -352,7 +352,7 @@ Time Spec::time() const {
 Time Spec::wait() const {
   const Time wait = time();
   if (wait > Time::longest_wait())
-    throw error(fmt::format("found {}; at most {} is due here", found(*value_), to_text(Time::longest_wait())));
+    throw error(fmt::format("found {}; expected at most {}", found(*value_), to_text(Time::longest_wait())));
   return wait;
 }
 

@@ -42,7 +42,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
-    if (key_is_due()) fail(line_of(mark), "an alias where a key is due; every key must be a word");
+    if (key_is_due()) fail(line_of(mark), "expected a key, found an alias; every key must be a word");
     const auto at = anchors_.find(anchor);
     if (at == anchors_.end()) fail(line_of(mark), "this alias repeats a key, or the value that it is part of");
     Value& copy = copied(*at->second);
@@ -144,7 +144,8 @@ class TreeBuilder : public YAML::EventHandler {
   void end() {
     const Open closed = std::move(open_.back());
     open_.pop_back();
-    if (closed.stands_as_key) fail(closed.value->line, "a map or a list where a key is due; every key must be a word");
+    if (closed.stands_as_key)
+      fail(closed.value->line, "expected a key, found a map or a list; every key must be a word");
     finished(*closed.value, closed.anchor);
   }
 
@@ -216,7 +217,7 @@ std::string layout_hint(const std::string& text, int line) {
     const bool known_level = !levels.empty() && levels.back() == indent;
     if (i == line && !known_level && before != indent)
       return fmt::format(
-          " (this line is indented by {} space{}, the one before it by {}: keys of one map are due below "
+          " (this line is indented by {} space{}, the one before it by {}: keys of one map stand below "
           "each other)",
           indent, indent == 1 ? "" : "s", before);
     if (!known_level) levels.push_back(indent);
@@ -224,7 +225,7 @@ std::string layout_hint(const std::string& text, int line) {
   }
   const std::size_t colon = last.find(':');
   const bool tight = colon != std::string::npos && last.find(": ") == std::string::npos && !last.ends_with(':');
-  return tight ? " (in the line before it a space is due behind the colon)" : "";
+  return tight ? " (expected a space behind the colon in the line before it)" : "";
 }
 
 }  // namespace

@@ -161,7 +161,7 @@ struct EcnMarking {
   friend bool operator==(const EcnMarking&, const EcnMarking&) = default;
 };
 
-/// An algorithm and its parameters, made by name: see docs/congestion_control.md. Immutable once configured.
+/// An algorithm and its parameters, made by name: see docs/reference/congestion_control.md. Immutable once configured.
 class CongestionControlKind {
  public:
   virtual ~CongestionControlKind() = default;

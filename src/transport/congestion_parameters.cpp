@@ -10,7 +10,7 @@ namespace {
 template <class Quantity>
 Quantity within(const Spec& spec, Quantity value, Quantity least, Quantity most) {
   if (value < least || value > most)
-    throw spec.error("found " + to_text(value) + "; from " + to_text(least) + " to " + to_text(most) + " is due here");
+    throw spec.error("found " + to_text(value) + "; expected " + to_text(least) + " to " + to_text(most));
   return value;
 }
 
@@ -18,7 +18,7 @@ Quantity within(const Spec& spec, Quantity value, Quantity least, Quantity most)
 
 CongestionParameters::CongestionParameters(const std::optional<Spec>& spec) : spec_(spec) {
   if (spec_ && !spec_->is_map() && !spec_->is_null())
-    throw spec_->error("expected a map of parameters; docs/congestion_control.md names them");
+    throw spec_->error("expected a map of parameters; docs/reference/congestion_control.md names them");
   if (spec_ && spec_->is_null()) spec_.reset();
 }
 

@@ -39,7 +39,7 @@ struct DcqcnParameters {
     p.cnp_interval = Time::from_us(4);                    // min_time_between_cnps
     return p;
   }
-  /// Rates by link speed, where the experiment gives none; see docs/congestion_control.md.
+  /// Rates by link speed, where the experiment gives none; see docs/reference/congestion_control.md.
   DcqcnParameters with_rates(Bandwidth nic) const {
     DcqcnParameters p = *this;
     const std::int64_t bps = nic.bps();
@@ -242,7 +242,7 @@ class DcqcnKind final : public CongestionControlKind {
                                     std::pair("min_rate", p_.least_rate)}) {
       if (rate && *rate > path.nic_rate)
         throw in_->error(key, "found " + to_text(*rate) + ", above the " + to_text(path.nic_rate) +
-                                  " of a host's port; at most that rate is due here");
+                                  " of a host's port; expected at most that rate");
     }
   }
 

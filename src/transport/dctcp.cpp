@@ -95,7 +95,7 @@ class DctcpKind final : public CongestionControlKind {
   void check(const FlowPath& path) const override {
     if (p_.initial_window && *p_.initial_window < path.mtu)
       throw in_->error("initial_window", "found " + to_text(*p_.initial_window) + "; at least one packet of " +
-                                             to_text(path.mtu) + " (network.mtu) is due here");
+                                             to_text(path.mtu) + "expected  (network.mtu)");
   }
   Services services() const override {
     Services result;

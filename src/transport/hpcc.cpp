@@ -136,7 +136,7 @@ class HpccKind final : public CongestionControlKind {
     in.finish();
     if (in.has("flows") && in.has("additive_increase"))
       throw in.error("flows",
-                     "additive_increase is given too, and replaces what flows would give; one of the two is due");
+                     "additive_increase is given too, and replaces what flows would give; expected one of the two");
     if (p_.target == 1 && !p_.additive)
       throw in.error("target_utilisation",
                      "1 leaves no room for an additive increase; below 1, or give additive_increase");
@@ -145,10 +145,10 @@ class HpccKind final : public CongestionControlKind {
   void check(const FlowPath& path) const override {
     if (p_.base_rtt && *p_.base_rtt < path.base_rtt)
       throw in_->error("base_rtt", "found " + to_text(*p_.base_rtt) + ", below the " + to_text(path.base_rtt) +
-                                       " of an idle path; at least the longest of the network is due here");
+                                       " of an idle path; expected at least the longest of the network");
     if (p_.least_rate && *p_.least_rate > path.nic_rate)
       throw in_->error("min_rate", "found " + to_text(*p_.least_rate) + ", above the " + to_text(path.nic_rate) +
-                                       " of a host's port; at most that rate is due here");
+                                       " of a host's port; expected at most that rate");
   }
   Services services() const override {
     Services result;

@@ -227,7 +227,7 @@ class NsccKind final : public CongestionControlKind {
   void check(const FlowPath& path) const override {
     if (p_.base_rtt && *p_.base_rtt < path.base_rtt)
       throw in_->error("base_rtt", "found " + to_text(*p_.base_rtt) + ", below the " + to_text(path.base_rtt) +
-                                       " of an idle path; at least the longest of the network is due here");
+                                       " of an idle path; expected at least the longest of the network");
   }
   Services services() const override {
     Services result;

@@ -149,7 +149,7 @@ class SwiftKind final : public CongestionControlKind {
     if (target <= path.base_rtt)
       throw in_->error(in_->has("base_target") ? "base_target" : "hop_target",
                        "the target is " + to_text(target) + ", but an idle path of " + std::to_string(path.hops) +
-                           " links takes " + to_text(path.base_rtt) + "; a longer target is due here");
+                           " links takes " + to_text(path.base_rtt) + "; expected a longer target");
   }
   Services services() const override { return {}; }
   EcnMarking default_marking(Bandwidth, Time) const override {

@@ -124,11 +124,11 @@ class TimelyKind final : public CongestionControlKind {
                                     std::pair("initial_rate", p_.initial_rate), std::pair("min_rate", p_.least_rate)}) {
       if (rate && *rate > path.nic_rate)
         throw in_->error(key, "found " + to_text(*rate) + ", above the " + to_text(path.nic_rate) +
-                                  " of a host's port; at most that rate is due here");
+                                  " of a host's port; expected at most that rate");
     }
     if (p_.low <= path.base_rtt && in_ && in_->has("low"))
       throw in_->error("low", "found " + to_text(p_.low) + ", but an idle path takes " + to_text(path.base_rtt) +
-                                  "; more than that is due here");
+                                  "; expected more than that");
   }
   Services services() const override { return {}; }
   EcnMarking default_marking(Bandwidth, Time) const override {

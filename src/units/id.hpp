@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Typed identifiers: a NodeId cannot be passed where a LinkId is due.
+// Typed identifiers: a NodeId cannot be passed where a LinkId is expected.
 #pragma once
 
 #include <compare>

@@ -301,8 +301,8 @@ class Runs(ProgramTest):
         self.assertEqual((done.code, "no result file" in done.err), (EXIT_INPUT, True), done)
 
     def test_ready_made_figures_are_in_the_documentation(self):
-        """docs/accounting.md has each figure with its values."""
-        page = (SOURCE / "docs" / "accounting.md").read_text()
+        """docs/reference/accounting.md has each figure with its values."""
+        page = (SOURCE / "docs/reference/accounting.md").read_text()
         for name, row in defaults().figures.items():
             values = " / ".join(f"{row[estimate]:g}" for estimate in ("low", "mid", "high"))
             self.assertIn(f"| `{name}` | {values} |", page)

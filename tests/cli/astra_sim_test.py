@@ -85,7 +85,7 @@ class AstraSim(weft_testing.ProgramTest):
             self.assertEqual(one[column].tolist(), other[column].tolist(), column)
 
     def test_its_time_is_the_closed_form(self):
-        """docs/importing.md, "How far times agree"."""
+        """docs/tutorial/importing.md, "How far times agree"."""
         self.ring()
         summary, _ = self.simulate(self.folder / "out.yaml", output="theirs.h5")
         link, memory = RATE * GIB / 1e9, MEMORY  # B/ns

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""What times were spent on, where the answer can be worked out by hand (docs/hdf5_schema.md)."""
+"""What times were spent on, where the answer can be worked out by hand (docs/reference/hdf5_schema.md)."""
 
 import pathlib
 import sys

@@ -200,7 +200,7 @@ class Background(ProgramTest):
         cases = [
             ([tcp(**{"from": 5})], {}, "from 0 to 4"),
             ([tcp(to=4)], {}, "found the host that sends"),
-            ([tcp(priority=6)], {}, "3 is due here"),
+            ([tcp(priority=6)], {}, "expected 3"),
             ([tcp(segment="9 kB")], {}, "4088 B"),
             ([tcp(kind="sctp")], {}, "tcp"),
             ([tcp(sise="1 MB")], {}, "did you mean 'size'"),

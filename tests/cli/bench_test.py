@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below what docs/performance.md tells, because
+"""`weft bench`: its cases and ratios, for people and in JSON. Bounds are far below what docs/concepts/performance.md tells, because
 other programs may run beside; what the hot path costs exactly is counted by tests/performance/instructions_test.py.
 scripts/measure_scaling, which `scripts/bench --scaling` runs: its table and pictures."""
 

@@ -288,7 +288,7 @@ class Chakra(ProgramTest):
             self.assertIn(text, done.err)
         done = weft("workload", "experiment.yaml", "--export", "onnx:x", folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
-        self.assertIn("--export found 'onnx:x'; chakra:PREFIX is due here", done.err)
+        self.assertIn("--export found 'onnx:x'; expected chakra:PREFIX", done.err)
 
     # What is wrong ---------------------------------------------------------------------------------------------------
 

@@ -82,11 +82,11 @@ class DeviceCommand(ProgramTest):
             (["nowhere-sxm"], "known here: .*h100-sxm"),
             (["tpu-v4"], "no 'sustained'"),
             (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot be read"),
-            (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; due are"),
+            (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; expected"),
             (["fit", self.table("precision,m,n,k,time_us\nbf16,1,2,x,3\n", "table"), "--device", "h100-sxm", "-o", "x.yaml"],
-             r"table.csv:2: 'k' is 'x'; a positive number is due"),
+             r"table.csv:2: 'k' is 'x'; expected a positive number"),
             (["fit", self.table("precision,m,n,k,time_us\nbf16,1024,1024,1024,3\n", "third"), "--device", "h100-sxm", "-o", "x.yaml"],
-             "at least 30 are due"),
+             "expected at least 30"),
         ):  # fmt: skip
             done = weft("device", *words)
             self.assertEqual(done.code, EXIT_INPUT, done.err)

@@ -17,6 +17,8 @@ import weft_testing
 
 # The test command runs this test: not again from within it.
 SKIPPED = {"scripts/test"}
+# Pages of other projects: StableHLO, ONNX.
+OF_OTHERS = {"docs/spec.md", "docs/Operators.md"}
 
 
 def pages():
@@ -35,6 +37,13 @@ def repository_in(folder):
             (folder / entry.name).symlink_to(entry)
     (folder / "build").symlink_to(weft_testing.WEFT.parent)
     (folder / "out").mkdir()
+
+
+def anchors(page):
+    """Of the headings of a page: lower case, without punctuation, hyphens for spaces."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in re.findall(r"^#+ (.*)$", text, flags=re.MULTILINE))
+    return [heading.strip().replace(" ", "-") for heading in plain]
 
 
 class Docs(unittest.TestCase):
@@ -58,21 +67,50 @@ class Docs(unittest.TestCase):
         self.assertGreater(count, 3, "no blocks found: has their mark-up changed?")
 
     def test_quoted_code_is_in_its_file(self):
-        """A C++ block that begins with the name of a file as a comment is an excerpt of that file."""
+        """A block that begins with the name of a file as a comment is an excerpt of it: scripts/quote writes it anew."""
+        quoted = r"^```(?:cpp|python|yaml)\n(?://|#) \w\S*/\S+\n"
+        self.assertGreater(sum(len(re.findall(quoted, page.read_text(), re.MULTILINE)) for page in pages()), 30,
+                           "few quotations found: has their mark-up changed?")
+        done = subprocess.run([weft_testing.SOURCE / "scripts/quote", "--check"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_every_registry_has_a_page(self):
+        """docs/extending quotes a registration of each."""
+        told = "".join(page.read_text() for page in (weft_testing.SOURCE / "docs/extending").glob("*.md"))
         count = 0
-        for page in pages():
-            quoted = r"^```cpp\n// (\S+/\S+)\n(.*?)^```"
-            for name, code in re.findall(quoted, page.read_text(), flags=re.MULTILINE | re.DOTALL):
-                with self.subTest(page=page.name, file=name):
-                    self.assertIn(code, (weft_testing.SOURCE / name).read_text())
-                    count += 1
-        self.assertGreater(count, 0, "no quotations found: has their mark-up changed?")
+        for folder in ("src", "topologies", "collectives", "workloads"):
+            for header in (weft_testing.SOURCE / folder).rglob("*.hpp"):
+                for interface in re.findall(r"^using \w+ = Registry<(\w+)>", header.read_text(), re.MULTILINE):
+                    with self.subTest(header=header.relative_to(weft_testing.SOURCE)):
+                        self.assertIn(f"Registration<{interface}, ", told)
+                        count += 1
+        self.assertGreater(count, 15)
 
     def test_links_lead_somewhere(self):
-        for page in pages():
-            for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-                with self.subTest(page=page.name, target=target):
-                    self.assertTrue((page.parent / target).exists())
+        """Also to a heading: `page.md#heading`, with the anchors that GitHub and mkdocs make of headings."""
+        for page in [*pages(), *sorted(weft_testing.SOURCE.glob("*.md")), weft_testing.SOURCE / "workloads/README.md"]:
+            for target, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]*))?\)", page.read_text()):
+                with self.subTest(page=page.relative_to(weft_testing.SOURCE), target=target, anchor=anchor):
+                    goal = page.parent / target if target else page
+                    self.assertTrue(goal.exists())
+                    if anchor:
+                        self.assertIn(anchor, anchors(goal))
+
+    def test_pages_named_in_code_are_there(self):
+        """`(docs/reference/network.md)` of messages, comments and --help."""
+        count = 0
+        for folder in ("src", "topologies", "collectives", "workloads", "scripts", "tests", "validation"):
+            for path in sorted((weft_testing.SOURCE / folder).rglob("*")):
+                if path.suffix not in (".cpp", ".hpp", ".py", ".yaml", ".cmake", ".md", "") or not path.is_file():
+                    continue
+                for name in re.findall(r"(?<![\w/.])docs/[\w/]+\.md", path.read_text(errors="replace")):
+                    with self.subTest(file=path.relative_to(weft_testing.SOURCE), page=name):
+                        self.assertTrue(name in OF_OTHERS or (weft_testing.SOURCE / name).is_file())
+                        count += 1
+        self.assertGreater(count, 50)
+
+    def test_readme_is_short(self):
+        self.assertLessEqual(len((weft_testing.SOURCE / "README.md").read_text().splitlines()), 100)
 
 
 if __name__ == "__main__":

@@ -168,7 +168,7 @@ class CommandLine(ErrorTest):
             (["run", good, "--seed", "-1"], "seed"),
             (["run", good, "--seed", "1.5"], "--seed.*'1.5'"),
             (["run", good, "--seed", "99999999999999999999"], "seed"),
-            (["run", good, "--set", "topology.k"], "--set found 'topology.k'; KEY.PATH=VALUE"),
+            (["run", good, "--set", "topology.k"], "--set found 'topology.k'; expected KEY.PATH=VALUE"),
             (["run", good, "--set", "=4"], "--set found '=4'"),
             (["describe", good, "--quiet"], "quiet"),
             (["list", "collective"], "'collective'.*did you mean 'collectives'"),
@@ -180,8 +180,8 @@ class CommandLine(ErrorTest):
                 self.run_wrong(words, EXIT_INPUT, pattern)
 
     def test_more_processes_than_slots(self):
-        """mpirun refuses before there is any weft: docs/cluster.md says what helps, and that helps."""
-        page = " ".join((SOURCE / "docs" / "cluster.md").read_text().split())
+        """mpirun refuses before there is any weft: docs/tutorial/cluster.md says what helps, and that helps."""
+        page = " ".join((SOURCE / "docs/tutorial/cluster.md").read_text().split())
         for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
             self.assertIn(words, page)
         free = {name: value for name, value in environment(ALONE_SETTINGS).items()
@@ -240,16 +240,16 @@ class Yaml(ErrorTest):
                    at="hosts: 4")
         self.wrong(("  hosts: 4", " hosts: 4"), "not valid YAML.*indented by 1 space, the one before it by 2",
                    at="hosts: 4")
-        # The first key says how far the others are due: the second one is found.
+        # The first key says how far the others are indented: the second one is found.
         self.wrong(("  mtu:", " mtu:"), "not valid YAML.*indented by 2 spaces, the one before it by 1", at="header")
         self.wrong(("network:", "  network:"),
                    "'network' in 'topology' .it is a key of the whole file.*indented too far", at="network:")
         self.wrong(("  size: 10 kB", "size: 10 kB"), "unknown key 'size' .is this line not indented far enough",
                    at="size:")
         # It is taken for a word that goes on in the next line, or, at the end of the file, for a key.
-        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*in the line before it a space is due",
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*expected a space behind the colon in the line before",
                    at="simulation:")
-        self.wrong(("  size: 10 kB", "  size:10 kB"), "missing key 'size', found 'size:10 kB'; a space is due",
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "missing key 'size', found 'size:10 kB'; expected a space",
                    GOOD[: GOOD.index("simulation:")], at="size:")
 
     def test_unknown_keys(self):
@@ -343,33 +343,33 @@ class Machine(ErrorTest):
         self.wrong(("switch_latency: 0 ns", "switch_latency: 0"), "switch_latency.*unit")
 
     def bad_network(self, keys, pattern, at, start=GOOD):
-        """`keys`: lines for `network:`; the complaint is due at the line where `at` stands."""
+        """`keys`: lines for `network:`; the complaint is expected at the line where `at` stands."""
         lines = "".join(f"  {line}\n" for line in keys)
         self.wrong(("  window: 256 KiB\n", "  window: 256 KiB\n" + lines), pattern, start, name="; ".join(keys), at=at)
 
     def test_buffers(self):
         pfc = ["flow_control: pfc", "buffer: {size: 10 MB}"]
         for keys, pattern, at in [
-            (["buffer: {size: 1 kB}"], "found 1 kB; a packet memory of 4158 B to", "buffer"),
+            (["buffer: {size: 1 kB}"], "found 1 kB; expected a packet memory of 4158 B to", "buffer"),
             (["buffer: {size: 10 MB, alpha: 0}"], "alpha.*'0'", "buffer"),
             (["buffer: {size: 10 MB, alpha: 1, threshold: 1 MB}"], "beside alpha", "buffer"),
             (["buffer: {size: 10 MB, reserve: 1 MB}"], "4 ports: .*12 MB of reserves do not fit.*10 MB", "buffer"),
-            (["buffer: {size: 10 MB, queue: 100 B}"], "found 100 B; an output queue of 4158 B", "buffer"),
+            (["buffer: {size: 10 MB, queue: 100 B}"], "found 100 B; expected an output queue of 4158 B", "buffer"),
             (["buffer: {sizes: 10 MB}"], "unknown key 'sizes'.*did you mean 'size'", "buffer"),
             (["flow_control: pfcc"], "'pfcc'.*did you mean 'pfc'", "flow_control"),
             (["flow_control: pfc"], "pfc is found without buffer.size", "flow_control"),
             (["flow_control: pfc", "buffer: {size: 100 kB}"], "of headroom.*do not fit into a packet memory of 100 kB",
              "buffer"),
             (pfc + ["pfc: {headroom: 20 MB}"], "80 MB of headroom.*do not fit.*10 MB", "buffer"),
-            (pfc + ["pfc: {headroom: 0 B}"], "found 0 B; a headroom of 1 B", "pfc: {"),
+            (pfc + ["pfc: {headroom: 0 B}"], "found 0 B; expected a headroom of 1 B", "pfc: {"),
             (pfc + ["pfc: {quanta: 70000}"], "from 1 to 65535.*'70000'", "pfc: {"),
             # Two packets of 4178 B are 131 times 512 bits.
-            (pfc + ["pfc: {quanta: 130}"], "found 130; at least 131 is due here.*two packets of 4178 B", "pfc: {"),
-            (pfc + ["pfc: {watchdog: 0 us}"], "found 0; a time above 0", "pfc: {"),
+            (pfc + ["pfc: {quanta: 130}"], "found 130; expected at least 131.*two packets of 4178 B", "pfc: {"),
+            (pfc + ["pfc: {watchdog: 0 us}"], "found 0; expected a time above 0", "pfc: {"),
             (["pfc: {quanta: 200}"], "found without flow_control: pfc", "pfc"),
             (["credit: {buffer: 100 kB}"], "found without flow_control: credit", "credit"),
             (["flow_control: credit", "credit: {buffer: 100 B}"], "an input buffer of 4158 B", "credit: {"),
-            (["flow_control: credit", "credit: {buffer: 2 GiB}"], "found 2 GiB; an input buffer of 4158 B to 1 GiB",
+            (["flow_control: credit", "credit: {buffer: 2 GiB}"], "found 2 GiB; expected an input buffer of 4158 B to 1 GiB",
              "credit: {"),
             (["flow_control: credit", "buffer: {size: 10 MB}"], "credit, whose buffers are those of each link",
              "buffer: {size"),
@@ -382,7 +382,7 @@ class Machine(ErrorTest):
     def test_priorities_and_marks(self):
         for keys, pattern, at in [
             (["priorities: {data: 8}"], "from 0 to 7.*'8'", "priorities"),
-            (["priorities: {data: 6}"], "data 6, control 6 and other 0; three different", "priorities"),
+            (["priorities: {data: 6}"], "data 6, control 6 and other 0; expected three different", "priorities"),
             (["priorities: {control: 2}"], "control 2 below another", "priorities"),
             (["priorities: {storage: 2}"], "unknown key 'storage'", "priorities"),
             (["priorities: {data_weight: 2}"], "found with strict scheduling", "priorities"),
@@ -390,7 +390,7 @@ class Machine(ErrorTest):
             (["priorities: {scheduling: round_robin}"], "'round_robin'.*deficit_round_robin, strict, weighted_round_robin, fifo", "priorities"),
             (["ecn: {kmin: 100 kB}"], "kmin is there and kmax is not", "ecn"),
             (["ecn: {kmax: 100 kB}"], "found without kmin", "ecn"),
-            (["ecn:", "  kmin: 100 kB", "  kmax: 99 kB"], "found 99 kB, below kmin; at least 100 kB", "kmax"),
+            (["ecn:", "  kmin: 100 kB", "  kmax: 99 kB"], "found 99 kB, below kmin; expected at least 100 kB", "kmax"),
             (["ecn: {kmin: 1 kB, kmax: 2 kB, pmax: 1.5}"], "pmax.*1.5", "ecn"),
             (["ecn: {mark: leaving}"], "'leaving'.*departure, arrival", "ecn"),
         ]:
@@ -399,17 +399,17 @@ class Machine(ErrorTest):
     def test_connections(self):
         for keys, pattern, at in [
             (["recovery: go_back"], "'go_back'.*go_back_n, selective_repeat, go_back_0", "recovery"),
-            (["load_balancing: spray", "recovery: go_back_n"], "selective_repeat is due here", "recovery"),
+            (["load_balancing: spray", "recovery: go_back_n"], "expected selective_repeat", "recovery"),
             (["selective_repeat: {timeout: 1 ms}"], "found with recovery: go_back_n", "selective_repeat"),
-            (["go_back_n: {timeout: 0 us}"], "found 0; a time above 0", "go_back_n"),
-            (["go_back_n: {timeout: 10 us, timeout_low: 20 us}"], "found 20 us; above 0 and at most timeout", "go_back_n"),
+            (["go_back_n: {timeout: 0 us}"], "found 0; expected a time above 0", "go_back_n"),
+            (["go_back_n: {timeout: 10 us, timeout_low: 20 us}"], "found 20 us; expected above 0 and at most timeout", "go_back_n"),
             (["go_back_n: {reordering: 3}"], "unknown key 'reordering'", "go_back_n"),
             (["recovery: selective_repeat", "selective_repeat: {reordering: 0}"], "from 1 to 32767.*'0'",
              "selective_repeat: {"),
             (["ack_interval: 0"], "from 1 to 1024.*'0'", "ack_interval"),
             (["load_balancing: sprayed"], "'sprayed'.*did you mean 'spray'", "load_balancing"),
             (["flowlet: {gap: 5 us}"], "found without load_balancing: flowlet", "flowlet"),
-            (["load_balancing: flowlet", "flowlet: {gap: 0 us}"], "found 0; a time above 0", "flowlet: {"),
+            (["load_balancing: flowlet", "flowlet: {gap: 0 us}"], "found 0; expected a time above 0", "flowlet: {"),
             (["congestion_control: dcqn"], "'dcqn'.*did you mean 'dcqcn'", "congestion_control"),
             (["dctcp: {gain: 0.5}"], "found with congestion_control: none", "dctcp"),
             (["loss: [{link: [host0, host1], probability: 0.1}]"], "no link between host0 and host1", "loss"),

@@ -299,7 +299,7 @@ e requires {long}2
                 (good[:-1], "the file ends in the middle; it has been cut off"),
                 (good[:30], "the file ends in the middle"),
                 (with_bytes(0, struct.pack("<Q", 2342)), "a simulator has used the file up"),
-                (with_bytes(8, struct.pack("<I", 0)), "0 ranks; 1 to"),
+                (with_bytes(8, struct.pack("<I", 0)), "0 ranks; expected 1 to"),
                 (with_bytes(14, struct.pack("<Q", 2)), "the part of rank 0 is from 2"),
                 (with_bytes(node + 4, b"\x04"), "rank 0, node 0: found the type 4"),
                 (with_bytes(node, struct.pack("<I", 3)), "rank 0, node 0: it says that it waits for 3 nodes; 0 say so"),
@@ -316,8 +316,8 @@ e requires {long}2
 
     def test_complaints(self):
         for text, part in (
-                (PAIR.replace("num_ranks", "ranks"), "schedule.goal:1: found 'ranks'; 'num_ranks' is due here"),
-                (PAIR.replace("rank 1", "rank 2"), "schedule.goal:10: found rank 2; rank 1 is due here"),
+                (PAIR.replace("num_ranks", "ranks"), "schedule.goal:1: found 'ranks'; expected 'num_ranks'"),
+                (PAIR.replace("rank 1", "rank 2"), "schedule.goal:10: found rank 2; expected rank 1"),
                 (PAIR.replace("l2 requires l1", "l2 requires l7"), "schedule.goal:6: no operation of rank 0 above has the label 'l7'"),
                 (PAIR.replace("l2: send", "l2 requires l1\nl2: send", 1), "schedule.goal:5: no operation of rank 0 above has the label 'l2'"),
                 (PAIR.replace("l2 requires l1", "l7 requires l2\nl1 requires l8", 1),
@@ -327,10 +327,10 @@ e requires {long}2
                 (PAIR.replace("to 1", "to -1"), "schedule.goal:5: the other rank is '-1'"),
                 (PAIR.replace("l1: calc 10000", "l0: send 1b to 1\nl1: calc 10000").replace("from 0", "from -1"),
                  "schedule.goal:12: rank 1 receives 1 messages, some from any rank or with any tag (-1), and 2 are sent"),
-                (PAIR.replace("send 4096b", "send 4096"), "schedule.goal:5: the size is '4096'; bytes such as 4096b"),
+                (PAIR.replace("send 4096b", "send 4096"), "schedule.goal:5: the size is '4096'; expected bytes such as 4096b"),
                 (PAIR.replace("send 4096b", "send 4095b"), "schedule.goal:5: message 0 from rank 0 to rank 1 with tag 7: "
                                                            "the send has 4095 bytes, and the recv on line 11 has 4096"),
-                (PAIR.replace("nic 0", "nic 0 fast"), "schedule.goal:5: found 'fast'; tag, cpu or nic is due here"),
+                (PAIR.replace("nic 0", "nic 0 fast"), "schedule.goal:5: found 'fast'; expected tag, cpu or nic"),
                 (PAIR.replace("recv 4096b from 0 tag 7", "calc 1"), "schedule.goal:5: the send from rank 0 to rank 1 with "
                                                                     "tag 7 has no recv"),
                 (PAIR.replace("l2 requires l1\n}", "l2 requires l1\nl1 requires l2\n}", 1),

@@ -46,7 +46,7 @@ class Goodput(ProgramTest):
             (["--mtbf", "1h", "--mtbf-each", "1h", "--checkpoint", "1s"], "needs --mtbf"),
             (["--mtbf-each", "1h", "--checkpoint", "1s"], "--machines belongs to --mtbf-each"),
             (["--mtbf", "1h"], "needs --checkpoint"),
-            (["--mtbf", "1", "--checkpoint", "1s"], "--mtbf: found '1'; a time such as 90s"),
+            (["--mtbf", "1", "--checkpoint", "1s"], "--mtbf: found '1'; expected a time such as 90s"),
             (["--mtbf", "1h", "--checkpoint", "-1s"], "--checkpoint: found '-1s'"),
             ([*good, "--interval", "0s"], "above 0"),
             ([*good, "--restart", "200h"], "never gets anywhere"),

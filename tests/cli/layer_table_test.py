@@ -92,7 +92,7 @@ class LayerTable(ProgramTest):
     def test_complaints(self):
         row = "a -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 4096 1\n"
         for text, *parts in (
-                ("DATA\n2\n" + row, "layers.txt:4: the file ends; layer 2 of 2 is due here"),
+                ("DATA\n2\n" + row, "layers.txt:4: the file ends; expected layer 2 of 2"),
                 ("DATA\n1\n" + row + row, "layers.txt:4: more lines than the 1 layers that line 2 says"),
                 ("DATAA\n1\n" + row, "layers.txt:1: unknown policy 'DATAA' (did you mean 'DATA'?)"),
                 ("HYBRID_DLRM 3\n1\n" + row, "layers.txt:1: the policy HYBRID_DLRM is not modelled"),

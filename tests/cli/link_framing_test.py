@@ -79,7 +79,7 @@ class LinkFraming(ProgramTest):
         self.assertIn("framing: {payload: 128 B, overhead: 16 B, answer: 16 B}", (self.folder / "machine.yaml").read_text())
         wrong = weft("run", self.write(two_hosts(1, framing={"payload": "0 B", "overhead": "16 B"})), folder=self.folder)
         self.assertEqual(wrong.code, EXIT_INPUT, wrong)
-        self.assertIn("found 0 B; 1 to 4096 B are due here", wrong.err)
+        self.assertIn("found 0 B; expected 1 to 4096 B", wrong.err)
 
 
 if __name__ == "__main__":

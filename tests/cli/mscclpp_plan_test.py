@@ -117,9 +117,9 @@ class MscclppPlan(ProgramTest):
         cases = (
             ("{", "this is no JSON"),
             ("{}", "this is no execution plan of MSCCL++"),
-            (changed(lambda c: c.update(protocol="LL128")), "the protocol is 'LL128'; Simple or LL is due here"),
+            (changed(lambda c: c.update(protocol="LL128")), "the protocol is 'LL128'; expected Simple or LL"),
             (changed(lambda c: c.update(protocol="LL")), "the protocol is LL, whose scratch holds packets"),
-            ({**plans.packets(2), "protocol": "Simple"}, "an operation on packets; the plan's protocol is due to be LL"),
+            ({**plans.packets(2), "protocol": "Simple"}, "an operation on packets; expected the plan's protocol to be LL"),
             (twice(), "is written with packets a second time"),
             (plans.two_blocks([]), "the GPU has 0 semaphores"),
             (changed(lambda c: c.update(collective="sendrecv")), "the collective is 'sendrecv'"),

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A program of its own, as docs/ns3.md shows it: ns-3 applications over the fabric's links, beside RoCE traffic.
+// A program of its own, as docs/concepts/ns3.md shows it: ns-3 applications over the fabric's links, beside RoCE
+// traffic.
 #include <cstdlib>
 #include <iostream>
 #include <vector>

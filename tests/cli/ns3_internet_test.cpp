@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A program of its own, as docs/ns3.md shows it: ns-3 applications on hosts, three switches apart, on any number of MPI
-// processes.
-// MPI ranks: 1 2 3 4
+// A program of its own, as docs/concepts/ns3.md shows it: ns-3 applications on hosts, three switches apart, on any
+// number of MPI processes. MPI ranks: 1 2 3 4
 #include <cstdlib>
 #include <iostream>
 

@@ -324,11 +324,11 @@ class Compare(PerfTest):
         first = next(i for i, line in enumerate(good.splitlines(), 1) if re.match(r" +1024 ", line))
         quick = seven_wide(self.exact[1024])
         for change, line, pattern in [
-            (("all_reduce_perf", "alltoall_perf"), 2, "output of alltoall_perf; that of all_reduce_perf is due"),
+            (("all_reduce_perf", "alltoall_perf"), 2, "output of alltoall_perf; expected that of all_reduce_perf"),
             (("Rank  7 ", "Rank 15 "), 13, "16 ranks were measured; .* has 8 ranks"),
-            ((f"{quick} ", f"{'fast':>7} "), first, "the time found is 'fast'; microseconds above 0"),
+            ((f"{quick} ", f"{'fast':>7} "), first, "the time found is 'fast'; expected microseconds above 0"),
             ((f"{quick} ", "   0.00 "), first, "the time found is '0.00'"),
-            ((f"   float     sum      -1  {quick}", quick), first, r"\d+ columns found; 13 are due"),
+            ((f"   float     sum      -1  {quick}", quick), first, r"\d+ columns found; expected 13"),
             (("        1024           256", "      1024.5           256"), first, "the size found is '1024.5'"),
             (("size         count", "siez         count"), first, "stands before nccl-tests' head"),
         ]:

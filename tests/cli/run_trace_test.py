@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""`weft run TRACE`: traces of other programs where an experiment is due, alone and on several processes."""
+"""`weft run TRACE`: traces of other programs where an experiment is expected, alone and on several processes."""
 
 # Time limit: 300 s
 

@@ -393,7 +393,7 @@ accounting: {switch_port_price: 100, optical_cable_price: 250, switch_port_power
 
     def test_the_job_array_of_the_documentation(self):
         """The body of the script, for two tasks; then the table, which misses the others until they have been run."""
-        page = (SOURCE / "docs" / "studies.md").read_text()
+        page = (SOURCE / "docs/tutorial/studies.md").read_text()
         script = re.search(r"^```\n(#!/bin/sh\n#SBATCH.*?)^```", page, re.MULTILINE | re.DOTALL).group(1)
         self.write(STUDY, "study.yaml")
         self.write(script, "job.sh")

@@ -123,7 +123,7 @@ class Transform(ProgramTest):
     def test_complaints(self):
         for change, part in (({"speed": 2}, "unknown key 'speed'"), ({"scale": {"kernels": "x"}}, "by"),
                              ({"scale": {"kernels": "x", "by": 0}}, "by"), ({"repeat": 0}, "repeat"),
-                             ({"remove": {}}, "'kernels' or 'collectives' are due here"),
+                             ({"remove": {}}, "expected 'kernels' or 'collectives'"),
                              ({"move": {0: 1}}, "rank 0 takes the place of rank 1, which stays there"),
                              ({"move": {0: 1, 2: 1}}, "takes that place already"),
                              ({"move": {9: 1}}, "'9' is no rank; there are ranks 0 to 3"),

@@ -150,7 +150,7 @@ class UnevenExperts(ProgramTest):
         path = self.write({"topology": MACHINE, "network": NETWORK, "workload": workload})
         done = weft("run", path, folder=self.folder)
         self.assertEqual(done.code, EXIT_INPUT, done)
-        self.assertIn("servers_per_token 1 have 2 each; at least 2 would do", done.err)
+        self.assertIn("servers_per_token 1 have 2 each; use at least 2", done.err)
 
 
 if __name__ == "__main__":

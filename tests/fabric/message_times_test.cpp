@@ -145,7 +145,7 @@ TEST(message_times, a_lost_message_of_one_packet_waits_for_the_timer) {
   run.machine.post({Time(), 0, run.machine.open(0, 1), mtu});
   run.machine.run();
   run.machine.expect_quiet();
-  // Few packets in flight: 100 us (docs/network.md, timeout_low).
+  // Few packets in flight: 100 us (docs/reference/network.md, timeout_low).
   EXPECT_EQ(run.machine.received.at(0).retransmission, Time::from_us(100).ps());
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The network of docs/model.md once more, as plainly as possible: one event after another, whole packets, every
-// transmission kept. Slow and small, so that it can be read beside the page.
+// The network of docs/concepts/model.md once more, as plainly as possible: one event after another, whole packets,
+// every transmission kept. Slow and small, so that it can be read beside the page.
 #pragma once
 
 #include <algorithm>

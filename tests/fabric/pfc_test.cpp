@@ -119,8 +119,8 @@ TEST(pfc, the_crossing_frame_and_short_packets_count_in_the_headroom) {
   EXPECT_GE(dynamic_drops(fmt::format("headroom: {} B", exact - 1), exact - 1), 1U);
 }
 
-// docs/network.md: C (MTU/C + pause/C + 2 delay + response + latency) + 2 MTU, in whole frames. At a port of 1 Gb/s,
-// the same with its rate. A packet memory holds the headroom of all ports, or the experiment is refused.
+// docs/reference/network.md: C (MTU/C + pause/C + 2 delay + response + latency) + 2 MTU, in whole frames. At a port of
+// 1 Gb/s, the same with its rate. A packet memory holds the headroom of all ports, or the experiment is refused.
 TEST(pfc, the_headroom_by_itself_is_that_of_the_documentation) {
   const std::int64_t delay = 1'000'000, response = 200'000, latency = 300'000;
   const auto needed = [&](std::int64_t byte_time) {

@@ -30,7 +30,7 @@ class Instructions(unittest.TestCase):
         self.assertGreater(count, bound["less"] * bound["best"], text)
 
     def test_documents_name_the_bound(self):
-        text = (ROOT / "docs" / "performance.md").read_text()
+        text = (ROOT / "docs/concepts/performance.md").read_text()
         self.assertEqual(float(re.search(r"Instructions per packet-hop: ([0-9.]+)", text)[1]),
                          BOUNDS["instructions_per_packet_hop"]["best"])
 

@@ -264,7 +264,7 @@ def message_of(ended):
     return plain(text)
 
 
-# Ends of runs that would have no other one (docs/reliability.md).
+# Ends of runs that would have no other one (docs/concepts/reliability.md).
 NO_FURTHER = ("the run gets no further", "simulated time ends after 106 days")
 
 

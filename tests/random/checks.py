@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Laws that every results file obeys, whatever was simulated (docs/hdf5_schema.md). Each yields what is wrong."""
+"""Laws that every results file obeys, whatever was simulated (docs/reference/hdf5_schema.md). Each yields what is wrong."""
 
 import pathlib
 import re
@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "results"))
 import schema_test  # noqa: E402
 from weft_testing import SOURCE, parts_that_do_not_add_up  # noqa: E402
 
-PROMISES = schema_test.read_schema(SOURCE / "docs" / "hdf5_schema.md")
+PROMISES = schema_test.read_schema(SOURCE / "docs/reference/hdf5_schema.md")
 MINUS_ONE = re.compile(r"-1 if|, -1 ")
 ROUNDING = 1e-9
 LEAST_TO_GIVE_UP = 30 * 10**12  # ps, with a least timeout of 1 ms
@@ -183,7 +183,7 @@ def waits_are_within_the_message(results):
 
 @law
 def parts_add_up_to_the_time(results):
-    """docs/hdf5_schema.md, what times were spent on."""
+    """docs/reference/hdf5_schema.md, what times were spent on."""
     for line in parts_that_do_not_add_up(results.path):
         yield line
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 3600 s
 # Runs in: full
-"""Some five minutes of random experiments on two processors: none is at fault (docs/reliability.md).
+"""Some five minutes of random experiments on two processors: none is at fault (docs/concepts/reliability.md).
 
 They are always the same seeds, so that nobody's change fails by chance; tests/random/run --minutes N tries others. What
 fails is kept in random-faults in the build folder, and comes again with tests/random/run --seed N."""

@@ -32,7 +32,7 @@ def fail(*keys):
                                      and "rate" not in item for item in failures_of(parts))
 
 
-# What the table of docs/reliability.md has a line for.
+# What the table of docs/concepts/reliability.md has a line for.
 TRIED = {
     "any case": lambda parts, runs: True,
     "packets lost on links at random": network("loss"),
@@ -122,7 +122,7 @@ class Tally:
 
 
 def applies_safely(applies, parts, runs):
-    """With values that make no sense, anything may stand where a map is due."""
+    """With values that make no sense, anything may stand where a map is expected."""
     try:
         return applies(parts, runs)
     except (AttributeError, TypeError):

@@ -372,10 +372,10 @@ std::string source_file(const std::string& relative) {
 TEST_F(Recorder, EveryDatasetIsDocumentedWithItsUnit) {
   write_sample(MPI_COMM_WORLD, path("schema.h5"), 1);
   const std::string check = "/usr/bin/python3 " + source_file("tests/results/schema_test.py") + " ";
-  EXPECT_EQ(run_on_first(check + path("schema.h5") + " " + source_file("docs/hdf5_schema.md")), 0);
+  EXPECT_EQ(run_on_first(check + path("schema.h5") + " " + source_file("docs/reference/hdf5_schema.md")), 0);
   // The check can fail: one column less in the documentation.
   if (world_rank() == 0) {
-    std::ifstream in(source_file("docs/hdf5_schema.md"));
+    std::ifstream in(source_file("docs/reference/hdf5_schema.md"));
     std::ofstream out(path("short.md"));
     for (std::string line; std::getline(in, line);)
       if (line.find("`/messages/ideal`") == std::string::npos) out << line << "\n";

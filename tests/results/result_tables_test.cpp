@@ -177,10 +177,10 @@ TEST_F(DeclaredTables, NamesAndSaltsAreUnique) {
   EXPECT_FALSE(seen.empty());
 }
 
-/// Lines of the tables of docs/hdf5_schema.md that tell of columns.
+/// Lines of the tables of docs/reference/hdf5_schema.md that tell of columns.
 std::vector<std::string> documented_columns() {
   std::vector<std::string> lines;
-  std::ifstream in(of_source("docs/hdf5_schema.md"));
+  std::ifstream in(of_source("docs/reference/hdf5_schema.md"));
   for (std::string line; std::getline(in, line);)
     if (line.starts_with("| `/") && line.find('@') == std::string::npos) lines.push_back(line);
   // Single values of the manifest.

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Check a result file against docs/hdf5_schema.md, both ways: what is documented is there, what is there is documented.
+"""Check a result file against docs/reference/hdf5_schema.md, both ways: what is documented is there, what is there is documented.
 
 Use: schema_test.py FILE.h5 SCHEMA.md. Without arguments a small run of $WEFT makes the file, with all of its tables."""
 
@@ -136,7 +136,7 @@ def main():
         return check(sys.argv[1], sys.argv[2])
     if len(sys.argv) != 1:
         sys.exit("use: schema_test.py [FILE.h5 SCHEMA.md]")
-    schema = pathlib.Path(__file__).resolve().parents[2] / "docs" / "hdf5_schema.md"
+    schema = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/hdf5_schema.md"
     with tempfile.TemporaryDirectory() as folder:
         results = make_file(pathlib.Path(folder))
         with h5py.File(results, "r") as file:

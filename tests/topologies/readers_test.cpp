@@ -145,11 +145,11 @@ TEST_F(Readers, HtsimErrorsAtTheirLine) {
     return text.replace(text.find(from), from.size(), to);
   };
   expect_error_in_file("a.topo", changed("Radix_Down 8", "Radix_Down 7"), 7, {"Nodes", "do not divide: 32 by 7"});
-  expect_error_in_file("a.topo", changed("Radix_Down 4", "Radix_Down 5"), 15, {"found 5; 4 is due"});
+  expect_error_in_file("a.topo", changed("Radix_Down 4", "Radix_Down 5"), 15, {"found 5; expected 4"});
   expect_error_in_file("a.topo", changed("Radix_Up 2", "Radix_Upp 2"), 8, {"did you mean 'radix_up'?"});
   expect_error_in_file("a.topo", changed("Switch_Latency_ns 0", "Switch_Latency_ns 5"), 10, {"network.switch_latency"});
   expect_error_in_file("a.topo", changed("Tiers 2", "Tiers 3"), 2, {"says 3 tiers"});
-  expect_error_in_file("a.topo", changed("Tier 1", "Tier 2"), 13, {"tier 1 is due"});
+  expect_error_in_file("a.topo", changed("Tier 1", "Tier 2"), 13, {"expected tier 1"});
   expect_error_in_file("a.topo", changed("Downlink_speed_Gbps 100", "Downlink_speed_Gbps fast"), 6, {"'fast'"});
   expect_error_in_file("a.topo", changed("Nodes 32\n", ""), 0, {"'Nodes' is missing"});
   expect_error_in_file("a.topo", changed("Radix_Up 2\n", ""), 5, {"tier 0 does not say its 'radix_up'"});
@@ -278,7 +278,7 @@ TEST_F(Readers, NcclErrorsAtTheirLine) {
       EXPECT_NE(what.find(fragment), std::string::npos) << what;
     }
   };
-  expect("16.0 GT/s PCIe", "fast", 3, "'16.0 GT/s PCIe' is due");
+  expect("16.0 GT/s PCIe", "fast", 3, "expected a speed such as '16.0 GT/s PCIe'");
   expect("link_width=\"16\"", "link_width=\"\"", 3, "link_width");
   expect("sm=\"80\"", "sm=\"new\"", 5, "sm");
   expect("count=\"12\"", "count=\"0\"", 6, "count");

@@ -195,7 +195,7 @@ TEST(Torus, ErrorsAtTheirLine) {
   expect_error("kind: torus\ndims: [4, 4]\n" + links + "twist: [{across: 2, shift: [0, 0]}]\n", 5, {"2"});
   expect_error("kind: torus\ndims: [4, 4]\nwrap: false\n" + links + "twist: [{across: 0, shift: [0, 2]}]\n", 6,
                {"no wrap"});
-  expect_error("kind: torus\ndims: [4, 4]\n" + links + "twist: [{across: 0, shift: [1, 2]}]\n", 5, {"0 is due"});
+  expect_error("kind: torus\ndims: [4, 4]\n" + links + "twist: [{across: 0, shift: [1, 2]}]\n", 5, {"expected 0"});
   expect_error("kind: torus\ndim: [4, 4]\n" + links, 2, {"'dims'", "did you mean"});
   expect_error("kind: mesh\ndims: [4, 4]\nwrap: true\n" + links, 3, {"unknown key 'wrap'"});
 }

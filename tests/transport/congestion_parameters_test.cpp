@@ -47,7 +47,7 @@ TEST(congestion_parameters, errors_say_where_and_what_is_due) {
   double number = 0;
   EXPECT_EQ(
       message("x: 1\nperiod: 5 s", [&](const auto& p) { p.read("period", time, Time::from_us(1), Time::from_ms(1)); }),
-      "a.yaml:2: `period`: found 5 s; from 1 us to 1 ms is due here");
+      "a.yaml:2: `period`: found 5 s; expected 1 us to 1 ms");
   EXPECT_NE(message("gain: 2", [&](const auto& p) { p.read("gain", number, 0, 1); }).find("a.yaml:1: `gain`"),
             std::string::npos);
   EXPECT_NE(message("gian: 1", [&](const auto& p) { p.read("gain", number, 0, 1); }).find("did you mean 'gain'"),

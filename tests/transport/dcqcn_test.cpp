@@ -217,8 +217,8 @@ TEST(dcqcn, rates_scale_with_the_link_and_stay_below_it) {
     kind->check(path);
   } catch (const InputError& error) {
     EXPECT_STREQ(error.what(),
-                 "dcqcn.yaml:1: `additive_increase`: found 50 Gb/s, above the 40 Gb/s of a host's port; at "
-                 "most that rate is due here");
+                 "dcqcn.yaml:1: `additive_increase`: found 50 Gb/s, above the 40 Gb/s of a host's port; "
+                 "expected at most that rate");
   }
 }
 

@@ -114,14 +114,14 @@ TEST(DeepSpeed, Complaints) {
     expect_bad([&] { with_deepspeed(text); }, place, parts);
   };
   const std::string start = "{\"train_micro_batch_size_per_gpu\": 1,\n ";
-  bad("{}", "ds.json", {"train_batch_size", "one of them is due"});
+  bad("{}", "ds.json", {"train_batch_size", "expected one of them"});
   bad("{\n\"train_micro_batch_size_per_gpu\": \"auto\"}", "ds.json:2",
       {"\"auto\", but nothing says", "write the value"});
   bad(start + "\"zero_optimization\": {\n\"stage\": 4}}", "ds.json:3", {"`zero_optimization.stage`", "0 to 3", "4"});
   bad(start + "\"bf16\": {\"enabled\": \"auto\"}}", "ds.json:2", {"`bf16.enabled`", "Trainer"});
   bad(start + "\"bf16\": {\"enabled\": true}, \"fp16\": {\"enabled\": true}}", "ds.json:2", {"leave one"});
   bad(start + "\"gradient_clipping\": \"auto\"}", "ds.json:2", {"max_grad_norm"});
-  bad(start + "\"zero_optimization\": {\"stage\": 1,\n \"zero_hpz_partition_size\": 8}}", "ds.json:3", {"3 is due"});
+  bad(start + "\"zero_optimization\": {\"stage\": 1,\n \"zero_hpz_partition_size\": 8}}", "ds.json:3", {"expected 3"});
   bad(start + "\"zero_optimization\": {\"stage\": 2,\n \"reduce_scatter\": false}}", "ds.json:3", {"only true"});
   bad(start + "\"zero_optimization\": {\"offload_param\": {\"device\": \"disk\"}}}", "ds.json:2", {"'disk'", "nvme"});
   bad(start + "\"communication_data_type\": \"int8\"}", "ds.json:2", {"'int8'", "bf16"});

@@ -170,7 +170,7 @@ TEST(Jobs, Complaints) {
   expect("only: b, jobs: [{name: a, " + job + "}]", {"unknown value 'b'"});
   expect("placement: packed, jobs: [{placement: packed, " + job + "}]", {"a placement for all jobs already"});
   expect("jobs: [{strat: 1 us, " + job + "}]", {"did you mean 'start'?"});
-  expect("jobs: [{set: [ranks], " + job + "}]", {"found 'ranks'; KEY.PATH=VALUE is due here"});
+  expect("jobs: [{set: [ranks], " + job + "}]", {"found 'ranks'; expected KEY.PATH=VALUE"});
   expect_complaint("{kind: jobs, jobs: [{set: [rank=2], " + job + "}]}", context_of(4), "--set rank=2",
                    {"unknown key"});
 }

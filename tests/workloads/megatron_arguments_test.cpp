@@ -277,7 +277,7 @@ void expect_bad(const std::string& more, const std::vector<std::string>& parts) 
 
 TEST(MegatronArguments, Complaints) {
   expect_bad("--tensor-model-parallel-size two", {"run.sh:2: --tensor-model-parallel-size", "from 1 to", "'two'"});
-  expect_bad("--tensor-model-parallel-size", {"run.sh:2", "a value is due"});
+  expect_bad("--tensor-model-parallel-size", {"run.sh:2", "expected a value"});
   expect_bad("--tensor-model-parallel-size $TP", {"run.sh:2", "its value is $TP, which nothing here sets"});
   expect_bad("--hidden-size 65", {"--num-attention-heads", "4 heads", "65"});
   expect_bad("--num-experts 4 --moe-router-topk 5", {"5 experts", "4", "up to 4"});
@@ -297,10 +297,10 @@ TEST(MegatronArguments, Complaints) {
   EXPECT_NE(
       complaint([] { from_shell("python pretrain_bert.py --num-layers 2\n"); }).find("pretrain_bert.py trains no GPT"),
       std::string::npos);
-  EXPECT_NE(complaint([] { from_yaml("ARGSS:\n  a: 1\n"); }).find("MODEL_ARGS (or ARGS) is due"), std::string::npos);
+  EXPECT_NE(complaint([] { from_yaml("ARGSS:\n  a: 1\n"); }).find("expected MODEL_ARGS (or ARGS)"), std::string::npos);
   EXPECT_NE(complaint([] {
               from_yaml("MODEL_ARGS:\n  --num-layers:\n    a: 1\n");
-            }).find("a value or a list of values is due"),
+            }).find("expected a value or a list of values"),
             std::string::npos);
 }
 

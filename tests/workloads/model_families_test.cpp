@@ -245,7 +245,7 @@ TEST(ModelFamilies, Complaints) {
   expect_bad(resnet("[3, 4]", "[64]", "basic"), "config.json:1", {"2 stages", "1"});
   expect_bad(resnet("[3]", "[64]", "wide"), "config.json:1", {"'wide'", "bottleneck or basic"});
   expect_bad(resnet("[3.5]", "[64]", "basic"), "config.json:1", {"`depths`", "3.5"});
-  expect_bad(resnet("4", "[64]", "basic"), "config.json:1", {"a list is due", "4"});
+  expect_bad(resnet("4", "[64]", "basic"), "config.json:1", {"expected a list", "4"});
 }
 
 TEST(JsonConfig, InnerObjectsAndNumbers) {
@@ -256,9 +256,9 @@ TEST(JsonConfig, InnerObjectsAndNumbers) {
   EXPECT_EQ(inner.path("b"), "a.c.b");
   EXPECT_EQ(inner.where("b").line, 4);
   EXPECT_EQ(config.where("b").line, 5);
-  EXPECT_NE(complaint([&] { inner.whole("b", 0, 9); }).find("x.json:4: `a.c.b`: a whole number from 0 to 9"),
+  EXPECT_NE(complaint([&] { inner.whole("b", 0, 9); }).find("x.json:4: `a.c.b`: expected a whole number from 0 to 9"),
             std::string::npos);
-  EXPECT_NE(complaint([&] { static_cast<void>(config.object("t")); }).find("x.json:6: `t`: an object is due"),
+  EXPECT_NE(complaint([&] { static_cast<void>(config.object("t")); }).find("x.json:6: `t`: expected an object"),
             std::string::npos);
   EXPECT_EQ(config.unasked(), std::vector<std::string>{"b"});
   EXPECT_NE(complaint([] { JsonConfig::parse(std::string("{}\n\0]", 5), "x.json"); }).find("x.json:2: not valid JSON"),

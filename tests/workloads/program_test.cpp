@@ -90,7 +90,7 @@ TEST(Program, ReadyMadeTraceIsReadFromItsFile) {
 }
 
 TEST(Program, ExampleOfTheManualIsRead) {
-  std::ifstream page(workloads_folder() + "/../docs/program_format.md");
+  std::ifstream page(workloads_folder() + "/../docs/reference/program_format.md");
   ASSERT_TRUE(page);
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   const std::size_t begin = text.find("```yaml\n") + 8;

@@ -50,7 +50,7 @@ TEST(Recommendation, Complaints) {
   };
   expect_complaint(with("ranks: 4", "ranks: 5"), context, "x.yaml:3", {"5 ranks"});
   expect_complaint(with("tables: [1000, 10, 10, 10, 10, 10]", "tables: []"), context, "x.yaml:6", {"empty"});
-  expect_complaint(with("32, 16]", "32, 15]"), context, "x.yaml:7", {"15 outputs", "16 would do"});
+  expect_complaint(with("32, 16]", "32, 15]"), context, "x.yaml:7", {"15 outputs", "use 16"});
   expect_complaint(with("[37,", "[36,"), context, "x.yaml:8", {"36", "21 pairs", "37 inputs"});
   expect_complaint(start + "precision: fp8\n", context, "x.yaml:9", {"fp8"});
   expect_complaint(start + "poling: 2\n", context, "x.yaml:9", {"did you mean 'pooling'"});

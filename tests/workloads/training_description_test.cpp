@@ -159,14 +159,14 @@ TEST(TrainingDescription, WorldsThatCannotBeSharedOut) {
     d.parallel.pipeline = 2;
   };
   expect_contradiction(small_job(), change, {"world"},
-                       {"tensor 4 x context 1 x pipeline 2 = 8 ranks", "world of 20", "16 or 24 would do"});
+                       {"tensor 4 x context 1 x pipeline 2 = 8 ranks", "world of 20", "use 16 or 24"});
   const Change machine = [](auto& d) { d.parallel.tensor = 4; };
   expect_contradiction(small_job(), machine, {"tensor"}, {"= 4 ranks", "machine's accelerators of 6", "4 or 8"}, 6);
   const Change large = [](auto& d) {
     d.parallel.tensor = 4;
     d.parallel.data = 4;
   };
-  expect_contradiction(small_job(), large, {"data"}, {"= 16 ranks", "machine has 8", "a machine of 16 would do"}, 8);
+  expect_contradiction(small_job(), large, {"data"}, {"= 16 ranks", "machine has 8", "use a machine of 16"}, 8);
 }
 
 TEST(TrainingDescription, BatchesThatDoNotDivide) {
@@ -176,7 +176,7 @@ TEST(TrainingDescription, BatchesThatDoNotDivide) {
     d.global_batch = 60;
   };
   expect_contradiction(small_job(), change, {"global_batch"},
-                       {"global_batch 60", "micro_batch 2 x data 4 = 8", "56 or 64 would do"});
+                       {"global_batch 60", "micro_batch 2 x data 4 = 8", "use 56 or 64"});
   const Change all_three = [](auto& d) {
     d.parallel.data = 4;
     d.micro_batch = 2;
@@ -189,15 +189,15 @@ TEST(TrainingDescription, BatchesThatDoNotDivide) {
 
 TEST(TrainingDescription, HeadsAndWidthsByTensorRanks) {
   const auto tensor = [](std::int64_t ranks) { return [ranks](auto& d) { d.parallel.tensor = ranks; }; };
-  expect_contradiction(small_job(), tensor(8), {"tensor"}, {"tensor 8", "12 attention heads", "6 or 12 would do"});
+  expect_contradiction(small_job(), tensor(8), {"tensor"}, {"tensor 8", "12 attention heads", "use 6 or 12"});
   // 4 key-value heads over 12 ranks: three ranks have the same one; 3 ranks cannot share 4.
   EXPECT_EQ(settled(small_job(), tensor(12)).world, 12);
-  expect_contradiction(small_job(), tensor(3), {"tensor"}, {"tensor 3", "4 key-value heads", "2 or 4 would do"});
+  expect_contradiction(small_job(), tensor(3), {"tensor"}, {"tensor 3", "4 key-value heads", "use 2 or 4"});
   const Change narrow = [](auto& d) {
     d.parallel.tensor = 4;
     d.model.shapes[0].mlp.inner = 90;
   };
-  expect_contradiction(small_job(), narrow, {"tensor"}, {"tensor 4", "90 inner width", "3 or 5 would do"});
+  expect_contradiction(small_job(), narrow, {"tensor"}, {"tensor 4", "90 inner width", "use 3 or 5"});
 }
 
 TEST(TrainingDescription, LayersByStages) {
@@ -206,7 +206,7 @@ TEST(TrainingDescription, LayersByStages) {
     d.micro_batches = 7;
   };
   expect_contradiction(small_job(), change, {"pipeline"},
-                       {"24 layers", "7 stages", "21 or 28 layers would do", "6 or 8 stages"});
+                       {"24 layers", "7 stages", "use 21 or 28 layers", "6 or 8 stages"});
   const Change virtual_alone = [](auto& d) { d.parallel.virtual_stages = 2; };
   expect_contradiction(small_job(), virtual_alone, {"virtual_stages"}, {"virtual_stages 2", "pipeline is 1"});
 }
@@ -252,13 +252,13 @@ TEST(TrainingDescription, ExpertsByExpertRanks) {
     d.parallel.data = 6;
     d.parallel.expert = 3;
   };
-  expect_contradiction(mixture_job(), change, {"expert"}, {"expert 3", "8 experts", "2 or 4 would do"});
+  expect_contradiction(mixture_job(), change, {"expert"}, {"expert 3", "8 experts", "use 2 or 4"});
   const Change group = [](auto& d) {
     d.parallel.data = 6;
     d.parallel.expert = 4;
   };
   expect_contradiction(mixture_job(), group, {"expert"},
-                       {"expert 4 x expert_tensor 1 = 4", "data 6 = 6", "3 or 6 would do"});
+                       {"expert 4 x expert_tensor 1 = 4", "data 6 = 6", "use 3 or 6"});
   const Change inner = [](auto& d) {
     d.parallel.data = 3;
     d.parallel.expert_tensor = 3;
@@ -277,12 +277,12 @@ TEST(TrainingDescription, ExpertsByExpertRanks) {
     d.parallel.servers_per_token = 1;
   };
   expect_contradiction(mixture_job(), servers, {"servers_per_token"},
-                       {"2 experts", "servers_per_token 1", "at least 2 would do"});
+                       {"2 experts", "servers_per_token 1", "use at least 2"});
 }
 
 TEST(TrainingDescription, SequencesByContextRanks) {
   const Change ring = [](auto& d) { d.parallel.context = 3; };
-  expect_contradiction(small_job(), ring, {"context"}, {"64", "2 x context 3 = 6", "60 or 66 would do"});
+  expect_contradiction(small_job(), ring, {"context"}, {"64", "2 x context 3 = 6", "use 60 or 66"});
   const Change gathered = [](auto& d) {
     d.parallel.context = 3;
     d.parallel.context_kind = ContextKind::all_gather;
@@ -292,12 +292,12 @@ TEST(TrainingDescription, SequencesByContextRanks) {
     d.parallel.context = 8;
     d.parallel.context_kind = ContextKind::ulysses;
   };
-  expect_contradiction(small_job(), ulysses, {"context"}, {"12 heads", "tensor 1 x context 8 = 8", "6 or 12 would do"});
+  expect_contradiction(small_job(), ulysses, {"context"}, {"12 heads", "tensor 1 x context 8 = 8", "use 6 or 12"});
   const Change cut = [](auto& d) {
     d.parallel.tensor = 12;
     d.parallel.sequence = true;
   };
-  expect_contradiction(small_job(), cut, {"sequence"}, {"tensor 12", "64 tokens", "8 or 16 would do"});
+  expect_contradiction(small_job(), cut, {"sequence"}, {"tensor 12", "64 tokens", "use 8 or 16"});
   const Change long_one = [](auto& d) { d.sequence_length = 256; };
   expect_contradiction(small_job(), long_one, {"sequence_length"}, {"256", "128 positions"});
   const Change none = [](auto& d) { d.sequence_length = 0; };
@@ -330,7 +330,7 @@ TEST(TrainingDescription, ShardGroups) {
     d.parallel.sharding = Sharding::parameters;
     d.parallel.shard_group = 4;
   };
-  expect_contradiction(small_job(), uneven, {"shard_group"}, {"shard_group 4", "6 data-parallel", "3 or 6 would do"});
+  expect_contradiction(small_job(), uneven, {"shard_group"}, {"shard_group 4", "6 data-parallel", "use 3 or 6"});
   const auto copies = settled(small_job(), [](auto& d) {
     d.parallel.data = 8;
     d.parallel.sharding = Sharding::optimizer;

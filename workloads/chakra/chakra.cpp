@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `chakra`: execution traces of MLCommons Chakra, one file for each rank (docs/traces.md).
+// Workload kind `chakra`: execution traces of MLCommons Chakra, one file for each rank (docs/reference/traces.md).
 #include <algorithm>
 #include <limits>
 

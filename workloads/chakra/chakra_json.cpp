@@ -63,7 +63,7 @@ class JsonObjects {
       if (byte == ']' && wrapped_) return false;
       if (byte == 0 || std::strchr(" \t\r\n,[]", byte) == nullptr)
         throw error(fmt::format(
-            "found '{}' between objects; a list of nodes is due here",
+            "found '{}' between objects; expected a list of nodes",
             byte >= ' ' && byte < 0x7f ? std::string(1, static_cast<char>(byte)) : fmt::format("byte {}", byte)));
       take();
     }
@@ -191,7 +191,7 @@ class JsonStream : public ChakraStream {
       if (!text.empty() && text.size() <= most_digits && text.find_first_not_of("0123456789") == std::string::npos)
         return std::stoull(text);
     }
-    throw error(fmt::format("'{}' is {}; a whole number from 0 on is due here", what,
+    throw error(fmt::format("'{}' is {}; expected a whole number from 0 on", what,
                             value.dump(-1, ' ', false, Json::error_handler_t::replace)));
   }
 
@@ -208,7 +208,7 @@ class JsonStream : public ChakraStream {
       node.type = static_cast<ChakraType>(type->get<std::uint64_t>());
       return;
     }
-    throw node_error(objects_.file(), node, "its type is unknown; COMP_NODE, COMM_COLL_NODE and the like are due here");
+    throw node_error(objects_.file(), node, "its type is unknown; expected COMP_NODE, COMM_COLL_NODE and the like");
   }
 
   void read_ids(std::initializer_list<const char*> names, std::vector<std::uint64_t>& ids) const {

@@ -73,7 +73,7 @@ Time chakra_duration(double microseconds, const ChakraNode& node, const std::str
   if (!(microseconds >= 0) || picoseconds >= static_cast<double>(Time::limit().ps()))
     throw node_error(
         file, node,
-        fmt::format("found a duration of {} us; 0 to 106 days, where simulated time ends, are due here", microseconds));
+        fmt::format("found a duration of {} us; expected 0 to 106 days, where simulated time ends", microseconds));
   return Time::from_ps(static_cast<std::int64_t>(picoseconds));
 }
 
@@ -124,8 +124,8 @@ void set_attribute(ChakraNode& node, std::string_view name, const ChakraValue& v
 // "0.0.3" in the metadata, has others. PyTorch's own traces, converted, say "1.0.1" and the like.
 void require_schema(const std::string& schema, const std::string& file) {
   if (schema != "0.0.1" && schema != "0.0.2" && schema != "0.0.3") return;
-  throw InputError({file, 0}, fmt::format("found Chakra's schema '{}', whose fields have other numbers; 0.0.4 or newer "
-                                          "is due here: convert the trace once more with a newer Chakra",
+  throw InputError({file, 0}, fmt::format("found Chakra's schema '{}', whose fields have other numbers; expected 0.0.4 "
+                                          "or newer: convert the trace once more with a newer Chakra",
                                           schema));
 }
 

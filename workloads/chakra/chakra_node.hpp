@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes of a Chakra execution trace, as its files list them (docs/traces.md).
+// Nodes of a Chakra execution trace, as its files list them (docs/reference/traces.md).
 #pragma once
 
 #include <cstdint>

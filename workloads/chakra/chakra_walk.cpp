@@ -106,7 +106,7 @@ std::uint32_t ChakraTrace::Walk::peer_of(const ChakraNode& node, const std::opti
     if (*given >= trace_.ranks())
       throw error(node, fmt::format("'{}' is {}; the trace has ranks 0 to {}", name, *given, trace_.ranks() - 1));
     if (*given == rank_)
-      throw error(node, fmt::format("'{}' is {}, the rank itself; another one is due here", name, *given));
+      throw error(node, fmt::format("'{}' is {}, the rank itself; expected another one", name, *given));
     return static_cast<std::uint32_t>(*given);
   }
   const auto group = trace_.find_group(groups_, node.group);
@@ -128,7 +128,7 @@ void ChakraTrace::Walk::translate_message(const ChakraNode& node, Operation& ope
   if (!node.comm_size) throw error(node, "it has no 'comm_size'");
   operation.bytes = Bytes(*node.comm_size);
   if (node.comm_tag.value_or(0) > std::numeric_limits<std::uint32_t>::max())
-    throw error(node, fmt::format("'comm_tag' is {}; less than 2^32 is due here", *node.comm_tag));
+    throw error(node, fmt::format("'comm_tag' is {}; expected less than 2^32", *node.comm_tag));
   operation.tag = static_cast<std::uint32_t>(node.comm_tag.value_or(0));
 }
 

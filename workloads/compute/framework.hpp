@@ -125,7 +125,7 @@ struct KernelCatalogue {
 /// What a job that names no framework has: an element read or written where an operation cannot do without.
 const KernelCatalogue& plain_kernels();
 
-/// Reads a whole catalogue (docs/compute_times.md). Throws InputError.
+/// Reads a whole catalogue (docs/reference/compute_times.md). Throws InputError.
 KernelCatalogue read_kernel_catalogue(const Spec& spec);
 
 }  // namespace weft

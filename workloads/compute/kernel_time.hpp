@@ -57,7 +57,7 @@ double traffic_of(const Kernel& kernel);
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
 /// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it
 /// in whole blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that
-/// lasts, or with device.one_by_one slows down in long kernels. docs/compute_times.md has the formulas.
+/// lasts, or with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -16,7 +16,7 @@
 
 namespace weft {
 
-/// A CSV file of measured operators (docs/compute_times.md). First line: names of columns, any of
+/// A CSV file of measured operators (docs/reference/compute_times.md). First line: names of columns, any of
 /// kernel (matmul or memory), m, n, k, count, bytes, precision, and time with its unit; `kernel` and `time` must be
 /// there. Lines that are empty or begin with # are left out.
 class MeasuredOperators {

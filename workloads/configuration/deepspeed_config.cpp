@@ -73,7 +73,7 @@ class DeepSpeedApplication {
     if (!has_batch && !has_micro) {
       const char* key = c_.has(micro) ? micro : batch;
       if (c_.has(key)) refuse_auto(c_, key, "nothing says how many sequences a step or a GPU works on");
-      throw c_.error(batch, fmt::format("neither this nor {} is there; one of them is due", micro));
+      throw c_.error(batch, fmt::format("neither this nor {} is there; expected one of them", micro));
     }
     // What the file leaves open follows: _set_batch_related_parameters of deepspeed/runtime/config.py.
     if (!has_micro) d_.micro_batch = 0;
@@ -99,7 +99,7 @@ class DeepSpeedApplication {
     if (!c_.has("communication_data_type") || is_auto(c_, "communication_data_type")) return;
     const std::string type = c_.text("communication_data_type");
     if (type != "fp32" && type != "fp16" && type != "bf16" && type != "bfp16")
-      throw c_.error("communication_data_type", fmt::format("unknown type '{}'; fp32, fp16 or bf16 would do", type));
+      throw c_.error("communication_data_type", fmt::format("unknown type '{}'; use fp32, fp16 or bf16", type));
     d_.gradient_precision = type == "bfp16" ? "bf16" : type;
     d_.where["gradient_precision"] = c_.where("communication_data_type");
   }
@@ -181,7 +181,7 @@ class DeepSpeedApplication {
       if (!zero.has(key)) continue;
       const std::int64_t size = zero.whole(key, -1, most_of_a_setting);
       if (size <= 1) continue;
-      if (stage != 3) throw zero.error(key, fmt::format("groups of {}, but the stage is {}; 3 is due", size, stage));
+      if (stage != 3) throw zero.error(key, fmt::format("groups of {}, but the stage is {}; expected 3", size, stage));
       p_.shard_group = size;
       d_.where["shard_group"] = zero.where(key);
     }
@@ -191,7 +191,7 @@ class DeepSpeedApplication {
     if (!zero.has(key)) return false;
     const std::string device = zero.object(key).text_or("device", "none");
     if (device != "none" && device != "cpu" && device != "nvme")
-      throw zero.error(key, fmt::format("unknown device '{}'; cpu, nvme or none would do", device));
+      throw zero.error(key, fmt::format("unknown device '{}'; use cpu, nvme or none", device));
     return device != "none";
   }
 

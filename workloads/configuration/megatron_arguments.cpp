@@ -91,7 +91,7 @@ class MegatronApplication {
     else if (kind == "a2a")
       p_.context_kind = ContextKind::ulysses;
     else
-      throw o_.error("cp-comm-type", fmt::format("'{}' is not supported; p2p, all_gather or a2a would do", kind));
+      throw o_.error("cp-comm-type", fmt::format("'{}' is not supported; use p2p, all_gather or a2a", kind));
     note("context_kind", "cp-comm-type");
   }
 
@@ -207,7 +207,7 @@ class MegatronApplication {
     d_.gradient_copies = fp16 && !wide;
     for (const char* option : {"bf16", "fp16"})
       if (o_.has(option)) note("precision", option);
-    if (o_.has("fp4-format")) throw o_.error("fp4-format", "fp4 is not supported; --fp8-format or --bf16 would do");
+    if (o_.has("fp4-format")) throw o_.error("fp4-format", "fp4 is not supported; use --fp8-format or --bf16");
     for (const char* option : {"fp8-format", "fp8"})
       if (o_.has(option)) {
         d_.precision = "fp8";
@@ -235,9 +235,8 @@ class MegatronApplication {
     if (name == "optim") return Sharding::optimizer;
     if (name == "optim_grads") return Sharding::gradients;
     if (name == "optim_grads_params") return Sharding::parameters;
-    throw o_.error(
-        "data-parallel-sharding-strategy",
-        fmt::format("unknown strategy '{}'; no_shard, optim, optim_grads or optim_grads_params would do", name));
+    throw o_.error("data-parallel-sharding-strategy",
+                   fmt::format("unknown strategy '{}'; use no_shard, optim, optim_grads or optim_grads_params", name));
   }
 
   void read_gradients() {
@@ -260,7 +259,7 @@ class MegatronApplication {
       const std::string granularity = o_.text("recompute-granularity");
       if (granularity != "full" && granularity != "selective")
         throw o_.error("recompute-granularity",
-                       fmt::format("unknown granularity '{}'; full or selective would do", granularity));
+                       fmt::format("unknown granularity '{}'; use full or selective", granularity));
       recompute(granularity == "full" ? Recompute::full : Recompute::selective, "recompute-granularity");
     }
     for (const char* old : {"recompute-activations"})
@@ -303,7 +302,7 @@ class MegatronApplication {
     }
     // alltoall and flex move the same tokens; allgather moves all tokens to all ranks.
     if (p_.expert > 1 && o_.text_or("moe-token-dispatcher-type", "alltoall") == "allgather")
-      throw o_.error("moe-token-dispatcher-type", "'allgather' is not supported; alltoall or flex would do");
+      throw o_.error("moe-token-dispatcher-type", "'allgather' is not supported; use alltoall or flex");
   }
 
   const MegatronSource& source_;

@@ -50,7 +50,7 @@ std::vector<std::int64_t> pipeline_layout(const MegatronOptions& options) {
   const std::string layout = options.text(name);
   const auto written = written_out(layout);
   if (!written || written->find_first_not_of("EtmL|") != std::string::npos)
-    throw options.error(name, fmt::format("a layout such as Et*3|(tt|)*29m|L is due, found '{}'", layout));
+    throw options.error(name, fmt::format("expected a layout such as Et*3|(tt|)*29m|L, found '{}'", layout));
   std::vector<std::int64_t> stages = {0};
   for (const char c : *written) {
     if (c == '|') stages.push_back(0);

@@ -263,7 +263,7 @@ class MegatronModelBuilder {
     mlp.experts = o_.count("num-experts");
     mlp.experts_per_token = o_.count_or("moe-router-topk", 2);
     if (mlp.experts_per_token > mlp.experts)
-      throw o_.error("moe-router-topk", fmt::format("{} experts per token, but --num-experts is {}; up to {} would do",
+      throw o_.error("moe-router-topk", fmt::format("{} experts per token, but --num-experts is {}; use up to {}",
                                                     mlp.experts_per_token, mlp.experts, mlp.experts));
     mlp.expert_inner = o_.count_or("moe-ffn-hidden-size", inner_);
     require_width("num-experts", mlp.experts, mlp.expert_inner);
@@ -298,7 +298,7 @@ std::vector<bool> expert_blocks(const MegatronOptions& options, std::int64_t lay
   const auto list = ListExpression(text).value();
   if (!list)
     throw options.error("moe-layer-freq",
-                        fmt::format("a number, or lists such as ([0]*3+[1]*58), are due; found '{}'", text));
+                        fmt::format("expected a number, or lists such as ([0]*3+[1]*58); found '{}'", text));
   if (static_cast<std::int64_t>(list->size()) != layers)
     throw options.error("moe-layer-freq", fmt::format("{} entries, but --num-layers is {}; {} entries would be right",
                                                       list->size(), layers, layers));

@@ -70,7 +70,7 @@ bool MegatronOptions::flag(const std::string& name) const {
 std::string MegatronOptions::value(const std::string& name) const {
   const Option* option = find(name);
   if (option == nullptr) throw error(name, "this option is missing");
-  if (option->values.empty()) throw error(name, "a value is due, found none");
+  if (option->values.empty()) throw error(name, "expected a value, found none");
   const ShellText& value = option->values.front();
   if (const std::string gap = value.gap(); !gap.empty())
     throw error(name,
@@ -83,7 +83,7 @@ std::int64_t MegatronOptions::whole(const std::string& name, std::int64_t least,
   const auto number = number_in(text);
   if (!number || *number != std::floor(*number) || *number < static_cast<double>(least) ||
       *number > static_cast<double>(most))
-    throw error(name, fmt::format("a whole number from {} to {} is due, found '{}'", least, most, text));
+    throw error(name, fmt::format("expected a whole number from {} to {}, found '{}'", least, most, text));
   return static_cast<std::int64_t>(*number);
 }
 
@@ -96,7 +96,7 @@ std::int64_t MegatronOptions::count_or(const std::string& name, std::int64_t oth
 double MegatronOptions::number(const std::string& name) const {
   const std::string text = value(name);
   const auto number = number_in(text);
-  if (!number) throw error(name, fmt::format("a number is due, found '{}'", text));
+  if (!number) throw error(name, fmt::format("expected a number, found '{}'", text));
   return *number;
 }
 

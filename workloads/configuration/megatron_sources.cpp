@@ -145,7 +145,7 @@ void add_option(MegatronOptions& options, ShellExpansion& expansion, const std::
   if (value.is_sequence()) {
     for (const Spec& item : value.items()) values.push_back(expanded(expansion, item));
   } else {
-    if (!value.is_scalar()) throw value.error("a value or a list of values is due");
+    if (!value.is_scalar()) throw value.error("expected a value or a list of values");
     values.push_back(expanded(expansion, value));
     const std::string& text = values.front().text();
     if (text == "false" || text == "False") return;
@@ -157,7 +157,7 @@ void add_option(MegatronOptions& options, ShellExpansion& expansion, const std::
 }  // namespace
 
 MegatronSource read_megatron_yaml(const Spec& spec, const std::string& file, const OutsideVariables& outside) {
-  if (!spec.is_map()) throw spec.error("a map with MODEL_ARGS is due");
+  if (!spec.is_map()) throw spec.error("expected a map with MODEL_ARGS");
   ShellVariables variables;
   variables.outside = outside;
   ShellExpansion expansion(variables, file);
@@ -173,7 +173,7 @@ MegatronSource read_megatron_yaml(const Spec& spec, const std::string& file, con
       source.passed_over.push_back(key);
     }
   }
-  if (!arguments) throw spec.error("no options are found; MODEL_ARGS (or ARGS) is due");
+  if (!arguments) throw spec.error("no options are found; expected MODEL_ARGS (or ARGS)");
   for (const auto& [name, value] : arguments->entries()) add_option(source.options, expansion, name, value);
   World(source, variables).find();
   ask_for_launcher_options(source.options);

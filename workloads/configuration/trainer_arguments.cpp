@@ -21,7 +21,7 @@ class TrainerApplication {
       : spec_(spec), directory_(std::move(directory)), d_(description), p_(description.parallel) {}
 
   void apply() {
-    if (!spec_.is_map()) throw spec_.error("a map of the Trainer's arguments is due");
+    if (!spec_.is_map()) throw spec_.error("expected a map of the Trainer's arguments");
     read_batches();
     read_precision();
     if (boolean("gradient_checkpointing")) recompute_all(*find("gradient_checkpointing"));
@@ -171,12 +171,12 @@ class TrainerApplication {
   void read_deepspeed() {
     const auto deepspeed = find("deepspeed");
     if (!deepspeed) return;
-    if (!deepspeed->is_scalar()) throw deepspeed->error("the path of a JSON file is due");
+    if (!deepspeed->is_scalar()) throw deepspeed->error("expected the path of a JSON file");
     if (const auto fsdp = find("fsdp"); fsdp && p_.sharding != Sharding::none)
       throw deepspeed->error("fsdp is there as well; leave one of them out");
     const std::string path = beside(deepspeed->text());
     if (!std::filesystem::is_regular_file(path))
-      throw deepspeed->error(fmt::format("there is no file {}; the path of a JSON file is due", path));
+      throw deepspeed->error(fmt::format("there is no file {}; expected the path of a JSON file", path));
     read_deepspeed_config(path, d_);
   }
   std::string beside(const std::string& path) const {

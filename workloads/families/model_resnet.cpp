@@ -77,10 +77,10 @@ class ResNet : public ModelFamily {
     std::vector<std::int64_t> values = config.counts(key);
     constexpr std::size_t most_stages = 64;
     if (values.empty() || values.size() > most_stages)
-      throw config.error(key, fmt::format("{} stages; 1 to {} are due", values.size(), most_stages));
+      throw config.error(key, fmt::format("{} stages; expected 1 to {}", values.size(), most_stages));
     for (const std::int64_t value : values)
       if (value < 1 || value > widest)
-        throw config.error(key, fmt::format("whole numbers from 1 to {} are due, found {}", widest, value));
+        throw config.error(key, fmt::format("expected whole numbers from 1 to {}, found {}", widest, value));
     return values;
   }
 
@@ -110,7 +110,7 @@ class ResNet : public ModelFamily {
       convolutions.add("layer.1", 3, narrow, narrow, stage.to);
       convolutions.add("layer.2", 1, narrow, stage.out, stage.to);
     } else {
-      throw config.error("layer_type", fmt::format("unknown type '{}'; bottleneck or basic would do", type));
+      throw config.error("layer_type", fmt::format("unknown type '{}'; use bottleneck or basic", type));
     }
     return block;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `astra_sim_text`: a file of layers of ASTRA-sim 1.0, SimAI or AICB (docs/traces.md).
+// Workload kind `astra_sim_text`: a file of layers of ASTRA-sim 1.0, SimAI or AICB (docs/reference/traces.md).
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -193,7 +193,7 @@ class LayerPlanner {
         plan_.slots[first_slots_.at(i)].previous.push_back(static_cast<std::uint32_t>(last_of_layer_[i]));
     if (blocker_ >= 0) plan_.slots.front().previous.push_back(static_cast<std::uint32_t>(blocker_));
     if (plan_.calls_of_pass * passes >= std::numeric_limits<std::uint32_t>::max())
-      throw where_.error("more than 2^32 - 2 collective calls; fewer passes are due here");
+      throw where_.error("more than 2^32 - 2 collective calls; expected fewer passes");
     return std::move(plan_);
   }
 

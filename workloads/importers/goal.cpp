@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `goal`: schedules of LogGOPSim and ATLAHS (docs/traces.md).
+// Workload kind `goal`: schedules of LogGOPSim and ATLAHS (docs/reference/traces.md).
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -179,8 +179,7 @@ class GoalWorkload : public Workload {
     const Time duration = bounded_product(calc.size, Time::from_ns(1));
     if (duration < Time::limit()) return duration;
     throw file_->error(
-        rank, calc,
-        fmt::format("a calc of {} ns; less than 106 days, where simulated time ends, are due here", calc.size));
+        rank, calc, fmt::format("a calc of {} ns; expected less than 106 days, where simulated time ends", calc.size));
   }
 
   std::vector<GoalOperation> messages(std::uint32_t rank, std::uint32_t peer, std::uint32_t tag,

@@ -109,7 +109,7 @@ class GoalNodes {
     if (type < 1 || type > 3)
       throw error(fmt::format("found the type {}; 1 (send), 2 (recv) and 3 (calc) are known", type));
     result.kind = type == 1 ? Operation::Kind::send : type == 2 ? Operation::Kind::recv : Operation::Kind::compute;
-    if (size >= std::uint64_t{1} << 63) throw error(fmt::format("the size is {}; less than 2^63 is due here", size));
+    if (size >= std::uint64_t{1} << 63) throw error(fmt::format("the size is {}; expected less than 2^63", size));
     result.size = static_cast<std::int64_t>(size);
     if (result.kind == Operation::Kind::compute) {
       result.peer = result.tag = result.nic = 0;
@@ -120,7 +120,7 @@ class GoalNodes {
     if (result.kind == Operation::Kind::recv && result.peer == goal_any) return result;
     if (result.peer >= ranks_)
       throw error(fmt::format("rank {} is out of range: the file has ranks 0 to {}", result.peer, ranks_ - 1));
-    if (result.peer == rank_) throw error("a message of a rank to itself; another one is due here");
+    if (result.peer == rank_) throw error("a message of a rank to itself; expected another one");
     return result;
   }
 
@@ -129,7 +129,7 @@ class GoalNodes {
     const std::uint32_t count = nodes_.word(), first = nodes_.word();
     if (count == 0) return;
     if (first != listed_)
-      throw error(fmt::format("its dependents begin at {}; {} is due here: the lists stand in the order of the nodes",
+      throw error(fmt::format("its dependents begin at {}; expected {}: the lists stand in the order of the nodes",
                               first, listed_));
     if (count > edges_ - listed_) throw error(fmt::format("it has {} dependents, more than the file", count));
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -194,7 +194,7 @@ class BinaryGoal final : public GoalFile {
           "a simulator has used the file up (LogGOPSim --save-mem writes into it); make it anew from its text");
     const std::uint32_t ranks = fields.word();
     if (ranks == 0 || ranks > most_goal_operations)
-      throw fields.error(fmt::format("{} ranks; 1 to {} are due here", ranks, most_goal_operations));
+      throw fields.error(fmt::format("{} ranks; expected 1 to {}", ranks, most_goal_operations));
     fields.take(2);
     const std::uint64_t first = goal_head_bytes + 16 * std::uint64_t{ranks};
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {

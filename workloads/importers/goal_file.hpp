@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// GOAL schedules, the input of LogGOPSim and ATLAHS: text or binary (docs/traces.md).
+// GOAL schedules, the input of LogGOPSim and ATLAHS: text or binary (docs/reference/traces.md).
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ GoalTextReader::GoalTextReader(ByteSource source) : source_(std::move(source)) {
   expect("num_ranks");
   skip_blanks(false);
   ranks_ = static_cast<std::uint32_t>(number(word(), "the number of ranks", std::numeric_limits<std::int32_t>::max()));
-  if (ranks_ == 0) throw error("0 ranks; 1 or more are due here");
+  if (ranks_ == 0) throw error("0 ranks; expected 1 or more");
   skip_blanks(true);
 }
 
@@ -141,13 +141,13 @@ std::uint64_t GoalTextReader::number(const std::string& text, const std::string&
   constexpr std::size_t most_digits = 19;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   if (!digits || text.size() > most_digits || std::stoull(text) > most)
-    throw error(fmt::format("{} is '{}'; a whole number from 0 to {} is due here", what, text, most));
+    throw error(fmt::format("{} is '{}'; expected a whole number from 0 to {}", what, text, most));
   return std::stoull(text);
 }
 
 void GoalTextReader::expect(const std::string& text) {
   const std::string found = word();
-  if (found != text) throw error(fmt::format("found '{}'; '{}' is due here", found, text));
+  if (found != text) throw error(fmt::format("found '{}'; expected '{}'", found, text));
 }
 
 void GoalTextReader::next(GoalStatements& statements) {
@@ -155,7 +155,7 @@ void GoalTextReader::next(GoalStatements& statements) {
   expect("rank");
   skip_blanks(false);
   if (const auto found = number(word(), "the rank", goal_most_of_u32); found != rank_)
-    throw error(fmt::format("found rank {}; rank {} is due here: they stand in ascending order", found, rank_));
+    throw error(fmt::format("found rank {}; expected rank {}: they stand in ascending order", found, rank_));
   skip_blanks(true);
   if (take() != '{') throw error("a '{' is due behind the rank");
   operations_ = 0;
@@ -198,7 +198,7 @@ bool GoalTextReader::statement(GoalStatements& statements) {
 void GoalTextReader::relation(GoalStatements& statements, const std::string& verb, const std::string& label) {
   const std::string relation = label.empty() ? word() : "";
   if (relation != "requires" && relation != "irequires")
-    throw error(fmt::format("found '{}'; calc, send, recv, or LABEL requires LABEL are due here", verb));
+    throw error(fmt::format("found '{}'; expected calc, send, recv, or LABEL requires LABEL", verb));
   skip_blanks(false);
   statements.relation(verb, word(), relation == "irequires");
 }
@@ -222,7 +222,7 @@ void GoalTextReader::size_and_peer(GoalOperation& operation) {
   const bool calc = operation.kind == Operation::Kind::compute;
   std::string size = word();
   if (!calc) {
-    if (size.back() != 'b') throw error(fmt::format("the size is '{}'; bytes such as 4096b are due here", size));
+    if (size.back() != 'b') throw error(fmt::format("the size is '{}'; expected bytes such as 4096b", size));
     size.pop_back();
   }
   operation.size = static_cast<std::int64_t>(
@@ -239,7 +239,7 @@ void GoalTextReader::size_and_peer(GoalOperation& operation) {
   operation.peer = static_cast<std::uint32_t>(number(peer, "the other rank", goal_most_of_u32));
   if (operation.peer >= ranks_)
     throw error(fmt::format("rank {} is out of range: the file has ranks 0 to {}", operation.peer, ranks_ - 1));
-  if (operation.peer == rank_) throw error("a message of a rank to itself; another one is due here");
+  if (operation.peer == rank_) throw error("a message of a rank to itself; expected another one");
 }
 
 void GoalTextReader::options(GoalOperation& operation) {
@@ -259,7 +259,7 @@ void GoalTextReader::options(GoalOperation& operation) {
                           ? goal_any
                           : static_cast<std::uint32_t>(number(tag, "'tag'", goal_most_of_u32 - 1));
     } else {
-      throw error(fmt::format("found '{}'; {} is due here", option, calc ? "cpu" : "tag, cpu or nic"));
+      throw error(fmt::format("found '{}'; expected {}", option, calc ? "cpu" : "tag, cpu or nic"));
     }
   }
 }

@@ -68,7 +68,7 @@ class LayerTableReader {
     std::vector<std::string> words;
     if (!get_line(words)) {
       ++line_;
-      throw error("the file ends; " + due + " is due here");
+      throw error("the file ends; expected " + due);
     }
     if (due == "the number of layers") line_of_count_ = line_;
     return words;
@@ -77,7 +77,7 @@ class LayerTableReader {
   std::int64_t whole(const std::string& word, const std::string& what, std::int64_t least, std::int64_t most) const {
     const double value = number(word, what);
     if (std::floor(value) != value || value < static_cast<double>(least) || value > static_cast<double>(most))
-      throw error(fmt::format("{} is '{}'; a whole number from {} to {} is due here", what, word, least, most));
+      throw error(fmt::format("{} is '{}'; expected a whole number from {} to {}", what, word, least, most));
     constexpr double exact = 9007199254740992.0;  // 2^53
     return value < exact ? static_cast<std::int64_t>(value) : std::stoll(word);
   }
@@ -91,7 +91,7 @@ class LayerTableReader {
       used = 0;
     }
     if (used != word.size() || !std::isfinite(value))
-      throw error(fmt::format("{} is '{}'; a number is due here", what, word));
+      throw error(fmt::format("{} is '{}'; expected a number", what, word));
     return value;
   }
 
@@ -170,7 +170,7 @@ class LayerTableReader {
   double time(const std::string& word, const std::string& what) const {
     const double value = number(word, what);
     constexpr double most = 1e19;
-    if (value < 0 || value > most) throw error(fmt::format("{} is '{}'; a time from 0 on is due here", what, word));
+    if (value < 0 || value > most) throw error(fmt::format("{} is '{}'; expected a time from 0 on", what, word));
     return value;
   }
 
@@ -205,8 +205,8 @@ class LayerTableReader {
       result.kind = CollectiveKind::all_to_all;
     else
       throw error(
-          fmt::format("unknown communication '{}'; NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, with _EP "
-                      "or _DP_EP behind it, are due here",
+          fmt::format("unknown communication '{}'; expected NONE, ALLREDUCE, ALLGATHER, REDUCESCATTER or ALLTOALL, "
+                      "with _EP or _DP_EP behind it",
                       word));
     return result;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// ASTRA-sim 1.0's text workloads and those of SimAI and AICB: a line for each layer (docs/traces.md).
+// ASTRA-sim 1.0's text workloads and those of SimAI and AICB: a line for each layer (docs/reference/traces.md).
 #pragma once
 
 #include <array>

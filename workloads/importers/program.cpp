@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Workload kind `program`: operations of each rank, as a YAML trace lists them (docs/program_format.md).
+// Workload kind `program`: operations of each rank, as a YAML trace lists them (docs/reference/program_format.md).
 #include <algorithm>
 #include <filesystem>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A trace of per-rank operations, as read from YAML (docs/program_format.md).
+// A trace of per-rank operations, as read from YAML (docs/reference/program_format.md).
 #pragma once
 
 #include <cstdint>

@@ -106,10 +106,10 @@ class CheckpointReader : public WorkloadReader {
     read_ranks(spec, context, plan);
     const Spec size = spec.at("size");
     plan.shard = size.bytes();
-    if (plan.shard == Bytes(0)) throw size.error("found 0 B; at least 1 B is due here");
+    if (plan.shard == Bytes(0)) throw size.error("found 0 B; expected at least 1 B");
     const auto piece = spec.find("piece");
     plan.piece = piece ? piece->bytes() : Bytes(std::int64_t{4} << 20);
-    if (plan.piece == Bytes(0)) throw piece->error("found 0 B; at least 1 B is due here");
+    if (plan.piece == Bytes(0)) throw piece->error("found 0 B; expected at least 1 B");
     if (const auto rate = spec.find("device_rate")) plan.device_rate = rate->bandwidth();
     if (const auto latency = spec.find("device_latency")) plan.device_latency = latency->time();
     const auto every = spec.find("interval");

@@ -166,7 +166,7 @@ std::vector<std::int64_t> blocks_of_list(const Spec& spec, std::uint32_t ranks, 
   std::vector<std::int64_t> sizes;
   const auto require_one_each = [ranks](const Spec& list) {
     if (list.items().size() != ranks)
-      throw list.error(fmt::format("found {} entries; one for each of {} ranks is due here", list.size(), ranks));
+      throw list.error(fmt::format("found {} entries; expected one for each of {} ranks", list.size(), ranks));
     return list.items();
   };
   for (const Spec& item : require_one_each(spec)) {

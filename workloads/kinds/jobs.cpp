@@ -183,7 +183,7 @@ std::vector<std::string> read_settings(const Spec& job) {
   for (const Spec& item : list->items()) {
     settings.push_back(item.text());
     if (const auto equals = settings.back().find('='); equals == 0 || equals == std::string::npos)
-      throw item.error(fmt::format("found '{}'; KEY.PATH=VALUE is due here, such as steps=2", settings.back()));
+      throw item.error(fmt::format("found '{}'; expected KEY.PATH=VALUE, such as steps=2", settings.back()));
   }
   return settings;
 }
@@ -345,7 +345,7 @@ class JobsReader : public WorkloadReader {
     spec.finish();
     const std::vector<Spec> specs = list.items();
     if (specs.empty() || specs.size() >= most_jobs)
-      throw list.error(fmt::format("found {} jobs; 1 to {} are due here", specs.size(), most_jobs - 1));
+      throw list.error(fmt::format("found {} jobs; expected 1 to {}", specs.size(), most_jobs - 1));
     const std::vector<std::string> names = read_names(specs);
     const std::set<std::string> wanted = read_only(only, names);
     std::vector<Job> jobs;
@@ -382,9 +382,9 @@ class JobsReader : public WorkloadReader {
     const auto background = static_cast<std::size_t>(
         std::count_if(jobs.begin(), jobs.end(), [](const Job& job) { return job.info.background; }));
     if (background == jobs.size())
-      throw list.error("all jobs are in the background, so that the run would never end; one that is not is due here");
+      throw list.error("all jobs are in the background, so that the run would never end; expected one that is not");
     Time check = every ? every->time() : Time::from_us(100);
-    if (check <= Time::from_ps(1)) throw every->error("found 0; a time such as 100 us is due here");
+    if (check <= Time::from_ps(1)) throw every->error("found 0; expected a time such as 100 us");
     if (background == 0) check = Time::max();
     return std::make_unique<JobsWorkload>(std::move(jobs), check);
   }

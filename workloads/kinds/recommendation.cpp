@@ -259,8 +259,8 @@ class RecommendationReader final : public WorkloadReader {
   static void require_widths(const Spec& spec, const RecommendationJob& job) {
     if (job.bottom.size() < 2 || job.bottom.back() != job.dimension)
       throw spec.at("bottom_mlp")
-          .error(fmt::format("its last layer has {} outputs, but vectors have {} numbers; {} would do",
-                             job.bottom.back(), job.dimension, job.dimension));
+          .error(fmt::format("its last layer has {} outputs, but vectors have {} numbers; use {}", job.bottom.back(),
+                             job.dimension, job.dimension));
     const auto vectors = static_cast<std::int64_t>(job.tables.size()) + 1;
     const std::int64_t inputs = vectors * (vectors - 1) / 2 + job.dimension;
     if (job.top.size() < 2 || job.top.front() != inputs)

@@ -158,7 +158,7 @@ std::unique_ptr<TrafficPattern> read_uniform(const Spec& spec, std::uint32_t ran
   if (shift && !size) throw shift->error("found without 'group', the number of consecutive ranks that form a group");
   const std::uint32_t group = size ? static_cast<std::uint32_t>(size->integer(1, ranks)) : ranks;
   if (ranks % group != 0)
-    throw size->error(fmt::format("groups of {} ranks do not fit {} ranks; a divisor is due here", group, ranks));
+    throw size->error(fmt::format("groups of {} ranks do not fit {} ranks; expected a divisor", group, ranks));
   const std::uint32_t groups = ranks / group;
   const std::int64_t by = shift ? ((shift->integer() % groups) + groups) % groups : 0;
   if (group == 1 && by == 0) throw size->error("each rank is a group of its own and would send to itself");

@@ -71,7 +71,7 @@ void TrafficStarts::read_process(const Spec& map, bool endless) {
 void TrafficStarts::read_periods(const Spec& map) {
   const auto positive = [&map](const char* key) {
     const Spec value = map.at(key);
-    if (value.time() == Time()) throw value.error("found 0; a time above 0 is due here, such as 100 us");
+    if (value.time() == Time()) throw value.error("found 0; expected a time above 0, such as 100 us");
     return value.time();
   };
   on_ = positive("on");

@@ -16,8 +16,8 @@ namespace weft {
 class TrafficStarts {
  public:
   /// Reads `start`: a time, a list of times, or a map of a process: poisson, periodic or on_off
-  /// (docs/workload_kinds.md). Absent: once, at 0. `load` is the fraction of the host's port rate that the wire bytes
-  /// of a source's flows take.
+  /// (docs/reference/workload_kinds.md). Absent: once, at 0. `load` is the fraction of the host's port rate that the
+  /// wire bytes of a source's flows take.
   static TrafficStarts read(const Spec& workload, const WorkloadContext& context);
 
   /// How far a source has come.

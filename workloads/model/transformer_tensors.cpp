@@ -132,8 +132,8 @@ void read_experts(const JsonConfig& config, MlpShape& mlp, const std::string& ex
   mlp.experts = config.count(experts);
   mlp.experts_per_token = config.count(per_token);
   if (mlp.experts_per_token > mlp.experts)
-    throw config.error(per_token, fmt::format("{} experts per token, but {} is {}; up to {} would do",
-                                              mlp.experts_per_token, experts, mlp.experts, mlp.experts));
+    throw config.error(per_token, fmt::format("{} experts per token, but {} is {}; use up to {}", mlp.experts_per_token,
+                                              experts, mlp.experts, mlp.experts));
   mlp.expert_inner = config.count(inner);
   require_width(config, experts, mlp.experts, mlp.expert_inner);
 }

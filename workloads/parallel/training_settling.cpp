@@ -69,7 +69,7 @@ class Settling {
 
   void require(const char* field, std::int64_t value, std::int64_t least, std::int64_t largest = most) const {
     if (value < least || value > largest)
-      complain({field}, fmt::format("{} is {}; a whole number from {} to {} is due", field, value, least, largest));
+      complain({field}, fmt::format("{} is {}; expected a whole number from {} to {}", field, value, least, largest));
   }
 
   void require_ranges() const {
@@ -93,7 +93,7 @@ class Settling {
     require("recompute_layers", d_.recompute_layers, 0);
     if (!(d_.capacity_factor >= 0 && d_.capacity_factor <= 1e6))
       complain({"capacity_factor"},
-               fmt::format("capacity_factor is {}; a number from 0 to 1e6 is due", d_.capacity_factor));
+               fmt::format("capacity_factor is {}; expected a number from 0 to 1e6", d_.capacity_factor));
   }
 
   void settle_precisions() {
@@ -141,7 +141,7 @@ class Settling {
     d_.world = product;
     if (hosts_ > 0 && d_.world > hosts_)
       complain({"world", "data", "tensor", "pipeline", "context"},
-               fmt::format("{}, but the machine has {} accelerators; a machine of {} would do", shape, grouped(hosts_),
+               fmt::format("{}, but the machine has {} accelerators; use a machine of {}", shape, grouped(hosts_),
                            grouped(d_.world)));
   }
   std::string right_data(std::int64_t replica) const {
@@ -154,11 +154,11 @@ class Settling {
     const std::int64_t world = d_.world != 0 ? d_.world : hosts_;
     if (world == 0) return least_data();
     if (world % replica != 0)
-      complain({"world", "tensor", "pipeline", "context"},
-               fmt::format("tensor {} x context {} x pipeline {} = {} ranks do not divide the {} of {}; {} would do",
-                           p_.tensor, p_.context, p_.pipeline, grouped(replica),
-                           d_.world != 0 ? "world" : "machine's accelerators", grouped(world),
-                           near_multiples(replica, world)));
+      complain(
+          {"world", "tensor", "pipeline", "context"},
+          fmt::format("tensor {} x context {} x pipeline {} = {} ranks do not divide the {} of {}; use {}", p_.tensor,
+                      p_.context, p_.pipeline, grouped(replica), d_.world != 0 ? "world" : "machine's accelerators",
+                      grouped(world), near_multiples(replica, world)));
     return world / replica;
   }
   /// Nobody has said how many ranks there are: what the batches need, or the least that hold the experts.
@@ -176,8 +176,8 @@ class Settling {
     if (p_.expert_server > 0 && (p_.expert % p_.expert_server != 0 || p_.expert == p_.expert_server))
       complain(
           {"expert_server", "expert"},
-          fmt::format("expert {} is not several times expert_server {}: the same number of expert ranks in each of "
-                      "several servers is due",
+          fmt::format("expert {} is not several times expert_server {}; expected the same number of expert ranks in "
+                      "each of several servers",
                       p_.expert, p_.expert_server));
     if (p_.servers_per_token > 0 && p_.expert_server == 0)
       complain({"servers_per_token"}, "it goes with expert_server, the expert ranks of one server");
@@ -192,7 +192,7 @@ class Settling {
       complain(
           {"expert", "expert_tensor"},
           fmt::format("expert {} x expert_tensor {} = {} ranks do not divide the tensor {} x context {} x data {} = "
-                      "{} ranks of a pipeline stage; {} would do",
+                      "{} ranks of a pipeline stage; use {}",
                       p_.expert, p_.expert_tensor, grouped(group), p_.tensor, p_.context, p_.data, grouped(stage),
                       near_divisors(stage, group)));
   }
@@ -209,7 +209,7 @@ class Settling {
     if (d_.micro_batches == 0) {
       if (d_.global_batch % share != 0)
         complain({"global_batch", "micro_batch", "data"},
-                 fmt::format("global_batch {} is no multiple of micro_batch {} x data {} = {}; {} would do",
+                 fmt::format("global_batch {} is no multiple of micro_batch {} x data {} = {}; use {}",
                              grouped(d_.global_batch), d_.micro_batch, p_.data, grouped(share),
                              near_multiples(share, d_.global_batch)));
       d_.micro_batches = std::max<std::int64_t>(1, d_.global_batch / share);
@@ -230,7 +230,7 @@ class Settling {
     const std::int64_t share = p_.data * std::max<std::int64_t>(1, d_.micro_batches);
     if (d_.global_batch == 0 || d_.global_batch % share != 0)
       complain({"global_batch", "micro_batches", "data"},
-               fmt::format("global_batch {} is no multiple of data {} x micro_batches {} = {}; {} would do",
+               fmt::format("global_batch {} is no multiple of data {} x micro_batches {} = {}; use {}",
                            grouped(d_.global_batch), p_.data, std::max<std::int64_t>(1, d_.micro_batches),
                            grouped(share), near_multiples(share, d_.global_batch)));
     d_.micro_batch = d_.global_batch / share;
@@ -247,17 +247,17 @@ class Settling {
                                      [](const BlockShape& shape) { return shape.attention.heads > 0; });
     if (s == 0 && attends)
       complain({"sequence_length"},
-               fmt::format("sequence_length is not said: the tokens of a sequence are due{}",
+               fmt::format("sequence_length is not said; expected the tokens of a sequence{}",
                            d_.model.positions > 0 ? fmt::format(", up to {}", grouped(d_.model.positions)) : ""));
     if (d_.model.positions > 0 && s > d_.model.positions)
-      complain({"sequence_length"}, fmt::format("sequence_length {}, but the model has {} positions; up to {} would do",
-                                                s, d_.model.positions, d_.model.positions));
+      complain({"sequence_length"}, fmt::format("sequence_length {}, but the model has {} positions; use up to {}", s,
+                                                d_.model.positions, d_.model.positions));
     check_context(s);
     const std::int64_t part = s / p_.context;
     if (p_.sequence && part % p_.tensor != 0)
       complain({"sequence", "sequence_length", "tensor"},
-               fmt::format("sequence parallelism: tensor {} does not divide the {} tokens of a rank; {} would do",
-                           p_.tensor, part, near_divisors(part, p_.tensor)));
+               fmt::format("sequence parallelism: tensor {} does not divide the {} tokens of a rank; use {}", p_.tensor,
+                           part, near_divisors(part, p_.tensor)));
   }
   void check_context(std::int64_t s) const {
     if (p_.context == 1) return;
@@ -267,13 +267,13 @@ class Settling {
       const std::int64_t chunks = (twice ? 2 : 1) * p_.context;
       if (s % chunks != 0)
         complain({"context", "sequence_length"},
-                 fmt::format("sequence_length {} is no multiple of {}context {} = {}; {} would do", s,
-                             twice ? "2 x " : "", p_.context, chunks, near_multiples(chunks, s)));
+                 fmt::format("sequence_length {} is no multiple of {}context {} = {}; use {}", s, twice ? "2 x " : "",
+                             p_.context, chunks, near_multiples(chunks, s)));
       const std::int64_t heads = shape.attention.heads;
       if (p_.context_kind == ContextKind::ulysses && heads % (p_.tensor * p_.context) != 0)
         complain({"context", "context_kind", "tensor"},
                  fmt::format("{} heads are no multiple of tensor {} x context {} = {}, which Ulysses shares them over; "
-                             "{} would do",
+                             "use {}",
                              heads, p_.tensor, p_.context, p_.tensor * p_.context,
                              near_divisors(heads, p_.tensor * p_.context)));
     }
@@ -301,13 +301,13 @@ class Settling {
     if (mlp.experts_per_token > p_.servers_per_token * here)
       complain(
           {"servers_per_token"},
-          fmt::format("a token goes to {} experts, but servers_per_token {} have {} each; at least {} would do",
+          fmt::format("a token goes to {} experts, but servers_per_token {} have {} each; use at least {}",
                       mlp.experts_per_token, p_.servers_per_token, here, (mlp.experts_per_token + here - 1) / here));
   }
   /// `ranks`, said by `field`, share out `amount` of something.
   void check_shares(const char* field, std::int64_t ranks, std::int64_t amount, const char* what) const {
     if (amount % ranks != 0)
-      complain({field}, fmt::format("{} {} does not divide {} {}; {} would do", field, ranks, grouped(amount), what,
+      complain({field}, fmt::format("{} {} does not divide {} {}; use {}", field, ranks, grouped(amount), what,
                                     near_divisors(amount, ranks)));
   }
 
@@ -325,11 +325,12 @@ class Settling {
     const std::int64_t layers = d_.model.layers();
     if (p_.stage_layers.empty()) {
       if (layers % stages != 0)
-        complain({"pipeline", "virtual_stages"},
-                 fmt::format("{} layers cannot be shared out over the {} stages of pipeline {} x virtual_stages {}; {} "
-                             "layers would do, or {} stages",
-                             layers, stages, p_.pipeline, p_.virtual_stages, near_multiples(stages, layers),
-                             near_divisors(layers, stages)));
+        complain(
+            {"pipeline", "virtual_stages"},
+            fmt::format("{} layers cannot be shared out over the {} stages of pipeline {} x virtual_stages {}; use {} "
+                        "layers, or {} stages",
+                        layers, stages, p_.pipeline, p_.virtual_stages, near_multiples(stages, layers),
+                        near_divisors(layers, stages)));
       p_.stage_layers.assign(static_cast<std::size_t>(stages), layers / stages);
       return;
     }
@@ -391,8 +392,8 @@ class Settling {
     const std::int64_t own = *std::max_element(p_.stage_layers.begin(), p_.stage_layers.end());
     if (d_.recompute_layers > own)
       complain({"recompute_layers"},
-               fmt::format("recompute_layers {}, but a pipeline stage has {} blocks; up to {} would do",
-                           d_.recompute_layers, own, own));
+               fmt::format("recompute_layers {}, but a pipeline stage has {} blocks; use up to {}", d_.recompute_layers,
+                           own, own));
   }
 
   void check_recomputed_modules() {

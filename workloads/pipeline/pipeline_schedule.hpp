@@ -72,8 +72,8 @@ class PipelineSchedule {
   /// Micro-batches whose activations a rank holds at most at once, in units of one chunk (1/(p * chunks) of the model),
   /// by the published formula or by count of the slots.
   virtual std::uint32_t peak_activations(const PipelineShape& shape, std::uint32_t rank) const = 0;
-  /// Idle time of the worst rank in a step without any communication, by the closed form of docs/pipeline_schedules.md;
-  /// nothing where none holds. In the unit of `times`.
+  /// Idle time of the worst rank in a step without any communication, by the closed form of
+  /// docs/concepts/pipeline_schedules.md; nothing where none holds. In the unit of `times`.
   virtual std::optional<double> idle_time(const PipelineShape& shape, const PipelineTimes& times) const = 0;
 };
 using PipelineScheduleRegistry = Registry<PipelineSchedule>;

@@ -65,7 +65,7 @@ class KernelReader {
       if (protocol.trip_bytes == Bytes(0)) throw bytes->error("a trip of 0 B moves nothing");
       protocol.trip = time(map, "trip");
       protocol.full_trip = time(map, "full_trip");
-      if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; a time such as 0.5 us is due here");
+      if (protocol.full_trip == Time()) throw map.at("full_trip").error("found 0; expected a time such as 0.5 us");
     }
     map.finish();
     return protocol;
@@ -82,7 +82,7 @@ class KernelReader {
     kernel.link = rate(spec, "link_rate");
     kernel.store = rate(spec, "store_rate");
     kernel.warp = rate(spec, "warp_rate");
-    if (kernel.warp.bps() <= 0) throw spec.at("warp_rate").error("found 0; a rate such as 2 GB/s is due here");
+    if (kernel.warp.bps() <= 0) throw spec.at("warp_rate").error("found 0; expected a rate such as 2 GB/s");
     if (const auto reads = spec.find("receivers_read")) kernel.receivers_read = reads->boolean();
     kernel.nvls_loop = time_if_any(spec, "nvls_loop");
     spec.finish();

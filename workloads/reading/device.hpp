@@ -77,8 +77,8 @@ struct AttentionRates {
   double backward = 1;            ///< rate of the backward pass relative to the forward pass
 };
 
-/// What kernels reach inside a long step, by their shape (docs/compute_times.md, "Sustained rates"). A job takes these
-/// if it names a framework.
+/// What kernels reach inside a long step, by their shape (docs/reference/compute_times.md, "Sustained rates"). A job
+/// takes these if it names a framework.
 struct SustainedRates {
   /// Of the clock, and of what goes with it, what power leaves in a step of many seconds; 1: not known, as `slowing`
   /// says.

@@ -93,7 +93,7 @@ JsonConfig JsonConfig::parse(const std::string& text, const std::string& name) {
     throw InputError({name, 0}, fmt::format("not valid JSON: {}", failure.what()));  // a number beyond all doubles
   }
   if (!document->root.is_object())
-    throw InputError({name, 1}, fmt::format("a JSON object is due, found {}", document->root.type_name()));
+    throw InputError({name, 1}, fmt::format("expected a JSON object, found {}", document->root.type_name()));
   const json& root = document->root;
   return {std::move(document), root, {}};
 }
@@ -159,7 +159,7 @@ std::int64_t JsonConfig::count(const std::string& key) const {
   const json& value = field(key);
   const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() >= 1 &&
                     value.get<std::uint64_t>() <= static_cast<std::uint64_t>(most);
-  if (!fits) throw error(key, fmt::format("a whole number from 1 to {} is due, found {}", most, shown(value)));
+  if (!fits) throw error(key, fmt::format("expected a whole number from 1 to {}, found {}", most, shown(value)));
   return value.get<std::int64_t>();
 }
 
@@ -170,27 +170,27 @@ std::int64_t JsonConfig::count_or(const std::string& key, std::int64_t otherwise
 std::int64_t JsonConfig::whole(const std::string& key, std::int64_t least, std::int64_t most) const {
   const double value = number(key, static_cast<double>(least), static_cast<double>(most));
   if (value != std::floor(value))
-    throw error(key, fmt::format("a whole number from {} to {} is due, found {}", least, most, shown(field(key))));
+    throw error(key, fmt::format("expected a whole number from {} to {}, found {}", least, most, shown(field(key))));
   return static_cast<std::int64_t>(value);
 }
 
 double JsonConfig::number(const std::string& key, double least, double most) const {
   const json& value = field(key);
   if (!value.is_number() || !(value.get<double>() >= least && value.get<double>() <= most))
-    throw error(key, fmt::format("a number from {} to {} is due, found {}", least, most, shown(value)));
+    throw error(key, fmt::format("expected a number from {} to {}, found {}", least, most, shown(value)));
   return value.get<double>();
 }
 
 bool JsonConfig::boolean_or(const std::string& key, bool otherwise) const {
   if (!has(key)) return otherwise;
   const json& value = field(key);
-  if (!value.is_boolean()) throw error(key, fmt::format("true or false is due, found {}", shown(value)));
+  if (!value.is_boolean()) throw error(key, fmt::format("expected true or false, found {}", shown(value)));
   return value.get<bool>();
 }
 
 std::string JsonConfig::text(const std::string& key) const {
   const json& value = field(key);
-  if (!value.is_string()) throw error(key, fmt::format("a text is due, found {}", shown(value)));
+  if (!value.is_string()) throw error(key, fmt::format("expected a text, found {}", shown(value)));
   return value.get<std::string>();
 }
 
@@ -200,7 +200,7 @@ std::string JsonConfig::text_or(const std::string& key, const std::string& other
 
 const json* JsonConfig::list(const std::string& key) const {
   const json* value = find(key);
-  if (value != nullptr && !value->is_array()) throw error(key, fmt::format("a list is due, found {}", shown(*value)));
+  if (value != nullptr && !value->is_array()) throw error(key, fmt::format("expected a list, found {}", shown(*value)));
   return value;
 }
 
@@ -210,7 +210,7 @@ std::vector<std::int64_t> JsonConfig::counts(const std::string& key) const {
   if (const json* values = list(key))
     for (const json& value : *values) {
       if (!value.is_number_unsigned() || value.get<std::uint64_t>() > most)
-        throw error(key, fmt::format("whole numbers from 0 to {} are due, found {}", most, shown(value)));
+        throw error(key, fmt::format("expected whole numbers from 0 to {}, found {}", most, shown(value)));
       counts.push_back(value.get<std::int64_t>());
     }
   return counts;
@@ -220,7 +220,7 @@ std::vector<std::string> JsonConfig::texts(const std::string& key) const {
   std::vector<std::string> texts;
   if (const json* values = list(key))
     for (const json& value : *values) {
-      if (!value.is_string()) throw error(key, fmt::format("texts are due, found {}", shown(value)));
+      if (!value.is_string()) throw error(key, fmt::format("expected texts, found {}", shown(value)));
       texts.push_back(value.get<std::string>());
     }
   return texts;
@@ -228,7 +228,7 @@ std::vector<std::string> JsonConfig::texts(const std::string& key) const {
 
 JsonConfig JsonConfig::object(const std::string& key) const {
   const json& value = field(key);
-  if (!value.is_object()) throw error(key, fmt::format("an object is due, found {}", shown(value)));
+  if (!value.is_object()) throw error(key, fmt::format("expected an object, found {}", shown(value)));
   std::vector<std::string> way = way_;
   way.push_back(key);
   return {document_, value, std::move(way)};

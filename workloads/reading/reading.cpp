@@ -102,7 +102,7 @@ DimensionAlgorithms::List dimension_list(const Spec& spec) {
         entry ? *entry
               : DimensionAlgorithms::Entry{*parse_dimension_algorithm(name.one_of(dimension_algorithm_names())), 0});
   }
-  if (list.empty()) throw spec.error("an empty list; one algorithm or more is due");
+  if (list.empty()) throw spec.error("an empty list; expected one algorithm or more");
   return list;
 }
 
@@ -184,7 +184,7 @@ void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext&
   if (!context.switches_reduce && algorithm->aggregators(call) > 0)
     throw where.error(
         fmt::format("'{}' needs switches that reduce, and this machine has none; give its topology `switch_reduction` "
-                    "(docs/topologies.md), or choose another algorithm",
+                    "(docs/reference/topologies.md), or choose another algorithm",
                     call.algorithm));
 }
 

@@ -166,7 +166,7 @@ class Reader {
     for (;;) {
       skip_blanks();
       if (at_end())
-        throw InputError({file_, start}, fmt::format("the array {} has no end; a closing parenthesis is due", name));
+        throw InputError({file_, start}, fmt::format("the array {} has no end; expected a closing parenthesis", name));
       if (peek() == ')') break;
       if (peek() == '\n') {
         advance(at_ + 1);

@@ -85,14 +85,14 @@ void read_targets(const Spec& map, StorageTargets& targets, const WorkloadContex
   targets.count = given ? static_cast<std::uint32_t>(given->integer(1, most)) : otherwise;
   if (const auto piece = map.find("piece")) {
     targets.piece = piece->bytes();
-    if (targets.piece == Bytes(0)) throw piece->error("found 0 B; at least 1 B is due here");
+    if (targets.piece == Bytes(0)) throw piece->error("found 0 B; expected at least 1 B");
   }
   if (const auto rate = map.find("device_rate")) targets.device_rate = rate->bandwidth();
   if (const auto latency = map.find("device_latency")) targets.device_latency = latency->time();
 }
 
 Time above_zero(const Spec& value) {
-  if (value.time() == Time()) throw value.error("found 0; a time above 0 is due here");
+  if (value.time() == Time()) throw value.error("found 0; expected a time above 0");
   return value.time();
 }
 
@@ -147,7 +147,7 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
   if (data) {
     const Spec sample = data->at("bytes_per_sample");
     events.data.sample = sample.bytes();
-    if (events.data.sample == Bytes(0)) throw sample.error("found 0 B; at least 1 B is due here");
+    if (events.data.sample == Bytes(0)) throw sample.error("found 0 B; expected at least 1 B");
     if (const auto prefetch = data->find("prefetch"))
       events.data.prefetch = static_cast<std::uint32_t>(prefetch->integer(0, 1024));
     read_targets(*data, events.data.targets, context, checkpoint ? storage - of_checkpoints : storage);
@@ -158,7 +158,7 @@ TrainingEvents read_training_events(const Spec& spec, const WorkloadContext& con
     if (const auto value = checkpoint->find("asynchronous")) events.checkpoints.asynchronous = value->boolean();
     if (const auto size = checkpoint->find("size")) {
       events.checkpoints.size = size->bytes();
-      if (events.checkpoints.size == Bytes(0)) throw size->error("found 0 B; at least 1 B is due here");
+      if (events.checkpoints.size == Bytes(0)) throw size->error("found 0 B; expected at least 1 B");
     }
     read_targets(*checkpoint, events.checkpoints.targets, context, of_checkpoints);
     checkpoint->finish();

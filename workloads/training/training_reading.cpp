@@ -253,8 +253,8 @@ void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const W
   const std::int64_t copies = data.integer(1, most_ranks);
   symmetry->finish();
   if (copies < 2 || copies > plan.data)
-    throw data.error(fmt::format("{} copies, but the job has {} data-parallel ranks; 2 to {} would do", copies,
-                                 plan.data, plan.data));
+    throw data.error(
+        fmt::format("{} copies, but the job has {} data-parallel ranks; use 2 to {}", copies, plan.data, plan.data));
   if (plan.shard_group > 0)
     throw data.error(fmt::format(
         "parameters are shared out over groups of {}; symmetry is for whole data-parallel groups", plan.shard_group));
@@ -265,7 +265,7 @@ void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const W
   const std::int64_t experts_of_all = plan.tensor * plan.context * plan.data / (plan.expert * plan.expert_tensor);
   if (plan.expert > 1 && experts_of_all > 1 && shares == plan.expert * plan.expert_tensor)
     throw data.error(
-        fmt::format("{} copies have one copy of the experts, of {}; at least 2 would do", copies, experts_of_all));
+        fmt::format("{} copies have one copy of the experts, of {}; use at least 2", copies, experts_of_all));
   job.simulated_data = static_cast<std::uint32_t>(copies);
   if (simulated_ranks(job) > context.hosts)
     throw data.error(

@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// Reads and finishes the map (docs/training.md). Throws InputError.
+/// Reads and finishes the map (docs/reference/training.md). Throws InputError.
 TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context);
 
 }  // namespace weft

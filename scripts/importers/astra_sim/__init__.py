@@ -48,7 +48,7 @@ def read(options):
     system = System(options.system, dimensions, imported)
     imported.ranks = system.ranks()
     if imported.ranks < 2:
-        raise InputError(options.network, None, "there is one NPU; two or more are due")
+        raise InputError(options.network, None, "there is one NPU; expected two or more")
     collectives = system.collectives()
     customs = Customs(system)
     imported.workload = text_workload(options, imported, system, customs) if is_text(options.workload) else \
@@ -80,7 +80,7 @@ def analytical_frames():
     """That network has neither packets nor headers."""
     frames = Map()
     frames.put("mtu", "4096 B", "That network moves whole messages at once, without headers or ACKs. Packets of RoCE "
-                                "v2 take a little longer (docs/importing.md).")
+                                "v2 take a little longer (docs/tutorial/importing.md).")
     frames.update(header="62 B", wire_overhead="20 B", ack="none")
     return frames
 
@@ -95,7 +95,7 @@ def logical_dimensions(options, imported, network):
     document, _ = load_json(options.logical)
     found = document.get("logical-dims")
     if not isinstance(found, list) or not found:
-        raise InputError(options.logical, 1, "'logical-dims', a list of sizes, is due")
+        raise InputError(options.logical, 1, "expected 'logical-dims', a list of sizes")
     dimensions = [whole_number(one, options.logical, 1, "logical-dims", 1, 1 << 20) for one in found]
     product = 1
     for size in dimensions:
@@ -171,7 +171,7 @@ def read_memory(path, imported):
         return None
     if kind not in ("PER_NPU_MEMORY_EXPANSION", "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"):
         raise InputError(path, 1, f"memory-type: found '{kind}'; NO_MEMORY_EXPANSION, PER_NPU_MEMORY_EXPANSION, "
-                         "PER_NODE_MEMORY_EXPANSION or MEMORY_POOL is due")
+                         "expected PER_NODE_MEMORY_EXPANSION or MEMORY_POOL")
     if kind != "PER_NPU_MEMORY_EXPANSION":
         imported.refuse(path, f"{kind}: NPUs share the memory over there; here each has it for itself")
     latency = whole_number(document.get("remote-mem-latency", 0), path, 1, "remote-mem-latency")

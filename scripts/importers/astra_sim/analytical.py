@@ -36,7 +36,7 @@ class Network:
             mark = getattr(error, "problem_mark", None)
             raise InputError(path, mark.line + 1 if mark else None, "it is not YAML") from None
         if not isinstance(document, dict):
-            raise InputError(path, 1, f"a map with {', '.join(KEYS)} is due")
+            raise InputError(path, 1, f"expected a map with {', '.join(KEYS)}")
         self.kinds = self.list_of(document, "topology", self.kind)
         self.sizes = self.list_of(document, "npus_count", lambda one: whole_number(
             one, path, self.line("npus_count"), "npus_count", 1, MOST_NPUS))
@@ -45,9 +45,9 @@ class Network:
         if not len(self.kinds) == len(self.sizes) == len(self.rates) == len(self.delays):
             raise InputError(path, self.line("topology"), "topology, npus_count, bandwidth and latency have "
                              f"{len(self.kinds)}, {len(self.sizes)}, {len(self.rates)} and {len(self.delays)} "
-                             "entries; as many of each are due")
+                             "entries; expected as many of each")
         if self.ranks() > MOST_NPUS:
-            raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; {MOST_NPUS} at most are due")
+            raise InputError(path, self.line("npus_count"), f"{self.ranks()} NPUs; expected {MOST_NPUS} at most")
         for key in sorted(set(document) - set(KEYS)):
             imported.ignore(f"{path}:{self.line(key) or 1}", f"{key}: not known to ASTRA-sim")
 
@@ -58,19 +58,19 @@ class Network:
     def list_of(self, document, key, read):
         values = document.get(key)
         if not isinstance(values, list) or not values:
-            raise InputError(self.path, self.line(key) or 1, f"{key}: a list with one entry per dimension is due")
+            raise InputError(self.path, self.line(key) or 1, f"{key}: expected a list with one entry per dimension")
         return [read(one) for one in values]
 
     def kind(self, name):
         if name not in KINDS:
-            raise InputError(self.path, self.line("topology"), f"topology: found '{name}'; one of {', '.join(KINDS)} "
-                             "is due")
+            raise InputError(self.path, self.line("topology"), f"topology: found '{name}'; expected one of "
+                             f"{', '.join(KINDS)}")
         return name
 
     def positive(self, value, key):
         number = real_number(value, self.path, self.line(key), key)
         if number <= 0:
-            raise InputError(self.path, self.line(key), f"{key}: found {value}; a number above 0 is due")
+            raise InputError(self.path, self.line(key), f"{key}: found {value}; expected a number above 0")
         return number
 
     def ranks(self):

@@ -48,7 +48,7 @@ def rate_of(text, path, line, what="rate"):
     """bit/s of ns-3's text, such as 400Gbps or 50Mb/s."""
     found = re.fullmatch(r"([0-9.]+)([kKMGT]?)(bps|b/s)", text)
     if not found:
-        raise InputError(path, line, f"{what}: found '{text}'; a rate such as 400Gbps is due")
+        raise InputError(path, line, f"{what}: found '{text}'; expected a rate such as 400Gbps")
     return round(real_number(found.group(1), path, line, what) * RATES[found.group(2)])
 
 
@@ -64,7 +64,7 @@ def delay_of(text, path, line):
     """Nanoseconds of ns-3's text, such as 0.0005ms."""
     found = re.fullmatch(r"([0-9.eE+-]+)(ns|us|ms|s|)", text)
     if not found:
-        raise InputError(path, line, f"delay: found '{text}'; a time such as 0.0005ms is due")
+        raise InputError(path, line, f"delay: found '{text}'; expected a time such as 0.0005ms")
     return real_number(found.group(1), path, line, "delay") * TIMES[found.group(2)]
 
 
@@ -78,7 +78,7 @@ class Physical:
         number, words = next(lines, (1, []))
         self.simai = len(words) == 6
         if len(words) not in (3, 6):
-            raise InputError(path, number, "'nodes switches links' is due in the first line, or SimAI's 'nodes "
+            raise InputError(path, number, "expected 'nodes switches links' in the first line, or SimAI's 'nodes "
                              "gpus_per_server nvswitches switches links gpu_type'")
         counts = words[:5] if self.simai else words
         values = [whole_number(word, path, number, "the first line", 0, MOST_NODES) for word in counts]
@@ -89,13 +89,13 @@ class Physical:
         while len(listed) < switches:
             number, words = next(lines, (number, None))
             if words is None:
-                raise InputError(path, number, f"the file ends; the numbers of {switches} switches are due")
+                raise InputError(path, number, f"the file ends; expected the numbers of {switches} switches")
             listed += [whole_number(word, path, number, "a switch", 0, self.nodes - 1) for word in words]
         self.switches, self.inside = set(listed), set(listed[:values[2]] if self.simai else [])
         for _ in range(count):
             number, words = next(lines, (number, None))
             if words is None or len(words) != 5:
-                raise InputError(path, number, "a link 'node node rate delay loss' is due")
+                raise InputError(path, number, "expected a link 'node node rate delay loss'")
             a, b = (whole_number(word, path, number, "node", 0, self.nodes - 1) for word in words[:2])
             link = (rate_of(words[2], path, number), delay_of(words[3], path, number))
             self.links[a].append((b, *link))
@@ -159,7 +159,7 @@ class Config:
         if words is None:
             return usual
         if not words:
-            raise InputError(self.path, self.lines[key], f"{key}: a value is due")
+            raise InputError(self.path, self.lines[key], f"{key}: expected a value")
         return words[0]
 
     def number(self, key, usual, least=0.0):
@@ -175,8 +175,8 @@ class Config:
         """The entry of KMAX_MAP and the like for a rate."""
         words = self.keys.get(key, [])
         if words and len(words) != 1 + 2 * whole_number(words[0], self.path, self.lines[key], key, 0, 1000):
-            raise InputError(self.path, self.lines[key], f"{key}: found {len(words)} words; a number of entries and "
-                             "for each a rate and a value are due")
+            raise InputError(self.path, self.lines[key], f"{key}: found {len(words)} words; expected a number of "
+                             "entries and for each a rate and a value")
         values = {whole_number(words[i], self.path, self.lines[key], key): words[i + 1]
                   for i in range(1, len(words), 2)}
         if rate not in values:
@@ -254,7 +254,7 @@ class Config:
             network["dctcp"] = Map(gain=self.number("EWMA_GAIN", 1 / 16))
         for key in sorted({"hpcc": {"RATE_AI"}, "timely": {"RATE_HAI"}, "dctcp": {"DCTCP_RATE_AI", "MIN_RATE"}}
                           .get(control, set()) & self.keys.keys()):
-            self.imported.refuse(self.place(key), f"{key}: {control} has its own here (docs/congestion_control.md)")
+            self.imported.refuse(self.place(key), f"{key}: {control} has its own here (docs/reference/congestion_control.md)")
 
     def marking(self):
         rate = self.physical.host_rate()

@@ -29,7 +29,7 @@ def load_json(path):
     except json.JSONDecodeError as error:
         raise InputError(path, error.lineno, f"it is not JSON: {error.msg}") from None
     if not isinstance(value, dict):
-        raise InputError(path, 1, "a JSON object is due")
+        raise InputError(path, 1, "expected a JSON object")
     return value, text
 
 
@@ -59,9 +59,8 @@ class System:
     def one_of(self, key, allowed, usual):
         value = self.keys.get(key, usual)
         if value not in allowed:
-            raise self.error(key, f"{key}: found '{value}'{did_you_mean(value, allowed)}; one of "
-                                  f"{', '.join(allowed)} is "
-                                  "due")
+            raise self.error(key, f"{key}: found '{value}'{did_you_mean(value, allowed)}; expected "
+                                  f"one of {', '.join(allowed)}")
         return value
 
     def algorithms(self, kind):
@@ -71,7 +70,7 @@ class System:
             return None
         found = self.keys[key]
         if not isinstance(found, list) or not found or not all(isinstance(one, str) for one in found):
-            raise self.error(key, f"{key}: a list of names is due, one for each dimension")
+            raise self.error(key, f"{key}: expected a list of names, one for each dimension")
         names = [self.algorithm(key, one) for one in found]
         if not names[0].startswith("one_") and len(names) != len(self.dimensions):
             raise self.error(key, f"{key}: found {len(names)} algorithms, but there are {len(self.dimensions)} logical "
@@ -81,17 +80,17 @@ class System:
     def algorithm(self, key, name):
         plain = name.rstrip("0123456789")
         if plain not in ALGORITHMS or (plain != name and plain not in ("direct", "oneDirect")):
-            raise self.error(key, f"{key}: unknown algorithm '{name}'{did_you_mean(name, ALGORITHMS)}; one of "
-                                  f"{', '.join(ALGORITHMS)} is due")
+            raise self.error(key, f"{key}: unknown algorithm '{name}'{did_you_mean(name, ALGORITHMS)}; expected "
+                                  f"one of {', '.join(ALGORITHMS)}")
         window = name[len(plain):]
         if window and (window[0] == "0" or len(window) > 9):
-            raise self.error(key, f"{key}: found '{name}'; a window of 1 or more is due")
+            raise self.error(key, f"{key}: found '{name}'; expected a window of 1 or more")
         return ALGORITHMS[plain] + window
 
     def collectives(self):
         """Options of weft's collectives, as keys of a workload."""
         options = Map()
-        options.put("algorithm", "by_dimension", "ASTRA-sim's collectives (docs/collectives.md), from "
+        options.put("algorithm", "by_dimension", "ASTRA-sim's collectives (docs/reference/collectives.md), from "
                                                  f"{self.path}.")
         options.put("dimensions", self.dimensions, "The logical topology, the first dimension fastest.")
         found = {name: names for kind, name in KINDS.items() if (names := self.algorithms(kind))}
@@ -115,7 +114,7 @@ class System:
                     raise self.error(key, f"{key}: halvingDoubling has no all-to-all, there as here")
                 total = self.ranks() if one.startswith("one_") else size
                 if plain in ("double_binary_tree", "halving_doubling") and total & (total - 1):
-                    raise self.error(key, f"{key}: {one} on {total} NPUs; a power of two is due")
+                    raise self.error(key, f"{key}: {one} on {total} NPUs; expected a power of two")
 
     def ranks(self):
         product = 1

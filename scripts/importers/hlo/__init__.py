@@ -76,7 +76,7 @@ class Plan:
             self.ranks = options.ranks or self.most_named()
             self.module.replicas, self.module.partitions = 1, self.ranks
         elif self.ranks > MOST_RANKS:
-            raise self.error(None, f"it is for {self.ranks} devices; at most {MOST_RANKS} are due")
+            raise self.error(None, f"it is for {self.ranks} devices; expected at most {MOST_RANKS}")
         elif options.ranks not in (None, self.ranks):
             raise StudyError(f"{module.path}: it is for {self.ranks} devices, and --ranks is {options.ranks}")
         self.flops = self.of_computation(module.entry)[1]
@@ -111,8 +111,8 @@ class Plan:
         self.open.pop()
         count = sum(self.steps[step[1]][2] * step[2] if step[0] == "call" else 1 for step in steps)
         if count > self.options.most_operations:
-            raise self.error(line, f"'{name}' comes to {count} operations of each device; at most "
-                             f"{self.options.most_operations} are due (--most-operations N)")
+            raise self.error(line, f"'{name}' comes to {count} operations of each device; expected "
+                             f"at most {self.options.most_operations} (--most-operations N)")
         self.steps[name] = (steps, flops, count)
         return self.steps[name]
 

@@ -63,7 +63,7 @@ def read_shape(text, at, path, line):
         return Shape(parts=tuple(read_shape(one, 0, path, line)[0] for one in split(inner))), end
     found = TENSOR.match(text, at)
     if not found:
-        raise InputError(path, line, f"found '{text[at:at + 20]}'; a shape such as f32[8,128] is due")
+        raise InputError(path, line, f"found '{text[at:at + 20]}'; expected a shape such as f32[8,128]")
     if "<=" in found.group(2) or "?" in found.group(2):
         raise InputError(path, line, f"the shape {found.group(0)} is not fixed; compile with fixed shapes")
     end = found.end()
@@ -96,7 +96,7 @@ class HloReader:
                     if found.group(1) or found.group(3):
                         self.module.entry = name
                 elif not re.match(r"^[\d\"{]", stripped):
-                    raise self.error(line, f"found '{stripped[:60]}'; the head of a computation is due")
+                    raise self.error(line, f"found '{stripped[:60]}'; expected the head of a computation")
             elif re.match(r"^\}", stripped):
                 name = None
             else:
@@ -116,11 +116,11 @@ class HloReader:
     def instruction(self, text, line):
         found = START.match(text)
         if not found:
-            raise self.error(line, f"found '{text.strip()[:60]}'; an instruction such as 'x = f32[8] add(a, b)' is due")
+            raise self.error(line, f"found '{text.strip()[:60]}'; expected an instruction such as 'x = f32[8] add(a, b)'")
         shape, at = read_shape(text, found.end(), self.path, line)
         op = OP.match(text, at)
         if not op:
-            raise self.error(line, f"found '{text[at:at + 30].strip()}' behind the shape; an operation is due")
+            raise self.error(line, f"found '{text[at:at + 30].strip()}' behind the shape; expected an operation")
         end = balanced(text, op.end() - 1, self.path, line)
         inner, rest = text[op.end():end - 1], text[end:]
         one = Instruction(found.group(2), op.group(1), shape, line=line, root=bool(found.group(1)))
@@ -141,7 +141,7 @@ class HloReader:
         for part in split(re.sub(r"/\*.*?\*/", "", inner)):
             found = OPERAND.search(part)
             if not found:
-                raise self.error(line, f"found '{part[:40]}'; an operand's name is due")
+                raise self.error(line, f"found '{part[:40]}'; expected an operand's name")
             names.append(found.group(1))
             if part.strip() != found.group(0).strip() and names[-1] not in self.shapes:
                 self.shapes[names[-1]] = read_shape(part, 0, self.path, line)[0]
@@ -216,7 +216,7 @@ class HloReader:
         if one.op.startswith("collective-permute"):
             found = re.search(r"source_target_pairs=\{((?:\{\d+,\s*\d+\},?\s*)*)\}", rest)
             if not found:
-                raise self.error(one.line, f"'{one.name}': source_target_pairs={{{{0,1}},..}} is due")
+                raise self.error(one.line, f"'{one.name}': expected source_target_pairs={{{{0,1}},..}}")
             one.groups = [whole_list(pair) for pair in re.findall(r"\{[^}]*\}", found.group(1))]
             return
         iota = re.search(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", rest)

@@ -126,7 +126,7 @@ class StableReader:
                 if text.count("{") > text.count("}"):
                     self.regions.append(Region("?", None, "other"))
                 return
-            raise self.error(line, f"found '{text[:60]}'; an operation is due")
+            raise self.error(line, f"found '{text[:60]}'; expected an operation")
         result = found.group(1) or found.group(4)
         name = (found.group(3) or found.group(5)).replace("_", "-")
         one = Instruction((result or f"%{line}").split(":")[0].strip(), name, Shape(), line=line)
@@ -207,7 +207,7 @@ class StableReader:
             if key == "replica_groups" and re.search(r"replica_groups = dense<.*?> : tensor<0x", text):
                 one.groups = []
                 return
-            raise self.error(one.line, f"'{one.op}': {key} = dense<[[0, 1]]> : tensor<1x2xi64> is due")
+            raise self.error(one.line, f"'{one.op}': expected {key} = dense<[[0, 1]]> : tensor<1x2xi64>")
         numbers, rows, columns = whole_list(found.group(1)), int(found.group(2)), int(found.group(3))
         if len(numbers) == 1:
             numbers *= rows * columns

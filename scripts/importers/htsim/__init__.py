@@ -58,7 +58,7 @@ class Matrix:
     def read_line(self, line, words):
         if words[0] in HEADS:
             if len(words) != 2:
-                raise InputError(self.path, line, f"'{words[0]} NUMBER' is due")
+                raise InputError(self.path, line, f"expected '{words[0]} NUMBER'")
             self.counts[HEADS[words[0]]] = self.whole(line, words[1], words[0], 0, 1 << 22)
             self.counts[f"line of {HEADS[words[0]]}"] = line
         elif found := PAIR.fullmatch(words[0]):
@@ -68,13 +68,13 @@ class Matrix:
         elif words[0] == "failure":
             self.read_failure(line, words[1:])
         else:
-            raise InputError(self.path, line, f"found '{words[0]}'; SRC->DST, trigger, failure or a header is due")
+            raise InputError(self.path, line, f"found '{words[0]}'; expected SRC->DST, trigger, failure or a header")
 
     def read_flow(self, line, pair, words):
         nodes = self.counts.get("nodes", 0)
         if pair[0] == pair[1] or max(pair) >= nodes:
-            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: two different nodes from 0 to {nodes - 1} are "
-                                              "due")
+            raise InputError(self.path, line, f"{pair[0]}->{pair[1]}: expected two different nodes from 0 to "
+                                              f"{nodes - 1}")
         flow = {"line": line, "source": pair[0], "destination": pair[1]}
         self.begin()
         name = usual = (self.triggers or self.traces).count
@@ -87,11 +87,11 @@ class Matrix:
                 flow[key] = self.whole(line, words[0], key)
                 words = words[1:]
             else:
-                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}: one of id, "
+                raise InputError(self.path, line, f"'{key}'{did_you_mean(key, OF_FLOW)}; expected one of id, "
                                                   f"{', '.join(sorted(OF_FLOW))}"
-                                 " and a number are due")
+                                 " and a number")
         if "size" not in flow:
-            raise InputError(self.path, line, "size: bytes of the flow are due")
+            raise InputError(self.path, line, "size: expected bytes of the flow")
         if flow.get("start", 0) >= LONGEST:
             raise InputError(self.path, line, f"start {flow['start']}: less than 106 days is due")
         self.prioritized = self.prioritized or (line if flow.get("prio") else None)
@@ -123,9 +123,9 @@ class Matrix:
         """Of a link above an aggregation switch; htsim knows no others (FatTreeTopology::add_failed_link)."""
         found = dict(zip(words[::2], words[1::2]))
         if len(words) != 6 or set(found) != {"switch_type", "switch_id", "link_id"}:
-            raise InputError(self.path, line, "'failure switch_type AGG switch_id NUMBER link_id NUMBER' is due")
+            raise InputError(self.path, line, "expected 'failure switch_type AGG switch_id NUMBER link_id NUMBER'")
         if found["switch_type"] != "AGG":
-            raise InputError(self.path, line, f"switch_type {found['switch_type']}: AGG is due; htsim ends at others")
+            raise InputError(self.path, line, f"switch_type {found['switch_type']}: expected AGG; htsim ends at others")
         self.failures.append((line, self.whole(line, found["switch_id"], "switch_id", 0, 1 << 22),
                               self.whole(line, found["link_id"], "link_id", 0, 1 << 22)))
 
@@ -133,7 +133,7 @@ class Matrix:
         found = dict(zip(words[::2], words[1::2])) if len(words) > 1 else {}
         kind = next((one for one in ("oneshot", "multishot", "barrier") if one in words), None)
         if "id" not in found or kind is None:
-            raise InputError(self.path, line, "'trigger id NUMBER oneshot|multishot|barrier [count NUMBER]' is due")
+            raise InputError(self.path, line, "expected 'trigger id NUMBER oneshot|multishot|barrier [count NUMBER]'")
         name = self.whole(line, found["id"], "id")
         at = words.index("count") + 1 if "count" in words else None
         if at is not None and at >= len(words):
@@ -146,7 +146,7 @@ class Matrix:
 
 
 class Tree:
-    """What a .topo file of three tiers says of its switches (docs/topologies.md)."""
+    """What a .topo file of three tiers says of its switches (docs/reference/topologies.md)."""
 
     def __init__(self, path):
         self.path, self.tiers, self.head = path, [], {}
@@ -167,7 +167,7 @@ class Tree:
             tors, in_pod = nodes // down, up // self.tiers[1].get("bundle", 1)
             aggregations = nodes // pod * in_pod
         except (KeyError, IndexError, ZeroDivisionError):
-            raise InputError(self.path, None, "three tiers with their radix are due, for a link that fails") from None
+            raise InputError(self.path, None, "expected three tiers with their radix, for a link that fails") from None
         bundle = self.tiers[2].get("bundle", 1) if len(self.tiers) > 2 else 0
         if bundle != 1:
             return None

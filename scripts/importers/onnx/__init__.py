@@ -58,11 +58,11 @@ def other_kind(path):
             with zipfile.ZipFile(path) as archive:
                 names = archive.namelist()
         except (zipfile.BadZipFile, OSError):
-            return "it is a damaged archive; an ONNX model is due"
+            return "it is a damaged archive; expected an ONNX model"
         if any("/code/" in name or name.endswith("constants.pkl") for name in names):
             return TORCHSCRIPT
         return CHECKPOINT if any(name.endswith("data.pkl")
-                                 for name in names) else "it is an archive; an ONNX model is due"
+                                 for name in names) else "it is an archive; expected an ONNX model"
     return SAVED if looks_like_graph_def(path) else ""
 
 
@@ -97,7 +97,7 @@ def read(options):
     count = options.micro_batches or layout.pipeline
     batch = options.batch or count
     if batch % count:
-        raise StudyError(f"--batch {batch} in {count} micro-batches; a multiple is due (--micro-batches)")
+        raise StudyError(f"--batch {batch} in {count} micro-batches; expected a multiple (--micro-batches)")
     graph = read_model(options.input)
     Inference(graph, options.input, batch // count, options.dim).run()
     device = Device(options.device)

@@ -73,8 +73,8 @@ def of_loop(node, tensors, count):
         raise Unknown(f"it runs {trips} times and comes to more than {MOST_NODES} nodes")
     carried = list(node.inputs[2:])
     if len(graph.inputs) != 2 + len(carried) or len(graph.outputs) < 1 + len(carried):
-        raise Unknown(f"its body has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; {2 + len(carried)} "
-                      f"and {1 + len(carried)} or more are due")
+        raise Unknown(f"its body has {len(graph.inputs)} inputs and {len(graph.outputs)} outputs; expected "
+                      f"{2 + len(carried)} and {1 + len(carried)} or more")
     scans = [[] for _ in graph.outputs[1 + len(carried):]]
     for trip in range(max(0, trips)):
         prefix, names = f"{node.label}/{trip}/", {}

@@ -105,7 +105,7 @@ class Reader:
             elif number == 25:
                 raise self.error("it has functions of its own; inline them first (onnx.inliner.inline_local_functions)")
         if graph is None:
-            raise self.error("it has no graph; an ONNX ModelProto is due")
+            raise self.error("it has no graph; expected an ONNX ModelProto")
         return graph
 
     def graph(self, part):
@@ -144,7 +144,7 @@ class Reader:
             elif number == 7:
                 domain = value.text()
         if domain not in ("", "ai.onnx", "com.microsoft"):
-            raise self.error(f"node '{node.label}': an operator of the domain '{domain}'; ai.onnx is due")
+            raise self.error(f"node '{node.label}': an operator of the domain '{domain}'; expected ai.onnx")
         return node
 
     def attribute(self, part, node):

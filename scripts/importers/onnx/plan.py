@@ -176,7 +176,7 @@ def stages_of(works, count, path):
     """The graph cut into stages of about the same time: [(first, behind the last), ...]."""
     times = [work.forward + work.backward for _, work in works]
     if len(works) < count:
-        raise InputError(path, None, f"{len(works)} operators in {count} stages of a pipeline; fewer stages are due")
+        raise InputError(path, None, f"{len(works)} operators in {count} stages of a pipeline; expected fewer stages")
     total, reached, cuts = sum(times), 0, [0]
     for at, time in enumerate(times):
         left, open_cuts = len(times) - at, count - len(cuts)

@@ -188,7 +188,7 @@ class Inference:
     def of_MatMul(self, node):  # noqa: N802  (named like the operators)
         a, b = self.dims(node, 0), self.dims(node, 1)
         if len(a) == 1 or len(b) == 1:
-            raise Unknown("a product with a vector; matrices are due")
+            raise Unknown("a product with a vector; expected matrices")
         if a[-1] != b[-2]:
             raise Unknown(f"a product of {list(a)} and {list(b)}")
         self.put(node, 0, (*broadcast([a[:-2], b[:-2]]), a[-2], b[-1]))

@@ -66,7 +66,7 @@ class Execution:
             raise InputError(self.path, line, "a node that is no map")
         number = node.get("id")
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 63:
-            raise InputError(self.path, line, f"a node whose 'id' is {number!r}; a whole number is due")
+            raise InputError(self.path, line, f"a node whose 'id' is {number!r}; expected a whole number")
         name, parent = str(node.get("name", "")), node.get("ctrl_deps", node.get("parent"))
         inputs = self.side(node, "inputs", number)
         attributes = {one.get("name"): one.get("value") for one in node.get("attrs") or [] if isinstance(one, dict)}
@@ -94,7 +94,7 @@ class Execution:
             except json.JSONDecodeError:
                 values = []
         if values is not None and not isinstance(values, list):
-            raise self.error(number, f"'{key}' is {type(values).__name__}; a list is due")
+            raise self.error(number, f"'{key}' is {type(values).__name__}; expected a list")
         return values or []
 
     def groups(self, inputs, number):

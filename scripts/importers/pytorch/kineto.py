@@ -53,7 +53,7 @@ class Kineto:
                 if info.get(key) is not None:
                     setattr(timeline, name, int(info[key]))
             except (TypeError, ValueError):
-                raise self.error(line, f"distributedInfo: '{key}' is {info[key]!r}; a whole number is due") from None
+                raise self.error(line, f"distributedInfo: '{key}' is {info[key]!r}; expected a whole number") from None
         for group in info.get("pg_config") or []:
             ranks = numbers(group.get("ranks")) if isinstance(group, dict) else None
             if ranks or (ranks == [] and group.get("pg_size") in (None, timeline.world)):
@@ -87,16 +87,16 @@ class Kineto:
                     value = None
             if isinstance(value, bool) or not isinstance(value,
                                                          (int, decimal.Decimal)) or not abs(value) < LARGEST / 10**6:
-                raise self.error(line, f"'{key}' is {event.get(key)!r}; microseconds are due")
+                raise self.error(line, f"'{key}' is {event.get(key)!r}; expected microseconds")
             found.append(int(value * 1000000))
         if found[1] < 0:
-            raise self.error(line, f"'dur' is {event['dur']}; 0 or more is due")
+            raise self.error(line, f"'dur' is {event['dur']}; expected 0 or more")
         return found[0], found[0] + found[1]
 
     def arguments(self, event, line):
         found = event.get("args") or {}
         if not isinstance(found, dict):
-            raise self.error(line, f"'args' is {str(found)[:40]!r}; a map is due")
+            raise self.error(line, f"'args' is {str(found)[:40]!r}; expected a map")
         return found
 
     def number(self, arguments, key, line):
@@ -109,7 +109,7 @@ class Kineto:
                 return found
             raise ValueError
         except (TypeError, ValueError, OverflowError):
-            raise self.error(line, f"'{key}' is {value!r}; a whole number is due") from None
+            raise self.error(line, f"'{key}' is {value!r}; expected a whole number") from None
 
     def operation(self, event, line, kind):
         start, end = self.times(event, line)

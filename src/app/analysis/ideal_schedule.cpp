@@ -149,7 +149,7 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
   if (schedule.facts.cut_short || simulation.unfinished_ranks() > 0)
     throw InputError(SourceLine{experiment.path, 0},
                      schedule.facts.cut_short
-                         ? "simulation.until ends the run before the workload ends; a later time is due here"
+                         ? "simulation.until ends the run before the workload ends; expected a later time"
                          : "the workload comes to a halt with unfinished operations; `weft run` says which");
   schedule.records = simulation.runtime().rank_records(schedule.facts.simulated);
   const RunShares shares = shares_of_run(workload, simulation, schedule.facts.simulated, !schedule.facts.outlived);

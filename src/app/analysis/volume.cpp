@@ -135,10 +135,11 @@ Volume expected_volume(const Experiment& experiment) {
       sums.operations += weight;
       sums.of_kind[kind_of_operation(operation)] += weight;
       if (++operations > most_operations)
-        throw InputError({experiment.path, 0},
-                         fmt::format("rank {} has more than {} operations, which are counted one by one; fewer starts "
-                                     "or iterations are due here, or `weft run`, which counts nothing",
-                                     r, most_operations));
+        throw InputError(
+            {experiment.path, 0},
+            fmt::format("rank {} has more than {} operations, which are counted one by one; expected fewer "
+                        "starts or iterations, or use `weft run`, which counts nothing",
+                        r, most_operations));
       if (operation.kind == Operation::Kind::compute && !operation.host)
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send)

@@ -119,7 +119,7 @@ std::vector<std::uint32_t> dimensions_of(const std::string& text) {
     std::uint32_t size = 0;
     const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, size);
     if (error != std::errc() || rest != text.data() + end || size == 0)
-      refuse(fmt::format("--dimensions found '{}'; sizes such as 8x8 are due", text));
+      refuse(fmt::format("--dimensions found '{}'; expected sizes such as 8x8", text));
     sizes.push_back(size);
     at = end + 1;
   }
@@ -132,7 +132,7 @@ DimensionAlgorithms::List dimension_algorithms_of(const std::string& text) {
   for (std::string word; std::getline(words, word, ',');) {
     const auto found = parse_dimension_entry(word);
     if (!found)
-      refuse(fmt::format("--dimension-algorithms found '{}'; {} are due", word,
+      refuse(fmt::format("--dimension-algorithms found '{}'; expected {}", word,
                          fmt::join(dimension_algorithm_names(), ", ")));
     algorithms.push_back(*found);
   }
@@ -175,7 +175,7 @@ PerfLog log_of(const std::string& word, const std::vector<std::string>& algorith
   if (equals == std::string::npos) return {"", word};
   PerfLog log{word.substr(0, equals), word.substr(equals + 1)};
   if (std::find(algorithms.begin(), algorithms.end(), log.algorithm) == algorithms.end())
-    refuse(fmt::format("--compare found '{}' before '='; a name of --algorithm is due here{}", log.algorithm,
+    refuse(fmt::format("--compare found '{}' before '='; expected a name of --algorithm{}", log.algorithm,
                        did_you_mean(log.algorithm, algorithms)));
   return log;
 }
@@ -211,7 +211,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   if (!values.has("ranks") && fixed == 0 && options.machine.empty())
     refuse("`weft collective` needs --ranks, such as --ranks 16");
   options.ranks = values.count("ranks", fixed);
-  if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; up to 65536 is due here", options.ranks));
+  if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; expected up to 65536", options.ranks));
   if (!values.has("size")) {
     if (options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
       refuse("`weft collective` needs --size, such as --size 64MiB");
@@ -222,11 +222,11 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.root = values.count("root", 0, 0);
   if (options.root != 0 && !has_root(options.kind)) refuse(fmt::format("--root: {} has none", to_text(options.kind)));
   if (options.root >= options.ranks && options.ranks > 0)
-    refuse(fmt::format("--root found {}; 0 to {} is due here", options.root, options.ranks - 1));
+    refuse(fmt::format("--root found {}; expected 0 to {}", options.root, options.ranks - 1));
   options.tuning.channels = values.count("channels", options.machine.empty() ? 1 : 0);
   if (values.has("chunk-size")) options.tuning.chunk = bytes_of(values, "chunk-size");
   if (values.has("chunk-size") && options.tuning.chunk.count() == 0)
-    refuse("--chunk-size found 0; at least 1 B is due");
+    refuse("--chunk-size found 0; expected at least 1 B");
   options.tuning.slices = values.count("slices", 0);
   options.tuning.credits = values.count("credits", 0);
   options.tuning.ranks_per_server = values.count("ranks-per-server", 0);
@@ -238,7 +238,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.tuning.each_dimension_whole = map["each-dimension-whole"].as<bool>();
   if (values.has("protocol")) {
     const auto protocol = parse_protocol(values.text("protocol"));
-    if (!protocol) refuse(fmt::format("--protocol found '{}'; simple, ll or ll128 is due", values.text("protocol")));
+    if (!protocol) refuse(fmt::format("--protocol found '{}'; expected simple, ll or ll128", values.text("protocol")));
     options.tuning.protocol = *protocol;
   }
   options.latency = values.has("latency") ? values.spec("latency").at("--latency").time() : Time::from_us(2);
@@ -254,7 +254,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   if (values.has("picture")) options.picture = values.text("picture");
   if (!options.picture.empty() && !options.picture.ends_with(".svg") &&
       !(options.show_graph && options.picture.ends_with(".png")))
-    refuse(fmt::format("--picture found '{}'; a name that ends in .svg is due", options.picture));
+    refuse(fmt::format("--picture found '{}'; expected a name that ends in .svg", options.picture));
   return options;
 }
 
@@ -273,14 +273,14 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
   options.factor = values.count("stepfactor", 2, 2);
   if (values.has("stepbytes")) {
     options.step = bytes_of(values, "stepbytes");
-    if (options.step.count() == 0) refuse("--stepbytes found 0; at least 1 B is due");
+    if (options.step.count() == 0) refuse("--stepbytes found 0; expected at least 1 B");
   }
   options.sizes_given = values.has("minbytes");
   options.end_given = values.has("maxbytes");
   options.type_given = values.has("datatype");
   options.type = options.type_given ? values.text("datatype") : "float";
   if (!bytes_of_type(options.type))
-    refuse(fmt::format("--datatype found '{}'; such as half, bfloat16, float is due", options.type));
+    refuse(fmt::format("--datatype found '{}'; expected one such as half, bfloat16, float", options.type));
   if (values.has("algorithm")) options.algorithms = algorithms_of(values.text("algorithm"));
   if (values.has("compare"))
     for (const std::string& word : map["compare"].as<std::vector<std::string>>())
@@ -294,12 +294,12 @@ PerfOptions parse_perf_options(const std::vector<std::string>& words) {
   if (values.has("csv")) options.csv = values.text("csv");
   if (values.has("plot")) options.plot = values.text("plot");
   if (!options.plot.empty() && !options.plot.ends_with(".svg"))
-    refuse(fmt::format("--plot found '{}'; a name that ends in .svg is due", options.plot));
+    refuse(fmt::format("--plot found '{}'; expected a name that ends in .svg", options.plot));
   if (values.has("set")) {
     for (const std::string& setting : map["set"].as<std::vector<std::string>>()) {
       const auto equals = setting.find('=');
       if (equals == std::string::npos || equals == 0)
-        refuse("--set found '" + setting + "'; KEY.PATH=VALUE is due, such as --set topology.k=8");
+        refuse("--set found '" + setting + "'; expected KEY.PATH=VALUE, such as --set topology.k=8");
       options.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
     }
   }

@@ -26,7 +26,8 @@ const std::vector<std::string> lists = {"topologies",     "collectives", "worklo
                                         "load-balancing", "background"};
 
 po::options_description run_options() {
-  po::options_description options("weft run EXPERIMENT.yaml (or a trace of another program: docs/importing.md)", 100);
+  po::options_description options(
+      "weft run EXPERIMENT.yaml (or a trace of another program: docs/tutorial/importing.md)", 100);
   auto add = options.add_options();
   add("set", po::value<std::vector<std::string>>()->composing(),
       "KEY.PATH=VALUE: replace or add a value of the experiment");
@@ -107,14 +108,14 @@ void read_settings(const po::variables_map& values, CommandLine& line) {
     for (const std::string& setting : values["set"].as<std::vector<std::string>>()) {
       const auto equals = setting.find('=');
       if (equals == std::string::npos || equals == 0)
-        refuse("--set found '" + setting + "'; KEY.PATH=VALUE is due, such as --set topology.k=8");
+        refuse("--set found '" + setting + "'; expected KEY.PATH=VALUE, such as --set topology.k=8");
       line.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
     }
   }
   if (values.count("seed") != 0) {
     const std::string seed = values["seed"].as<std::string>();
     if (seed.empty() || seed.find_first_not_of("0123456789") != std::string::npos)
-      refuse("--seed found '" + seed + "'; a whole number of 0 or more is due");
+      refuse("--seed found '" + seed + "'; expected a whole number of 0 or more");
     line.settings.emplace_back("simulation.seed", seed);
   }
 }
@@ -151,7 +152,7 @@ void read_workload_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("export") != 0) {
     const std::string format = "chakra:", text = values["export"].as<std::string>();
     if (!text.starts_with(format) || text == format)
-      refuse(fmt::format("--export found '{}'; chakra:PREFIX is due here", text));
+      refuse(fmt::format("--export found '{}'; expected chakra:PREFIX", text));
     line.export_to = text.substr(format.size());
   }
   if (values.count("dump") != 0) line.dump = values["dump"].as<std::string>();
@@ -191,12 +192,12 @@ void read_topology_words(const std::vector<std::string>& words, CommandLine& lin
   if (values.count("picture") != 0) {
     line.picture = values["picture"].as<std::string>();
     if (!line.picture.ends_with(".svg") && !line.picture.ends_with(".png"))
-      refuse("--picture found '" + line.picture + "'; FILE.svg or FILE.png is due");
+      refuse("--picture found '" + line.picture + "'; expected FILE.svg or FILE.png");
   }
   if (values.count("processes") != 0) {
     line.processes = values["processes"].as<std::vector<std::uint32_t>>();
     if (std::find(line.processes.begin(), line.processes.end(), 0U) != line.processes.end())
-      refuse("--processes found 0; 1 or more are due");
+      refuse("--processes found 0; expected 1 or more");
   }
 }
 
@@ -272,7 +273,8 @@ std::string help_text() {
           "             load-balancing|background]\n"
           "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
           "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
-          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time (docs/jobs.md)\n"
+          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time "
+          "(docs/reference/jobs.md)\n"
           "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
        << script_commands_help() << "  weft --help | --version\n\n"
        << run_options() << '\n'

@@ -68,7 +68,7 @@ void print_workload(const Experiment& experiment) {
 }
 
 // What a process needs whatever it simulates, and what is shared out among processes. Constants are from measured runs
-// (docs/performance.md, "Memory").
+// (docs/concepts/performance.md, "Memory").
 void print_memory(const Experiment& experiment, const Volume& volume) {
   const ClusterGraph& graph = experiment.topology->graph;
   constexpr double libraries = 40e6;        // MPI, HDF5, ns-3

@@ -36,7 +36,7 @@ double seconds_of(const std::string& option, const std::string& text) {
   if (error == std::errc() && std::isfinite(value) && value >= 0)
     for (const auto& [name, factor] : units)
       if (unit == name) return value * factor;
-  refuse(fmt::format("--{}: found '{}'; a time such as 90s, 30min, 4h or 400d is due here (units: ms, s, min, h, d)",
+  refuse(fmt::format("--{}: found '{}'; expected a time such as 90s, 30min, 4h or 400d (units: ms, s, min, h, d)",
                      option, text));
 }
 
@@ -58,7 +58,7 @@ GoodputOptions parse(const std::vector<std::string>& words) {
   const bool each = time("mtbf-each").has_value();
   if (each != (map.count("machines") != 0)) refuse("--machines belongs to --mtbf-each: the failures of all add up");
   const std::int64_t machines = each ? map["machines"].as<std::int64_t>() : 1;
-  if (machines < 1) refuse(fmt::format("--machines: found {}; at least 1 is due here", machines));
+  if (machines < 1) refuse(fmt::format("--machines: found {}; expected at least 1", machines));
   result.model.mtbf = (each ? *time("mtbf-each") : *time("mtbf")) / static_cast<double>(machines);
   if (!time("checkpoint")) refuse("`weft goodput` needs --checkpoint, the time that one takes");
   result.model.checkpoint = *time("checkpoint");
@@ -70,7 +70,7 @@ GoodputOptions parse(const std::vector<std::string>& words) {
     refuse("the job fails a hundred times on average while it checkpoints or restarts once: it never gets anywhere");
   if (map.count("simulate") != 0) {
     const std::int64_t segments = map["simulate"].as<std::int64_t>();
-    if (segments < 1) refuse(fmt::format("--simulate: found {}; a number of intervals above 0 is due here", segments));
+    if (segments < 1) refuse(fmt::format("--simulate: found {}; expected a number of intervals above 0", segments));
     result.segments = static_cast<std::uint64_t>(segments);
   }
   if (map.count("seed") != 0) result.seed = map["seed"].as<std::uint64_t>();

@@ -108,7 +108,7 @@ Spec perf_spec(const PerfOptions& options, const std::string& algorithm) {
   const auto workload = spec.find("workload");
   const auto kind = workload ? workload->find("kind") : std::nullopt;
   if (kind && kind->text() != "collective")
-    throw kind->error("weft perf runs collectives; kind: collective, or no workload at all, is due here");
+    throw kind->error("weft perf runs collectives; expected kind: collective, or no workload at all");
   spec.set("workload.kind", "collective");
   spec.set("workload.collective", std::string(to_text(options.kind)));
   spec.set("workload.iterations", std::to_string(options.iterations));
@@ -130,7 +130,7 @@ std::string program_of(CollectiveKind kind) {
 Measurements read_log(const PerfOptions& options, const std::string& file, std::uint32_t ranks) {
   Measurements log = read_measurements(file);
   if (!log.program.empty() && log.program != program_of(options.kind))
-    throw InputError(log.program_place, fmt::format("this is the output of {}; that of {} is due here", log.program,
+    throw InputError(log.program_place, fmt::format("this is the output of {}; expected that of {}", log.program,
                                                     program_of(options.kind)));
   if (log.ranks > 0 && log.ranks != ranks)
     throw InputError(log.ranks_place, fmt::format("{} ranks were measured; {} has {} ranks (--set workload.ranks={})",
@@ -145,7 +145,7 @@ Measurements read_log(const PerfOptions& options, const std::string& file, std::
   for (MeasuredRow& row : log.rows) {
     if (row.type.empty()) row.type = options.type;
     if (!bytes_of_type(row.type))
-      throw InputError(row.place, fmt::format("the type found is '{}'; one of nccl-tests' is due here", row.type));
+      throw InputError(row.place, fmt::format("the type found is '{}'; expected one of nccl-tests'", row.type));
     const std::optional<double>& time = options.in_place ? row.in_place : row.out_of_place;
     if (!time)
       throw InputError(row.place, fmt::format("there is no time {}", options.in_place ? "in place"

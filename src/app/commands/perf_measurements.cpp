@@ -25,7 +25,7 @@ std::int64_t whole_size(const SourceLine& place, const std::string& word) {
   const char* const end = word.data() + word.size();
   const auto [rest, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc() || rest != end || value < 0)
-    throw InputError(place, fmt::format("the size found is '{}'; a whole number of bytes is due here", word));
+    throw InputError(place, fmt::format("the size found is '{}'; expected a whole number of bytes", word));
   return value;
 }
 
@@ -34,7 +34,7 @@ double microseconds_of(const SourceLine& place, const std::string& word) {
   const char* const end = word.data() + word.size();
   const auto [rest, error] = std::from_chars(word.data(), end, value);
   if (error != std::errc() || rest != end || !std::isfinite(value) || value <= 0)
-    throw InputError(place, fmt::format("the time found is '{}'; microseconds above 0 are due here", word));
+    throw InputError(place, fmt::format("the time found is '{}'; expected microseconds above 0", word));
   return value;
 }
 
@@ -89,8 +89,7 @@ class MeasuredTable {
     // What can only be done in place has nothing in the columns for out of place.
     const bool only_in_place = times_.size() == 2 && words.size() == times_[1];
     if (!only_in_place && words.size() < columns_)
-      throw InputError(place,
-                       fmt::format("{} columns found; {} are due here, as the head says", words.size(), columns_));
+      throw InputError(place, fmt::format("{} columns found; expected {}, as the head says", words.size(), columns_));
     row.type = words[2];
     const double first = microseconds_of(place, words[times_[0]]);
     (only_in_place ? row.in_place : row.out_of_place) = first;
@@ -185,7 +184,7 @@ Measurements read_measurements(const std::string& path) {
   std::ifstream stream(path);
   std::ostringstream buffer;
   buffer << stream.rdbuf();
-  if (!stream) throw InputError({path, 0}, "the file cannot be read; nccl-tests' output is due here");
+  if (!stream) throw InputError({path, 0}, "the file cannot be read; expected nccl-tests' output");
   const std::string text = buffer.str();
   int number = 0;
   if (const auto first = text.find_first_not_of(" \t\r\n"); first != std::string::npos && text[first] == '{') {
@@ -197,8 +196,8 @@ Measurements read_measurements(const std::string& path) {
   }
   if (result.rows.empty())
     throw InputError({path, std::max(1, number)},
-                     "no row of nccl-tests' table was found to the end of the file; its output, or what it writes with "
-                     "-J, is due here");
+                     "no row of nccl-tests' table was found to the end of the file; expected its output, or what it "
+                     "writes with -J");
   return result;
 }
 

@@ -48,7 +48,7 @@ std::string head_of_several(const PerfReport& report) {
 }
 
 std::string alpha_beta_text(const AlphaBetaLine& line) {
-  if (!line.known) return "none: two sizes of different times are due";
+  if (!line.known) return "none: expected two sizes of different times";
   return fmt::format(
       "latency {:.3f} us, bandwidth {:.3f} GB/s, of the bus {:.3f} GB/s, residual {:.2f} % (root mean square; most "
       "{:+.2f} % at {} B)",

@@ -242,8 +242,8 @@ int run_command(const CommandLine& line, ProcessGroup& group) {
     if (experiment.network.fidelity != Fidelity::packet && (line.engine == EngineChoice::ns3_default || line.verify))
       throw InputError(
           experiment.network.fidelity_place,
-          fmt::format("fidelity: {} has no events of packets for {}; fidelity: packet, or the "
-                      "experiment without that option, is due here",
+          fmt::format("fidelity: {} has no events of packets for {}; use fidelity: packet, or leave "
+                      "that option out",
                       to_text(experiment.network.fidelity), line.verify ? "--verify" : "--engine ns3-default"));
   });
   if (group.rank() == 0 && !line.quiet) warn_of_memory(*experiment.workload);

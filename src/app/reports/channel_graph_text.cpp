@@ -44,7 +44,7 @@ MachineOfChannels channels_of_machine(const std::string& path, std::uint32_t ran
   const auto servers = std::dynamic_pointer_cast<const ServerShape>(machine_of(topology).shape);
   if (!servers)
     throw InputError(SourceLine{path, 0},
-                     "this machine has no servers; give its topology `server` (docs/topologies.md)");
+                     "this machine has no servers; give its topology `server` (docs/reference/topologies.md)");
   if (ranks > servers->hosts())
     throw InputError(SourceLine{path, 0},
                      fmt::format("{} ranks, but the machine has {} accelerators", ranks, servers->hosts()));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The one vocabulary of time: how a rank spends a run, and how long collectives take. docs/model.md defines the words.
+// The one vocabulary of time: how a rank spends a run, and how long collectives take. docs/concepts/model.md defines
+// the words.
 #pragma once
 
 #include <cstdint>

@@ -34,8 +34,7 @@ void check_figure(const Spec& value) {
 void check_intensity(const Spec& value, const Spec& regions) {
   if (value.is_sequence()) {
     if (value.size() != 24)
-      throw value.error(
-          fmt::format("found {} numbers; one for each of the 24 hours of a day is due here", value.size()));
+      throw value.error(fmt::format("found {} numbers; expected one for each of the 24 hours of a day", value.size()));
     for (const Spec& hour : value.items()) static_cast<void>(hour.number(0, most));
   } else if (value.is_scalar() && begins_with_letter(value.text())) {
     static_cast<void>(value.one_of(keys_of(regions)));

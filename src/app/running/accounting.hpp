@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// `accounting:` of an experiment: what costs, energy and emissions are counted with (docs/accounting.md). A run does
-// not need it; `weft account`, studies and reports do.
+// `accounting:` of an experiment: what costs, energy and emissions are counted with (docs/reference/accounting.md). A
+// run does not need it; `weft account`, studies and reports do.
 #pragma once
 
 #include "support/spec.hpp"

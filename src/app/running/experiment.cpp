@@ -54,17 +54,17 @@ void refuse_without_packets(const std::optional<Spec>& map, std::initializer_lis
   for (const char* key : keys)
     if (map->has(key))
       throw map->at(key).error(
-          fmt::format("found with fidelity: {}, which knows messages only; fidelity: packet is due here",
+          fmt::format("found with fidelity: {}, which knows messages only; expected fidelity: packet",
                       to_text(experiment.network.fidelity)));
 }
 
 // Results that ports without queues by class do not have.
 void require_queues(const Spec& spec, const Experiment& experiment) {
   if (experiment.network.fidelity != Fidelity::packet)
-    throw spec.error(fmt::format("found with fidelity: {}, where nothing waits; fidelity: packet is due here",
+    throw spec.error(fmt::format("found with fidelity: {}, where nothing waits; expected fidelity: packet",
                                  to_text(experiment.network.fidelity)));
   if (!experiment.network.buffered() && !experiment.routing->per_packet() && experiment.routing->lanes() < 2)
-    throw spec.error("found where ports keep no queues by class; network.queues: output is due with it");
+    throw spec.error("found where ports keep no queues by class; expected network.queues: output with it");
 }
 
 // Hosts of a list of ranks, ascending; `all` or nothing: of all ranks.
@@ -88,7 +88,7 @@ RateOptions read_rates(const Spec& spec, const Experiment& experiment) {
   require_queues(spec, experiment);
   const Spec interval = spec.at("interval");
   rates.interval = interval.wait();
-  if (rates.interval <= Time()) throw interval.error("found 0; a sampling interval above 0 is due here");
+  if (rates.interval <= Time()) throw interval.error("found 0; expected a sampling interval above 0");
   rates.hosts = hosts_of(spec.find("ranks"), experiment);
   if (const auto to = spec.find("to")) rates.destinations = hosts_of(to, experiment);
   spec.finish();
@@ -116,7 +116,7 @@ OutputOptions read_output(const std::optional<Spec>& spec, const std::string& pa
     result.rows_in_memory = static_cast<std::uint64_t>(value->integer(1));
   if (const auto value = spec->find("sampling")) {
     result.sampling = value->wait();
-    if (result.sampling <= Time()) throw value->error("found 0; a sampling interval above 0 is due here");
+    if (result.sampling <= Time()) throw value->error("found 0; expected a sampling interval above 0");
   }
   if (const auto value = spec->find("rates")) result.rates = read_rates(*value, experiment);
   if (const auto value = spec->find("queue_depths")) {
@@ -142,7 +142,7 @@ void read_simulation(const std::optional<Spec>& spec, Experiment& experiment) {
   if (const auto value = spec->find("seed")) experiment.seed = value->natural();
   if (const auto value = spec->find("until")) {
     experiment.until = value->time();
-    if (experiment.until <= Time()) throw value->error("found 0; a time above 0 is due here");
+    if (experiment.until <= Time()) throw value->error("found 0; expected a time above 0");
   }
   if (const auto value = spec->find("partition")) experiment.partition = value->one_of(partition_methods);
   spec->finish();
@@ -159,7 +159,7 @@ void require_links(const Experiment& experiment, const Spec& place) {
     if (time <= Time::longest_wait()) continue;
     const std::int64_t seconds = Time::longest_wait().ps() / 1'000'000'000'000;
     throw place.error(
-        fmt::format("a packet of {} takes {} at the {} between {} and {}; at most {} is due here, with at "
+        fmt::format("a packet of {} takes {} at the {} between {} and {}; expected at most {}, with at "
                     "least {} b/s or smaller packets",
                     to_text(longest), time < Time::limit() ? to_text(time) : "more than 106 days", to_text(link.rate),
                     graph.name(link.ends[0]), graph.name(link.ends[1]), to_text(Time::longest_wait()),

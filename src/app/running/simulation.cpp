@@ -288,7 +288,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
       "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
-          "; a routing whose channel dependencies have no cycle is due here (up and down in trees, virtual "
+          "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
   // On all processes alike; one of them says it.
   throw AgreedFailure{exit_input, group_.rank() == 0 ? error.what() : ""};

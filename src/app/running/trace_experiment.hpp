@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Traces of other programs where an experiment is due: `weft import` makes one of them, in a place that goes away.
+// Traces of other programs where an experiment is expected: `weft import` makes one of them, in a place that goes away.
 #pragma once
 
 #include <string>

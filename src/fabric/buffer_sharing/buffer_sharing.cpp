@@ -9,7 +9,7 @@ namespace weft {
 
 std::string BufferSharing::remedy(const MissingRoom& missing) const {
   return fmt::format(
-      "found a size of {}, with which a queue of {} may hold {}: no frame of {} fits; a larger size is due here",
+      "found a size of {}, with which a queue of {} may hold {}: no frame of {} fits; expected a larger size",
       to_text(missing.size), missing.node, to_text(limit(missing.empty)), to_text(missing.frame));
 }
 

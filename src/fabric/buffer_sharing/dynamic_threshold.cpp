@@ -24,8 +24,8 @@ class DynamicThreshold final : public BufferSharing {
     const auto needed =
         static_cast<std::int64_t>(std::ceil(static_cast<double>(missing.beyond_reserve().count()) / alpha_));
     return fmt::format(
-        "found a size of {} and an alpha of {}, with which a queue of {} may hold {}: no frame of {} fits; a size of "
-        "at least {} is due here, or a larger alpha",
+        "found a size of {} and an alpha of {}, with which a queue of {} may hold {}: no frame of {} fits; expected "
+        "a size of at least {}, or a larger alpha",
         to_text(missing.size), alpha_, missing.node, to_text(limit(missing.empty)), to_text(missing.frame),
         to_text(missing.set_aside + Bytes(needed)));
   }

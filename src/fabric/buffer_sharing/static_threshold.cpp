@@ -18,14 +18,13 @@ class StaticThreshold final : public BufferSharing {
       throw value.error("found beside alpha; a queue's limit is either a number of bytes or alpha");
     threshold_ = value.bytes();
     if (threshold_ < Bytes() || threshold_ > most)
-      throw value.error(fmt::format("found {}; a threshold of {} to {} is due here", to_text(threshold_),
-                                    to_text(Bytes()), to_text(most)));
+      throw value.error(fmt::format("found {}; expected a threshold of {} to {}", to_text(threshold_), to_text(Bytes()),
+                                    to_text(most)));
   }
   Bytes limit(const BufferUse&) const override { return threshold_; }
   std::string remedy(const MissingRoom& missing) const override {
     return fmt::format(
-        "found a threshold of {} and a reserve of {}, where no frame of {} fits; a threshold of at least {} is due "
-        "here",
+        "found a threshold of {} and a reserve of {}, where no frame of {} fits; expected a threshold of at least {}",
         to_text(threshold_), to_text(missing.reserve), to_text(missing.frame), to_text(missing.beyond_reserve()));
   }
 

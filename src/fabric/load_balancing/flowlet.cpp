@@ -37,7 +37,7 @@ class Flowlet final : public LoadBalancing {
   void configure(const Spec& own) override {
     if (const auto gap = own.find("gap")) {
       gap_ = gap->time();
-      if (gap_ <= Time()) throw gap->error("found 0; a time above 0 is due here");
+      if (gap_ <= Time()) throw gap->error("found 0; expected a time above 0");
     }
     own.finish();
   }

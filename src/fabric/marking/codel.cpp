@@ -76,7 +76,7 @@ class Codel final : public MarkingDiscipline {
       const auto value = ecn.find(key);
       if (!value) return;
       time = value->wait();
-      if (*time <= Time()) throw value->error("found 0; a time above 0 is due here");
+      if (*time <= Time()) throw value->error("found 0; expected a time above 0");
     };
     read("target", target_);
     read("interval", interval_);

@@ -32,7 +32,7 @@ class Red final : public MarkingDiscipline {
     const auto queue = [](const Spec& value) {
       constexpr Bytes most = Bytes(std::int64_t{1} << 50);
       if (value.bytes() < Bytes() || value.bytes() > most)
-        throw value.error(fmt::format("found {}; a queue of {} to {} is due here", to_text(value.bytes()),
+        throw value.error(fmt::format("found {}; expected a queue of {} to {}", to_text(value.bytes()),
                                       to_text(Bytes()), to_text(most)));
       return value.bytes();
     };
@@ -42,9 +42,9 @@ class Red final : public MarkingDiscipline {
       if (!least_) throw value->error("found without kmin, from which on packets are marked");
       if (*most_ < *least_)
         throw value->error(
-            fmt::format("found {}, below kmin; at least {} is due here", to_text(*most_), to_text(*least_)));
+            fmt::format("found {}, below kmin; expected at least {}", to_text(*most_), to_text(*least_)));
     } else if (least_) {
-      throw ecn.error("kmin is there and kmax is not; both or neither are due here (the same value for a step)");
+      throw ecn.error("kmin is there and kmax is not; expected both or neither (the same value for a step)");
     }
     if (const auto value = ecn.find("pmax")) probability_ = value->number(0, 1);
     if (const auto value = ecn.find("mark")) at_departure_ = value->one_of({"departure", "arrival"}) == "departure";

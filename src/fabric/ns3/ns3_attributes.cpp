@@ -61,12 +61,12 @@ ns3::Ptr<ns3::AttributeValue> read_value(const ns3::AttributeChecker& checker, c
   } else if (auto* number = dynamic_cast<ns3::UintegerValue*>(raw)) {
     number->Set(static_cast<std::uint64_t>(value.integer(0)));
     if (!checker.Check(*number))
-      throw value.error(fmt::format("found {}; a value of type {} is due here", value.text(),
-                                    checker.GetUnderlyingTypeInformation()));
+      throw value.error(
+          fmt::format("found {}; expected a value of type {}", value.text(), checker.GetUnderlyingTypeInformation()));
   } else if (auto* address = dynamic_cast<ns3::Mac48AddressValue*>(raw)) {
     const std::string text = value.text();
     if (!is_mac_address(text))
-      throw value.error(fmt::format("found '{}'; a MAC address such as 02:00:00:00:00:01 is due here", text));
+      throw value.error(fmt::format("found '{}'; expected a MAC address such as 02:00:00:00:00:01", text));
     address->Set(ns3::Mac48Address(text.c_str()));
   } else {
     throw value.error(
@@ -94,8 +94,7 @@ std::size_t set_ns3_attribute(const std::string& path, const Spec& value) {
   const auto slash = path.rfind('/');
   if (path.empty() || path[0] != '/' || slash == 0 || slash + 1 == path.size())
     throw value.error(fmt::format(
-        "'{}' is no ns-3 config path to an attribute; one such as /Names/host0/DeviceList/0/DataRate is due here",
-        path));
+        "'{}' is no ns-3 config path to an attribute; expected one such as /Names/host0/DeviceList/0/DataRate", path));
   const std::string objects = path.substr(0, slash);
   check_types(objects, value);
   const ns3::Config::MatchContainer matches = ns3::Config::LookupMatches(objects);

@@ -127,8 +127,8 @@ void change_link_times(Fabric& fabric, std::uint32_t directed_link, const LinkTi
   const SourceLine place{name, 0};
   if (fabric.links_closed())
     throw InputError(place, "its DataRate or Delay was set during the run; they are set before it");
-  if (times.rate <= Bandwidth()) throw InputError(place, "its DataRate was set to 0; a rate above 0 is due here");
-  if (times.delay <= Time()) throw InputError(place, "its Delay was set to 0 or less; a time above 0 is due here");
+  if (times.rate <= Bandwidth()) throw InputError(place, "its DataRate was set to 0; expected a rate above 0");
+  if (times.delay <= Time()) throw InputError(place, "its Delay was set to 0 or less; expected a time above 0");
   fabric.set_link_times(directed_link, times);
 }
 

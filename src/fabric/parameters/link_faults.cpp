@@ -27,7 +27,7 @@ std::vector<std::uint32_t> read_links(const Spec& spec, const Topology& topology
   const auto whole_switch = spec.find("switch");
   if ((link ? 1 : 0) + (link_class ? 1 : 0) + (whole_switch ? 1 : 0) != 1)
     throw spec.error(
-        "one of link, class and switch is due here: link: all, link: [switch0, switch4], class: host, or "
+        "expected one of link, class and switch: link: all, link: [switch0, switch4], class: host, or "
         "switch: switch4");
   std::vector<std::uint32_t> links;
   if (link_class) {
@@ -46,7 +46,7 @@ std::vector<std::uint32_t> read_links(const Spec& spec, const Topology& topology
     return links;
   }
   if (link->size() != 2)
-    throw link->error(fmt::format("found {} names; the two ends of a link are due here", link->size()));
+    throw link->error(fmt::format("found {} names; expected the two ends of a link", link->size()));
   const NodeId a = node_at((*link)[0], graph);
   const NodeId b = node_at((*link)[1], graph);
   for (const PortEnd& end : graph.ports(a))
@@ -86,7 +86,7 @@ void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults
     const Bandwidth full = topology.graph.link(LinkId(link)).rate;
     const Bandwidth lower = rate->bandwidth();
     if (lower > full)
-      throw rate->error(fmt::format("found {}; at most the link's own {} is due here", to_text(lower), to_text(full)));
+      throw rate->error(fmt::format("found {}; expected at most the link's own {}", to_text(lower), to_text(full)));
     fault.rates.push_back({at, lower});
     if (until < Time::max()) fault.rates.push_back({until, full});
   }

@@ -15,8 +15,8 @@ namespace {
 Bytes bytes_between(const Spec& spec, std::int64_t least, std::int64_t most) {
   const Bytes value = spec.bytes();
   if (value.count() < least || value.count() > most)
-    throw spec.error("found " + to_text(value) + "; a size from " + to_text(Bytes(least)) + " to " +
-                     to_text(Bytes(most)) + " is due here");
+    throw spec.error("found " + to_text(value) + "; expected a size from " + to_text(Bytes(least)) + " to " +
+                     to_text(Bytes(most)));
   return value;
 }
 
@@ -34,12 +34,12 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (spreads && kind != "selective_repeat")
       throw value->error(
           "found with a load balancing that sends packets of a connection on different paths; "
-          "selective_repeat is due here");
+          "expected selective_repeat");
     // A trimmed packet asks for itself alone; that those behind it come again as well would have them trimmed in turn,
     // on a slow last link for ever.
     if (result.fabric.trimming && kind != "selective_repeat")
       throw value->error(
-          "found with trimming, which asks for each trimmed packet by itself; selective_repeat is due here");
+          "found with trimming, which asks for each trimmed packet by itself; expected selective_repeat");
   }
   rules.kind = kind == "go_back_n"          ? Recovery::go_back_n
                : kind == "selective_repeat" ? Recovery::selective_repeat
@@ -60,12 +60,12 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (name != kind) throw map->error("found with recovery: " + kind);
     if (const auto value = map->find("timeout")) {
       rules.timeout = rules.timeout_low = value->wait().ps();
-      if (rules.timeout <= 0) throw value->error("found 0; a time above 0 is due here");
+      if (rules.timeout <= 0) throw value->error("found 0; expected a time above 0");
     }
     if (const auto value = map->find("timeout_low")) {
       rules.timeout_low = value->time().ps();
       if (rules.timeout_low <= 0 || rules.timeout_low > rules.timeout)
-        throw value->error("found " + to_text(value->time()) + "; above 0 and at most timeout is due here");
+        throw value->error("found " + to_text(value->time()) + "; expected above 0 and at most timeout");
     }
     if (name == "selective_repeat")
       if (const auto value = map->find("reordering"))
@@ -82,9 +82,8 @@ void check_quanta(const Spec& pfc, const NetworkParameters& network) {
   const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());
   const std::int64_t least = (2 * longest.count() * 8 + 511) / 512;
   if (network.fabric.pfc.quanta < least)
-    throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; at least " +
-                                 std::to_string(least) + " is due here, the time of two packets of " +
-                                 to_text(longest));
+    throw pfc.at("quanta").error("found " + std::to_string(network.fabric.pfc.quanta) + "; expected at least " +
+                                 std::to_string(least) + ", the time of two packets of " + to_text(longest));
 }
 
 void read_congestion_control(const Spec& network, NetworkParameters& result) {
@@ -121,7 +120,7 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
   const auto model = network.find("loggp");
   const std::string name = value ? value->one_of({"packet", "ideal", "loggp"}) : "packet";
   if (model && name != "loggp")
-    throw model->error(fmt::format("found with fidelity: {}; fidelity: loggp is due with it", name));
+    throw model->error(fmt::format("found with fidelity: {}; expected fidelity: loggp with it", name));
   if (name == "packet") return;
   result.fidelity = name == "ideal" ? Fidelity::ideal : Fidelity::loggp;
   result.fidelity_place = value->where();
@@ -129,7 +128,7 @@ void read_fidelity(const Spec& network, NetworkParameters& result) {
   for (const char* key : {"loss", "failures", "reconvergence"})
     if (network.has(key))
       throw network.at(key).error(
-          fmt::format("found with fidelity: {}, which has no faults; fidelity: packet is due here", name));
+          fmt::format("found with fidelity: {}, which has no faults; expected fidelity: packet", name));
   for (const char* key : {"window", "queues", "buffer", "flow_control", "link_classes", "pfc", "credit", "ecn",
                           "priorities", "trimming", "recovery", "go_back_n", "selective_repeat", "go_back_0",
                           "ack_interval", "load_balancing", "flowlet", "queue_reports"})

@@ -23,7 +23,7 @@ Bytes bytes_between(const Spec& spec, Bytes least, Bytes most, const char* what)
   const Bytes value = spec.bytes();
   if (value < least || value > most)
     throw spec.error(
-        fmt::format("found {}; {} of {} to {} is due here", to_text(value), what, to_text(least), to_text(most)));
+        fmt::format("found {}; expected {} of {} to {}", to_text(value), what, to_text(least), to_text(most)));
   return value;
 }
 Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
@@ -63,7 +63,7 @@ void read_pfc(const Spec& spec, PfcParameters& pfc) {
   if (const auto value = spec.find("xon")) pfc.xon = bytes_at_least(*value, Bytes(), "an offset");
   if (const auto value = spec.find("watchdog")) {
     pfc.watchdog = value->time();
-    if (pfc.watchdog <= Time()) throw value->error("found 0; a time above 0 is due here");
+    if (pfc.watchdog <= Time()) throw value->error("found 0; expected a time above 0");
   }
   spec.finish();
 }
@@ -119,7 +119,7 @@ void read_priorities(const Spec& spec, PriorityParameters& priorities) {
   spec.finish();
   if (priorities.data == priorities.control || priorities.data == priorities.other ||
       priorities.control == priorities.other)
-    throw spec.error(fmt::format("found data {}, control {} and other {}; three different priorities are due here",
+    throw spec.error(fmt::format("found data {}, control {} and other {}; expected three different priorities",
                                  priorities.data, priorities.control, priorities.other));
   if (priorities.control < priorities.data || priorities.control < priorities.other)
     throw spec.error(
@@ -133,7 +133,7 @@ void read_reports(const Spec& spec, ReportParameters& reports) {
   reports.place = spec.where();
   if (const auto value = spec.find("interval")) {
     reports.interval = value->wait();
-    if (reports.interval <= Time()) throw value->error("found 0; a time above 0 is due here");
+    if (reports.interval <= Time()) throw value->error("found 0; expected a time above 0");
   }
   if (const auto value = spec.find("delay")) reports.delay = value->wait();
   spec.finish();

@@ -193,7 +193,7 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
     throw InputError(
         fabric.buffer.place,
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
-                    "{}; a larger size, or less headroom, is due here",
+                    "{}; expected a larger size, or less headroom",
                     net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
                     to_text(Bytes(reserves)), to_text(*fabric.buffer.size)));
   }

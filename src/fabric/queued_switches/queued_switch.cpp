@@ -9,7 +9,7 @@ namespace weft {
 
 // What comes in -------------------------------------------------------------------------------------------------------
 
-// Takes memory for a frame, and stops its sender where that is due.
+// Takes memory for a frame, and stops its sender where that is necessary.
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, Bytes frame) {
   QueuedState& state = q_.state;

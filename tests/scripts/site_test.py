@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The site of scripts/site: every page of docs/ stands in its navigation, no link is broken, and a broken one is told."""
+
+# Runs in: full
+
+import importlib.machinery
+import importlib.util
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.dont_write_bytecode = True
+loader = importlib.machinery.SourceFileLoader("site_of_weft", str(ROOT / "scripts" / "site"))
+site = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+loader.exec_module(site)
+
+
+def pages_of(nav):
+    for entry in nav:
+        for value in entry.values():
+            if isinstance(value, str):
+                yield value
+            else:
+                yield from pages_of(value)
+
+
+class Navigation(unittest.TestCase):
+    def test_every_page_has_one_place(self):
+        pages = sorted(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md"))
+        self.assertEqual(sorted(pages_of(site.navigation())), pages)
+
+    def test_sections_are_in_order(self):
+        titles = [title for entry in site.navigation()[1:] for title in entry]
+        self.assertEqual(titles, ["Tutorial", "Concepts", "Reference", "Extending", "Developer"])
+
+
+class Built(unittest.TestCase):
+    def test_without_a_broken_link(self):
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([ROOT / "scripts/site", folder], capture_output=True, text=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, f"{folder}/index.html\n")
+            text = (pathlib.Path(folder) / "concepts/model.html").read_text()
+            self.assertIn('href="../reference/hdf5_schema.html', text)
+            # A header outside of docs/ is a page, too.
+            self.assertIn("TopologyBuilder", (pathlib.Path(folder) / "repository/src/graph/topology_builder.hpp.html").read_text())
+
+    def test_a_broken_link_ends_it(self):
+        with tempfile.TemporaryDirectory() as name:
+            site.ROOT, site.DOCS = pathlib.Path(name), pathlib.Path(name, "docs")
+            self.addCleanup(setattr, site, "ROOT", ROOT)
+            self.addCleanup(setattr, site, "DOCS", ROOT / "docs")
+            (site.DOCS / "pictures").mkdir(parents=True)
+            start = site.DOCS / "README.md"
+            start.write_text("# Documents\n")
+            self.assertEqual(site.build(site.ROOT / "out"), 0)
+            start.write_text("# Documents\n\n[gone](nowhere.md)\n")
+            self.assertNotEqual(site.build(site.ROOT / "out"), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
