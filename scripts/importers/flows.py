@@ -139,13 +139,13 @@ class Reader:
         ranks, total = sum(1 for _ in rows(self.path)), 0
         for line, values in rows(self.path):
             if len(values) != ranks:
-                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {ranks} rows; as many "
-                                 "columns as rows are due")
+                raise InputError(self.path, line, f"found {len(values)} columns in a matrix of {ranks} rows; expected as "
+                                 "many columns as rows")
             total += sum(whole_number(one, self.path, line, "bytes") for one in values)
         if ranks < 2:
-            raise InputError(self.path, 1, "a matrix of two ranks or more is due")
+            raise InputError(self.path, 1, "expected a matrix of two ranks or more")
         if not 0 < total < 2**63:
-            raise InputError(self.path, 1, f"{total} B in all; 1 to 2^63 - 1 are due")
+            raise InputError(self.path, 1, f"{total} B in all; expected 1 to 2^63 - 1")
         return ranks, total
 
 

@@ -166,7 +166,7 @@ def flow_graph_workload(imported, graph):
         imported.beside(f"{suffix}.{rank}.et", lambda file, rank=rank: graph.write(file, rank))
     workload = Map(kind="chakra")
     workload.put("file", imported.prefix(suffix), "Each flow is a send and a receive, in a trace for each rank "
-                                                  "(docs/traces.md).")
+                                                  "(docs/reference/traces.md).")
     workload.update(ranks=imported.ranks, issue="streams")
     workload.put("read_ahead", 4096, "Flows of a node that are under way or wait for others; those behind them start "
                                      "when it has fewer.")

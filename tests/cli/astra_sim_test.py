@@ -217,12 +217,12 @@ class AstraSim(weft_testing.ProgramTest):
                              ({key: "own"}, "a list of one prefix"), ({key: ["own", "own"]}, "a list of one prefix"),
                              ({key: ["own"], "preferred-dataset-splits": 4}, "system.json:3: preferred-dataset-splits: 4"),
                              ({key: ["nested"]}, "nested.0.et:node 1: its type is 7"),
-                             ({key: ["far"]}, "far.0.et:node 1: comm_dst: found 4; 0 to 3 are due"),
+                             ({key: ["far"]}, "far.0.et:node 1: comm_dst: found 4; expected 0 to 3"),
                              ({key: ["lost"]}, "lost.0.et:node 1: it waits for node 2, which is not in the file"),
                              ({key: ["sizeless"]}, "sizeless.0.et:node 1: it has no 'comm_size'"),
                              ({key: ["unmatched"]}, "has no recv"),
                              ({key: ["itself"]}, "itself.0.et:node 1: comm_dst: 0 is the member itself"),
-                             ({"per-node-custom-implementation": "wrong.yaml"}, "wrong.yaml:1: 'NODE: PREFIX' is due"),
+                             ({"per-node-custom-implementation": "wrong.yaml"}, "wrong.yaml:1: expected 'NODE: PREFIX'"),
                              ({"per-node-custom-implementation": "none.yaml"}, "there is no file 'none.yaml'")):
             with self.subTest(part=part):
                 done = self.custom(work, system)

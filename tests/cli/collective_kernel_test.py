@@ -125,8 +125,8 @@ class CollectiveKernel(ProgramTest):
         lines = file.read_text().splitlines()
         path = self.write(server())
         for key, value, pattern in [
-            ("launch", "[4 us, 5 us]", "found 2 values; one, or .low, mid, high., is due here"),
-            ("launch", "[4 us, 6 us, 5 us]", "found 5 us behind 6 us; .low, mid, high. are due.* times rise, rates fall"),
+            ("launch", "[4 us, 5 us]", "found 2 values; expected one, or .low, mid, high."),
+            ("launch", "[4 us, 6 us, 5 us]", "found 5 us behind 6 us; expected .low, mid, high.*, where low.* times rise, rates fall"),
             ("link_rate", "[370 GB/s, 380 GB/s, 360 GB/s]", "found 380 GB/s behind 370 GB/s; .low, mid, high."),
         ]:  # fmt: skip
             with self.subTest(value):

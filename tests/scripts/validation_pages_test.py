@@ -23,10 +23,14 @@ class ValidationPages(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
             (folder / "pfc.md").write_text(pages.family_page("pfc", [HELD, SHOWN]))
-            return pages.differences(rows, folder)
+            return pages.differences(rows, {HELD.case, SHOWN.case, "pfc/port_fair"}, folder)
 
     def test_rows_as_written(self):
         self.assertEqual(self.differences(HELD, SHOWN), [])
+
+    def test_pages_have_the_cases_that_there_are(self):
+        there = {path.parent.relative_to(ROOT / "validation").as_posix() for path in (ROOT / "validation").glob("*/*/check.py")}
+        self.assertEqual({case for case, *_ in pages.promises()}, there)
 
     def test_measured_values_may_move(self):
         moved = dataclasses.replace(HELD, measured="1 packets", error="+1 packets")

@@ -139,7 +139,7 @@ class BlockFile {
     constexpr std::uint64_t most = std::numeric_limits<std::int64_t>::max();
     if (cell.empty() || cell.size() > most_digits || cell.find_first_not_of("0123456789") != std::string::npos ||
         std::stoull(cell) > most)
-      throw error(fmt::format("found '{}'; bytes as a whole number from 0 to {} are due here", cell, most));
+      throw error(fmt::format("found '{}'; expected bytes as a whole number from 0 to {}", cell, most));
     return static_cast<std::int64_t>(std::stoull(cell));
   }
 
@@ -153,9 +153,9 @@ std::vector<std::int64_t> blocks_of_file(const std::string& path, std::uint32_t 
   std::vector<std::int64_t> sizes, row;
   sizes.reserve(std::size_t{ranks} * rows);
   for (std::uint32_t i = 0; i < rows; ++i) {
-    if (!file.next(row)) throw file.error(fmt::format("the file ends behind {} rows; {} are due here", i, rows));
+    if (!file.next(row)) throw file.error(fmt::format("the file ends behind {} rows; expected {}", i, rows));
     if (row.size() != ranks)
-      throw file.error(fmt::format("found {} entries; one for each of {} ranks is due here", row.size(), ranks));
+      throw file.error(fmt::format("found {} entries; expected one for each of {} ranks", row.size(), ranks));
     sizes.insert(sizes.end(), row.begin(), row.end());
   }
   if (file.next(row)) throw file.error(fmt::format("a row more than {}", rows));

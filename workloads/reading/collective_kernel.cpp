@@ -34,11 +34,11 @@ template <typename Order>
 Spec at_level(const Spec& value, ConstantsLevel level, const Order& in_order) {
   if (!value.is_sequence()) return value;
   if (value.size() != 3)
-    throw value.error(fmt::format("found {} values; one, or [low, mid, high], is due here", value.size()));
+    throw value.error(fmt::format("found {} values; expected one, or [low, mid, high]", value.size()));
   for (std::size_t i = 0; i < 2; ++i)
     if (!in_order(value[i], value[i + 1]))
       throw value[i + 1].error(fmt::format(
-          "found {} behind {}; [low, mid, high] are due here, where low takes the least time: times rise, rates fall",
+          "found {} behind {}; expected [low, mid, high], where low takes the least time: times rise, rates fall",
           value[i + 1].text(), value[i].text()));
   return value[static_cast<std::size_t>(level)];
 }

@@ -160,7 +160,7 @@ def check_groups(path, ranks):
     document, _ = load_json(path)
     for name, members in document.items():
         if not isinstance(members, list) or not all(isinstance(one, int) and 0 <= one < ranks for one in members):
-            raise InputError(path, 1, f"group '{name}': a list of ranks from 0 to {ranks - 1} is due")
+            raise InputError(path, 1, f"group '{name}': expected a list of ranks from 0 to {ranks - 1}")
     return document
 
 

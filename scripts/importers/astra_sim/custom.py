@@ -161,7 +161,7 @@ class Customs:
             if key in system.keys:
                 found = system.keys[key]
                 if not isinstance(found, list) or len(found) != 1 or not isinstance(found[0], str):
-                    raise system.error(key, f"{key}: a list of one prefix of Chakra traces is due")
+                    raise system.error(key, f"{key}: expected a list of one prefix of Chakra traces")
                 self.of_kind[number] = file_of(system, key, found[0])
         key = "per-node-custom-implementation"
         if key in system.keys:
@@ -169,7 +169,7 @@ class Customs:
         if self and (splits := system.whole("preferred-dataset-splits", 1, 1)) > 1:
             raise system.error("preferred-dataset-splits",
                                f"preferred-dataset-splits: {splits}, each of which would do all of a custom algorithm "
-                               "over there; 1 is due with one")
+                               "over there; expected 1 with one")
 
     def read_nodes(self, system, key, name):
         """YAML of `node: prefix`, a line each."""
@@ -180,7 +180,7 @@ class Customs:
         for line, text in enumerate(read_text(path).split("\n"), 1):
             node, colon, prefix = text.split("#")[0].partition(":")
             if node.strip() and not colon:
-                raise InputError(path, line, "'NODE: PREFIX' is due")
+                raise InputError(path, line, "expected 'NODE: PREFIX'")
             if colon:
                 number = whole_number(node.strip(), path, line, "the node")
                 self.of_node[number] = file_of(system, key, prefix.strip().strip("'\""))
@@ -258,7 +258,7 @@ class Workload:
             numbers[node.id] = free
             free += 1
         if not numbers:
-            raise InputError(path, None, "it has no node; sends, recvs and computations are due")
+            raise InputError(path, None, "it has no node; expected sends, recvs and computations")
         last = set(numbers.values())
         for node in nodes(path):
             if node.kind == METADATA:
@@ -283,7 +283,7 @@ class Workload:
         key = "comm_dst" if node.kind == SEND else "comm_src"
         other = self.whole(path, node, key, len(members) - 1)
         if other == position:
-            raise InputError(path, f"node {node.id}", f"{key}: {other} is the member itself; another one is due")
+            raise InputError(path, f"node {node.id}", f"{key}: {other} is the member itself; expected another one")
         size, tag = self.whole(path, node, "comm_size", 2**63 - 1), self.whole(path, node, "comm_tag", 2**32 - 1, 0)
         attributes = {"is_cpu_op": False, "comm_size": size, "comm_tag": tag, key: members[other]}
         writer.node(name, node.kind, after, -1, attributes, number)

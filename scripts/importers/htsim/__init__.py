@@ -50,7 +50,7 @@ class Matrix:
         for name, number in found.items():
             if number != self.counts.get(name, 0):
                 raise InputError(path, self.counts.get(f"line of {name}", 1), f"found {number} {name}; "
-                                 f"{self.counts.get(name, 0)} are due by the header")
+                                 f"expected {self.counts.get(name, 0)} by the header")
 
     def whole(self, line, text, what, least=0, most=2**63 - 1):
         return whole_number(text, self.path, line, what, least, most)
@@ -93,7 +93,7 @@ class Matrix:
         if "size" not in flow:
             raise InputError(self.path, line, "size: expected bytes of the flow")
         if flow.get("start", 0) >= LONGEST:
-            raise InputError(self.path, line, f"start {flow['start']}: less than 106 days is due")
+            raise InputError(self.path, line, f"start {flow['start']}: expected less than 106 days")
         self.prioritized = self.prioritized or (line if flow.get("prio") else None)
         if self.triggers:
             self.triggers.add_flow(name, flow)
@@ -198,7 +198,7 @@ def add_failures(options, matrix, imported):
 def read(options):
     matrix = Matrix(options.input)
     if matrix.counts.get("nodes", 0) < 2 or not matrix.flows:
-        raise InputError(options.input, 1, "'Nodes' of two or more, and a connection, are due")
+        raise InputError(options.input, 1, "expected 'Nodes' of two or more, and a connection")
     imported = Imported([options.input], matrix.counts["nodes"], [f"The connection matrix {options.input} of htsim."])
     add_failures(options, matrix, imported)
     if matrix.prioritized:

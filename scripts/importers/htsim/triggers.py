@@ -88,9 +88,9 @@ class Triggers:
             self.flows.run(ONE_FOR_ONE, (trigger, trigger))
             return
         if kind == "barrier" and sources != count:
-            raise InputError(self.path, line, f"count {count}, but {sources} flows set it off; as many are due, for "
+            raise InputError(self.path, line, f"count {count}, but {sources} flows set it off; expected as many, for "
                              "who comes first is not known before a run")
         if kind == "oneshot" and sources != 1:
-            raise InputError(self.path, line, f"a oneshot trigger that {sources} flows set off; one is due, for who "
+            raise InputError(self.path, line, f"a oneshot trigger that {sources} flows set off; expected one, for who "
                              "comes first is not known before a run")
         self.flows.run(ALL_FOR_ALL, (trigger,))
