@@ -30,9 +30,9 @@ class PortId {
 };
 
 /// Ports next to each other.
-class PortRange {
+class ConsecutivePorts {
  public:
-  constexpr PortRange(PortId first, std::uint32_t count) : first_(first), end_(first + count) {}
+  constexpr ConsecutivePorts(PortId first, std::uint32_t count) : first_(first), end_(first + count) {}
 
   struct Iterator {
     PortId port;

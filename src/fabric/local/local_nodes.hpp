@@ -18,7 +18,7 @@ struct LocalNode {
   std::uint32_t ports = 0;
   std::uint32_t host = no_slot;  ///< of a host: its position among the hosts of this process
 
-  PortRange all_ports() const { return {first_port, ports}; }
+  ConsecutivePorts all_ports() const { return {first_port, ports}; }
   PortId end_port() const { return first_port + ports; }
 };
 
@@ -32,7 +32,7 @@ struct LocalNodes {
   PerPort<std::vector<std::uint32_t>> of_port;  ///< [local ports] -> position in `all`
 
   bool owns(NodeId node) const { return local_of[node.value()] != no_slot; }
-  PortRange ports() const { return {PortId(0), static_cast<std::uint32_t>(of_port.size())}; }
+  ConsecutivePorts ports() const { return {PortId(0), static_cast<std::uint32_t>(of_port.size())}; }
   const LocalNode& of_host(std::uint32_t host) const { return all[local_of[host]]; }
   /// Local port of a port of a node that is here; an InternalError otherwise.
   PortId port(NodeId node, std::uint32_t port) const;
