@@ -2,6 +2,8 @@
 #include "fabric/parameters/network_parameters.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -54,6 +56,8 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
   constexpr std::int64_t windows = 8;
   const std::int64_t overtaking = windows * ((result.window.count() + result.mtu.count() - 1) / result.mtu.count());
   rules.reordering = reorders ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
+  // A header tells that its packet has been trimmed. What others have overtaken may still be on its way, or its header.
+  if (result.fabric.trimming) rules.reordering = std::numeric_limits<std::uint32_t>::max();
   for (const std::string& name : kinds) {
     const auto map = network.find(name);
     if (!map) continue;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "fabric/parameters/link_flow_control.hpp"
 #include "fabric/queued/queued_model.hpp"
+#include "fabric/scheduling/headers_first.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 #include "units/text.hpp"
@@ -68,7 +71,7 @@ void QueuedBuild::build() {
   build_routes();
   build_nodes();
   if (state.services.ecn || net_.parameters.fabric.ecn.configured) q_.marking.build();
-  if (state.plan.shared != 0) build_schedulers();
+  build_schedulers();
   q_.outages.build();
   // Of a class of their own they have room in every queue. The same on all processes.
   state.loses_credits = net_.parameters.faults.lose_packets() || (state.finite && state.bypass == 0);
@@ -221,14 +224,23 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   return buffer;
 }
 
-// Virtual lanes of routing take turns where data and other traffic do not share.
+// Virtual lanes of routing take turns where data and other traffic do not share. Where packets are trimmed all classes
+// share the link with the headers.
 void QueuedBuild::build_schedulers() {
   QueuedState& state = q_.state;
+  const std::uint32_t sharing = state.plan.shared;
+  const bool headers = net_.parameters.fabric.trimming && state.plan.count > 1;
+  if (headers) state.plan.shared = (1U << state.plan.count) - 1;
+  if (state.plan.shared == 0) return;
   const SchedulingDiscipline* scheduling = net_.parameters.fabric.priorities.scheduling.get();
   const auto turns = SchedulingRegistry::instance().find("deficit_round_robin")->make();
   if (!scheduling->shares()) scheduling = turns.get();
-  const ClassShares shares{state.plan.count, state.plan.shared, state.plan.weight, Bytes(state.largest_frame)};
-  for (std::size_t p = 0; p < net_.outputs.size(); ++p) state.schedulers.push_back(scheduling->make(shares));
+  const ClassShares shares{state.plan.count, sharing, state.plan.weight, Bytes(state.largest_frame)};
+  for (std::size_t p = 0; p < net_.outputs.size(); ++p) {
+    auto scheduler = sharing != 0 ? scheduling->make(shares) : nullptr;
+    if (headers) scheduler = std::make_unique<HeadersFirst>(state.plan.control, std::move(scheduler), sharing);
+    state.schedulers.push_back(std::move(scheduler));
+  }
 }
 
 /// Headroom that an ingress queue needs for nothing to be dropped, in bytes of frames. From the moment at which a frame
