@@ -2,6 +2,7 @@
 // The two kinds of failure: the user's input, and our own broken promises.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +22,16 @@ enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_
 class InputError : public std::runtime_error {
  public:
   InputError(const SourceLine& where, const std::string& message);
+
+  /// What is wrong with one of many parts, found by the process that has it: of several processes the one with the
+  /// lowest number says it, so that the message does not depend on how parts are shared out.
+  InputError(const SourceLine& where, const std::string& message, std::uint32_t part) : InputError(where, message) {
+    part_ = part;
+  }
+  std::uint32_t part() const { return part_; }
+
+ private:
+  std::uint32_t part_ = 0;
 };
 
 /// The surroundings failed (disk, MPI, memory). Exit code 3.

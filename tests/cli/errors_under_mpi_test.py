@@ -15,6 +15,15 @@ from weft_testing import EXIT_ENVIRONMENT, EXIT_INPUT, attributes, two_at_a_time
 class UnderMpi(ErrorTest):
     """The same on four ranks: one message, no hang, mpirun ends with the program's exit code."""
 
+    def test_the_same_part_is_named(self):
+        """Of what is wrong with many switches the first one is named, whichever process has it."""
+        machine = GOOD.replace("kind: star", "kind: fat_tree").replace("hosts: 4", "k: 4")
+        path = self.write(machine)
+        words = ["run", path, "--set", "network.buffer={size: 20 kB, alpha: 0.1}", "--set", "simulation.partition=random"]
+        texts = {weft(*words, ranks=ranks, folder=self.folder).err.strip() for ranks in (1, 2, 4)}
+        self.assertEqual(len(texts), 1, texts)
+        self.assertIn("no frame of", texts.pop())
+
     def test_four_ranks(self):
         """A case or more of each way in which a failure becomes known: on all ranks, on rank 0, on another only."""
         good = self.write(GOOD)

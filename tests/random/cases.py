@@ -370,6 +370,17 @@ class Judge:
         if int(summary["fingerprint"], 16) != int(results.fingerprint, 16):
             self.fault("output", "the summary has another fingerprint than the file", run, ended)
 
+    def finished_before(self, run, ended, path, reference):
+        """The signal came when the file was finished: then it is that of a run that nobody has disturbed."""
+        same = False
+        if reference is not None and reference[1].code == 0:
+            with h5py.File(reference[2], "r") as a, h5py.File(path, "r") as b:
+                same = not list(same_results.differences(a, b, same_results.LEFT_OUT))
+        if same:
+            self.notes.append("SIGTERM after the file was finished")
+        else:
+            self.fault(f"after {run.harm}", "interrupted, but the file is complete", run, ended)
+
     def compare(self, reference, run, ended, path):
         first, before, first_path = reference
         if ended.code != before.code:
@@ -408,9 +419,9 @@ class Judge:
         if early:
             self.notes.append("SIGTERM before the program could catch it")
         if path.exists():
-            self.left(run, ended, path)
+            self.left(run, ended, path, reference)
 
-    def left(self, run, ended, path):
+    def left(self, run, ended, path, reference):
         try:
             with h5py.File(path, "r") as file:
                 complete = bool(file.attrs["complete"])
@@ -419,7 +430,7 @@ class Judge:
             self.fault(f"after {run.harm}", f"the file cannot be read: {type(error).__name__}", run, ended, str(error))
             return
         if ended.code == EXIT_INTERRUPTED and complete:
-            self.fault(f"after {run.harm}", "interrupted, but the file is complete", run, ended)
+            self.finished_before(run, ended, path, reference)
         if run.harm == "kill" and complete:
             self.notes.append("SIGKILL after the file was finished")
         elif ended.code not in (0, EXIT_INTERRUPTED):

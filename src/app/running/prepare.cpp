@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "app/running/prepare.hpp"
 
+#include <cstdint>
 #include <new>
 
 #include "support/error.hpp"
@@ -8,18 +9,20 @@
 namespace weft {
 namespace {
 
-/// The first process that has failed says with which code all end.
-void agree(ProcessGroup& group, int code, const std::string& message) {
-  const std::int64_t first = group.minimum(code == exit_done ? group.size() : group.rank());
-  if (first == group.size()) return;
-  const auto agreed = static_cast<int>(group.maximum(first == group.rank() ? code : 0));
-  throw AgreedFailure{agreed, first == group.rank() ? message : ""};
+/// The process that has failed with the lowest part, or the first of them, says with which code all end.
+void agree(ProcessGroup& group, int code, const std::string& message, std::uint32_t part = 0) {
+  const std::int64_t mine = std::int64_t{part} * group.size() + group.rank();
+  const std::int64_t first = group.minimum(code == exit_done ? INT64_MAX : mine);
+  if (first == INT64_MAX) return;
+  const auto agreed = static_cast<int>(group.maximum(first == mine ? code : 0));
+  throw AgreedFailure{agreed, first == mine ? message : ""};
 }
 
 }  // namespace
 
 void prepare(ProcessGroup& group, const std::function<void()>& step) {
   int code = exit_done;
+  std::uint32_t part = 0;
   std::string message;
   try {
     step();
@@ -28,6 +31,7 @@ void prepare(ProcessGroup& group, const std::function<void()>& step) {
   } catch (const InputError& error) {
     code = exit_input;
     message = error.what();
+    part = error.part();
   } catch (const EnvironmentError& error) {
     code = exit_environment;
     message = error.what();
@@ -38,7 +42,7 @@ void prepare(ProcessGroup& group, const std::function<void()>& step) {
     code = exit_bug;
     message = error.what();
   }
-  agree(group, code, message);
+  agree(group, code, message, part);
 }
 
 void require_agreement(ProcessGroup& group) { agree(group, exit_done, ""); }

@@ -58,9 +58,10 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
 }
 
 /// An empty buffer has to take a full frame where there is no headroom, or everything is dropped for ever.
-void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, const MissingRoom& room) {
+void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, const MissingRoom& room,
+                            std::uint32_t node) {
   if (room.beyond_reserve() <= std::max(Bytes(), rules.sharing->limit(room.empty))) return;
-  throw InputError(buffer.place, rules.sharing->remedy(room));
+  throw InputError(buffer.place, rules.sharing->remedy(room), node);
 }
 
 }  // namespace
@@ -198,7 +199,8 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
                     "{}; expected a larger size, or less headroom",
                     net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
-                    to_text(Bytes(reserves)), to_text(*fabric.buffer.size)));
+                    to_text(Bytes(reserves)), to_text(*fabric.buffer.size)),
+        node.id);
   }
   rules.sharing = fabric.buffer.sharing.get();
   rules.reserve = fabric.buffer.reserve.count();
@@ -214,7 +216,8 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
                             *fabric.buffer.size,
                             Bytes(headrooms + reserves),
                             {Bytes(rules.shared), Bytes(), queues},
-                            net_.topology.graph.name(NodeId(node.id))});
+                            net_.topology.graph.name(NodeId(node.id))},
+                           node.id);
   rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
   SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
