@@ -81,6 +81,24 @@ class LinkFraming(ProgramTest):
         self.assertEqual(wrong.code, EXIT_INPUT, wrong)
         self.assertIn("found 0 B; expected 1 to 4096 B", wrong.err)
 
+    def test_series_count_what_the_link_carries(self):
+        """What waits for a framed link is told in the bytes of its own frames, like the link's longest queue."""
+        path = self.write({
+            "topology": {"kind": "star", "hosts": 2, "link_rate": "800 Gb/s", "link_delay": "60 ns",
+                         "server": {"gpus": 1, "inside": "none", "nics": 1, "gpu_rate": "400 Gb/s", "pcie_rate": "10 Gb/s",
+                                    "pcie_delay": "25 ps", "pcie_framing": {"payload": "288 B", "overhead": "7 B"}}},
+            "network": {"mtu": "280 B", "queues": "output"},
+            "workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": "41 kB"}, "output": {"sampling": "1 us"}})  # fmt: skip
+        results = self.simulate(path)[1]
+        series, links = table(results, "links_series"), table(results, "links")
+        peak = dict(zip(links["id"], links["peak_queue"]))
+        # The GPU's 400 Gb/s come to a link of 10: most of 41 kB wait there for some intervals. A packet of 280 B has 7 B
+        # more on that link; with the network's headers it would have 66 more.
+        self.assertGreater(series["queue"].max(), 30_000)
+        self.assertLess(series["queue"].max(), 41_000 * 287 / 280)
+        for link, queue in zip(series["link"], series["queue"]):
+            self.assertLessEqual(queue, peak[link])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -107,7 +107,7 @@ inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes fram
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, port_index));
   ClassQueue& queue = state.queue_of(port_index, lane);
   QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
   queue.queue.pop(state.blocks);

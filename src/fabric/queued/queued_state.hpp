@@ -13,6 +13,7 @@
 #include "fabric/marking/queue_marking.hpp"
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/packet/event_heap.hpp"
+#include "fabric/packet/port.hpp"
 #include "fabric/packet/shared_buffer.hpp"
 #include "fabric/packet/telemetry_pool.hpp"
 #include "fabric/parameters/switch_parameters.hpp"
@@ -106,6 +107,14 @@ struct QueuedState {
     std::int64_t bytes = 0;
     for (LaneId lane; lane < plan.end(); ++lane) bytes += queue_of(port, lane).bytes;
     return bytes;
+  }
+  /// The same as series tell it. A link that cuts packets into frames of its own carries other bytes than those of the
+  /// network's frames: what they are follows from their time.
+  std::int64_t sampled_bytes(const OutputPort& port, PortId number) const {
+    if (!port.framed) [[likely]]
+      return queued_bytes(number);
+    return static_cast<std::int64_t>(static_cast<__int128>(ports[number].queue_time.ps()) * port.rate_bps /
+                                     8'000'000'000'000);
   }
   /// Sum over the packets that wait for a port.
   template <class Of>

@@ -49,7 +49,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   }
   const PortId index = node.first_port + out;
   OutputPort& port = net_.outputs[index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(index));
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, index));
   ClassQueue& queue = state.queue_of(index, lane_of(packet));
   packet.psn = static_cast<std::uint32_t>(queue.packets);
   const std::int64_t limit = std::min(state.queue_limit, transmit_queue);

@@ -117,7 +117,7 @@ bool RdmaNic::send_urgent(const LocalNode& node, PortId port_index, Time now) {
   QueuedState& state = q_.state;
   NicPort& nic = state.hosts[node.host].ports[port_index - node.first_port];
   OutputPort& port = net_.outputs[port_index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, port_index));
   const PortState& ps = state.ports[port_index];
   if (!nic.has_urgent() || state.plan.control.in(ps.blocked) ||
       !q_.control.takes_credit(port_index, state.plan.control,

@@ -194,7 +194,7 @@ void LinkControl::read_grant(const NodeEvent& event) {
 void LinkControl::send_link_frame(PortId port_index, Time now, Packet frame, Time later) {
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = q_.state.ports[port_index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(port_index));
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, port_index));
   const auto [wire, busy] = net_.sizes.wire_time(port, frame);
   port.free_at = now + busy;
   port.busy += busy;

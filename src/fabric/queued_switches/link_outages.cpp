@@ -73,7 +73,8 @@ Time LinkOutages::outage_end(PortId port, Time start, Time end) const {
 void LinkOutages::change_link(const NodeEvent& event) {
   const RateChange& change = fault_of_port_[event.port]->rates[event.data];
   OutputPort& port = net_.outputs[event.port];
-  if (net_.sampler.due(port, event.time)) net_.sampler.flush(port, event.time, q_.state.queued_bytes(event.port));
+  if (net_.sampler.due(port, event.time))
+    net_.sampler.flush(port, event.time, q_.state.sampled_bytes(port, event.port));
   net_.rates.change(port, event.time, q_.state.waiting_at(event.port, [&](const Packet& packet) {
     return net_.sizes.wire_time(port, packet).wire;
   }));

@@ -46,7 +46,7 @@ namespace weft {
       size = net_.sizes.wire_time(port, packet);
       frame = net_.sizes.frame_bytes(size);
     }
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.queued_bytes(out));
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, out));
   const bool may_pass =
       port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 && !lane_of(packet).in(ps.blocked);
   // What finds the port free and nobody waiting needs no queue.
