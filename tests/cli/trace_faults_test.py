@@ -63,6 +63,25 @@ class TraceFaults(ProgramTest):
             self.all_executed([[node(i, SEND, comm_size=size, comm_dst=1, comm_tag=5) for i, size in enumerate(sizes)],
                                [node(i, RECV, comm_size=size, comm_src=0, comm_tag=5) for i, size in enumerate(sizes)]], issue)
 
+    def test_messages_one_after_another_have_ids_of_their_own(self):
+        """Each is sent when the one before it has arrived and been answered, with one of two tags: whatever the program uses
+        again of a message that is done, no row of another one is lost, and each recv gets the bytes of its own send."""
+        rounds, there, back = 60, [], []
+        for i in range(rounds):
+            to, answer = 100 + i, 5000 - i
+            before = [2 * i - 1] if i else []
+            there += [node(2 * i, SEND, before, comm_size=to, comm_dst=1, comm_tag=i % 2),
+                      node(2 * i + 1, RECV, [2 * i], comm_size=answer, comm_src=1, comm_tag=i % 2)]
+            back += [node(2 * i, RECV, before, comm_size=to, comm_src=0, comm_tag=i % 2),
+                     node(2 * i + 1, SEND, [2 * i], comm_size=answer, comm_dst=0, comm_tag=i % 2)]
+        _, results = self.all_executed([there, back])
+        messages = table(results, "messages")
+        self.assertEqual(len(set(messages["id"])), 2 * rounds)
+        for source, sizes in ((0, [100 + i for i in range(rounds)]), (1, [5000 - i for i in range(rounds)])):
+            own = messages["source"] == source
+            order = messages["issued"][own].argsort()
+            self.assertEqual(list(messages["bytes"][own][order]), sizes)
+
     def test_more_than_two_gibibytes(self):
         """A message and a collective; on the network that knows messages, whose work does not grow with their bytes."""
         size = 5 * 2**31 + 1
