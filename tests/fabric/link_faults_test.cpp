@@ -148,6 +148,20 @@ TEST(link_faults, a_degraded_link_serves_at_its_rate_from_the_next_packet_on) {
   for (std::size_t i = 0; i < begins.size(); ++i) EXPECT_EQ(tap->entries.at(i).start.ps(), begins[i]) << i;
 }
 
+TEST(link_faults, switches_that_choose_drop_what_no_way_is_left_for) {
+  for (const std::string balancing : {"flowlet", "adaptive"}) {
+    LeanMachine machine(
+        "{kind: torus, dims: [4], link_rate: 100 Gb/s, link_delay: 1 us}",
+        network_of(fmt::format("{{load_balancing: {}, reconvergence: 1 us, failures: [{{switch: switch2, "
+                               "at: 1 us}}]}}",
+                               balancing)));
+    machine.post({Time::from_us(10), 0, machine.open(0, 2), 10 * mtu});
+    machine.run_until(Time::from_ms(2));
+    EXPECT_TRUE(machine.messages.empty()) << balancing;
+    EXPECT_GT(machine.fabric->congestion().dropped, 0U) << balancing;
+  }
+}
+
 TEST(link_faults, the_longest_queue_counts_the_packet_that_goes_on_at_the_old_rate) {
   // From the start the link to host 2 has 1 Gb/s, 8 ns per byte. At 4 us it has 100 Gb/s again, while the first packet
   // goes on at the old rate until about 9 us. Host 1 sends so that its packet comes to the queue in between.

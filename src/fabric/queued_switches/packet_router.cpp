@@ -52,6 +52,7 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
   }
   const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
   if (ports.size() == 1) return ports[0];
+  if (ports.empty()) return RoutingAlgorithm::no_route;  // failures have cut the destination off
   const SwitchPorts at(node.id, net_.seed, &net_.outputs[node.first_port], &state.ports[node.first_port]);
   return state.balancers[net_.nodes.local_of[node.id]]->choose(at, ports, request, packet.psn, now);
 }
