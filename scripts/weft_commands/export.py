@@ -5,7 +5,8 @@
          need output.operations, counters of links output.sampling. Packed if the name ends with .gz
 --csv    a file for each table, with units in its first line
 
-The same result file gives the same bytes at any time. Exit code 0: done; 2: a file or a word is wrong; 3: a file cannot
+The same result file gives the same bytes at any time. An experiment instead of its results becomes a trace for other
+simulators: `weft export chakra --help`. Exit code 0: done; 2: a file or a word is wrong; 3: a file cannot
 be written."""
 
 import argparse

@@ -10,6 +10,7 @@
 #include <mpi.h>
 #include <ns3/nstime.h>
 
+#include "app/command_line/help.hpp"
 #include "app/command_line/script_command.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
@@ -32,7 +33,7 @@ int dispatch(const CommandLine& line, ProcessGroup& group) {
   if (line.command == "perf") return perf_command(line, group);
   if (line.command == "goodput") return goodput_command(line, group);
   if (line.command == "bench") return bench_command(line, group);
-  if (group.rank() == 0) std::cout << (line.command == "help" ? help_text() : version_text()) << std::flush;
+  if (group.rank() == 0) std::cout << (line.command == "help" ? help_text(line.help_of) : version_text()) << std::flush;
   return exit_done;
 }
 

@@ -38,7 +38,7 @@ def hosts(count):
 
 class Words(ProgramTest):
     def test_help(self):
-        ways = [["--help"], ["-h"], ["help"], ["run", "--help"], ["list", "--help"]]
+        ways = [["--help"], ["-h"], ["help"]]
         texts = {self.run_weft(*words).out for words in ways}
         self.assertEqual(len(texts), 1)
         text = texts.pop()
@@ -47,6 +47,19 @@ class Words(ProgramTest):
                      "--summary", "table or json", "--quiet", "--json", "--version", "Exit codes: 0 done, 2 ", "130 interrupted"]:
             self.assertIn(word, re.sub(r"\|\n +", "|", text))  # a long list goes on in the next line
         self.assertLessEqual(max(map(len, text.splitlines())), 120)
+
+    def test_help_of_one_command(self):
+        """Usage and options of that command, and nothing of the others."""
+        for words in (["run", "--help"], ["help", "run"], ["run", "file.yaml", "--help"]):
+            text = self.run_weft(*words).out
+            self.assertIn("weft run EXPERIMENT.yaml", text)
+            self.assertIn("--verify", text)
+            self.assertNotIn("weft describe", text)
+        self.assertIn("--checkpoint arg", self.run_weft("goodput", "--help").out)
+        self.assertIn("weft export chakra|goal", self.run_weft("export", "goal", "--help").out)
+        self.assertIn("usage: weft compare", self.run_weft("help", "compare").out)
+        self.assertEqual(self.run_weft("list", "--help").out.count("weft "), 1)
+        self.assertRegex(weft("help", "expolain").err, "did you mean 'explain'")
 
     def test_version(self):
         done = self.run_weft("--version")
@@ -77,7 +90,7 @@ class Words(ProgramTest):
                 self.assertEqual(self.run_weft(*words, ranks=2).out, self.run_weft(*words).out)
 
     def test_unknown_words(self):
-        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, workload, topology, collective, perf, goodput, list, bench"),
+        for words, pattern in [(["simulate"], "'simulate'.*known here: run, describe, workload, export, topology, list, collective, perf, goodput, bench"),
                                (["lst"], "did you mean 'list'"), (["list", "--all"], "all"),
                                (["--versions"], "versions")]:
             with self.subTest(words[0]):

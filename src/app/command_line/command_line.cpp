@@ -2,13 +2,13 @@
 #include "app/command_line/command_line.hpp"
 
 #include <algorithm>
-#include <sstream>
 
 #include <boost/program_options.hpp>
 #include <fmt/format.h>
 
-#include "app/command_line/collective_options.hpp"
+#include "app/command_line/help.hpp"
 #include "app/command_line/option_parsing.hpp"
+#include "app/command_line/options.hpp"
 #include "app/command_line/script_command.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "support/error.hpp"
@@ -18,90 +18,6 @@ namespace weft {
 namespace {
 
 namespace po = boost::program_options;
-
-const std::vector<std::string> commands = {"run",  "describe", "workload", "topology", "collective",
-                                           "perf", "goodput",  "list",     "bench"};
-const std::vector<std::string> lists = {"topologies",     "collectives", "workloads",  "congestion-controls",
-                                        "routing",        "marking",     "scheduling", "buffer-sharing",
-                                        "load-balancing", "background"};
-
-po::options_description run_options() {
-  po::options_description options(
-      "weft run EXPERIMENT.yaml (or a trace of another program: docs/tutorial/importing.md)", 100);
-  auto add = options.add_options();
-  add("set", po::value<std::vector<std::string>>()->composing(),
-      "KEY.PATH=VALUE: replace or add a value of the experiment");
-  add("output,o", po::value<std::string>(), "FILE.h5: results file (default: output.file of the experiment)");
-  add("engine", po::value<std::string>()->default_value("weft"),
-      "weft, or ns3-default: the same model, one ns-3 event per packet");
-  add("seed", po::value<std::string>(), "N: replaces simulation.seed");
-  add("summary", po::value<std::string>()->default_value("table"), "table or json");
-  add("quiet", po::bool_switch(), "no progress, no table");
-  add("verify", po::bool_switch(), "also simulate with ns3-default on process 0 and compare every row (much slower)");
-  return options;
-}
-
-po::options_description describe_options() {
-  po::options_description options("weft describe EXPERIMENT.yaml", 100);
-  options.add_options()("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run")(
-      "seed", po::value<std::string>(), "N: as for run")(
-      "kernels", po::bool_switch(), "the kernels of a training job's blocks instead: FLOPs, bytes and time of each");
-  return options;
-}
-
-po::options_description workload_options() {
-  po::options_description options(
-      "weft workload FILE (an experiment, a model's config.json, or Megatron-LM's arguments)", 100);
-  auto add = options.add_options();
-  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
-  add("seed", po::value<std::string>(), "N: as for run");
-  add("ranks", po::value<std::vector<std::uint32_t>>()->multitoken(),
-      "R ...: ranks to show (default: the first of each kind)");
-  add("json", po::bool_switch(), "print one JSON object");
-  add("timeline", po::value<std::string>(),
-      "FILE.json: when every operation runs without congestion, for Perfetto or chrome://tracing");
-  add("export", po::value<std::string>(),
-      "chakra:PREFIX: all operations as Chakra traces, PREFIX.0.et, PREFIX.1.et, ...");
-  add("dump", po::value<std::string>(), "FILE.yaml: the experiment with all operations written out (kind: program)");
-  add("no-run", po::bool_switch(), "count only: no schedule, no step time");
-  add("quiet", po::bool_switch(), "no report");
-  return options;
-}
-
-po::options_description export_options() {
-  po::options_description options("weft export chakra|goal EXPERIMENT.yaml -o PREFIX|FILE", 100);
-  auto add = options.add_options();
-  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
-  add("seed", po::value<std::string>(), "N: as for run");
-  add("output,o", po::value<std::string>(),
-      "chakra: PREFIX of PREFIX.0.et, PREFIX.1.et, ...; goal: FILE, binary if it ends in .bin");
-  add("steps", po::bool_switch(), "goal: every collective as its sends and receives");
-  add("quiet", po::bool_switch(), "no report");
-  return options;
-}
-
-po::options_description topology_options() {
-  po::options_description options("weft topology SPEC.yaml (an experiment, or its topology map alone)", 100);
-  auto add = options.add_options();
-  add("set", po::value<std::vector<std::string>>()->composing(), "KEY.PATH=VALUE: as for run");
-  add("json", po::bool_switch(), "print one JSON object");
-  add("export", po::value<std::string>(), "graphml, dot or yaml: write the machine, to standard output or to -o");
-  add("output,o", po::value<std::string>(), "FILE for --export");
-  add("routing", po::value<std::string>(), "NAME: routing to examine (default: the machine's own)");
-  add("picture", po::value<std::string>(), "FILE.svg or FILE.png: draw the machine");
-  add("processes", po::value<std::vector<std::uint32_t>>()->multitoken(),
-      "P ...: numbers of MPI processes to partition for (default 2 4 8)");
-  add("quiet", po::bool_switch(), "no report, for pictures and exports alone");
-  return options;
-}
-
-po::options_description bench_options() {
-  po::options_description options("weft bench", 100);
-  auto add = options.add_options();
-  add("json", po::value<std::string>(), "FILE: write cases and ratios");
-  add("quick", po::bool_switch(), "a tenth of the traffic, and every case once instead of five times in turn");
-  return options;
-}
 
 void read_settings(const po::variables_map& values, CommandLine& line) {
   if (values.count("set") != 0) {
@@ -201,6 +117,14 @@ void read_topology_words(const std::vector<std::string>& words, CommandLine& lin
   }
 }
 
+/// `export` is one in C++ and one in Python.
+std::vector<std::string> all_commands() {
+  std::vector<std::string> names = help_topics();
+  for (const std::string& name : script_commands())
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  return names;
+}
+
 }  // namespace
 
 CommandLine parse_command_line(int argc, const char* const* argv) {
@@ -209,8 +133,9 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   if (argc < 2) refuse("no command was given");
   line.command = argv[1];
   std::vector<std::string> words(argv + 2, argv + argc);
-  if (line.command == "--help" || line.command == "-h" || line.command == "help" ||
-      std::find(words.begin(), words.end(), "--help") != words.end()) {
+  const std::vector<std::string> known = all_commands();
+  if (line.command == "--help" || line.command == "-h" || line.command == "help") {
+    if (!words.empty()) line.help_of = one_of("`weft help`", words[0], known);
     line.command = "help";
     return line;
   }
@@ -219,9 +144,12 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     return line;
   }
   refuse_file_as_command(line.command);
-  std::vector<std::string> known = commands;
-  for (const std::string& name : script_commands()) known.push_back(name);
   one_of("the command line", line.command, known);
+  if (std::find(words.begin(), words.end(), "--help") != words.end()) {
+    line.help_of = line.command;
+    line.command = "help";
+    return line;
+  }
   std::vector<std::string> positional;
   if (line.command == "run") {
     const auto values = parse_options(words, run_options(), positional);
@@ -249,7 +177,7 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
   } else if (line.command == "list") {
     parse_options(words, po::options_description(), positional);
     if (positional.size() > 1) refuse("unexpected word '" + positional[1] + "'");
-    if (!positional.empty()) line.list_what = one_of("`weft list`", positional[0], lists);
+    if (!positional.empty()) line.list_what = one_of("`weft list`", positional[0], lists_of_names());
   } else {
     const auto values = parse_options(words, bench_options(), positional);
     if (!positional.empty()) refuse("unexpected word '" + positional[0] + "'");
@@ -257,37 +185,6 @@ CommandLine parse_command_line(int argc, const char* const* argv) {
     line.quick = values["quick"].as<bool>();
   }
   return line;
-}
-
-std::string help_text() {
-  std::ostringstream text;
-  text << "weft simulates a training cluster packet by packet.\n\n"
-          "  weft run EXPERIMENT.yaml [options]   simulate; under `mpirun -n P` on P processes, with the same result\n"
-          "  weft describe EXPERIMENT.yaml        what would run: machine, ranks, bytes, packets, memory\n"
-          "  weft workload FILE                   a job: FLOPs, bytes, memory, bubble, step time without congestion\n"
-          "  weft export chakra|goal EXPERIMENT.yaml -o FILE   all operations as a trace for other simulators\n"
-          "  weft topology SPEC.yaml              a machine: counts, distances, bisection, exports, pictures\n"
-          "  weft topology --hosts N --rate R     machines of N hosts, as `weft propose N`\n"
-          "  weft list "
-          "[topologies|collectives|workloads|congestion-controls|routing|marking|scheduling|buffer-sharing|\n"
-          "             load-balancing|background]\n"
-          "  weft collective ALGORITHM            steps of a collective, proof that they are right, alpha-beta cost\n"
-          "  weft perf KIND EXPERIMENT.yaml       nccl-tests' table of a simulated machine\n"
-          "  weft goodput --mtbf T --checkpoint T what failures and checkpoints leave of a job's time "
-          "(docs/reference/jobs.md)\n"
-          "  weft bench [--json FILE]             packet-hops per second, beside ns-3's own engine and stack\n"
-       << script_commands_help() << "  weft --help | --version\n\n"
-       << run_options() << '\n'
-       << describe_options() << '\n'
-       << workload_options() << '\n'
-       << export_options() << '\n'
-       << topology_options() << '\n'
-       << collective_options_text() << '\n'
-       << perf_options_text() << '\n'
-       << bench_options()
-       << "\nExit codes: 0 done, 2 the input is wrong, 3 the environment failed (MPI, disk, memory), 70 a bug in "
-          "weft,\n130 interrupted (SIGINT, SIGTERM): the results file is marked incomplete.\n";
-  return text.str();
 }
 
 }  // namespace weft

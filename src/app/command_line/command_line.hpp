@@ -16,7 +16,8 @@ namespace weft {
 struct CommandLine {
   /// run, describe, workload, export, topology, collective, perf, goodput, list, bench, help, version
   std::string command;
-  std::string text;  ///< as typed, for the manifest
+  std::string text;     ///< as typed, for the manifest
+  std::string help_of;  ///< help: one command in C++, or empty for all
   std::string experiment;
   std::vector<std::pair<std::string, std::string>> settings;  ///< --set and --seed
   std::string output;                                         ///< -o, or empty
@@ -44,8 +45,5 @@ struct CommandLine {
 
 /// Throws InputError (without a file) that says what would be right.
 CommandLine parse_command_line(int argc, const char* const* argv);
-
-/// What `weft --help` prints.
-std::string help_text();
 
 }  // namespace weft

@@ -25,8 +25,11 @@ constexpr const char* interpreter = "/usr/bin/python3";
 
 fs::path script_of(const std::string& name) { return data_directory("scripts") / "commands" / (name + ".py"); }
 
+bool asks_for_help(int argc, char** argv) { return argc == 3 && std::strcmp(argv[1], "help") == 0; }
+
 /// The command that the words name. `weft topology --hosts N` has no file: it is `weft propose`.
 std::string script_named(int argc, char** argv) {
+  if (asks_for_help(argc, argv)) return argv[2];
   const bool topology = std::strcmp(argv[1], "topology") == 0;
   const auto hosts = [](const char* word) { return std::string_view(word).starts_with("--hosts"); };
   return topology && std::any_of(argv + 2, argv + argc, hosts) ? "propose" : argv[1];
@@ -81,7 +84,10 @@ void become_script(int argc, char** argv) {
   const std::string script = script_of(name).string();
   // -B: nothing is written beside the scripts, which may be installed for all.
   std::vector<const char*> words = {interpreter, "-B", script.c_str()};
-  words.insert(words.end(), argv + 2, argv + argc);
+  if (asks_for_help(argc, argv))
+    words.push_back("--help");
+  else
+    words.insert(words.end(), argv + 2, argv + argc);
   words.push_back(nullptr);
   execv(interpreter, const_cast<char* const*>(words.data()));
   throw EnvironmentError(fmt::format("`weft {}` is a script for {}, which cannot be started: {}", name, interpreter,

@@ -10,13 +10,12 @@
 
 #include "app/analysis/failure_model.hpp"
 #include "app/command_line/option_parsing.hpp"
+#include "app/command_line/options.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
 
 namespace weft {
 namespace {
-
-namespace po = boost::program_options;
 
 struct GoodputOptions {
   FailureModel model;
@@ -41,13 +40,8 @@ double seconds_of(const std::string& option, const std::string& text) {
 }
 
 GoodputOptions parse(const std::vector<std::string>& words) {
-  po::options_description options;
-  const auto text = [] { return po::value<std::string>(); };
-  options.add_options()("mtbf", text())("mtbf-each", text())("machines", po::value<std::int64_t>())(
-      "checkpoint", text())("detection", text())("restart", text())("interval", text())(
-      "simulate", po::value<std::int64_t>())("seed", po::value<std::uint64_t>())("json", "");
   std::vector<std::string> positional;
-  const auto map = parse_options(words, options, positional);
+  const auto map = parse_options(words, goodput_options(), positional);
   if (!positional.empty()) refuse(fmt::format("`weft goodput` takes no '{}'", positional.front()));
   const auto time = [&map](const std::string& name) {
     return map.count(name) == 0 ? std::nullopt : std::optional(seconds_of(name, map[name].as<std::string>()));
@@ -74,7 +68,7 @@ GoodputOptions parse(const std::vector<std::string>& words) {
     result.segments = static_cast<std::uint64_t>(segments);
   }
   if (map.count("seed") != 0) result.seed = map["seed"].as<std::uint64_t>();
-  result.json = map.count("json") != 0;
+  result.json = map["json"].as<bool>();
   return result;
 }
 
