@@ -128,8 +128,8 @@ class CollNet final : public CollectiveAlgorithm {
     if (call.communicator->size() % in_leaf(call) != 0 || in_leaf(call) % server != 0)
       return fmt::format("{} ranks in servers of {} are not whole leaves of {} (ranks_per_leaf)",
                          call.communicator->size(), server, in_leaf(call));
-    if (2 * server > AggregatorSite::most_units)
-      return fmt::format("servers of {} ranks are too large; at most {} each", server, AggregatorSite::most_units / 2);
+    if (2 * server > AggregatorSite::max_units)
+      return fmt::format("servers of {} ranks are too large; at most {} each", server, AggregatorSite::max_units / 2);
     return CollectiveAlgorithm::refuses(call);
   }
 

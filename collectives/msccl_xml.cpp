@@ -15,10 +15,10 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t most_steps = 256;          ///< of a thread block
-constexpr std::uint32_t most_thread_blocks = 216;  ///< of a GPU
-constexpr std::uint32_t most_of_channel = 32;      ///< thread blocks of a GPU and channel
-constexpr std::uint32_t most_count = 72;           ///< chunks of a step, this not included
+constexpr std::uint32_t max_steps = 256;          ///< of a thread block
+constexpr std::uint32_t max_thread_blocks = 216;  ///< of a GPU
+constexpr std::uint32_t max_of_channel = 32;      ///< thread blocks of a GPU and channel
+constexpr std::uint32_t max_count = 72;           ///< chunks of a step, this not included
 
 const std::map<std::string, CollectiveKind> kinds = {
     {"allreduce", CollectiveKind::all_reduce}, {"allgather", CollectiveKind::all_gather},
@@ -166,10 +166,10 @@ class XmlReader {
              fmt::format("a second thread block receives from GPU {} on channel {}", from, lane.channel));
       if (!position_of.emplace(lane.id, static_cast<std::uint32_t>(lanes.size())).second)
         fail(line_of(block), "a second thread block of this id");
-      if (++of_channel[lane.channel] > most_of_channel)
-        fail(line_of(block), fmt::format("more than {} thread blocks on channel {}", most_of_channel, lane.channel));
-      if (lanes.size() == most_thread_blocks)
-        fail(line_of(block), fmt::format("more than {} thread blocks", most_thread_blocks));
+      if (++of_channel[lane.channel] > max_of_channel)
+        fail(line_of(block), fmt::format("more than {} thread blocks on channel {}", max_of_channel, lane.channel));
+      if (lanes.size() == max_thread_blocks)
+        fail(line_of(block), fmt::format("more than {} thread blocks", max_thread_blocks));
       lanes.push_back(std::move(lane));
       nodes.push_back(block);
     }
@@ -185,14 +185,14 @@ class XmlReader {
       place_ = fmt::format("{}thread block {}, step {}: ", of_gpu, lane.id, number);
       if (count_of(node, "s", 0, 1 << 20) != number)
         fail(line_of(node), fmt::format("s=\"{}\"; steps are numbered from 0 on", text_of(node, "s")));
-      if (number == most_steps) fail(line_of(node), fmt::format("more than {} steps", most_steps));
+      if (number == max_steps) fail(line_of(node), fmt::format("more than {} steps", max_steps));
       StaticStep step;
       step.line = line_of(node);
       step.primitive = choice_of(node, "type", types);
       if (sends(step.primitive) && lane.send_peer == no_lane) fail(step.line, "it sends, but send=\"-1\"");
       if (receives(step.primitive) && lane.receive_peer == no_lane) fail(step.line, "it receives, but recv=\"-1\"");
       if (step.primitive != Primitive::nop) {
-        step.count = count_of(node, "cnt", 1, most_count - 1);
+        step.count = count_of(node, "cnt", 1, max_count - 1);
         const auto side = [&](const char* buffer, const char* offset, Buffer& name, std::uint32_t& chunk) {
           name = choice_of(node, buffer, names);
           chunk = count_of(node, offset, 0, 1 << 20);

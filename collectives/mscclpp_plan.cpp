@@ -24,10 +24,10 @@ namespace {
 
 using PlanJson = nlohmann::json;
 
-constexpr std::uint32_t most_plan_gpus = 1024;
-constexpr std::uint32_t most_plan_chunks = 1U << 20;
-constexpr std::uint32_t most_plan_blocks = 1024;  ///< thread blocks of a GPU
-constexpr std::size_t most_plan_steps = 1U << 20;
+constexpr std::uint32_t max_plan_gpus = 1024;
+constexpr std::uint32_t max_plan_chunks = 1U << 20;
+constexpr std::uint32_t max_plan_blocks = 1024;  ///< thread blocks of a GPU
+constexpr std::size_t max_plan_steps = 1U << 20;
 
 const std::map<std::string, CollectiveKind> plan_kinds = {
     {"allreduce", CollectiveKind::all_reduce},         {"allgather", CollectiveKind::all_gather},
@@ -167,8 +167,8 @@ class PlanReader {
 
   void read_gpus() {
     const PlanJson& list = plan_.at("gpus");
-    if (!list.is_array() || list.empty() || list.size() > most_plan_gpus)
-      fail(fmt::format("'gpus' is a list of 1 to {} GPUs", most_plan_gpus));
+    if (!list.is_array() || list.empty() || list.size() > max_plan_gpus)
+      fail(fmt::format("'gpus' is a list of 1 to {} GPUs", max_plan_gpus));
     gpus_.resize(list.size());
     schedule_.ranks.resize(list.size());
     std::set<std::uint32_t> seen;
@@ -185,9 +185,9 @@ class PlanReader {
 
   void read_gpu(const PlanJson& gpu, std::uint32_t id) {
     PlanGpu& result = gpus_[id];
-    result.chunks = {{Buffer::input, number(gpu, "input_chunks", most_plan_chunks)},
-                     {Buffer::output, number(gpu, "output_chunks", most_plan_chunks)},
-                     {Buffer::scratch, number(gpu, "scratch_chunks", most_plan_chunks)}};
+    result.chunks = {{Buffer::input, number(gpu, "input_chunks", max_plan_chunks)},
+                     {Buffer::output, number(gpu, "output_chunks", max_plan_chunks)},
+                     {Buffer::scratch, number(gpu, "scratch_chunks", max_plan_chunks)}};
     const auto last = static_cast<std::uint32_t>(gpus_.size()) - 1;
     for (const PlanJson& group : gpu.value("channels", PlanJson::array())) {
       const std::string type = group.at("channel_type").get<std::string>();
@@ -207,10 +207,10 @@ class PlanReader {
       result.remote_buffers.emplace_back(rank, buffer_of(buffer.at("type").get<std::string>()));
     }
     for (const PlanJson& semaphore : gpu.value("semaphores", PlanJson::array()))
-      result.semaphores.push_back({number(semaphore, "init_value", most_plan_blocks), {}, 0});
+      result.semaphores.push_back({number(semaphore, "init_value", max_plan_blocks), {}, 0});
     const PlanJson& blocks = gpu.at("threadblocks");
-    if (!blocks.is_array() || blocks.size() > most_plan_blocks)
-      fail(fmt::format("'threadblocks' is a list of at most {}", most_plan_blocks));
+    if (!blocks.is_array() || blocks.size() > max_plan_blocks)
+      fail(fmt::format("'threadblocks' is a list of at most {}", max_plan_blocks));
     for (const PlanJson& block : blocks) read_block(block, id);
   }
 
@@ -238,7 +238,7 @@ class PlanReader {
   // A pipeline does its operations for one part of the chunks after another, as every schedule is repeated here.
   void add_operations(const PlanJson& list, PlanBlock& block) {
     for (const PlanJson& operation : list) {
-      if (block.operations.size() >= most_plan_steps) fail("too many operations");
+      if (block.operations.size() >= max_plan_steps) fail("too many operations");
       if (operation.at("name").get<std::string>() == "pipeline")
         for (const PlanJson& inner : operation.at("ops")) block.operations.push_back(&inner);
       else
@@ -280,9 +280,9 @@ class PlanReader {
       for (const PlanJson* operation : block.operations) {
         place_ = fmt::format("GPU {}, thread block {}: ", block.gpu, block.id);
         parts = std::lcm(parts, std::uint64_t{group_of(*operation).size});
-        if (parts * largest > most_plan_chunks)
+        if (parts * largest > max_plan_chunks)
           fail(fmt::format("'tbg_info': so many thread blocks share operations that there are more than {} parts",
-                           most_plan_chunks));
+                           max_plan_chunks));
       }
     place_.clear();
     parts_ = static_cast<std::uint32_t>(parts);
@@ -296,7 +296,7 @@ class PlanReader {
   PlanGroup group_of(const PlanJson& operation) const {
     if (!operation.contains("tbg_info")) return {};
     const PlanJson& info = operation.at("tbg_info");
-    const PlanGroup group{number(info, "tbg_size", most_plan_blocks), number(info, "tb_id", most_plan_blocks)};
+    const PlanGroup group{number(info, "tbg_size", max_plan_blocks), number(info, "tb_id", max_plan_blocks)};
     if (group.member >= group.size)
       fail(fmt::format("'tbg_info': thread block {} of a group of {}", group.member, group.size));
     return group;
@@ -370,8 +370,8 @@ class PlanReader {
   PlanRange range(const PlanBlock& block, const PlanJson& operation, const PlanJson& buffer) const {
     PlanRange result;
     result.gpu = block.gpu;
-    result.chunk = number(buffer, "index", most_plan_chunks);
-    result.count = buffer.contains("size") ? number(buffer, "size", most_plan_chunks) : 1;
+    result.chunk = number(buffer, "index", max_plan_chunks);
+    result.count = buffer.contains("size") ? number(buffer, "size", max_plan_chunks) : 1;
     if (buffer.contains("buffer_id")) {
       const std::string type = operation.at("channel_type").get<std::string>();
       const auto refs = block.remote_buffers.find(type);
@@ -468,7 +468,7 @@ class PlanReader {
 
   bool barrier(PlanBlock& block, const PlanJson& operation) {
     const auto id = operation.at("barrier_id").get<std::int64_t>();
-    const std::uint32_t members = number(operation, "num_threadblocks", most_plan_blocks);
+    const std::uint32_t members = number(operation, "num_threadblocks", max_plan_blocks);
     PlanGpu::Barrier& barrier = gpus_[block.gpu].barriers[id];
     if (!block.in_barrier) {
       if (barrier.left > 0) return false;  // the one before has not been left by all
@@ -629,7 +629,7 @@ class PlanReader {
   /// Behind all of `waits`, of which a step has one: the others are steps that do nothing else.
   PlanStep add_step(std::uint32_t gpu, std::uint32_t lane, StaticStep step, std::set<PlanStep>& waits) {
     auto& steps = schedule_.ranks[gpu][lane].steps;
-    if (++steps_ > most_plan_steps) fail("too many steps");
+    if (++steps_ > max_plan_steps) fail("too many steps");
     std::vector<PlanStep> left;
     for (const PlanStep& wait : waits)
       if (wait.lane != lane) left.push_back(wait);

@@ -82,8 +82,8 @@ std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
     return std::max(1U, call.tuning.channels / std::bit_ceil(call.communicator->size()));
   return call.graph ? std::min(call.graph->peer_parts(bytes), call.tuning.channels) : 1;
 }
-std::uint32_t most_parts(const CollectiveCall& call) {
-  return call.graph ? std::min(call.graph->most_peer_parts(), call.tuning.channels) : 1;
+std::uint32_t max_parts(const CollectiveCall& call) {
+  return call.graph ? std::min(call.graph->max_peer_parts(), call.tuning.channels) : 1;
 }
 
 /// Rounds that begin on the same channel: over several servers those with one server are a batch.
@@ -125,7 +125,7 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
   const std::uint32_t own_lane = channel + channels * (2 * place + (out ? 0 : 1));
   P2pRounds rounds(call.communicator->size(), known_server(call));
   const std::uint32_t alike = rounds_of_a_channel(call);
-  const std::uint32_t most = most_parts(call);
+  const std::uint32_t most = max_parts(call);
   std::uint32_t of_channel = 0;
   for (; !rounds.done(); rounds.advance()) {
     // Which part of the round's messages this channel has.

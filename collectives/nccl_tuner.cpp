@@ -61,7 +61,7 @@ Speeds speeds_of(const NcclMachine& m, A algorithm) {
 double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const auto gpu = static_cast<std::size_t>(m.gpu);
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
-  const double ll_most = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
+  const double ll_max = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
   const double n = m.ranks();
   const Speeds speeds = speeds_of(m, algorithm);
   double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
@@ -75,14 +75,14 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
     return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
   }
   if (algorithm == A::ring) {
-    if (protocol == Protocol::ll) bus = std::min(ll_most, 0.5 * bus);
+    if (protocol == Protocol::ll) bus = std::min(ll_max, 0.5 * bus);
     if (protocol == Protocol::ll128) bus = std::min(0.92 * bus, channels * ring_ll128[gpu]);
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
     return bus * n / (all_reduce ? 2 * (n - 1) : blocks ? n - 1 : n);
   }
   if (algorithm == A::tree) {
     bus = std::min(0.92 * bus, channels * tree_bandwidth[gpu][size]);
-    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_most);
+    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max);
     if (protocol == Protocol::ll128)
       bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * tree_ll128[gpu][size]);
     return bus * (m.tree_is_simple ? 0.85 : 1) * 0.5;
@@ -148,7 +148,7 @@ class NcclTuner : public CollectiveSelector {
   explicit NcclTuner(std::string_view only = {}) : only_(only) {}
   Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
     if (call.graph && call.communicator->size() > 1)
-      return choose(call, machine_of(call), most_channels(call), context.switches_reduce);
+      return choose(call, machine_of(call), max_channels(call), context.switches_reduce);
     NcclMachine machine;
     machine.version = call.tuning.nccl_version;
     const std::uint32_t n = call.communicator->size();
@@ -186,7 +186,7 @@ class NcclTuner : public CollectiveSelector {
     return machine;
   }
   /// As NCCL_MAX_NCHANNELS: what the user gives is a limit.
-  static std::uint32_t most_channels(const CollectiveCall& call) {
+  static std::uint32_t max_channels(const CollectiveCall& call) {
     const std::uint32_t all = call.graph->channels();
     return call.tuning.channels == 0 ? all : std::min(all, call.tuning.channels);
   }

@@ -37,7 +37,7 @@ struct Sizes {
                   ? call.tuning.credits
                   : static_cast<std::uint32_t>(std::max<std::int64_t>(nccl_steps * slices / chunk_steps, 1));
     // A ring starts with a send of a whole chunk by every rank, and then each frees a slot only by filling another
-    // one: with fewer slots than this all ranks would wait for each other for ever. A chain has no such circle.
+    // one: with fewer slots than this all ranks would wait for each other for ever. A chain has no such cycle.
     if (!chain) credits = std::max(credits, slices + 1);
   }
 

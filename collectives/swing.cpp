@@ -22,7 +22,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t most_dimensions = 8;
+constexpr std::uint32_t max_dimensions = 8;
 
 std::int64_t rho(std::uint32_t step) {
   std::int64_t power = -2;
@@ -90,7 +90,7 @@ class Swings {
     return static_cast<std::uint32_t>(((x + away) % size + size) % size);
   }
 
-  std::array<std::uint32_t, most_dimensions> sizes_{};
+  std::array<std::uint32_t, max_dimensions> sizes_{};
   std::uint32_t count_ = 1;
   std::uint32_t first_ = 0;
   bool mirrored_ = false;
@@ -122,8 +122,8 @@ class Swing final : public CollectiveAlgorithm {
       product *= size;
       if (!std::has_single_bit(size)) return fmt::format("a dimension of {}, which is no power of two", size);
     }
-    if (call.tuning.dimensions.size() > most_dimensions)
-      return fmt::format("{} dimensions; at most {}", call.tuning.dimensions.size(), most_dimensions);
+    if (call.tuning.dimensions.size() > max_dimensions)
+      return fmt::format("{} dimensions; at most {}", call.tuning.dimensions.size(), max_dimensions);
     if (!call.tuning.dimensions.empty() && product != call.communicator->size())
       return fmt::format("the dimensions have {} nodes, but there are {} ranks", product, call.communicator->size());
     return CollectiveAlgorithm::refuses(call);

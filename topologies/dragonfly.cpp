@@ -82,9 +82,9 @@ class Dragonfly final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     DragonflyShape shape;
-    shape.p = static_cast<std::uint32_t>(spec.at("p").integer(1, ClusterGraph::most_ports));
-    shape.a = static_cast<std::uint32_t>(spec.at("a").integer(1, ClusterGraph::most_ports));
-    shape.h = static_cast<std::uint32_t>(spec.at("h").integer(0, ClusterGraph::most_ports));
+    shape.p = static_cast<std::uint32_t>(spec.at("p").integer(1, ClusterGraph::max_ports));
+    shape.a = static_cast<std::uint32_t>(spec.at("a").integer(1, ClusterGraph::max_ports));
+    shape.h = static_cast<std::uint32_t>(spec.at("h").integer(0, ClusterGraph::max_ports));
     require_ports(spec.at("p"), std::uint64_t{shape.p} + shape.a - 1 + shape.h);
     const std::uint64_t ports = std::uint64_t{shape.a} * shape.h;
     shape.wiring = read_group_wiring(spec, ports, fmt::format("a h + 1 = {}", ports + 1));

@@ -75,10 +75,10 @@ class DragonflyPlus final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     DragonflyPlusShape shape;
-    shape.p = static_cast<std::uint32_t>(spec.at("p").integer(1, ClusterGraph::most_ports));
-    shape.leaves = static_cast<std::uint32_t>(spec.at("leaves").integer(1, ClusterGraph::most_ports));
-    shape.spines = static_cast<std::uint32_t>(spec.at("spines").integer(1, ClusterGraph::most_ports));
-    shape.h = static_cast<std::uint32_t>(spec.at("h").integer(0, ClusterGraph::most_ports));
+    shape.p = static_cast<std::uint32_t>(spec.at("p").integer(1, ClusterGraph::max_ports));
+    shape.leaves = static_cast<std::uint32_t>(spec.at("leaves").integer(1, ClusterGraph::max_ports));
+    shape.spines = static_cast<std::uint32_t>(spec.at("spines").integer(1, ClusterGraph::max_ports));
+    shape.h = static_cast<std::uint32_t>(spec.at("h").integer(0, ClusterGraph::max_ports));
     require_ports(spec.at("p"), std::uint64_t{shape.p} + shape.spines);
     require_ports(spec.at("h"), std::uint64_t{shape.h} + shape.leaves);
     const std::uint64_t ports = std::uint64_t{shape.spines} * shape.h;

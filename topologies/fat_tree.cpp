@@ -13,12 +13,12 @@ namespace {
 
 enum FatTreeLinkClass : std::uint8_t { host_link, edge_aggregation_link, aggregation_core_link };
 
-/// The largest k with k^3/4 + 5k^2/4 nodes within most_nodes, rounded down to a power of two.
-constexpr std::int64_t most_k = 256;
-static_assert(most_k * most_k * most_k / 4 + 5 * most_k * most_k / 4 <= most_nodes);
+/// The largest k with k^3/4 + 5k^2/4 nodes within max_nodes, rounded down to a power of two.
+constexpr std::int64_t max_k = 256;
+static_assert(max_k * max_k * max_k / 4 + 5 * max_k * max_k / 4 <= max_nodes);
 
 std::uint32_t read_k(const Spec& spec) {
-  const std::int64_t k = spec.integer(2, most_k);
+  const std::int64_t k = spec.integer(2, max_k);
   if (k % 2 != 0) {
     throw spec.error(
         fmt::format("a fat-tree splits the k ports of a switch into two halves, so k must be even; found {}, "

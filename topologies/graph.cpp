@@ -44,9 +44,9 @@ class GraphLinksReader {
  private:
   void take_port(NodeId node, const Spec& spec) {
     const ClusterGraph& graph = topology_.graph;
-    if (graph.ports(node).size() >= ClusterGraph::most_ports)
+    if (graph.ports(node).size() >= ClusterGraph::max_ports)
       throw spec.error(
-          fmt::format("{} has {} links already, the most a node can have", graph.name(node), ClusterGraph::most_ports));
+          fmt::format("{} has {} links already, the most a node can have", graph.name(node), ClusterGraph::max_ports));
     if (!graph.is_host(node)) return;
     std::string& taken = line_of_host_[node.value()];
     if (!taken.empty()) {
@@ -65,9 +65,9 @@ class AnyGraph final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     const Spec hosts = spec.at("hosts");
-    const std::int64_t host_count = hosts.integer(1, most_nodes);
+    const std::int64_t host_count = hosts.integer(1, max_nodes);
     const auto switches = spec.find("switches");
-    const std::int64_t switch_count = switches ? switches->integer(0, most_nodes) : 0;
+    const std::int64_t switch_count = switches ? switches->integer(0, max_nodes) : 0;
     Topology topology;
     for (std::int64_t i = 0; i < host_count; ++i) topology.graph.add_host();
     for (std::int64_t i = 0; i < switch_count; ++i) topology.graph.add_switch(1);

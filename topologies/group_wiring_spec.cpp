@@ -11,14 +11,14 @@
 
 namespace weft {
 
-GroupWiring read_group_wiring(const Spec& spec, std::uint64_t ports, const std::string& most_groups_text) {
+GroupWiring read_group_wiring(const Spec& spec, std::uint64_t ports, const std::string& max_groups_text) {
   std::uint64_t groups = ports + 1;
   const auto g = spec.find("g");
   if (g) {
-    groups = static_cast<std::uint64_t>(g->integer(1, most_nodes));
+    groups = static_cast<std::uint64_t>(g->integer(1, max_nodes));
     if (groups > ports + 1)
       throw g->error(fmt::format("found {} groups; every group needs a link to every other, so at most {} are possible",
-                                 groups, most_groups_text));
+                                 groups, max_groups_text));
   }
   auto arrangement = GroupWiring::Arrangement::consecutive;
   if (const auto named = spec.find("arrangement")) {

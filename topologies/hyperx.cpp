@@ -14,7 +14,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_hyperx_dimensions = 24;
+constexpr std::size_t max_hyperx_dimensions = 24;
 
 class HyperxAssembler {
  public:
@@ -79,7 +79,7 @@ class HyperxAssembler {
 
 std::uint32_t read_terminals(const Spec& spec, std::uint32_t otherwise) {
   const auto terminals = spec.find("hosts_per_switch");
-  return terminals ? static_cast<std::uint32_t>(terminals->integer(1, ClusterGraph::most_ports)) : otherwise;
+  return terminals ? static_cast<std::uint32_t>(terminals->integer(1, ClusterGraph::max_ports)) : otherwise;
 }
 
 void check_sizes(const Spec& spec, const HyperxShape& shape) {
@@ -106,15 +106,15 @@ class Hyperx final : public TopologyBuilder {
   Topology build(const Spec& spec) const override {
     HyperxShape shape;
     const Spec dims = spec.at("dims");
-    shape.dims = read_numbers(dims, 1, most_hyperx_dimensions, 1, ClusterGraph::most_ports);
+    shape.dims = read_numbers(dims, 1, max_hyperx_dimensions, 1, ClusterGraph::max_ports);
     shape.terminals = read_terminals(spec, 1);
     shape.parallel.assign(shape.dims.size(), 1);
     if (const auto parallel = spec.find("parallel"))
       shape.parallel =
           parallel->is_sequence()
-              ? read_numbers(*parallel, shape.dims.size(), shape.dims.size(), 1, ClusterGraph::most_ports)
+              ? read_numbers(*parallel, shape.dims.size(), shape.dims.size(), 1, ClusterGraph::max_ports)
               : std::vector<std::uint32_t>(shape.dims.size(),
-                                           static_cast<std::uint32_t>(parallel->integer(1, ClusterGraph::most_ports)));
+                                           static_cast<std::uint32_t>(parallel->integer(1, ClusterGraph::max_ports)));
     return finish(spec, dims, std::move(shape));
   }
 };
@@ -125,7 +125,7 @@ class Hypercube final : public TopologyBuilder {
   Topology build(const Spec& spec) const override {
     const Spec dimensions = spec.at("dimensions");
     HyperxShape shape;
-    shape.dims.assign(static_cast<std::size_t>(dimensions.integer(1, most_hyperx_dimensions - 1)), 2);
+    shape.dims.assign(static_cast<std::size_t>(dimensions.integer(1, max_hyperx_dimensions - 1)), 2);
     shape.parallel.assign(shape.dims.size(), 1);
     shape.terminals = read_terminals(spec, 1);
     return finish(spec, dimensions, std::move(shape));
@@ -138,9 +138,9 @@ class FullyConnected final : public TopologyBuilder {
   Topology build(const Spec& spec) const override {
     const Spec switches = spec.at("switches");
     HyperxShape shape;
-    shape.dims = {static_cast<std::uint32_t>(switches.integer(1, ClusterGraph::most_ports))};
+    shape.dims = {static_cast<std::uint32_t>(switches.integer(1, ClusterGraph::max_ports))};
     const auto parallel = spec.find("parallel");
-    shape.parallel = {parallel ? static_cast<std::uint32_t>(parallel->integer(1, ClusterGraph::most_ports)) : 1};
+    shape.parallel = {parallel ? static_cast<std::uint32_t>(parallel->integer(1, ClusterGraph::max_ports)) : 1};
     shape.terminals = read_terminals(spec, 1);
     return finish(spec, switches, std::move(shape));
   }

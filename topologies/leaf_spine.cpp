@@ -10,7 +10,7 @@ class LeafSpine final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     const auto count = [](const Spec& value) {
-      return static_cast<std::uint32_t>(value.integer(1, ClusterGraph::most_ports));
+      return static_cast<std::uint32_t>(value.integer(1, ClusterGraph::max_ports));
     };
     const Spec leaves = spec.at("leaves");
     const auto parallel = spec.find("parallel");

@@ -12,7 +12,7 @@ namespace {
 
 enum LineLinkClass : std::uint8_t { line_host_link, line_switch_link };
 
-constexpr std::int64_t most_links = 1'000'000;
+constexpr std::int64_t max_links = 1'000'000;
 
 Bandwidth read_rate(const Spec& value) { return value.bandwidth(); }
 
@@ -32,7 +32,7 @@ class Line final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     if (const auto hosts = spec.find("hosts")) hosts->integer(2, 2);
-    const auto links = static_cast<std::size_t>(spec.at("links").integer(1, most_links));
+    const auto links = static_cast<std::size_t>(spec.at("links").integer(1, max_links));
     const auto rates = read_each(spec.at("link_rate"), links, read_rate);
     const auto delays = read_each(spec.at("link_delay"), links, read_link_delay);
     spec.finish();

@@ -116,7 +116,7 @@ class HtsimReader {
     return tiers_[tier].values.count("bundle") != 0 ? narrow(value(tier, "bundle")) : 1;
   }
   static std::uint32_t narrow(std::uint64_t number) {
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, most_nodes));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(number, max_nodes));
   }
 
   std::uint64_t divide(std::uint64_t number, std::uint64_t by, std::size_t tier, const std::string& key,

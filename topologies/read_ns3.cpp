@@ -55,7 +55,7 @@ class Ns3TopologyReader {
                               other ? fmt::format(" (format: {} reads such files)", simai_ ? "ns3" : "simai") : ""));
     }
     std::size_t at = 0;
-    nodes_ = whole_number(words[at++], 1, most_nodes, "number of nodes", here());
+    nodes_ = whole_number(words[at++], 1, max_nodes, "number of nodes", here());
     if (simai_) {
       gpus_per_server_ = whole_number(words[at++], 1, nodes_, "GPUs per server", here());
       nvswitches_ = whole_number(words[at++], 0, nodes_, "number of NVSwitches", here());

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_gpus = 1024;
+constexpr std::int64_t max_gpus = 1024;
 
 /// The map that says a value, and the design that stands behind it.
 class ServerReader {
@@ -30,7 +30,7 @@ class ServerReader {
       design_ = read_nccl_server(*file, behind_ && !spec_.is_map() ? *behind_ : spec_);
       return finish();
     }
-    design_.gpus = static_cast<std::uint32_t>(at("gpus").integer(1, most_gpus));
+    design_.gpus = static_cast<std::uint32_t>(at("gpus").integer(1, max_gpus));
     design_.nodes = design_.gpus;
     const std::string inside = at("inside").one_of({"nvswitch", "mesh", "links", "none"});
     if (inside == "nvswitch") add_nvswitches();
@@ -90,7 +90,7 @@ class ServerReader {
   /// A GPU's links are shared out among the NVSwitches.
   void add_nvswitches() {
     const auto number = find("nvswitches");
-    const auto count = number ? static_cast<std::uint32_t>(number->integer(1, most_gpus)) : 1;
+    const auto count = number ? static_cast<std::uint32_t>(number->integer(1, max_gpus)) : 1;
     LinkSpec nvlink = link("nvlink");
     nvlink.rate = Bandwidth::from_bps(nvlink.rate.bps() / count);
     for (std::uint32_t i = 0; i < count; ++i) {
@@ -121,7 +121,7 @@ class ServerReader {
 
   void add_nics() {
     const auto number = find("nics");
-    const auto count = number ? static_cast<std::uint32_t>(number->integer(0, most_gpus)) : 0;
+    const auto count = number ? static_cast<std::uint32_t>(number->integer(0, max_gpus)) : 0;
     design_.nic_of_gpu.assign(design_.gpus, 0);
     if (count == 0) {
       for (const char* key : {"pcie_rate", "pcie_delay"}) static_cast<void>(find(key));

@@ -10,13 +10,13 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_q = 127;
+constexpr std::int64_t max_q = 127;
 
 /// q = 4 w + delta with delta in {-1, 0, 1}.
 int delta_of(std::uint32_t q) { return q % 4 == 1 ? 1 : q % 4 == 3 ? -1 : 0; }
 
 GaloisField read_field(const Spec& spec) {
-  const auto q = static_cast<std::uint32_t>(spec.integer(3, most_q));
+  const auto q = static_cast<std::uint32_t>(spec.integer(3, max_q));
   const auto suits = [](std::uint32_t n) { return n % 4 != 2 && GaloisField::of_size(n).has_value(); };
   if (suits(q)) return *GaloisField::of_size(q);
   std::uint32_t below = q;

@@ -9,7 +9,7 @@ namespace {
 class Star final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
-    const std::int64_t hosts = spec.at("hosts").integer(1, ClusterGraph::most_ports);
+    const std::int64_t hosts = spec.at("hosts").integer(1, ClusterGraph::max_ports);
     const LinkSpec link = read_link(spec);
     spec.finish();
     Topology topology;

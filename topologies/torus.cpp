@@ -9,12 +9,12 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_torus_dimensions = 16;
+constexpr std::size_t max_torus_dimensions = 16;
 
 TorusShape read_dims(const Spec& spec) {
   TorusShape shape;
   const Spec dims = spec.at("dims");
-  shape.dims = read_numbers(dims, 1, most_torus_dimensions, 1, most_nodes);
+  shape.dims = read_numbers(dims, 1, max_torus_dimensions, 1, max_nodes);
   if (const auto hosts = spec.find("hosts_per_router"))
     shape.hosts_per_router = static_cast<std::uint32_t>(hosts->integer(1, 1024));
   std::uint64_t routers = 1;
@@ -43,7 +43,7 @@ void read_twist(const Spec& spec, TorusShape& shape) {
     const Spec across = item.at("across");
     const auto d = static_cast<std::size_t>(across.integer(0, last));
     const Spec shift = item.at("shift");
-    shape.twist[d] = read_numbers(shift, shape.dims.size(), shape.dims.size(), 0, most_nodes);
+    shape.twist[d] = read_numbers(shift, shape.dims.size(), shape.dims.size(), 0, max_nodes);
     item.finish();
     if (!shape.wrap[d] || shape.dims[d] < 2)
       throw across.error(fmt::format(

@@ -110,7 +110,7 @@ void check_tree(const Spec& place, const TreeShape& shape) {
     below *= shape.m[level - 1];
     copies = saturated_product(copies, shape.w[level - 1]);
     nodes =
-        require_nodes(place, nodes + std::min<std::uint64_t>(saturated_product(hosts / below, copies), most_nodes + 1));
+        require_nodes(place, nodes + std::min<std::uint64_t>(saturated_product(hosts / below, copies), max_nodes + 1));
     std::uint64_t ports = std::uint64_t{shape.m[level - 1]} * shape.p[level - 1];
     if (level < shape.levels()) ports += std::uint64_t{shape.w[level]} * shape.p[level];
     require_ports(place, ports);

@@ -9,20 +9,20 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_levels = 16;
+constexpr std::size_t max_levels = 16;
 
 class Xgft final : public TopologyBuilder {
  public:
   Topology build(const Spec& spec) const override {
     TreeShape shape;
     const Spec m = spec.at("m");
-    shape.m = read_numbers(m, 1, most_levels, 1, ClusterGraph::most_ports);
+    shape.m = read_numbers(m, 1, max_levels, 1, ClusterGraph::max_ports);
     const std::size_t levels = shape.m.size();
     const Spec w = spec.at("w");
-    shape.w = read_numbers(w, levels, levels, 1, ClusterGraph::most_ports);
+    shape.w = read_numbers(w, levels, levels, 1, ClusterGraph::max_ports);
     shape.p.assign(levels, 1);
     const auto p = spec.find("p");
-    if (p) shape.p = read_numbers(*p, levels, levels, 1, ClusterGraph::most_ports);
+    if (p) shape.p = read_numbers(*p, levels, levels, 1, ClusterGraph::max_ports);
     if (shape.w[0] != 1)
       throw w[0].error(fmt::format("found {}; a host has one link, so the first number is 1", shape.w[0]));
     if (shape.p[0] != 1)

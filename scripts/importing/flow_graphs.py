@@ -64,9 +64,9 @@ class FlowGraph:
         found = self.run(query, values).fetchone()
         return found[0] if found else None
 
-    def finish(self, remark, circle):
+    def finish(self, remark, cycle):
         """`remark(line, what)` takes what is not as the file has it, once for each kind, with the first line;
-        `circle(line, name)` gives the error for a flow that waits for itself."""
+        `cycle(line, name)` gives the error for a flow that waits for itself."""
         if line := self.one(SENT_THERE):
             remark(line, "sent")
         self.run(NEAR)
@@ -75,7 +75,7 @@ class FlowGraph:
         self.run("CREATE INDEX by_before ON edges (before)")
         self.run("UPDATE flows SET missing = (SELECT COUNT(*) FROM edges WHERE edges.flow = number)")
         if self.go_through() < self.count:
-            raise circle(*self.one_of_a_circle())
+            raise cycle(*self.one_of_a_cycle())
         self.run(ENDS)
         self.run("CREATE INDEX by_rank ON ends (rank, id)")
         self.run("CREATE INDEX by_end ON ends (flow, sends)")
@@ -133,7 +133,7 @@ class FlowGraph:
                 free.append(after)
         return free
 
-    def one_of_a_circle(self):
+    def one_of_a_cycle(self):
         """(line, name) of a flow that waits for itself (R. W. Floyd's two runners)."""
         def step(flow):
             return self.one("SELECT MIN(before) FROM edges JOIN flows ON number = before WHERE flow = ? AND ends = 0",

@@ -15,10 +15,10 @@ from .identity import Program, environment
 from .quantities import readable
 from .summary import aligned
 
-# Processes meet once per window: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then
+# Processes wait once per epoch: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then
 # nodes in pairs. Assumed, not measured.
-MEETING_IN_NODE = 0.3e-6  # s
-MEETING_OF_NODES = 2e-6  # s for each doubling of the number of nodes
+BARRIER_IN_NODE = 0.3e-6  # s
+BARRIER_OF_NODES = 2e-6  # s for each doubling of the number of nodes
 PARTITION_SECONDS = 30  # that `weft topology` may take
 
 
@@ -53,22 +53,22 @@ class Plan:
 
     def row(self, processes):
         """Work that is shared out takes at least as long as its longest chain, and at most that and its even share
-        (Brent 1974, doi:10.1145/321812.321815); processes meet once per window."""
+        (Brent 1974, doi:10.1145/321812.321815); processes wait once per epoch."""
         part = self.partitions.get(processes, {})
         lookahead = part.get("lookahead_ps", 0) if part.get("cut_links", 0) else 0
-        windows = self.simulated_ps / lookahead if lookahead else 0
+        epochs = self.simulated_ps / lookahead if lookahead else 0
         work = self.work * self.seconds_per_work
         if processes > 1:
             chain = work / max(1.0, self.parallelism) if self.parallelism else 0
             work = (work - chain) / processes * part.get("balance", 1.0) + chain
         nodes = math.ceil(processes / self.cores)
-        meeting = 0 if processes == 1 else MEETING_IN_NODE + MEETING_OF_NODES * math.ceil(math.log2(nodes))
-        seconds = self.build_seconds + work + windows * meeting
+        barrier = 0 if processes == 1 else BARRIER_IN_NODE + BARRIER_OF_NODES * math.ceil(math.log2(nodes))
+        seconds = self.build_seconds + work + epochs * barrier
         rows = min(self.message_rows / processes, self.rows_in_memory)
         memory = self.memory_each + self.memory_shared / processes + self.row_bytes * rows
         return {"processes": processes, "wall_seconds": seconds, "memory": memory, "memory_of_all": memory * processes,
-                "lookahead_ps": lookahead, "windows": windows, "known_partition": bool(part),
-                "work_per_window": self.work / windows / processes if windows else 0,
+                "lookahead_ps": lookahead, "epochs": epochs, "known_partition": bool(part),
+                "work_per_epoch": self.work / epochs / processes if epochs else 0,
                 "basis": "measured" if processes == 1 and self.complete else "extrapolated"}
 
     def as_data(self):
@@ -184,15 +184,15 @@ def plan_text(experiment, plan):
         ["memory of a row", f"{plan['row_bytes']:.0f} B",
          f"measured; {plan['message_rows']:,.0f} of messages, {plan['rows_in_memory']:,} at a time in a process"],
     ]
-    lines = [["processes", "wall time", "memory of each", "of all", "lookahead", f"{plan['unit']} per window", ""]]
+    lines = [["processes", "wall time", "memory of each", "of all", "lookahead", f"{plan['unit']} per epoch", ""]]
     for row in plan["rows"]:
-        window = f"{row['work_per_window']:.3g} of each" if row["windows"] else ""
+        epoch = f"{row['work_per_epoch']:.3g} of each" if row["epochs"] else ""
         beyond = 0 < plan["parallelism"] < row["processes"]
         notes = [row["basis"]] + ["beyond the parallelism"] * beyond + [
             "partition not looked at"] * (row["processes"] > 1 and not row["known_partition"])
         lines.append([str(row["processes"]), seconds_text(row["wall_seconds"]), value_text("memory", row["memory"]),
                       value_text("memory", row["memory_of_all"]),
-                      readable(row["lookahead_ps"], "ps") if row["lookahead_ps"] else "", window, ", ".join(notes)])
+                      readable(row["lookahead_ps"], "ps") if row["lookahead_ps"] else "", epoch, ", ".join(notes)])
     return f"\n  {experiment}\n\n{aligned(facts)}\n\n{aligned(lines)}\n"
 
 

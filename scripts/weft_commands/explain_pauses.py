@@ -26,7 +26,7 @@ def stopped_links(run):
 def root_of(link, stopped):
     """Follows the cause of most stops, as long as that link was itself stopped for at least a tenth of the time for which
     it is to blame: then it could not send as it would, and what stopped it is to blame. A link that was stopped less
-    has more to send than it can. In a circle of waiting links: the one with the largest number."""
+    has more to send than it can. In a cycle of waiting links: the one with the largest number."""
     chain = [link]
     while chain[-1] in stopped:
         cause, (blamed, *_) = max(stopped[chain[-1]].items(), key=lambda item: (item[1][0], -item[0]))

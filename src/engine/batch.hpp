@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one process hands to another between two windows: records, one after the other.
+// What one process hands to another between two epochs: records, one after the other.
 #pragma once
 
 #include <algorithm>

@@ -53,44 +53,44 @@ CoreTurns::CoreTurns(std::vector<Place*> places, int self, std::vector<int> core
 
 CoreTurns::~CoreTurns() { sched_setaffinity(0, sizeof before_, &before_); }
 
-// Exactly one of those that want it gets a process that sleeps at `meeting`.
-bool CoreTurns::claim(int process, std::uint64_t meeting) {
-  std::uint64_t asleep = 2 * meeting;
-  return std::atomic_ref(place(process).state).compare_exchange_strong(asleep, 2 * meeting + 1);
+// Exactly one of those that want it gets a process that sleeps at `barrier`.
+bool CoreTurns::claim(int process, std::uint64_t barrier) {
+  std::uint64_t asleep = 2 * barrier;
+  return std::atomic_ref(place(process).state).compare_exchange_strong(asleep, 2 * barrier + 1);
 }
 
-// Claims the best of those that sleep at `meeting`.
+// Claims the best of those that sleep at `barrier`.
 template <class Better>
-int CoreTurns::best(std::uint64_t meeting, Better better) {
+int CoreTurns::best(std::uint64_t barrier, Better better) {
   for (;;) {
     int found = nobody;
     for (int process = 0; process < static_cast<int>(places_.size()); ++process) {
-      if (std::atomic_ref(place(process).state).load() != 2 * meeting) continue;
+      if (std::atomic_ref(place(process).state).load() != 2 * barrier) continue;
       if (found == nobody || better(place(process), place(found))) found = process;
     }
-    if (found == nobody || claim(found, meeting)) return found;
+    if (found == nobody || claim(found, barrier)) return found;
   }
 }
 
-// Asleep before the others see that it has come: who comes last wakes it.
-void CoreTurns::come(std::uint64_t meeting) {
-  if (all_at_once_) std::atomic_ref(place(self_).state).store(2 * meeting);
+// Asleep before the others see that it has arrived: who arrives last wakes it.
+void CoreTurns::arrive(std::uint64_t barrier) {
+  if (all_at_once_) std::atomic_ref(place(self_).state).store(2 * barrier);
 }
 
-int CoreTurns::next(std::uint64_t meeting) {
+int CoreTurns::next(std::uint64_t barrier) {
   const std::int64_t now = ticks();
   show(place(self_).done, now);
   show(place(self_).lasted, now - resumed_);
   // Who has run here before, so that what it left in the caches may still be there; the longest part first, so that the
   // cores are done at about the same time.
-  return best(meeting - 1, [here = place(self_).core](const Place& a, const Place& b) {
+  return best(barrier - 1, [here = place(self_).core](const Place& a, const Place& b) {
     const bool a_here = glance(a.core) == here;
     const bool b_here = glance(b.core) == here;
     return a_here != b_here ? a_here : glance(a.lasted) > glance(b.lasted);
   });
 }
 
-void CoreTurns::hand_over(int core, int process, std::uint64_t meeting) {
+void CoreTurns::hand_over(int core, int process, std::uint64_t barrier) {
   Place& heir = place(process);
   if (heir.core != core) {
     // While it sleeps this costs nothing but the call. Should it fail, the kernel finds a place.
@@ -100,41 +100,41 @@ void CoreTurns::hand_over(int core, int process, std::uint64_t meeting) {
     sched_setaffinity(heir.thread, sizeof one, &one);
     show(heir.core, core);
   }
-  heir.turn.open(static_cast<std::uint32_t>(meeting));
+  heir.turn.open(static_cast<std::uint32_t>(barrier));
 }
 
-// Asleep before the heir comes to the meeting, which cannot be complete before.
-void CoreTurns::give(std::uint64_t meeting, int heir) {
+// Asleep before the heir arrives at the barrier, which cannot be complete before.
+void CoreTurns::give(std::uint64_t barrier, int heir) {
   Place& mine = place(self_);
   const int core = mine.core;
-  std::atomic_ref(mine.state).store(2 * meeting);
-  hand_over(core, heir, meeting - 1);
-  sleep(meeting);
+  std::atomic_ref(mine.state).store(2 * barrier);
+  hand_over(core, heir, barrier - 1);
+  sleep(barrier);
 }
 
-void CoreTurns::sleep(std::uint64_t meeting) { place(self_).turn.wait(static_cast<std::uint32_t>(meeting)); }
+void CoreTurns::sleep(std::uint64_t barrier) { place(self_).turn.wait(static_cast<std::uint32_t>(barrier)); }
 
-void CoreTurns::go_on(std::uint64_t meeting) {
+void CoreTurns::go_on(std::uint64_t barrier) {
   Place& mine = place(self_);
-  std::atomic_ref(mine.state).store(2 * meeting + 1);
+  std::atomic_ref(mine.state).store(2 * barrier + 1);
   if (!all_at_once_) return;
   for (int core = 0; core < static_cast<int>(cores_.size()); ++core) {
     if (core == mine.core) continue;
-    const int process = best(meeting, [core](const Place& a, const Place& b) {
+    const int process = best(barrier, [core](const Place& a, const Place& b) {
       const bool a_there = glance(a.core) == core;
       const bool b_there = glance(b.core) == core;
       return a_there != b_there ? a_there : glance(a.done) > glance(b.done);
     });
-    if (process != nobody) hand_over(core, process, meeting);
+    if (process != nobody) hand_over(core, process, barrier);
   }
 }
 
 // Who is asleep is woken by the first that finds it so; who is not yet done finds out by itself.
-void CoreTurns::resume(std::uint64_t meeting, bool all_at_once) {
+void CoreTurns::resume(std::uint64_t barrier, bool all_at_once) {
   all_at_once_ = all_at_once;
   if (all_at_once)
     for (int process = 0; process < static_cast<int>(places_.size()); ++process)
-      if (claim(process, meeting)) hand_over(place(process).core, process, meeting);
+      if (claim(process, barrier)) hand_over(place(process).core, process, barrier);
   resumed_ = ticks();
 }
 

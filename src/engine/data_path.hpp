@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// A model that advances through simulated time in windows, beside ns-3's events in one clock. All times are absolute.
+/// A model that advances through simulated time in epochs, beside ns-3's events in one clock. All times are absolute.
 ///
 /// ns-3 events may act on the model (start a message, read a counter): they run at te after advance(te), that is after
 /// everything before te and before anything of the model at te. The model may schedule ns-3 events from within
@@ -39,11 +39,11 @@ class DataPath {
   /// `done` is to be called within advance(), as soon as nothing that comes before its end will be put into outgoing()
   /// any more and next_time() can become no less, so that the others need not wait for the rest; or not at all. Null:
   /// do not call it.
-  virtual void set_border_done(std::function<void()> /*done*/) {}
-  /// What neighbours()[neighbour] has sent during the last window.
+  virtual void set_boundary_done(std::function<void()> /*done*/) {}
+  /// What neighbours()[neighbour] has sent during the last epoch.
   virtual void incoming(std::size_t /*neighbour*/, std::span<const std::byte> /*batch*/) {}
 
-  /// How many events the last windows would have taken with an MPI rank for each node: the sum over windows of the
+  /// How many events the last epochs would have taken with an MPI rank for each node: the sum over epochs of the
   /// events of the busiest node. Counted anew after each call.
   virtual std::uint64_t take_critical_events() { return 0; }
   /// Time of the latest thing processed so far; Time() if nothing was.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The engine's events, windows and clock.
+// The engine's events, epochs and clock.
 #include "engine/parallel_simulator_impl.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 #include <ns3/simulator.h>
 #include <ns3/string.h>
 
-#include "engine/window_exchange.hpp"
+#include "engine/epoch_exchange.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 #include "support/interrupt.hpp"
@@ -24,8 +24,8 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::uint32_t no_context = ns3::Simulator::NO_CONTEXT;
-// A window also ends after this many ns-3 events, so that interrupts are seen where no data path bounds it.
-constexpr int events_per_window = 1 << 14;
+// An epoch also ends after this many ns-3 events, so that interrupts are seen where no data path bounds it.
+constexpr int events_per_epoch = 1 << 14;
 
 constexpr std::uint32_t slot_of(std::uint32_t uid) { return uid - ns3::EventId::VALID; }
 
@@ -41,18 +41,18 @@ ns3::Ptr<ns3::SimulatorImpl> select_engine(const ns3::TypeId& type) {
 }
 
 /// Takes away what all processes have built together while an exception is still on its way: later nobody would know
-/// that the others may never come to do their part.
-class BorderGuard {
+/// that the others may never get to do their part.
+class BoundaryGuard {
  public:
-  explicit BorderGuard(std::unique_ptr<WindowExchange>& border) : border_(border) {}
-  ~BorderGuard() {
-    if (std::uncaught_exceptions() > exceptions_) border_.reset();
+  explicit BoundaryGuard(std::unique_ptr<EpochExchange>& boundary) : boundary_(boundary) {}
+  ~BoundaryGuard() {
+    if (std::uncaught_exceptions() > exceptions_) boundary_.reset();
   }
-  BorderGuard(const BorderGuard&) = delete;
-  BorderGuard& operator=(const BorderGuard&) = delete;
+  BoundaryGuard(const BoundaryGuard&) = delete;
+  BoundaryGuard& operator=(const BoundaryGuard&) = delete;
 
  private:
-  std::unique_ptr<WindowExchange>& border_;
+  std::unique_ptr<EpochExchange>& boundary_;
   int exceptions_ = std::uncaught_exceptions();
 };
 
@@ -92,10 +92,10 @@ ns3::EventId ParallelSimulatorImpl::insert(std::uint32_t context, const ns3::Tim
 
 std::uint32_t ParallelSimulatorImpl::insert_at(const EventKey& key, std::uint32_t context,
                                                ns3::Ptr<ns3::EventImpl> event) {
-  const std::int64_t earliest = advancing_ ? window_end_ : horizon_;
+  const std::int64_t earliest = advancing_ ? epoch_end_ : horizon_;
   WEFT_EXPECT(
       key.time >= earliest,
-      "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this window (from "
+      "an event was scheduled at {} for {}, but the data path has advanced or will advance to {} in this epoch (from "
       "within the data path the delay must be at least its lookahead)",
       now_, key.time, earliest);
   return ns3::EventId::VALID + queue_.insert(key, ns3::GetPointer(event), context);
@@ -167,13 +167,13 @@ void ParallelSimulatorImpl::attach(DataPath* data_path) {
               "ns3::Time::SetResolution(ns3::Time::PS) first",
               static_cast<int>(ns3::Time::GetResolution()));
   data_path_ = data_path;
-  border_.reset();
-  if (data_path_ != nullptr) build_border();
+  boundary_.reset();
+  if (data_path_ != nullptr) build_boundary();
 }
 
-void ParallelSimulatorImpl::build_border() {
-  border_ = std::make_unique<WindowExchange>(group_,
-                                             data_path_ != nullptr ? data_path_->neighbours() : std::span<const int>());
+void ParallelSimulatorImpl::build_boundary() {
+  boundary_ = std::make_unique<EpochExchange>(
+      group_, data_path_ != nullptr ? data_path_->neighbours() : std::span<const int>());
 }
 
 Time ParallelSimulatorImpl::local_next() const {
@@ -189,16 +189,16 @@ void ParallelSimulatorImpl::Run() {
   running_ = true;
   stop_ = false;
   failure_ = nullptr;
-  if (border_ == nullptr) build_border();
-  const BorderGuard guard(border_);
-  const double waited_before = border_->wait_seconds();
+  if (boundary_ == nullptr) build_boundary();
+  const BoundaryGuard guard(boundary_);
+  const double waited_before = boundary_->wait_seconds();
   Time begin = Time::from_ps(now_);
   if (data_path_ != nullptr && group_.size() > 1)
-    data_path_->set_border_done([this, &begin] {
-      if (last_advance_ && border_->may_come_early()) come(begin);
+    data_path_->set_boundary_done([this, &begin] {
+      if (last_advance_ && boundary_->may_arrive_early()) arrive(begin);
     });
   for (;;) {
-    const WindowVote agreed = meet(begin);
+    const EpochVote agreed = wait(begin);
     stop_ = stop_ || agreed.stop;
     critical_events_ += agreed.critical;
     if (agreed.stop || agreed.next == Time::max()) break;
@@ -214,31 +214,31 @@ void ParallelSimulatorImpl::Run() {
       WEFT_EXPECT(lookahead > Time(), "the data path's lookahead is {} ps at {} ps", lookahead.ps(), begin.ps());
       end = std::min(bounded_sum(begin, lookahead), Time::limit());
     }
-    run_window(end);
-    ++windows_;
+    run_epoch(end);
+    ++epochs_;
   }
-  if (data_path_ != nullptr) data_path_->set_border_done(nullptr);
+  if (data_path_ != nullptr) data_path_->set_boundary_done(nullptr);
   critical_events_ += static_cast<std::uint64_t>(group_.maximum(static_cast<std::int64_t>(critical_of_last_)));
   critical_of_last_ = 0;
-  border_->end_loans();
-  wait_seconds_ += border_->wait_seconds() - waited_before;
+  boundary_->end_loans();
+  wait_seconds_ += boundary_->wait_seconds() - waited_before;
   settle_clock();
   running_ = false;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-/// Says what this process has to say at the end of a window. Also after a local Stop(): the neighbours wait for this
-/// process's batch, and learn of the stop with it. The longest chain of the window is not known before its end, and is
+/// Says what this process has to say at the end of an epoch. Also after a local Stop(): the neighbours wait for this
+/// process's batch, and learn of the stop with it. The longest chain of the epoch is not known before its end, and is
 /// told at the next one.
-void ParallelSimulatorImpl::come(Time begin) {
-  const Look look = between_windows_ ? between_windows_(begin) : Look::go_on;
+void ParallelSimulatorImpl::arrive(Time begin) {
+  const Look look = between_epochs_ ? between_epochs_(begin) : Look::go_on;
   std::span<const Batch> outgoing;
   if (data_path_ != nullptr) outgoing = data_path_->outgoing();
-  border_->come({local_next(), stop_ || look == Look::stop, look == Look::pause, critical_of_last_}, outgoing);
-  has_come_ = true;
+  boundary_->arrive({local_next(), stop_ || look == Look::stop, look == Look::pause, critical_of_last_}, outgoing);
+  has_arrived_ = true;
 }
 
-/// A window that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
+/// An epoch that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
 /// to the end of Run() together, and nobody waits for ever.
 template <class Step>
 void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
@@ -255,32 +255,32 @@ void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   Stop();
 }
 
-/// Hands over what the last window has sent, and agrees on the next one.
-WindowVote ParallelSimulatorImpl::meet(Time begin) {
-  if (!has_come_) come(begin);
-  has_come_ = false;
-  if (data_path_ == nullptr) return border_->meet({}, {});
+/// Hands over what the last epoch has sent, and agrees on the next one.
+EpochVote ParallelSimulatorImpl::wait(Time begin) {
+  if (!has_arrived_) arrive(begin);
+  has_arrived_ = false;
+  if (data_path_ == nullptr) return boundary_->wait({}, {});
   critical_of_last_ = data_path_->take_critical_events();
-  return border_->meet(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
+  return boundary_->wait(data_path_->outgoing(), [this](std::size_t neighbour, std::span<const std::byte> batch) {
     give_up_if_it_throws([&] { data_path_->incoming(neighbour, batch); });
   });
 }
 
-void ParallelSimulatorImpl::run_window(Time end) {
+void ParallelSimulatorImpl::run_epoch(Time end) {
   give_up_if_it_throws([&] { run_events_and_data_path(end); });
 }
 
 void ParallelSimulatorImpl::run_events_and_data_path(Time end) {
-  window_end_ = end.ps();
+  epoch_end_ = end.ps();
   int events = 0;
-  while (!stop_ && !queue_.empty() && queue_.next_time() < window_end_) {
-    // Ending a window early is always allowed: the next one begins no earlier than this one did.
-    if (events++ == events_per_window) return;
+  while (!stop_ && !queue_.empty() && queue_.next_time() < epoch_end_) {
+    // Ending an epoch early is always allowed: the next one begins no earlier than this one did.
+    if (events++ == events_per_epoch) return;
     advance_data_path(queue_.next_time());
     if (!stop_) run_one_event();
   }
   last_advance_ = true;
-  if (!stop_) advance_data_path(window_end_);
+  if (!stop_) advance_data_path(epoch_end_);
   last_advance_ = false;
 }
 
@@ -315,7 +315,7 @@ void ParallelSimulatorImpl::enter(std::uint32_t context, Time time) {
 }
 
 /// After a run: the time of the last thing that happened anywhere; or, if the run was stopped, the time up to which
-/// this process has come, so that what is scheduled next is not in the data path's past.
+/// this process has arrived, so that what is scheduled next is not in the data path's past.
 void ParallelSimulatorImpl::settle_clock() {
   context_ = no_context;
   if (stop_) {
@@ -334,7 +334,7 @@ void ParallelSimulatorImpl::Stop(const ns3::Time& delay) {
 }
 
 void ParallelSimulatorImpl::Destroy() {
-  border_.reset();
+  boundary_.reset();
   while (!destroy_events_.empty()) {
     const ns3::EventId id = destroy_events_.front();
     destroy_events_.pop_front();

@@ -17,9 +17,9 @@
 #include <ns3/type-id.h>
 
 #include "engine/data_path.hpp"
+#include "engine/epoch_exchange.hpp"
 #include "engine/event_queue.hpp"
 #include "engine/process_group.hpp"
-#include "engine/window_exchange.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -31,15 +31,15 @@ namespace weft {
 ///   scheduled before). Within one context this is ns-3's order of insertion; between contexts it does not depend on
 ///   which other nodes live on this process. Outside of events the context is ns3::Simulator::NO_CONTEXT, which comes
 ///   last.
-/// * Between windows all processes agree on the earliest next event; a window lasts for the data path's lookahead() and
+/// * Between epochs all processes agree on the earliest next event; an epoch lasts for the data path's lookahead() and
 /// its
-///   end is exclusive. Without a data path nothing crosses between processes and a window is a fixed number of events.
+///   end is exclusive. Without a data path nothing crosses between processes and an epoch is a fixed number of events.
 /// * After Run() the context is NO_CONTEXT, and if everything is finished Now() is the time of the last event or packet
 /// of
 ///   any process.
 ///
 /// ns3::Simulator::Stop() ends this process's part after the current event, and all others' at the next agreement; the
-/// moment at which *they* stop depends on the windows. Whoever wants results that do not depend on the number of
+/// moment at which *they* stop depends on the epochs. Whoever wants results that do not depend on the number of
 /// processes schedules the same Stop(delay) on all of them.
 ///
 /// Not thread-safe (ns-3's packets and objects are not either): parallel work is in processes.
@@ -75,28 +75,28 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   void set_process_group(ProcessGroup group) { group_ = std::move(group); }
   const ProcessGroup& process_group() const { return group_; }
   /// Collective. The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
-  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none. Where processes meet between
-  /// windows is built here, and stays until the next attach() or Destroy().
+  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none. Where processes wait between
+  /// epochs is built here, and stays until the next attach() or Destroy().
   void attach(DataPath* data_path);
-  /// What is to happen between two windows.
+  /// What is to happen between two epochs.
   enum class Look { go_on, pause, stop };
-  /// `look` is called before every window, with the beginning of the last one, the same on all processes: for progress
-  /// and interrupts. `stop` on any process ends the Run() of all before that window; `pause` on any has all call what
+  /// `look` is called before every epoch, with the beginning of the last one, the same on all processes: for progress
+  /// and interrupts. `stop` on any process ends the Run() of all before that epoch; `pause` on any has all call what
   /// set_on_pause() has set.
-  void set_between_windows(std::function<Look(Time begin)> look) { between_windows_ = std::move(look); }
+  void set_between_epochs(std::function<Look(Time begin)> look) { between_epochs_ = std::move(look); }
   /// Called by all processes together, with the time before which everything has happened everywhere. Not at the end.
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// For a data path within advance(): what follows is done by the node `context` at `time`. ns-3 code called from
   /// there sees both in GetContext() and Now().
   void enter(std::uint32_t context, Time time);
   /// For a data path, also while it is handed a batch: `event` happens at the node `context` at `time`, which is not
-  /// before the end of this window. It comes before all that ns-3 has scheduled for that time; several of one node and
+  /// before the end of this epoch. It comes before all that ns-3 has scheduled for that time; several of one node and
   /// time in the order of `number`. Whoever calls it, and when, plays no part in the order.
   void schedule_arrival(std::uint32_t context, Time time, std::uint64_t number, ns3::EventImpl* event);
 
-  /// The last Run() ended because of Stop() or the look between windows, not because everything was finished.
+  /// The last Run() ended because of Stop() or the look between epochs, not because everything was finished.
   bool stopped() const { return stop_; }
-  std::uint64_t windows() const { return windows_; }
+  std::uint64_t epochs() const { return epochs_; }
   /// Wall-clock seconds that this process has waited for the others.
   double wait_seconds() const { return wait_seconds_; }
   /// Events of the data path that could not have happened at the same time as others, whatever the number of processes;
@@ -108,10 +108,10 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   ns3::EventId insert(std::uint32_t context, const ns3::Time& delay, ns3::EventImpl* event);
   std::uint32_t insert_at(const EventKey& key, std::uint32_t context, ns3::Ptr<ns3::EventImpl> event);
   Time local_next() const;
-  void build_border();
-  void come(Time begin);
-  WindowVote meet(Time begin);
-  void run_window(Time end);
+  void build_boundary();
+  void arrive(Time begin);
+  EpochVote wait(Time begin);
+  void run_epoch(Time end);
   template <class Step>
   void give_up_if_it_throws(Step&& step);
   void run_events_and_data_path(Time end);
@@ -121,27 +121,27 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
 
   ProcessGroup group_ = ProcessGroup::alone();
   DataPath* data_path_ = nullptr;
-  std::unique_ptr<WindowExchange> border_;  // kept from run to run; none before the first, if no data path is attached
-  std::function<Look(Time)> between_windows_;
+  std::unique_ptr<EpochExchange> boundary_;  // kept from run to run; none before the first, if no data path is attached
+  std::function<Look(Time)> between_epochs_;
   std::function<void(Time)> on_pause_;
 
   EventQueue queue_;
   std::unordered_map<std::uint32_t, std::uint64_t> scheduled_by_;  // context -> events that it has scheduled
   std::list<ns3::EventId> destroy_events_;
 
-  std::int64_t now_ = 0;         // in ns-3's resolution
-  std::int64_t horizon_ = 0;     // up to here (exclusive) the data path has advanced
-  std::int64_t window_end_ = 0;  // exclusive
+  std::int64_t now_ = 0;        // in ns-3's resolution
+  std::int64_t horizon_ = 0;    // up to here (exclusive) the data path has advanced
+  std::int64_t epoch_end_ = 0;  // exclusive
   std::uint32_t context_;
   std::exception_ptr failure_;  // what this process could not go on with; Run() ends as with Stop() and throws it here
   bool stop_ = false;
   bool running_ = false;
   bool advancing_ = false;
-  bool last_advance_ = false;           // of this window
-  bool has_come_ = false;               // to the meeting at the end of this window
-  std::uint64_t critical_of_last_ = 0;  // events on the longest chain of the last window here
+  bool last_advance_ = false;           // of this epoch
+  bool has_arrived_ = false;            // to the barrier at the end of this epoch
+  std::uint64_t critical_of_last_ = 0;  // events on the longest chain of the last epoch here
   std::uint64_t event_count_ = 0;
-  std::uint64_t windows_ = 0;
+  std::uint64_t epochs_ = 0;
   std::uint64_t critical_events_ = 0;
   double wait_seconds_ = 0;
 };

@@ -107,7 +107,7 @@ std::int64_t ProcessGroup::minimum(std::int64_t value) const {
   return size_ == 1 ? value : reduce(value, MPI_INT64_T, MPI_MIN, communicator_);
 }
 
-void ProcessGroup::rest_until_all_come() const {
+void ProcessGroup::sleep_until_all_arrive() const {
   if (size_ == 1) return;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(communicator_, &request);

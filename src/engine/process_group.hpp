@@ -47,7 +47,7 @@ class ProcessGroup {
   void finish_sends();
 
   /// Returns when all ranks have called it; leaves the core to others until then, unlike MPI's own barrier.
-  void rest_until_all_come() const;
+  void sleep_until_all_arrive() const;
 
   std::uint64_t sum(std::uint64_t value) const;        ///< over all ranks, modulo 2^64
   void add_up(std::span<std::uint64_t> values) const;  ///< each over all ranks, modulo 2^64

@@ -33,7 +33,7 @@ LinkId ClusterGraph::connect(NodeId a, std::uint32_t port_a, NodeId b, std::uint
   const LinkId link(link_count());
   const auto take = [&](NodeId node, std::uint32_t port, const PortEnd& end) {
     WEFT_EXPECT(node.value() < node_count(), "node {} of {}", node.value(), node_count());
-    WEFT_EXPECT(port < most_ports, "{} has {} ports already", name(node), most_ports);
+    WEFT_EXPECT(port < max_ports, "{} has {} ports already", name(node), max_ports);
     auto& ports_of_node = ports_[node.value()];
     if (port >= ports_of_node.size()) ports_of_node.resize(port + 1);
     WEFT_EXPECT(!ports_of_node[port].link.valid(), "port {} of {} is taken", port, name(node));

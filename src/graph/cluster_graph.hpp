@@ -62,7 +62,7 @@ struct PortEnd {
 class ClusterGraph {
  public:
   /// A node has at most so many ports (port numbers are 16 bit).
-  static constexpr std::uint32_t most_ports = 65535;
+  static constexpr std::uint32_t max_ports = 65535;
 
   NodeId add_host(std::uint32_t group = no_group,
                   std::uint32_t block = no_block);  ///< all hosts before the first switch

@@ -55,8 +55,8 @@ Bisection estimate_bisection(const ClusterGraph& graph) {
     const LinkProperties& link = graph.link(LinkId(i));
     if (half[link.ends[0].value()] != half[link.ends[1].value()]) result.cut_bps += link.rate.bps();
   }
-  constexpr std::uint32_t most_links = 400'000;  // some seconds
-  if (graph.link_count() > most_links) {
+  constexpr std::uint32_t max_links = 400'000;  // some seconds
+  if (graph.link_count() > max_links) {
     result.flow_bps = -1;
     return result;
   }

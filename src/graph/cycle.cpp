@@ -37,7 +37,7 @@ std::vector<std::size_t> cycle_through(const DirectedGraph& graph, std::size_t s
 std::vector<std::size_t> shortest_cycle(std::size_t vertices,
                                         const std::vector<std::pair<std::size_t, std::size_t>>& edges) {
   DirectedGraph graph(edges.begin(), edges.end(), vertices);
-  // Only within a strongly connected component is there a circle.
+  // Only within a strongly connected component is there a cycle.
   std::vector<std::size_t> component(vertices);
   std::vector<std::size_t> size(boost::strong_components(graph, component.data()), 0);
   for (const std::size_t c : component) ++size[c];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Circles in directed graphs.
+// Cycles in directed graphs.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace weft {
 
-/// A shortest circle of a directed graph of `vertices` vertices: its vertices in order, beginning with the smallest
-/// number of any such circle; empty if there is none. Does not depend on the order of the edges.
+/// A shortest cycle of a directed graph of `vertices` vertices: its vertices in order, beginning with the smallest
+/// number of any such cycle; empty if there is none. Does not depend on the order of the edges.
 std::vector<std::size_t> shortest_cycle(std::size_t vertices,
                                         const std::vector<std::pair<std::size_t, std::size_t>>& edges);
 

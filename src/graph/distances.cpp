@@ -54,8 +54,8 @@ class Searcher {
       const std::uint64_t pairs = sources * targets;
       result.histogram[distance] += pairs;
       result.mean_paths += static_cast<double>(pairs) * paths_[node];
-      if (result.most_paths == 0 || paths_[node] < result.fewest_paths) result.fewest_paths = paths_[node];
-      result.most_paths = std::max(result.most_paths, paths_[node]);
+      if (result.max_paths == 0 || paths_[node] < result.fewest_paths) result.fewest_paths = paths_[node];
+      result.max_paths = std::max(result.max_paths, paths_[node]);
     }
     result.sources += sources;
   }
@@ -92,12 +92,12 @@ class Searcher {
 
 }  // namespace
 
-HostDistances measure_distances(const ClusterGraph& graph, std::uint64_t most_steps) {
+HostDistances measure_distances(const ClusterGraph& graph, std::uint64_t max_steps) {
   Searcher searcher(graph);
   std::vector<std::uint32_t> starts;
   for (std::uint32_t node = 0; node < graph.node_count(); ++node)
     if (searcher.hosts_at(node) > 0) starts.push_back(node);
-  const std::uint64_t affordable = std::max<std::uint64_t>(1, most_steps / searcher.steps());
+  const std::uint64_t affordable = std::max<std::uint64_t>(1, max_steps / searcher.steps());
   const std::size_t searches = std::min<std::uint64_t>(starts.size(), affordable);
   HostDistances result;
   for (std::size_t i = 0; i < searches; ++i) searcher.add_pairs_from(starts[i * starts.size() / searches], result);

@@ -17,13 +17,13 @@ struct HostDistances {
   /// Number of shortest paths of a pair; parallel links make different paths. Up to 2^53 exact.
   double fewest_paths = 0;
   double mean_paths = 0;
-  double most_paths = 0;
-  /// Hosts from which was searched: all of them, or an even sample if that would take more than `most_steps` visits of
+  double max_paths = 0;
+  /// Hosts from which was searched: all of them, or an even sample if that would take more than `max_steps` visits of
   /// links. Pairs are those that begin at one of these.
   std::uint64_t sources = 0;
 };
 
 /// Breadth-first search from every host (for hosts on one switch together).
-HostDistances measure_distances(const ClusterGraph& graph, std::uint64_t most_steps = 4'000'000'000);
+HostDistances measure_distances(const ClusterGraph& graph, std::uint64_t max_steps = 4'000'000'000);
 
 }  // namespace weft

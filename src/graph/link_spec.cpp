@@ -80,16 +80,16 @@ std::vector<LinkSpec> read_links(const Spec& map, const std::string& prefix, std
 }
 
 std::uint32_t require_nodes(const Spec& spec, std::uint64_t nodes) {
-  if (nodes > most_nodes)
+  if (nodes > max_nodes)
     throw spec.error(fmt::format("the machine would have {} nodes; at most {} can be simulated",
-                                 nodes == UINT64_MAX ? "far too many" : std::to_string(nodes), most_nodes));
+                                 nodes == UINT64_MAX ? "far too many" : std::to_string(nodes), max_nodes));
   return static_cast<std::uint32_t>(nodes);
 }
 
 void require_ports(const Spec& spec, std::uint64_t ports) {
-  if (ports > ClusterGraph::most_ports)
+  if (ports > ClusterGraph::max_ports)
     throw spec.error(
-        fmt::format("a switch would need {} ports; at most {} are possible", ports, ClusterGraph::most_ports));
+        fmt::format("a switch would need {} ports; at most {} are possible", ports, ClusterGraph::max_ports));
 }
 
 }  // namespace weft

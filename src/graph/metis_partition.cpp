@@ -181,7 +181,7 @@ std::vector<std::uint16_t> metis_partition(const ClusterGraph& graph, std::uint3
 
 namespace {
 
-constexpr std::int64_t most_weight = 1 << 12;  ///< of a link
+constexpr std::int64_t max_weight = 1 << 12;  ///< of a link
 
 /// METIS allows itself some imbalance: hosts are moved until the halves are equal, those first that cost least.
 void balance_hosts(const ClusterGraph& graph, std::vector<std::uint16_t>& half) {
@@ -211,7 +211,7 @@ std::vector<std::uint16_t> metis_halves_of_hosts(const ClusterGraph& graph) {
   std::int64_t slowest = graph.link(LinkId(0)).rate.bps();
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) slowest = std::min(slowest, graph.link(LinkId(i)).rate.bps());
   MetisGraph compressed = compress(graph, vertex, graph.node_count(), [slowest](const LinkProperties& link) {
-    return static_cast<idx_t>(std::min(link.rate.bps() / slowest, most_weight));
+    return static_cast<idx_t>(std::min(link.rate.bps() / slowest, max_weight));
   });
   for (std::uint32_t node = 0; node < graph.node_count(); ++node)
     compressed.vertex_weight[node] = graph.is_host(NodeId(node)) ? 1 : 0;

@@ -93,12 +93,12 @@ std::string resolve_method(const std::string& method) {
   return method == "pods" ? "groups" : method;
 }
 
-void describe_cut(const ClusterGraph& graph, Bytes least_frame, Partition& partition) {
+void describe_cut(const ClusterGraph& graph, Bytes min_frame, Partition& partition) {
   for (std::uint32_t i = 0; i < graph.link_count(); ++i) {
     const LinkProperties& link = graph.link(LinkId(i));
     if (partition.owner[link.ends[0].value()] == partition.owner[link.ends[1].value()]) continue;
     ++partition.cut_links;
-    partition.lookahead = std::min(partition.lookahead, link.delay + serialization_time(least_frame, link.rate));
+    partition.lookahead = std::min(partition.lookahead, link.delay + serialization_time(min_frame, link.rate));
   }
   std::vector<std::uint64_t> weights(partition.parts, 0);
   for (std::uint32_t node = 0; node < graph.node_count(); ++node) weights[partition.owner[node]] += weight(graph, node);
@@ -107,7 +107,7 @@ void describe_cut(const ClusterGraph& graph, Bytes least_frame, Partition& parti
   if (total > 0) partition.balance = static_cast<double>(heaviest) * partition.parts / static_cast<double>(total);
 }
 
-Partition partition_by(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes least_frame,
+Partition partition_by(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes min_frame,
                        std::uint64_t seed) {
   const ClusterGraph& graph = topology.graph;
   Partition partition;
@@ -121,33 +121,33 @@ Partition partition_by(const Topology& topology, std::uint32_t parts, const std:
     partition.owner = metis_partition(graph, parts);
   else
     partition.owner = at_random(graph, parts, seed);
-  describe_cut(graph, least_frame, partition);
+  describe_cut(graph, min_frame, partition);
   return partition;
 }
 
 /// Time of a window relative to perfect sharing: the heaviest part's work, and for each link that is cut the packing
 /// and unpacking of its packets, which take about 0.3 of the work of a port (docs/concepts/performance.md). A shorter
-/// lookahead means as many more meetings.
+/// lookahead means as many more barriers.
 double estimated_cost(const Topology& topology, const Partition& partition, Time longest) {
   const double cut = 0.3 * partition.cut_links / std::max(1.0, static_cast<double>(topology.graph.link_count()));
-  constexpr double meeting = 0.02;
-  const double meetings = partition.cut_links == 0 ? 0 : meeting * longest.seconds() / partition.lookahead.seconds();
-  return partition.balance + cut + meetings;
+  constexpr double barrier = 0.02;
+  const double barriers = partition.cut_links == 0 ? 0 : barrier * longest.seconds() / partition.lookahead.seconds();
+  return partition.balance + cut + barriers;
 }
 
 }  // namespace
 
-Partition make_partition(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes least_frame,
+Partition make_partition(const Topology& topology, std::uint32_t parts, const std::string& method, Bytes min_frame,
                          std::uint64_t seed) {
-  constexpr std::uint32_t most_parts = std::numeric_limits<std::uint16_t>::max();
+  constexpr std::uint32_t max_parts = std::numeric_limits<std::uint16_t>::max();
   WEFT_EXPECT(parts > 0, "a partition into no parts");
-  if (parts > most_parts)
-    throw InputError(SourceLine{}, fmt::format("{} MPI ranks; at most {} can take part", parts, most_parts));
+  if (parts > max_parts)
+    throw InputError(SourceLine{}, fmt::format("{} MPI ranks; at most {} can take part", parts, max_parts));
   const std::string resolved = resolve_method(method);
-  if (resolved != "auto") return partition_by(topology, parts, resolved, least_frame, seed);
-  Partition metis = partition_by(topology, parts, "metis", least_frame, seed);
+  if (resolved != "auto") return partition_by(topology, parts, resolved, min_frame, seed);
+  Partition metis = partition_by(topology, parts, "metis", min_frame, seed);
   if (parts > 1 && group_order(topology.graph).empty()) return metis;
-  Partition groups = partition_by(topology, parts, "groups", least_frame, seed);
+  Partition groups = partition_by(topology, parts, "groups", min_frame, seed);
   Time longest;
   for (const Partition* partition : {&metis, &groups})
     if (partition->cut_links > 0) longest = std::max(longest, partition->lookahead);

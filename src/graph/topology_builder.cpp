@@ -13,9 +13,9 @@ namespace {
 
 void check_size(const ClusterGraph& graph, const Spec& spec) {
   if (graph.host_count() == 0) throw spec.error("the machine has no host; at least 1 is needed");
-  if (graph.node_count() > most_nodes)
+  if (graph.node_count() > max_nodes)
     throw spec.error(
-        fmt::format("the machine has {} nodes; at most {} can be simulated", graph.node_count(), most_nodes));
+        fmt::format("the machine has {} nodes; at most {} can be simulated", graph.node_count(), max_nodes));
 }
 
 void check_hosts(const ClusterGraph& graph, const Spec& spec) {

@@ -78,10 +78,10 @@ class TopologyExtension {
 using ExtensionRegistry = Registry<TopologyExtension>;
 
 /// Machines beyond this many nodes are refused before they fill the memory.
-constexpr std::uint32_t most_nodes = 1U << 24;
+constexpr std::uint32_t max_nodes = 1U << 24;
 
 /// Look up `kind`, build, check what every machine must obey (connected, every host has one port, positive rates and
-/// delays, at least one host, at most `most_nodes` nodes). `spec` is the `topology:` map. Throws InputError at its
+/// delays, at least one host, at most `max_nodes` nodes). `spec` is the `topology:` map. Throws InputError at its
 /// place.
 Topology build_topology(const Spec& spec);
 /// The same without these checks: a part of a machine.

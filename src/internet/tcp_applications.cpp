@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t largest_write = 65'536;
 // In a row, then TCP gives up: tcp_retries2 of Linux, Documentation/networking/ip-sysctl.rst.
-constexpr std::uint32_t most_retransmissions = 15;
+constexpr std::uint32_t max_retransmissions = 15;
 
 Time now() { return Time::from_ps(ns3::Simulator::Now().GetTimeStep()); }
 ns3::TimeValue to_value(Time time) { return ns3::TimeValue(ns3::TimeStep(static_cast<std::uint64_t>(time.ps()))); }
@@ -30,9 +30,9 @@ ns3::Ptr<ns3::Socket> open_socket(const ns3::Ptr<ns3::Node>& node, const TcpSett
   socket->SetAttribute("SndBufSize", ns3::UintegerValue(settings.buffer));
   socket->SetAttribute("RcvBufSize", ns3::UintegerValue(settings.buffer));
   socket->SetAttribute("SegmentSize", ns3::UintegerValue(settings.segment));
-  socket->SetAttribute("MinRto", to_value(settings.least_timeout));
+  socket->SetAttribute("MinRto", to_value(settings.min_timeout));
   socket->SetAttribute("DelAckTimeout", to_value(settings.ack_delay));
-  socket->SetAttribute("DataRetries", ns3::UintegerValue(most_retransmissions));
+  socket->SetAttribute("DataRetries", ns3::UintegerValue(max_retransmissions));
   if (settings.ecn) socket->SetAttribute("UseEcn", ns3::EnumValue(ns3::TcpSocketState::On));
   socket->SetIpTos(settings.type_of_service);
   return socket;

@@ -24,7 +24,7 @@ struct TcpSettings {
   ns3::TypeId congestion_control;  ///< of ns3::TcpCongestionOps
   std::uint32_t segment = 0;       ///< most payload bytes of a packet
   std::uint32_t buffer = 0;        ///< of sender and receiver, bytes: the most that is under way
-  Time least_timeout;              ///< of retransmissions
+  Time min_timeout;                ///< of retransmissions
   Time ack_delay;                  ///< an ACK for a single segment waits so long for another
   bool ecn = false;
   std::uint8_t type_of_service = 0;

@@ -29,7 +29,7 @@ const std::map<std::string, ns3::TypeId (*)()> congestion_controls = {
 };
 
 constexpr std::uint16_t first_port = 5001;
-constexpr std::int64_t most_connections = 10'000;
+constexpr std::int64_t max_connections = 10'000;
 /// IPv4 and TCP with its time stamps option (RFC 7323): what is not payload of a packet.
 constexpr std::int64_t tcp_ip = 20 + 20 + 12;
 
@@ -116,16 +116,16 @@ TcpSettings read_settings(const Spec& entry, const NetworkParameters& network) {
   TcpSettings settings;
   const std::int64_t room =
       std::min<std::int64_t>((network.mtu + network.header).count(), 65'535) - ethernet_header - frame_check - tcp_ip;
-  constexpr std::int64_t least_segment = 64;
-  if (room < least_segment)
+  constexpr std::int64_t min_segment = 64;
+  if (room < min_segment)
     throw entry.error(fmt::format("frames of network.mtu and header, {}, have no room for TCP/IP",
                                   to_text(network.mtu + network.header)));
   settings.segment = static_cast<std::uint32_t>(room);
   if (const auto spec = entry.find("segment")) {
     const Bytes value = spec->bytes();
-    if (value.count() < least_segment || value.count() > room)
+    if (value.count() < min_segment || value.count() > room)
       throw spec->error(fmt::format("found {}; expected {} to {}, which is what fits into a frame of the network",
-                                    to_text(value), to_text(Bytes(least_segment)), to_text(Bytes(room))));
+                                    to_text(value), to_text(Bytes(min_segment)), to_text(Bytes(room))));
     settings.segment = static_cast<std::uint32_t>(value.count());
   }
   std::vector<std::string> names;
@@ -140,7 +140,7 @@ TcpSettings read_settings(const Spec& entry, const NetworkParameters& network) {
   }
   settings.buffer = read_buffer(entry, settings.segment);
   // TCP_RTO_MIN and TCP_DELACK_MIN of Linux.
-  settings.least_timeout = read_time_above(entry, "min_rto", Time::from_ms(200));
+  settings.min_timeout = read_time_above(entry, "min_rto", Time::from_ms(200));
   settings.ack_delay = read_time_above(entry, "ack_delay", Time::from_ms(40));
   return settings;
 }
@@ -156,7 +156,7 @@ class TcpKind final : public BackgroundKind {
     tcp.to = read_host(spec.at("to"), context);
     if (tcp.from == tcp.to) throw spec.at("to").error("found the host that sends; expected another one");
     if (const auto value = spec.find("connections"))
-      tcp.connections = static_cast<std::uint32_t>(value->integer(1, most_connections));
+      tcp.connections = static_cast<std::uint32_t>(value->integer(1, max_connections));
     if (const auto value = spec.find("size")) {
       tcp.size = value->bytes();
       if (*tcp.size <= Bytes()) throw value->error("found 0; expected a size above 0");

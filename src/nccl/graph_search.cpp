@@ -258,9 +258,9 @@ class ChannelSearch {
     graph_.channels.push_back(open_);
     if (is_better()) {
       best_ = graph_;
-      if (number() == graph_.most_channels) left_ = perfect;
+      if (number() == graph_.max_channels) left_ = perfect;
     }
-    if (number() < graph_.most_channels && left_ > 0) {
+    if (number() < graph_.max_channels && left_ > 0) {
       const NcclSearchChannel before = open_;
       std::vector<char> used(gpus_, 0);
       used.swap(used_);
@@ -273,7 +273,7 @@ class ChannelSearch {
 
   // ncclTopoCompareGraphs
   bool is_better() const {
-    if (number() < graph_.least_channels) return false;
+    if (number() < graph_.min_channels) return false;
     const double found = static_cast<double>(number());
     const double known = static_cast<double>(best_.channels.size());
     if (graph_.pattern == GraphPattern::nvls)
@@ -420,8 +420,8 @@ class GraphFinder {
               const NcclSearchOptions& options)
       : system_(system), speeds_(speeds_of(system)), gpus_(system.count(Kind::gpu)) {
     best_.pattern = gpus_ == 1 && pattern != GraphPattern::ring ? GraphPattern::tree : pattern;
-    best_.least_channels = least;
-    best_.most_channels = most;
+    best_.min_channels = least;
+    best_.max_channels = most;
     cross_nic_ = system.count(Kind::net) > 1 && pattern != GraphPattern::tree && pattern != GraphPattern::nvls
                      ? options.cross_nic
                      : 0;
@@ -438,8 +438,8 @@ class GraphFinder {
     best_.inter_type = inter_.best;
     best_.same_channels = best_.pattern != GraphPattern::nvls;
     if (best_.pattern == GraphPattern::nvls) {
-      best_.most_channels = std::min(most_nvls_heads, gpus_);
-      if (!system.several_servers()) best_.least_channels = best_.most_channels;
+      best_.max_channels = std::min(max_nvls_heads, gpus_);
+      if (!system.several_servers()) best_.min_channels = best_.max_channels;
     }
   }
 
@@ -454,7 +454,7 @@ class GraphFinder {
   }
 
  private:
-  static constexpr std::uint32_t most_nvls_heads = 32;  // NCCL_MAX_NVLS_ARITY
+  static constexpr std::uint32_t max_nvls_heads = 32;  // NCCL_MAX_NVLS_ARITY
 
   int search(const NcclSearchGraph& wanted) {
     const int steps = wanted.same_channels ? steps_of_same_channels : steps_of_different_channels;
@@ -464,16 +464,16 @@ class GraphFinder {
     return left;
   }
   double found() const { return static_cast<double>(best_.channels.size()); }
-  bool uses_all() const { return found() * best_.inter >= system_.most_of_a_gpu() && !best_.channels.empty(); }
-  double most_of_a_gpu() const {
+  bool uses_all() const { return found() * best_.inter >= system_.max_of_a_gpu() && !best_.channels.empty(); }
+  double max_of_a_gpu() const {
     const bool tree = best_.pattern != GraphPattern::ring && gpus_ > 1;
-    return system_.most_of_a_gpu() * (tree ? static_cast<double>(gpus_) / (gpus_ - 1) : 1);
+    return system_.max_of_a_gpu() * (tree ? static_cast<double>(gpus_) / (gpus_ - 1) : 1);
   }
 
   void first_pass() {
     std::size_t speed = 0;
     while (speed + 1 < speeds_.size() &&
-           (speeds_[speed] > system_.most_of_a_channel() || speeds_[speed] * best_.least_channels > most_of_a_gpu()))
+           (speeds_[speed] > system_.max_of_a_channel() || speeds_[speed] * best_.min_channels > max_of_a_gpu()))
       ++speed;
     const GraphPattern pattern = best_.pattern;
     const bool may_be_same = best_.same_channels;
@@ -495,8 +495,8 @@ class GraphFinder {
       }
       wanted.pattern = pattern;
       const bool none = best_.channels.empty();
-      const PathType most_intra = system_.several_servers() ? wanted.inter_type : intra_.worst;
-      if (wanted.intra_type < most_intra && (none || wanted.intra_type < best_.intra_type)) {
+      const PathType max_intra = system_.several_servers() ? wanted.inter_type : intra_.worst;
+      if (wanted.intra_type < max_intra && (none || wanted.intra_type < best_.intra_type)) {
         wanted.intra_type = worse(wanted.intra_type);
         if (wanted.intra_type < PathType::none) continue;
       }
@@ -523,7 +523,7 @@ class GraphFinder {
     const auto count = static_cast<std::uint32_t>(best_.channels.size());
     if (count == 0 || best_.pattern == GraphPattern::nvls || best_.intra < 25) return;
     if (system_.architecture() >= GpuArchitecture::hopper && best_.intra < 50 && count > 4) return;
-    const std::uint32_t more = std::min(2 * count, best_.most_channels);
+    const std::uint32_t more = std::min(2 * count, best_.max_channels);
     for (std::uint32_t i = count; i < more; ++i) best_.channels.push_back(best_.channels[i - count]);
     best_.intra /= (more + count - 1) / count;
     best_.inter /= (more + count - 1) / count;
@@ -536,14 +536,14 @@ class GraphFinder {
     while (speed + 1 < speeds_.size() && speeds_[speed] > best_.inter) ++speed;
     NcclSearchGraph wanted = best_;
     wanted.intra = wanted.inter = speeds_[speed];
-    wanted.least_channels = static_cast<std::uint32_t>(best_.channels.size());
+    wanted.min_channels = static_cast<std::uint32_t>(best_.channels.size());
     int left = perfect;
     while (left != 0 && speed > 0) {
       if (best_.pattern == GraphPattern::ring) {
         wanted.intra = wanted.inter = speeds_[--speed];
       } else if (best_.pattern == GraphPattern::nvls) {
         if (wanted.inter != best_.inter || wanted.inter >= wanted.intra * 2) return;
-        wanted.least_channels = wanted.most_channels = static_cast<std::uint32_t>(best_.channels.size());
+        wanted.min_channels = wanted.max_channels = static_cast<std::uint32_t>(best_.channels.size());
         wanted.inter = speeds_[--speed];
       } else {
         if (wanted.intra != best_.intra || wanted.intra >= wanted.inter * 2) return;
@@ -573,10 +573,10 @@ class GraphFinder {
 
 }  // namespace
 
-NcclSearchGraph search_nccl_graph(const NcclSystem& system, GraphPattern pattern, std::uint32_t least_channels,
-                                  std::uint32_t most_channels, const NcclSearchOptions& options) {
+NcclSearchGraph search_nccl_graph(const NcclSystem& system, GraphPattern pattern, std::uint32_t min_channels,
+                                  std::uint32_t max_channels, const NcclSearchOptions& options) {
   WEFT_EXPECT(system.count(Kind::gpu) > 0, "a server without GPUs");
-  return GraphFinder(system, pattern, least_channels, most_channels, options).find();
+  return GraphFinder(system, pattern, min_channels, max_channels, options).find();
 }
 
 }  // namespace weft

@@ -31,8 +31,8 @@ struct NcclSearchChannel {
 /// ncclTopoGraph.
 struct NcclSearchGraph {
   GraphPattern pattern = GraphPattern::ring;
-  std::uint32_t least_channels = 1;
-  std::uint32_t most_channels = 32;
+  std::uint32_t min_channels = 1;
+  std::uint32_t max_channels = 32;
   double intra = 0;  ///< GB/s of a channel inside the server
   double inter = 0;  ///< to the network
   PathType intra_type = PathType::local;
@@ -49,9 +49,9 @@ struct NcclSearchOptions {
 
 /// The best graph of a pattern. Where there is none, NCCL takes one channel through all GPUs as they are numbered, at
 /// 0.1 GB/s; of nvls nothing is left.
-NcclSearchGraph search_nccl_graph(const NcclSystem& system, GraphPattern pattern, std::uint32_t least_channels,
-                                  std::uint32_t most_channels, const NcclSearchOptions& options = {});
+NcclSearchGraph search_nccl_graph(const NcclSystem& system, GraphPattern pattern, std::uint32_t min_channels,
+                                  std::uint32_t max_channels, const NcclSearchOptions& options = {});
 
-constexpr std::uint32_t most_nccl_channels = 64;  ///< MAXCHANNELS, src/include/device.h
+constexpr std::uint32_t max_nccl_channels = 64;  ///< MAXCHANNELS, src/include/device.h
 
 }  // namespace weft

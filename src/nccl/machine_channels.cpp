@@ -130,7 +130,7 @@ double link_speed(GpuArchitecture architecture) {
 /// for PCIe; over the network one for each 14 GB/s of the NIC. `nic`: GB/s.
 std::uint32_t channels_to_a_peer(const NcclSystem& system, double nic) {
   const std::uint32_t gpus = system.count(Kind::gpu);
-  std::uint32_t least = most_nccl_channels;
+  std::uint32_t least = max_nccl_channels;
   for (std::uint32_t a = 0; a < gpus; ++a) {
     for (std::uint32_t b = 0; b < gpus; ++b) {
       if (a == b) continue;
@@ -179,10 +179,10 @@ NcclSystem nccl_system(const ServerDesign& design, const std::vector<std::uint32
 // src/init.cc: the tree has as many channels as the ring, NVLink SHARP a head for each GPU at most.
 ServerGraphs search_server(const NcclSystem& system, const NcclSearchOptions& options) {
   ServerGraphs graphs;
-  graphs.ring = search_nccl_graph(system, GraphPattern::ring, 1, most_nccl_channels / 2, options);
+  graphs.ring = search_nccl_graph(system, GraphPattern::ring, 1, max_nccl_channels / 2, options);
   const auto count = static_cast<std::uint32_t>(graphs.ring.channels.size());
   graphs.tree = search_nccl_graph(system, GraphPattern::balanced_tree, count, count, options);
-  graphs.nvls = search_nccl_graph(system, GraphPattern::nvls, 1, most_nccl_channels, options);
+  graphs.nvls = search_nccl_graph(system, GraphPattern::nvls, 1, max_nccl_channels, options);
   return graphs;
 }
 
@@ -357,7 +357,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   speeds.nvls_inter = first.nvls.inter;
   speeds.nvls_heads = static_cast<std::uint32_t>(kinds.front()->channels.heads.size());
   speeds.nic = gigabytes(nic_rate_) * shape_->design.ports_per_nic;
-  std::uint32_t count = most_nccl_channels / 2;
+  std::uint32_t count = max_nccl_channels / 2;
   speeds.same_rings = true;
   for (const Kind* one : kinds) {
     const ServerGraphs& graphs = one->graphs;
@@ -375,7 +375,7 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
     speeds.same_rings &= graphs.ring.same_channels;
   }
   // src/graph/connect.cc, ncclTopoPostset: a copy of each, and on fast servers another one.
-  std::uint32_t channels = std::min(most_nccl_channels, 2 * count);
+  std::uint32_t channels = std::min(max_nccl_channels, 2 * count);
   if (several && shape_->design.architecture >= GpuArchitecture::hopper && speeds.ring_intra > 45 && channels < 16)
     channels *= 2;
   speeds.peer_channels = std::bit_ceil(channels);

@@ -147,20 +147,20 @@ void NcclSystem::find_paths(bool several_servers, bool pxn) {
 void NcclSystem::find_limits() {
   const std::uint32_t gpus = count(Kind::gpu);
   if (!several_servers_ && gpus == 1) {
-    most_of_a_channel_ = most_of_a_gpu_ = within_a_node;
+    max_of_a_channel_ = max_of_a_gpu_ = within_a_node;
     return;
   }
   const Kind peers = several_servers_ ? Kind::net : Kind::gpu;
-  most_of_a_channel_ = most_of_a_gpu_ = 0;
+  max_of_a_channel_ = max_of_a_gpu_ = 0;
   for (std::uint32_t gpu = 0; gpu < gpus; ++gpu) {
     for (std::uint32_t peer = 0; peer < count(peers); ++peer) {
       const NcclPath& one = path(Kind::gpu, gpu, peers, peer);
-      if (!one.links.empty()) most_of_a_channel_ = std::max(most_of_a_channel_, one.bandwidth);
+      if (!one.links.empty()) max_of_a_channel_ = std::max(max_of_a_channel_, one.bandwidth);
     }
     double nvlink = 0;
     for (const std::uint32_t link : links_of_[id(Kind::gpu, gpu)])
       if (links_[link].kind == NcclLink::Kind::nvlink) nvlink += links_[link].bandwidth;
-    most_of_a_gpu_ = std::max({most_of_a_gpu_, nvlink, pci_bandwidth(gpu)});
+    max_of_a_gpu_ = std::max({max_of_a_gpu_, nvlink, pci_bandwidth(gpu)});
   }
 }
 

@@ -96,8 +96,8 @@ class NcclSystem {
 
   /// Fastest path that a channel may need, and what the busiest GPU can move: src/graph/search.cc,
   /// ncclTopoSearchInit.
-  double most_of_a_channel() const { return most_of_a_channel_; }
-  double most_of_a_gpu() const { return most_of_a_gpu_; }
+  double max_of_a_channel() const { return max_of_a_channel_; }
+  double max_of_a_gpu() const { return max_of_a_gpu_; }
 
   /// The networks local to a GPU, in the order in which channels take them (ncclTopoGetLocalNet).
   std::vector<std::uint32_t> local_nets(std::uint32_t gpu) const;
@@ -117,8 +117,8 @@ class NcclSystem {
   GpuArchitecture architecture_;
   bool intel_ = false;
   bool several_servers_ = false;
-  double most_of_a_channel_ = 0;
-  double most_of_a_gpu_ = 0;
+  double max_of_a_channel_ = 0;
+  double max_of_a_gpu_ = 0;
   std::vector<NcclNode> nodes_;
   std::array<std::vector<std::uint32_t>, NcclNode::kinds> of_kind_;
   std::vector<NcclLink> links_;

@@ -78,7 +78,7 @@ class Column {
 /// Adds what differs, until there are `most`.
 class Comparison {
  public:
-  explicit Comparison(std::size_t most) : most_(most) {}
+  explicit Comparison(std::size_t most) : max_(most) {}
   std::vector<std::string> found;
 
   void tables_of(hid_t a, hid_t b) {
@@ -103,12 +103,12 @@ class Comparison {
 
  private:
   void add(std::string text) {
-    if (found.size() < most_) found.push_back(std::move(text));
+    if (found.size() < max_) found.push_back(std::move(text));
   }
   void columns(const std::string& path, const Column& a, const Column& b) {
     if (a.rows() != b.rows()) return add(fmt::format("{}: {} and {} rows", path, a.rows(), b.rows()));
     if (!a.like(b)) return add(fmt::format("{}: another type", path));
-    for (hsize_t first = 0; first < a.rows() && found.size() < most_; first += rows_at_once) {
+    for (hsize_t first = 0; first < a.rows() && found.size() < max_; first += rows_at_once) {
       const hsize_t count = std::min(rows_at_once, a.rows() - first);
       a.read(first, count, cells_[0]);
       b.read(first, count, cells_[1]);
@@ -123,7 +123,7 @@ class Comparison {
     }
   }
 
-  std::size_t most_;
+  std::size_t max_;
   std::vector<char> cells_[2];
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Can packets wait for each other in a circle?
+// Can packets wait for each other in a cycle?
 #include "routing/deadlock_check.hpp"
 
 #include <algorithm>
@@ -127,7 +127,7 @@ DeadlockReport check_deadlock(const Topology& topology, const RoutingAlgorithm& 
   const std::uint32_t hosts = topology.graph.host_count();
   const std::uint64_t pairs = std::uint64_t{hosts} * hosts;
   DependencySearch dependencies(topology, routing);
-  const std::uint64_t followed = std::min(pairs, search.most_pairs);
+  const std::uint64_t followed = std::min(pairs, search.max_pairs);
   for (std::uint64_t i = 0; i < followed; ++i) {
     const std::uint64_t pair = followed == pairs ? i : random_below(pairs, 1, i, 0);
     const auto source = static_cast<std::uint32_t>(pair / hosts);

@@ -50,7 +50,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const std::uint32_t first = std::min(shape.wiring.used_ports(), place(at).router * shape.h);
     return {shape.global_port(0), std::min(shape.wiring.used_ports() - first, shape.h), shape.p, shape.a - 1};
   }
-  std::uint32_t most_reported() const override {
+  std::uint32_t max_reported() const override {
     return detours == Detours::by_reported_queues ? minimal_.shape().h : 0;
   }
 

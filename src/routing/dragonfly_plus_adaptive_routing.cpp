@@ -49,7 +49,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
     const std::uint32_t first = std::min(used, (place(at).within - shape().leaves) * shape().h);
     return {shape().leaves, std::min(used - first, shape().h), 0, shape().leaves};
   }
-  std::uint32_t most_reported() const override { return detours == Detours::by_reported_queues ? shape().h : 0; }
+  std::uint32_t max_reported() const override { return detours == Detours::by_reported_queues ? shape().h : 0; }
 
   /// The minimal way.
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {

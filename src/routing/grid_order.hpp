@@ -15,13 +15,13 @@
 namespace weft {
 
 /// Topologies of this family have at most 24 dimensions of more than one router.
-constexpr std::size_t most_grid_dimensions = 24;
+constexpr std::size_t max_grid_dimensions = 24;
 
 /// Digits of router numbers, without division.
 struct RouterGrid {
   std::uint32_t dimensions = 0;
-  std::array<std::uint32_t, most_grid_dimensions> size{};
-  std::array<Reciprocal, most_grid_dimensions> by_size{};
+  std::array<std::uint32_t, max_grid_dimensions> size{};
+  std::array<Reciprocal, max_grid_dimensions> by_size{};
 
   explicit RouterGrid(const std::vector<std::uint32_t>& dims) : dimensions(static_cast<std::uint32_t>(dims.size())) {
     for (std::size_t d = 0; d < dims.size(); ++d) {
@@ -69,7 +69,7 @@ class TorusOrder {
   std::shared_ptr<const TorusShape> shape_;
   RouterGrid grid_;
   Reciprocal by_hosts_;
-  std::array<bool, most_grid_dimensions> wraps_{};
+  std::array<bool, max_grid_dimensions> wraps_{};
 };
 
 class HyperxOrder {
@@ -99,7 +99,7 @@ class HyperxOrder {
   std::shared_ptr<const HyperxShape> shape_;
   RouterGrid grid_;
   Reciprocal by_hosts_;
-  std::array<std::uint32_t, most_grid_dimensions> first_{};
+  std::array<std::uint32_t, max_grid_dimensions> first_{};
 };
 
 }  // namespace weft

@@ -14,14 +14,14 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_choices = 64;
+constexpr std::size_t max_choices = 64;
 
 /// Ports that lead closer, without allocation; beyond the capacity the last are left out.
 struct Choices {
-  std::array<std::uint16_t, most_choices> port{};
+  std::array<std::uint16_t, max_choices> port{};
   std::size_t count = 0;
   void add(std::uint32_t value) {
-    if (count < most_choices) port[count++] = static_cast<std::uint16_t>(value);
+    if (count < max_choices) port[count++] = static_cast<std::uint16_t>(value);
   }
 };
 

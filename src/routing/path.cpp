@@ -14,7 +14,7 @@ std::vector<PathHop> trace_path(const Topology& topology, const RoutingAlgorithm
   request.flow = flow;
   std::vector<std::int64_t> queued;
   while (at.value() != flow.destination) {
-    WEFT_EXPECT(path.size() < graph.node_count(), "routing leads {} -> {} in a circle through {}",
+    WEFT_EXPECT(path.size() < graph.node_count(), "routing leads {} -> {} in a cycle through {}",
                 graph.name(NodeId(flow.source)), graph.name(NodeId(flow.destination)), graph.name(at));
     std::uint16_t port = 0;
     const auto ports = graph.ports(at);

@@ -17,7 +17,7 @@ struct PathHop {
 };
 
 /// Hops from the source to the destination of a flow, the source's first; none if they are the same host. Throws
-/// InternalError if the algorithm leads nowhere or in a circle. `routing` has been prepared for `topology`. If it
+/// InternalError if the algorithm leads nowhere or in a cycle. `routing` has been prepared for `topology`. If it
 /// decides packet by packet: the way of packet 0 while all queues are empty.
 std::vector<PathHop> trace_path(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow);
 

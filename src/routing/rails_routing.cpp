@@ -22,7 +22,7 @@ class RailsRouting final : public RoutingAlgorithm {
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
   bool reorders() const override { return inner_->reorders(); }
-  std::uint32_t most_reported() const override { return inner_->most_reported(); }
+  std::uint32_t max_reported() const override { return inner_->max_reported(); }
   QueueReports reports(NodeId at) const override { return inner_->reports(in_rail(at)); }
 
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {

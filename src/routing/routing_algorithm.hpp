@@ -26,9 +26,9 @@ struct AdaptiveRequest {
   RouteRequest flow;
   std::uint32_t psn = 0;            ///< packet sequence number: entropy of the single packet
   std::uint16_t in_port = no_port;  ///< of this node; no_port at the host that sends
-  std::uint8_t lane = 0;            ///< virtual lane in which it has come, counted from the first lane of its traffic
-  std::uint8_t state = 0;           ///< what the choice before has left; 0 at the source
-  /// [ports of the node][most_reported()] bytes in the queues that the node behind each port reports, as last heard of;
+  std::uint8_t lane = 0;   ///< virtual lane in which it has arrived, counted from the first lane of its traffic
+  std::uint8_t state = 0;  ///< what the choice before has left; 0 at the source
+  /// [ports of the node][max_reported()] bytes in the queues that the node behind each port reports, as last heard of;
   /// empty if nobody reports.
   std::span<const std::int64_t> reported = {};
   static constexpr std::uint16_t no_port = 0xffff;
@@ -62,7 +62,7 @@ constexpr std::uint32_t ecmp_choice(std::uint32_t hash, std::uint32_t n) {
 }
 
 /// Next hops for any node and destination. Called in batches, so that the one virtual call is shared by the packets of
-/// a window.
+/// an epoch.
 class RoutingAlgorithm {
  public:
   virtual ~RoutingAlgorithm() = default;
@@ -84,7 +84,7 @@ class RoutingAlgorithm {
   virtual bool reorders() const { return false; }
   /// What a switch reports, if routing looks at queues elsewhere; and the most queues that any of them reports.
   virtual QueueReports reports(NodeId) const { return {}; }
-  virtual std::uint32_t most_reported() const { return 0; }
+  virtual std::uint32_t max_reported() const { return 0; }
   /// The way of one packet. `queued`: [ports of `at`] bytes that wait there. Pure. Called once per packet and switch,
   /// and only if per_packet(): a decision on the queues of the moment cannot be shared by a batch.
   virtual RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const {

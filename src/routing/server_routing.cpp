@@ -42,7 +42,7 @@ class ServerRouting final : public RoutingAlgorithm {
   bool per_packet() const override { return inner_ && inner_->per_packet(); }
   bool reorders() const override { return inner_ && inner_->reorders(); }
 
-  std::uint32_t most_reported() const override { return inner_ ? inner_->most_reported() : 0; }
+  std::uint32_t max_reported() const override { return inner_ ? inner_->max_reported() : 0; }
   QueueReports reports(NodeId at) const override {
     return inner_ && at.value() >= shape_->first_switch() ? inner_->reports(inner_node(at)) : QueueReports();
   }

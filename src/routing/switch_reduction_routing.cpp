@@ -27,7 +27,7 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
   unsigned lanes() const override { return inner_->lanes(); }
   bool per_packet() const override { return inner_->per_packet(); }
   bool reorders() const override { return inner_->reorders(); }
-  std::uint32_t most_reported() const override { return inner_->most_reported(); }
+  std::uint32_t max_reported() const override { return inner_->max_reported(); }
   QueueReports reports(NodeId at) const override {
     return at.value() < all_hosts_ ? QueueReports() : inner_->reports(inner_node(at));
   }

@@ -89,7 +89,7 @@ Time CollectiveRun::time_of(const Step& step, Bytes slice) const {
     rate = tuning.network_rate;
   const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
   const Time latency = bounded_sum(tuning.step_latency, step.joined ? Time() : tuning.stage_latency);
-  return bounded_sum(latency, std::max(of_bytes, tuning.least_step));
+  return bounded_sum(latency, std::max(of_bytes, tuning.min_step));
 }
 
 // A receiver that reads begins with a slice when the one before is done, so that of the link's time only what has

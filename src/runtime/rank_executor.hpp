@@ -88,12 +88,12 @@ class RankExecutor {
   /// The executor's place at its host, of a timer or completion that it has asked for; and what is left of the token,
   /// which it is to be given.
   static constexpr std::uint32_t place_of(std::uint64_t token) {
-    return static_cast<std::uint32_t>(token >> place_bit) & (most_places - 1);
+    return static_cast<std::uint32_t>(token >> place_bit) & (max_places - 1);
   }
   static constexpr std::uint64_t without_place(std::uint64_t token) {
-    return token & ~(std::uint64_t{most_places - 1} << place_bit);
+    return token & ~(std::uint64_t{max_places - 1} << place_bit);
   }
-  static constexpr std::uint32_t most_places = 1U << 12;
+  static constexpr std::uint32_t max_places = 1U << 12;
   static constexpr unsigned place_bit = 48;  ///< operations are numbered below; kinds of tokens begin at bit 61
 
   void start(Time now);

@@ -46,8 +46,8 @@ std::uint32_t Runtime::add_place(std::uint32_t host) {
   }
   Ranks& ranks = ranks_of_host_[slot_of_host_[host]];
   ranks.push_back(static_cast<std::uint32_t>(executors_.size()));
-  WEFT_EXPECT(ranks.size() <= RankExecutor::most_places, "host {} has more than {} ranks", host,
-              +RankExecutor::most_places);
+  WEFT_EXPECT(ranks.size() <= RankExecutor::max_places, "host {} has more than {} ranks", host,
+              +RankExecutor::max_places);
   return static_cast<std::uint32_t>(ranks.size() - 1);
 }
 

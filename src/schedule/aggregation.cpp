@@ -57,14 +57,14 @@ std::uint32_t rank_of(const CollectiveAlgorithm& algorithm, const CollectiveCall
   if (index < members) [[likely]]
     return call.communicator->rank(index).value();
   const AggregatorSite site = algorithm.aggregator_site(call, index - members);
-  WEFT_EXPECT(placement.units() != nullptr && site.unit < AggregatorSite::most_units, "{} needs an aggregator",
+  WEFT_EXPECT(placement.units() != nullptr && site.unit < AggregatorSite::max_units, "{} needs an aggregator",
               call.algorithm);
   const auto& above =
       placement.units()->level(site.level).above(placement.host(call.communicator->rank(site.member).value()));
   WEFT_EXPECT(!above.empty(), "{} has no switch for an aggregator", call.algorithm);
   // Channels that share a memory are in one switch.
   const std::uint32_t share = algorithm.memory_of(call, channel);
-  return placement.ranks() + above[share % above.size()] * AggregatorSite::most_units + site.unit;
+  return placement.ranks() + above[share % above.size()] * AggregatorSite::max_units + site.unit;
 }
 
 void require_aggregators(const Spec& where, const Workload& workload, const Placement& placement) {

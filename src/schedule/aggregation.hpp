@@ -30,7 +30,7 @@ struct ReductionUnits {
   const Level& level(AggregatorSite::Level which) const;
 };
 
-/// The rank of a member, or of an aggregator: these have numbers behind those of the ranks, AggregatorSite::most_units
+/// The rank of a member, or of an aggregator: these have numbers behind those of the ranks, AggregatorSite::max_units
 /// for each reduction unit.
 std::uint32_t rank_of(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
                       std::uint32_t channel, const Placement& placement);

@@ -116,7 +116,7 @@ std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
   return parts;
 }
 
-std::uint32_t ChannelGraph::most_peer_parts() const { return peer_parts(std::int64_t{1} << 60); }
+std::uint32_t ChannelGraph::max_peer_parts() const { return peer_parts(std::int64_t{1} << 60); }
 
 // src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over
 // several servers up to 8 rounds with one server begin on the same channel.

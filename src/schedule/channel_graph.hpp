@@ -78,7 +78,7 @@ class ChannelGraph {
   /// Parts into which NCCL divides a message of so many bytes from a member to another one, each on a channel of its
   /// own; and how many there are at most.
   std::uint32_t peer_parts(std::int64_t bytes) const;
-  std::uint32_t most_peer_parts() const;
+  std::uint32_t max_peer_parts() const;
   /// Messages that a channel's thread block works on at a time, each a send and a receive, where every member sends so
   /// many bytes to every other one.
   std::uint32_t peer_works(std::int64_t bytes) const;

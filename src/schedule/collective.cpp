@@ -175,13 +175,13 @@ std::string to_text(const DimensionAlgorithms::Entry& entry) {
 }
 
 std::optional<DimensionAlgorithms::Entry> parse_dimension_entry(std::string_view text) {
-  constexpr std::size_t most_digits = 9;
+  constexpr std::size_t max_digits = 9;
   const std::size_t end = text.find_last_not_of("0123456789") + 1;  // 0 if there are digits alone
   const auto algorithm = parse_dimension_algorithm(text.substr(0, end));
   if (!algorithm) return std::nullopt;
   if (end == text.size()) return DimensionAlgorithms::Entry{*algorithm, 0};
   const bool has_window = *algorithm == DimensionAlgorithm::direct || *algorithm == DimensionAlgorithm::one_direct;
-  if (!has_window || text[end] == '0' || text.size() - end > most_digits) return std::nullopt;
+  if (!has_window || text[end] == '0' || text.size() - end > max_digits) return std::nullopt;
   return DimensionAlgorithms::Entry{*algorithm, static_cast<std::uint32_t>(std::stoul(std::string(text.substr(end))))};
 }
 

@@ -128,7 +128,7 @@ struct CollectiveTuning {
   Bandwidth store_rate;               ///< instead of these, of slices that come and go no further; 0: as the others
   Bandwidth fetch_rate;               ///< receivers read slices over the link themselves; 0: senders write
   bool copies_while_sending = false;  ///< a copy of own data takes no time beside sending them (NCCL's copySend)
-  Time least_step;                    ///< the bytes of a slice take at least so long
+  Time min_step;                      ///< the bytes of a slice take at least so long
   Time message_latency;               ///< from the end of a slice's handling until it is sent, while the rank goes on
   /// NCCL's network between servers: a name of collectives/transports, or none. Empty: as `kernel`.
   std::string transport;
@@ -282,11 +282,11 @@ struct AggregatorSite {
   };
   std::uint32_t member = 0;  ///< communicator index
   Level level = Level::server;
-  std::uint32_t unit = 0;  ///< tells apart the aggregators of a call that may be in one switch; < most_units
+  std::uint32_t unit = 0;  ///< tells apart the aggregators of a call that may be in one switch; < max_units
   /// Below it are member, member + stride, ..., so many of them: all have to be below the same switches.
   std::uint32_t count = 1;
   std::uint32_t stride = 1;
-  static constexpr std::uint32_t most_units = 4096;
+  static constexpr std::uint32_t max_units = 4096;
 };
 
 /// Buffers. Input and output of a rank, in bytes (S = call.size, n ranks, B = ceil(S/n) block):

@@ -339,7 +339,7 @@ CollectiveReplay replay(const CollectiveAlgorithm& algorithm, const CollectiveCa
   return Replayer(algorithm, call, step_limit, true).run();
 }
 
-Bytes least_bytes_sent(const CollectiveCall& call) {
+Bytes min_bytes_sent(const CollectiveCall& call) {
   const std::int64_t others = std::int64_t{call.communicator->size()} - 1;
   switch (call.kind) {
     case CollectiveKind::all_reduce:

@@ -42,6 +42,6 @@ CollectiveReplay replay(const CollectiveAlgorithm& algorithm, const CollectiveCa
 /// The fewest payload bytes that all ranks together must send when the network does not reduce or multicast: per byte
 /// one message to join two partial results or to inform one more rank. all_reduce 2(n-1)S, send_recv nS, gather,
 /// scatter and all_to_all all blocks but those that stay, the others (n-1)S.
-Bytes least_bytes_sent(const CollectiveCall& call);
+Bytes min_bytes_sent(const CollectiveCall& call);
 
 }  // namespace weft

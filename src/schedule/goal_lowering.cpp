@@ -13,9 +13,9 @@
 namespace weft {
 namespace {
 
-constexpr std::uint32_t most_goal_cpus = 256;
+constexpr std::uint32_t max_goal_cpus = 256;
 constexpr std::uint32_t goal_cpus_of_streams = stream_count - 1;
-constexpr std::uint64_t most_goal_tags = 0xffffffffU;  // the last one is "any"
+constexpr std::uint64_t max_goal_tags = 0xffffffffU;  // the last one is "any"
 
 /// What waits for something waits for these ends and beginnings.
 struct GoalEnds {
@@ -130,7 +130,7 @@ class GoalLowering {
     return cpu_of_last_[operation.id] = fresh_cpu();
   }
   std::uint8_t fresh_cpu() {
-    if (next_cpu_ == most_goal_cpus)
+    if (next_cpu_ == max_goal_cpus)
       refuse_goal("more than 248 computations at the same time; a schedule has 256 cpus, 8 of them for streams");
     return static_cast<std::uint8_t>(next_cpu_++);
   }
@@ -272,7 +272,7 @@ class GoalLowering {
     Bandwidth rate = reduces(step.primitive) ? tuning.reduce_rate : tuning.copy_rate;
     if (!sends(step.primitive) && tuning.store_rate.bps() > 0) rate = tuning.store_rate;
     const Time of_bytes = rate.bps() > 0 ? serialization_time(slice, rate) : Time();
-    return bounded_sum(tuning.step_latency, std::max(of_bytes, tuning.least_step));
+    return bounded_sum(tuning.step_latency, std::max(of_bytes, tuning.min_step));
   }
 
   const Workload& workload_;
@@ -298,7 +298,7 @@ GoalNames::GoalNames(const Workload& workload) {
     for (Operation operation; program->next(operation); operation = Operation()) {
       look_for_interrupt();
       if (operation.kind != Operation::Kind::send && operation.kind != Operation::Kind::recv) continue;
-      if (operation.tag >= most_goal_tags)
+      if (operation.tag >= max_goal_tags)
         throw InputError(SourceLine{"export goal", 0}, fmt::format("rank {} has a message of tag {}; a schedule has 0 "
                                                                    "to 4294967294",
                                                                    rank, operation.tag));
@@ -316,7 +316,7 @@ GoalNames::GoalNames(const Workload& workload) {
     channels.first = static_cast<std::uint32_t>(next);
     next += channels.second;
   }
-  if (first_tag_ + next >= most_goal_tags)
+  if (first_tag_ + next >= max_goal_tags)
     throw InputError(SourceLine{"export goal", 0}, "there are more communicators and channels than tags");
 }
 

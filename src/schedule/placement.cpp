@@ -268,7 +268,7 @@ void Placement::append(const Placement& other) {
 }
 
 std::uint32_t Placement::host(std::uint32_t rank) const {
-  if (rank >= ranks() && units_) return units_->first_host + (rank - ranks()) / AggregatorSite::most_units;
+  if (rank >= ranks() && units_) return units_->first_host + (rank - ranks()) / AggregatorSite::max_units;
   const auto piece = pieces_.size() == 1
                          ? pieces_.begin()
                          : std::upper_bound(pieces_.begin(), pieces_.end(), rank,

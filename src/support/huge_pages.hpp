@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Memory in huge pages for state that is walked through once per window: the walk of page tables costs as much as the
+// Memory in huge pages for state that is walked through once per epoch: the walk of page tables costs as much as the
 // memory itself.
 #pragma once
 

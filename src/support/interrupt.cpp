@@ -24,7 +24,7 @@ namespace {
 
 constexpr unsigned patience = 1;        // s, twice
 constexpr int patience_for_files = 10;  // s more while a file is being written
-constexpr int most_signals = 3;
+constexpr int max_signals = 3;
 
 std::atomic<int> seconds_for_files = 0;
 
@@ -45,7 +45,7 @@ extern "C" void end_now(int /*number*/) { end_process(); }
 
 extern "C" void remember(int /*number*/) {
   const int count = ++detail::signals;
-  if (count >= most_signals) end_process();
+  if (count >= max_signals) end_process();
   if (count == 1) alarm(patience);
 }
 

@@ -20,7 +20,7 @@ using Value = Spec::Value;
 using Kind = Spec::Value::Kind;
 
 /// Aliases of aliases grow exponentially: more copies than any honest file makes are refused.
-constexpr std::size_t most_alias_copies = 2'000'000;
+constexpr std::size_t max_alias_copies = 2'000'000;
 
 class TreeBuilder : public YAML::EventHandler {
  public:
@@ -172,7 +172,7 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   Value& copied(const Value& original) {
-    if (++copies_ > most_alias_copies) fail(original.line, "the aliases expand to far too many values");
+    if (++copies_ > max_alias_copies) fail(original.line, "the aliases expand to far too many values");
     Value& copy = document_.create(original.file, original.line);
     copy.kind = original.kind;
     copy.quoted = original.quoted;

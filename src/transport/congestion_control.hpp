@@ -83,7 +83,7 @@ struct Allowance {
   /// on_bytes_sent() is due as soon as Moment::sent_bytes is at least this; never: no such call.
   std::int64_t next_bytes = never;
   /// No packet leaves once Moment::sent_packets is this many: of algorithms whose receivers pull.
-  std::uint64_t most_packets = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t max_packets = std::numeric_limits<std::uint64_t>::max();
 
   friend bool operator==(const Allowance&, const Allowance&) = default;
 };

@@ -20,7 +20,7 @@ struct DcqcnParameters {
   std::int64_t fast_recovery = 5;            ///< F
   std::optional<Bandwidth> additive;         ///< R_AI
   std::optional<Bandwidth> hyper;            ///< R_HAI
-  std::optional<Bandwidth> least_rate;       ///< R_min
+  std::optional<Bandwidth> min_rate;         ///< R_min
   Time cut_period;                           ///< least time between two cuts
   double largest_cut = 1;                    ///< a cut keeps at least 1 - largest_cut of the rate
   Time cnp_interval = Time::from_us(50);     ///< N
@@ -49,8 +49,7 @@ struct DcqcnParameters {
     };
     if (!p.additive) p.additive = connectx ? scaled(5, 25'000) : scaled(40, 40'000);
     if (!p.hyper) p.hyper = connectx ? scaled(50, 25'000) : scaled(400, 40'000);
-    if (!p.least_rate)
-      p.least_rate = connectx ? Bandwidth::from_bps(std::min<std::int64_t>(1'000'000, bps)) : p.additive;
+    if (!p.min_rate) p.min_rate = connectx ? Bandwidth::from_bps(std::min<std::int64_t>(1'000'000, bps)) : p.additive;
     return p;
   }
 };
@@ -135,7 +134,7 @@ class Dcqcn final : public CongestionControl {
     // Below the limit a cut does not change any whole rate; without it, an idle year would take a year.
     for (; alpha_at_ + period <= now; alpha_at_ += period) {
       alpha_ *= 1 - p_.gain;
-      if (alpha_ < least_alpha) {
+      if (alpha_ < min_alpha) {
         alpha_ = 0;
         alpha_at_ = now - (now - alpha_at_) % period;
         break;
@@ -148,7 +147,7 @@ class Dcqcn final : public CongestionControl {
     // clamp_tgt_rate_after_time_inc 1).
     if (!p_.connectx || time_stage_ > 0 || byte_stage_ > 0 || last_cut_ == Allowance::never) target_ = rate_;
     const double kept = std::max(1 - alpha_ / 2, 1 - p_.largest_cut);
-    rate_ = std::max(rate_ * kept, std::min(static_cast<double>(p_.least_rate->bps()), rate_));
+    rate_ = std::max(rate_ * kept, std::min(static_cast<double>(p_.min_rate->bps()), rate_));
     if (!p_.connectx) {
       alpha_ = (1 - p_.gain) * alpha_ + p_.gain;
       alpha_at_ = now;
@@ -188,7 +187,7 @@ class Dcqcn final : public CongestionControl {
     }
   }
 
-  static constexpr double least_alpha = 1e-15;
+  static constexpr double min_alpha = 1e-15;
 
   const DcqcnParameters p_;
   const Bandwidth nic_;
@@ -206,10 +205,10 @@ class Dcqcn final : public CongestionControl {
   std::int64_t byte_stage_ = 0;  ///< BC of the paper
 };
 
-constexpr Time least_time = Time::from_us(1);
+constexpr Time min_time = Time::from_us(1);
 constexpr Time longest_time = Time::from_us(131'071);  // the adapters' range
-constexpr Bandwidth least_bandwidth = Bandwidth::from_bps(1'000);
-constexpr Bandwidth most_bandwidth = Bandwidth::from_gbps(10'000);
+constexpr Bandwidth min_bandwidth = Bandwidth::from_bps(1'000);
+constexpr Bandwidth max_bandwidth = Bandwidth::from_gbps(10'000);
 
 class DcqcnKind final : public CongestionControlKind {
  public:
@@ -218,16 +217,16 @@ class DcqcnKind final : public CongestionControlKind {
     if (in.read_word("preset", {"paper", "connectx"}) == "connectx") p_ = DcqcnParameters::adapters();
     in.read("gain", p_.gain, 0x1p-20, 1);
     in.read("initial_alpha", p_.initial_alpha, 0x1p-10, 1);
-    in.read("alpha_period", p_.alpha_period, least_time, longest_time);
-    in.read("increase_period", p_.increase_period, least_time, longest_time);
+    in.read("alpha_period", p_.alpha_period, min_time, longest_time);
+    in.read("increase_period", p_.increase_period, min_time, longest_time);
     in.read("increase_bytes", p_.increase_bytes, Bytes(64), Bytes(std::int64_t{1} << 40));
     in.read("fast_recovery", p_.fast_recovery, 1, 31);
-    in.read("additive_increase", p_.additive, least_bandwidth, most_bandwidth);
-    in.read("hyper_increase", p_.hyper, least_bandwidth, most_bandwidth);
-    in.read("min_rate", p_.least_rate, least_bandwidth, most_bandwidth);
+    in.read("additive_increase", p_.additive, min_bandwidth, max_bandwidth);
+    in.read("hyper_increase", p_.hyper, min_bandwidth, max_bandwidth);
+    in.read("min_rate", p_.min_rate, min_bandwidth, max_bandwidth);
     in.read("cut_period", p_.cut_period, Time(), longest_time);
     in.read("max_cut", p_.largest_cut, 0.01, 1);
-    in.read("cnp_interval", p_.cnp_interval, least_time, Time::from_us(4'095));
+    in.read("cnp_interval", p_.cnp_interval, min_time, Time::from_us(4'095));
     in.finish();
     if (!p_.connectx && p_.alpha_period <= p_.cnp_interval) {
       throw in.error(in.has("alpha_period") ? "alpha_period" : "cnp_interval",
@@ -239,7 +238,7 @@ class DcqcnKind final : public CongestionControlKind {
 
   void check(const FlowPath& path) const override {
     for (const auto& [key, rate] : {std::pair("additive_increase", p_.additive), std::pair("hyper_increase", p_.hyper),
-                                    std::pair("min_rate", p_.least_rate)}) {
+                                    std::pair("min_rate", p_.min_rate)}) {
       if (rate && *rate > path.nic_rate)
         throw in_->error(key, "found " + to_text(*rate) + ", above the " + to_text(path.nic_rate) +
                                   " of a host's port; expected at most that rate");

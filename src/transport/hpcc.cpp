@@ -16,7 +16,7 @@ struct HpccParameters {
   std::int64_t flows = 100;       ///< N of W_AI = W_init (1 - eta) / N
   std::optional<Bytes> additive;  ///< W_AI
   std::optional<Time> base_rtt;   ///< T
-  std::optional<Bandwidth> least_rate;
+  std::optional<Bandwidth> min_rate;
 };
 
 class Hpcc final : public CongestionControl {
@@ -28,13 +28,13 @@ class Hpcc final : public CongestionControl {
         bits_per_ps_(static_cast<double>(nic_.bps()) * 1e-12),
         target_(p.target),
         stages_(p.stages),
-        most_(bits_per_ps_ * rtt_ / 8),
-        least_(most_ * (p.least_rate ? static_cast<double>(p.least_rate->bps()) / static_cast<double>(nic_.bps())
-                                     : 1.0 / 1000)),
+        max_(bits_per_ps_ * rtt_ / 8),
+        min_(max_ *
+             (p.min_rate ? static_cast<double>(p.min_rate->bps()) / static_cast<double>(nic_.bps()) : 1.0 / 1000)),
         additive_(p.additive ? static_cast<double>(p.additive->count())
-                             : most_ * (1 - p.target) / static_cast<double>(p.flows)),
-        window_(most_),
-        reference_(most_) {}
+                             : max_ * (1 - p.target) / static_cast<double>(p.flows)),
+        window_(max_),
+        reference_(max_) {}
 
   Allowance start(std::int64_t) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
@@ -100,7 +100,7 @@ class Hpcc final : public CongestionControl {
   void compute_window(bool commit) {
     const bool multiplicative = load_ >= target_ || stage_ >= stages_;
     window_ = multiplicative ? reference_ / (load_ / target_) + additive_ : reference_ + additive_;
-    window_ = std::clamp(window_, least_, most_);
+    window_ = std::clamp(window_, min_, max_);
     if (!commit) return;
     stage_ = multiplicative ? 0 : stage_ + 1;
     reference_ = window_;
@@ -112,8 +112,8 @@ class Hpcc final : public CongestionControl {
   const double bits_per_ps_;
   const double target_;
   const std::int64_t stages_;
-  const double most_;  ///< W_init, wire bytes
-  const double least_;
+  const double max_;  ///< W_init, wire bytes
+  const double min_;
   const double additive_;
   double window_;     ///< W, wire bytes
   double reference_;  ///< W_c
@@ -132,7 +132,7 @@ class HpccKind final : public CongestionControlKind {
     in.read("flows", p_.flows, 1, 1'000'000);
     in.read("additive_increase", p_.additive, Bytes(1), Bytes(1'000'000));
     in.read("base_rtt", p_.base_rtt, Time::from_ns(100), Time::from_ms(100));
-    in.read("min_rate", p_.least_rate, Bandwidth::from_bps(1'000), Bandwidth::from_gbps(10'000));
+    in.read("min_rate", p_.min_rate, Bandwidth::from_bps(1'000), Bandwidth::from_gbps(10'000));
     in.finish();
     if (in.has("flows") && in.has("additive_increase"))
       throw in.error("flows",
@@ -146,8 +146,8 @@ class HpccKind final : public CongestionControlKind {
     if (p_.base_rtt && *p_.base_rtt < path.base_rtt)
       throw in_->error("base_rtt", "found " + to_text(*p_.base_rtt) + ", below the " + to_text(path.base_rtt) +
                                        " of an idle path; expected at least the longest of the network");
-    if (p_.least_rate && *p_.least_rate > path.nic_rate)
-      throw in_->error("min_rate", "found " + to_text(*p_.least_rate) + ", above the " + to_text(path.nic_rate) +
+    if (p_.min_rate && *p_.min_rate > path.nic_rate)
+      throw in_->error("min_rate", "found " + to_text(*p_.min_rate) + ", above the " + to_text(path.nic_rate) +
                                        " of a host's port; expected at most that rate");
   }
   Services services() const override {

@@ -15,7 +15,7 @@ namespace {
 /// A first window at line rate, then a packet for each pull.
 class NdpSender final : public CongestionControl {
  public:
-  explicit NdpSender(std::uint64_t initial_window) : initial_window_(initial_window), most_(initial_window) {}
+  explicit NdpSender(std::uint64_t initial_window) : initial_window_(initial_window), max_(initial_window) {}
 
   Allowance start(std::int64_t) override { return allowance(); }
   Allowance on_ack(const AckEvent&) override { return allowance(); }
@@ -24,23 +24,23 @@ class NdpSender final : public CongestionControl {
   Allowance on_bytes_sent(Moment) override { return allowance(); }
   /// A trimmed packet's header has asked for a pull. What was lost as a whole has not: it starts again.
   Allowance on_loss(const LossEvent& loss) override {
-    if (loss.timeout) most_ = std::max(most_, loss.at.sent_packets + initial_window_);
+    if (loss.timeout) max_ = std::max(max_, loss.at.sent_packets + initial_window_);
     return allowance();
   }
   Allowance on_pull(Moment, std::uint32_t packets) override {
-    most_ += packets;
+    max_ += packets;
     return allowance();
   }
 
  private:
   Allowance allowance() const {
     Allowance result;
-    result.most_packets = most_;
+    result.max_packets = max_;
     return result;
   }
 
   const std::uint64_t initial_window_;
-  std::uint64_t most_;
+  std::uint64_t max_;
 };
 
 /// Each packet that comes, trimmed or not, asks for another one. Pulls leave at the rate at which full packets fill the

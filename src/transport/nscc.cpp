@@ -41,7 +41,7 @@ class Nscc final : public CongestionControl {
         target_(static_cast<double>(p.target(path).ps())),
         full_packet_(path.mtu.count()),
         base_rtt_(configured_rtt_),
-        most_(largest_window()) {
+        max_(largest_window()) {
     // The reference network of the specification: 100 Gb/s and 12 us.
     const double scale = (nic_bps_ * configured_rtt_) / (100e9 * 12e6);
     const double delay_scale = target_ / 12e6;
@@ -49,7 +49,7 @@ class Nscc final : public CongestionControl {
     fair_ = p.fair * mtu_ * scale;
     steady_ = p.steady * mtu_ * scale;
     fast_ = p.fast * scale;
-    window_ = most_;
+    window_ = max_;
   }
 
   Allowance start(std::int64_t now) override {
@@ -106,7 +106,7 @@ class Nscc final : public CongestionControl {
   void learn_base_rtt(double rtt) {
     if (rtt >= base_rtt_) return;
     base_rtt_ = rtt;
-    most_ = largest_window();
+    max_ = largest_window();
   }
   void average_delay(double delay) { mean_delay_ = (1 - p_.average) * mean_delay_ + p_.average * delay; }
 
@@ -115,7 +115,7 @@ class Nscc final : public CongestionControl {
     if (delay < negligible_delay) {
       undelayed_ += bytes;
       if (undelayed_ > window_ || fast_mode_) {
-        window_ = std::min(window_ + fast_ * bytes, most_);
+        window_ = std::min(window_ + fast_ * bytes, max_);
         fast_mode_ = true;
         return;
       }
@@ -142,7 +142,7 @@ class Nscc final : public CongestionControl {
       adjusted_at_ = now;
       window_ += steady_;
     }
-    window_ = std::min(window_, most_);
+    window_ = std::min(window_, max_);
     increment_ = 0;
     received_ = 0;
   }
@@ -156,7 +156,7 @@ class Nscc final : public CongestionControl {
       done = true;
     } else if (now >= adapt_at_) {
       const bool bad = wanted_ || lost || (!p_.trimming && delay > 4 * target_);
-      const double gate = most_ / static_cast<double>(std::int64_t{1} << p_.quick_adapt_gate);
+      const double gate = max_ / static_cast<double>(std::int64_t{1} << p_.quick_adapt_gate);
       if (adapt_at_ != 0 && bad && achieved_ < gate) {
         window_ = std::max(achieved_, mtu_);
         to_ignore_ = static_cast<double>(in_flight) / share_;
@@ -188,7 +188,7 @@ class Nscc final : public CongestionControl {
   double steady_ = 0;               ///< eta
   double fast_ = 0;                 ///< fi_scale
   double base_rtt_;                 ///< ps, the shortest seen
-  double most_;                     ///< max_wnd
+  double max_;                      ///< max_wnd
   double window_ = 0;               ///< cwnd, wire bytes
   double mean_delay_ = 0;
   double increment_ = 0;  ///< inc_bytes

@@ -36,7 +36,7 @@ enum : std::uint8_t {
 
 /// 32 bytes: two share a cache line. Host numbers have 24 bits.
 struct Packet {
-  static constexpr std::uint32_t most_hosts = 1U << 24;
+  static constexpr std::uint32_t max_hosts = 1U << 24;
 
   std::int64_t time = 0;               ///< arrival of the last bit at the next node, ps
   std::uint32_t source : 24 = 0;       ///< host node that made the packet
@@ -54,8 +54,8 @@ struct Packet {
   std::uint8_t flags = 0;
 
   constexpr void set_ends(std::uint32_t from, std::uint32_t to) {
-    source = from & (most_hosts - 1);
-    destination = to & (most_hosts - 1);
+    source = from & (max_hosts - 1);
+    destination = to & (max_hosts - 1);
   }
 };
 static_assert(sizeof(Packet) == 32);

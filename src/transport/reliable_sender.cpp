@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 // So many times in a row a packet that was sent again is lost by chance in one of 10^16 cases at a loss of 1 %.
-constexpr std::uint32_t most_in_vain = 8;
+constexpr std::uint32_t max_in_vain = 8;
 
 }  // namespace
 
@@ -250,7 +250,7 @@ ReliableSender::Progress ReliableSender::on_nack(std::int64_t now, std::uint32_t
     // is the timer's. Ours tells each time that it is lost again, which is faster where chance loses packets. But where
     // a queue is full of what the sender repeats, and its packets come in step with those that leave, the first of them
     // never finds room: then only a pause helps.
-    if (in_vain_ >= most_in_vain) return progress;
+    if (in_vain_ >= max_in_vain) return progress;
   }
   if (rules.keeps_gaps()) {
     if (missing < high_) progress.lost_bytes = lose(missing);

@@ -18,10 +18,10 @@ struct SwiftParameters {
   std::optional<Time> base_target;
   std::optional<Time> hop_target;     ///< h-bar, per hop
   std::optional<Time> scaling_range;  ///< fs_range
-  double scaling_least = 0.1;         ///< fs_min_cwnd, packets
-  double scaling_most = 100;          ///< fs_max_cwnd, packets
-  double least_window = 0.001;        ///< packets
-  std::optional<double> most_window;  ///< packets
+  double scaling_min = 0.1;           ///< fs_min_cwnd, packets
+  double scaling_max = 100;           ///< fs_max_cwnd, packets
+  double min_window = 0.001;          ///< packets
+  std::optional<double> max_window;   ///< packets
   std::optional<double> initial_window;
   std::int64_t timeouts_before_reset = 5;  ///< RETX_RESET_THRESHOLD
 
@@ -45,15 +45,15 @@ class Swift final : public CongestionControl {
         packet_bits_(static_cast<double>(path.wire_packet().count()) * 8),
         base_(static_cast<double>((p.base(path) + path.hops * p.hop(path)).ps())),
         range_(static_cast<double>(p.range(path).ps())),
-        slope_(range_ / (1 / std::sqrt(p.scaling_least) - 1 / std::sqrt(p.scaling_most))),
-        offset_(-slope_ / std::sqrt(p.scaling_most)),
-        least_(p.least_window),
-        most_(p.most_window.value_or(std::max(
+        slope_(range_ / (1 / std::sqrt(p.scaling_min) - 1 / std::sqrt(p.scaling_max))),
+        offset_(-slope_ / std::sqrt(p.scaling_max)),
+        min_(p.min_window),
+        max_(p.max_window.value_or(std::max(
             1.0, wire_bytes(static_cast<double>(nic_.bps()), Time::from_ps(static_cast<std::int64_t>(base_ + range_))) *
                      8 / packet_bits_))),
         timeouts_before_reset_(p.timeouts_before_reset),
         rtt_(static_cast<double>(path.base_rtt.ps())),
-        window_(std::clamp(p.initial_window.value_or(wire_bdp(path) * 8 / packet_bits_), least_, most_)) {}
+        window_(std::clamp(p.initial_window.value_or(wire_bdp(path) * 8 / packet_bits_), min_, max_)) {}
 
   Allowance start(std::int64_t) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
@@ -71,14 +71,14 @@ class Swift final : public CongestionControl {
     } else {
       reduce(ack.at.now, std::max(1 - decrease_ * (rtt_ - target) / rtt_, keep_));
     }
-    window_ = std::clamp(window_, least_, most_);
+    window_ = std::clamp(window_, min_, max_);
     return allowance();
   }
 
   Allowance on_loss(const LossEvent& loss) override {
     timeouts_ = loss.timeout ? timeouts_ + 1 : 0;
     if (timeouts_ >= timeouts_before_reset_) {
-      window_ = least_;
+      window_ = min_;
       reduced_at_ = loss.at.now;
     } else {
       reduce(loss.at.now, keep_);
@@ -98,7 +98,7 @@ class Swift final : public CongestionControl {
   /// At most once per round trip.
   void reduce(std::int64_t now, double factor) {
     if (reduced_at_ != Allowance::never && static_cast<double>(now - reduced_at_) < rtt_) return;
-    window_ = std::max(window_ * factor, least_);
+    window_ = std::max(window_ * factor, min_);
     reduced_at_ = now;
   }
 
@@ -112,8 +112,8 @@ class Swift final : public CongestionControl {
   const double range_;  ///< ps
   const double slope_;
   const double offset_;
-  const double least_;
-  const double most_;
+  const double min_;
+  const double max_;
   const std::int64_t timeouts_before_reset_;
   double rtt_;     ///< ps, the newest
   double window_;  ///< packets
@@ -132,14 +132,14 @@ class SwiftKind final : public CongestionControlKind {
     in.read("base_target", p_.base_target, Time::from_ns(100), longest);
     in.read("hop_target", p_.hop_target, Time(), longest);
     in.read("scaling_range", p_.scaling_range, Time(), longest);
-    in.read("scaling_min_window", p_.scaling_least, 0.001, 1e6);
-    in.read("scaling_max_window", p_.scaling_most, 0.001, 1e6);
-    in.read("min_window", p_.least_window, 1e-6, 1);
-    in.read<double>("max_window", p_.most_window, 1, 1e9);
+    in.read("scaling_min_window", p_.scaling_min, 0.001, 1e6);
+    in.read("scaling_max_window", p_.scaling_max, 0.001, 1e6);
+    in.read("min_window", p_.min_window, 1e-6, 1);
+    in.read<double>("max_window", p_.max_window, 1, 1e9);
     in.read<double>("initial_window", p_.initial_window, 1e-6, 1e9);
     in.read("timeouts_before_reset", p_.timeouts_before_reset, 1, 1'000);
     in.finish();
-    if (p_.scaling_most <= p_.scaling_least)
+    if (p_.scaling_max <= p_.scaling_min)
       throw in.error(in.has("scaling_max_window") ? "scaling_max_window" : "scaling_min_window",
                      "scaling_max_window has to be above scaling_min_window");
     in_ = in;

@@ -12,17 +12,17 @@ namespace {
 
 struct TimelyParameters {
   bool patched = false;
-  double average = 0.875;              ///< alpha: weight of the newest difference
-  std::optional<double> decrease;      ///< beta
-  Time low = Time::from_us(50);        ///< T_low
-  Time high = Time::from_us(500);      ///< T_high
-  Time least_rtt = Time::from_us(20);  ///< the unit of the gradient
-  std::int64_t hyper_after = 5;        ///< completions without a rise before the increase is
-  double hyper_factor = 5;             ///< ... this many times as large
-  Bytes segment = Bytes::kib(16);      ///< a completion
-  std::optional<Bandwidth> additive;   ///< delta
+  double average = 0.875;             ///< alpha: weight of the newest difference
+  std::optional<double> decrease;     ///< beta
+  Time low = Time::from_us(50);       ///< T_low
+  Time high = Time::from_us(500);     ///< T_high
+  Time min_rtt = Time::from_us(20);   ///< the unit of the gradient
+  std::int64_t hyper_after = 5;       ///< completions without a rise before the increase is
+  double hyper_factor = 5;            ///< ... this many times as large
+  Bytes segment = Bytes::kib(16);     ///< a completion
+  std::optional<Bandwidth> additive;  ///< delta
   std::optional<Bandwidth> initial_rate;
-  std::optional<Bandwidth> least_rate;
+  std::optional<Bandwidth> min_rate;
 };
 
 class Timely final : public CongestionControl {
@@ -32,7 +32,7 @@ class Timely final : public CongestionControl {
         nic_(path.nic_rate),
         additive_(p.additive ? static_cast<double>(p.additive->bps()) : static_cast<double>(nic_.bps()) / 1'000),
         decrease_(p.decrease.value_or(p.patched ? 0.008 : 0.8)),
-        least_(p.least_rate ? static_cast<double>(p.least_rate->bps()) : static_cast<double>(nic_.bps()) / 1'000),
+        min_(p.min_rate ? static_cast<double>(p.min_rate->bps()) : static_cast<double>(nic_.bps()) / 1'000),
         rate_(static_cast<double>(p.initial_rate.value_or(nic_).bps())) {}
 
   Allowance start(std::int64_t) override { return allowance(); }
@@ -62,7 +62,7 @@ class Timely final : public CongestionControl {
     last_rtt_ = rtt;
     if (first) return;
     rtt_difference_ = (1 - p_.average) * rtt_difference_ + p_.average * difference;
-    const double gradient = rtt_difference_ / static_cast<double>(p_.least_rtt.ps());
+    const double gradient = rtt_difference_ / static_cast<double>(p_.min_rtt.ps());
     const auto low = static_cast<double>(p_.low.ps());
     const auto high = static_cast<double>(p_.high.ps());
     if (rtt < low) {
@@ -79,14 +79,14 @@ class Timely final : public CongestionControl {
       rate_ *= 1 - decrease_ * std::min(gradient, 1.0);
     }
     if (rtt < low || rtt > high || gradient > 0) falling_ = 0;
-    rate_ = std::clamp(rate_, least_, static_cast<double>(nic_.bps()));
+    rate_ = std::clamp(rate_, min_, static_cast<double>(nic_.bps()));
   }
 
   const TimelyParameters p_;
   const Bandwidth nic_;
   const double additive_;
   const double decrease_;
-  const double least_;
+  const double min_;
   double rate_;
   double last_rtt_ = 0;
   double rtt_difference_ = 0;
@@ -106,13 +106,13 @@ class TimelyKind final : public CongestionControlKind {
     in.read<double>("decrease", p_.decrease, 0x1p-20, 1);
     in.read("low", p_.low, Time::from_ns(100), longest);
     in.read("high", p_.high, Time::from_ns(100), longest);
-    in.read("min_rtt", p_.least_rtt, Time::from_ns(100), longest);
+    in.read("min_rtt", p_.min_rtt, Time::from_ns(100), longest);
     in.read("hyper_after", p_.hyper_after, 1, 1'000'000);
     in.read("hyper_factor", p_.hyper_factor, 1, 1'000);
     in.read("segment", p_.segment, Bytes(1), Bytes::mib(16));
     in.read("additive_increase", p_.additive, slowest, fastest);
     in.read("initial_rate", p_.initial_rate, slowest, fastest);
-    in.read("min_rate", p_.least_rate, slowest, fastest);
+    in.read("min_rate", p_.min_rate, slowest, fastest);
     in.finish();
     if (p_.high <= p_.low)
       throw in.error(in.has("high") ? "high" : "low",
@@ -121,7 +121,7 @@ class TimelyKind final : public CongestionControlKind {
   }
   void check(const FlowPath& path) const override {
     for (const auto& [key, rate] : {std::pair("additive_increase", p_.additive),
-                                    std::pair("initial_rate", p_.initial_rate), std::pair("min_rate", p_.least_rate)}) {
+                                    std::pair("initial_rate", p_.initial_rate), std::pair("min_rate", p_.min_rate)}) {
       if (rate && *rate > path.nic_rate)
         throw in_->error(key, "found " + to_text(*rate) + ", above the " + to_text(path.nic_rate) +
                                   " of a host's port; expected at most that rate");

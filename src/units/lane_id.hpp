@@ -10,7 +10,7 @@
 
 namespace weft {
 
-constexpr std::size_t most_classes = 8;  ///< of a port (IEEE 802.1Q)
+constexpr std::size_t max_classes = 8;  ///< of a port (IEEE 802.1Q)
 
 /// A traffic class, by its position in the plan of the fabric: the most urgent first. Sets of them are numbers with a
 /// bit for each.
@@ -40,9 +40,9 @@ class LaneId {
 
 /// An array with one entry for each class; nothing else finds an entry.
 template <class Value>
-struct PerLane : std::array<Value, most_classes> {
-  Value& operator[](LaneId lane) { return std::array<Value, most_classes>::operator[](lane.value()); }
-  const Value& operator[](LaneId lane) const { return std::array<Value, most_classes>::operator[](lane.value()); }
+struct PerLane : std::array<Value, max_classes> {
+  Value& operator[](LaneId lane) { return std::array<Value, max_classes>::operator[](lane.value()); }
+  const Value& operator[](LaneId lane) const { return std::array<Value, max_classes>::operator[](lane.value()); }
 };
 
 }  // namespace weft

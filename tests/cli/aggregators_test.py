@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Switches that reduce: collectives that wait for each other in a circle through them are told, jobs share them, several
+"""Switches that reduce: collectives that wait for each other in a cycle through them are told, jobs share them, several
 queue pairs serve them."""
 
 import pathlib
@@ -45,13 +45,13 @@ class Deadlocks(ProgramTest):
                 self.assertEqual(done.code, EXIT_INPUT, done)
                 told.add(done.err[done.err.index("This is a deadlock"):])
             self.assertEqual(len(told), 1, told)
-            circle = told.pop().splitlines()[1:5]
+            cycle = told.pop().splitlines()[1:5]
             # Each switch has one rank's share of its collective already and waits for that of the other one.
             names = ["the aggregator in collective number 0, channel 0", "rank 1",
                      "the aggregator in collective number 1, channel 0", "rank 0"]  # fmt: skip
             waits = [f"{a} waits for {b}" for a, b in zip(names, names[1:] + names[:1], strict=True)]
-            self.assertEqual([line.split(": ")[0].strip() for line in circle], waits)
-            for line, name in zip(circle, ("all_reduce number 0", "sumb", "all_reduce number 1", "suma"), strict=True):
+            self.assertEqual([line.split(": ")[0].strip() for line in cycle], waits)
+            for line, name in zip(cycle, ("all_reduce number 0", "sumb", "all_reduce number 1", "suma"), strict=True):
                 self.assertIn(name, line)
                 self.assertRegex(line, r"channel \d, lane \d, step \d+ \(.* (from|to) .*\) waits")
 

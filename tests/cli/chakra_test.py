@@ -338,7 +338,7 @@ class Chakra(ProgramTest):
         self.complaint("there is no file", "none.0.et'", prefix="none")
 
     def test_control_dependencies(self):
-        """Those on callers that are not in the file count as done; circles of them are refused, or left out."""
+        """Those on callers that are not in the file count as done; cycles of them are refused, or left out."""
         et.write(self.folder, [[node(1, COMP, duration=2, control=[99]), node(2, COMP, duration=1, control=[1], is_cpu_op=True)]])
         self.assertEqual(self.operations(0), {1: (0, 2), 2: (2, 3)})
         self.assertEqual(self.operations(0, dependencies="data"), {1: (0, 2), 2: (0, 1)})

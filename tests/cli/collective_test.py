@@ -236,14 +236,14 @@ class Collective(unittest.TestCase):
         )
         (self.folder / "crossed.yaml").write_text(text)
         message = self.weft("run", "crossed.yaml", "--quiet", "-o", "two.h5", code=2)
-        circle = message[message.index("This is a deadlock") :].splitlines()[1:]
+        cycle = message[message.index("This is a deadlock") :].splitlines()[1:]
         self.assertEqual(
-            [line.split(":")[0].strip() for line in circle],
+            [line.split(":")[0].strip() for line in cycle],
             ["rank 0 waits for rank 1", "rank 1 waits for rank 0"],
         )
-        self.assertIn("'suma'", circle[0])
-        self.assertIn("'sumb'", circle[1])
-        self.assertIn("channel 0, step ", circle[0])
+        self.assertIn("'suma'", cycle[0])
+        self.assertIn("'sumb'", cycle[1])
+        self.assertIn("channel 0, step ", cycle[0])
         free = "\n".join(line for line in text.splitlines() if "gate" not in line or "collective" in line)
         free = free.replace(", after: gate_a", "").replace(", after: gate_b", "")
         free = "\n".join(line for line in free.splitlines() if "send:" not in line) + "\n"

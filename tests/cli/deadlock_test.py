@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: quick
-"""Buffers that wait for each other in a circle end the run with the circle, the same on any number of processes; buffers
+"""Buffers that wait for each other in a cycle end the run with the cycle, the same on any number of processes; buffers
 that cannot do not."""
 
 import pathlib
@@ -34,7 +34,7 @@ class Deadlock(ProgramTest):
                            "workload": {"kind": "traffic", "pattern": "pairs", "pairs": PAIRS, "size": "4 MB"}},
                           f"{len(links)}_{switches}_{network['flow_control']}.yaml")
 
-    def test_a_ring_stops_with_its_circle(self):
+    def test_a_ring_stops_with_its_cycle(self):
         for name, network in FLOW_CONTROLS.items():
             told = set()
             for words in [[], ["--engine", "ns3-default"]]:

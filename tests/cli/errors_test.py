@@ -534,8 +534,8 @@ class Workloads(ErrorTest):
             with self.subTest(ranks=ranks, engine=engine):
                 done = self.run_wrong(["run", path, "--engine", engine], EXIT_INPUT, "unfinished operations", path, ranks)
                 lines = [line.strip() for line in done.err.splitlines()[1:] if line.startswith("  rank")]
-                circle = ["rank 0 waits for rank 1", "rank 1 waits for rank 0"]
-                self.assertEqual([line.split(":")[0] for line in lines], ["rank 0", "rank 0", "rank 1", "rank 1", *circle], done)
+                cycle = ["rank 0 waits for rank 1", "rank 1 waits for rank 0"]
+                self.assertEqual([line.split(":")[0] for line in lines], ["rank 0", "rank 0", "rank 1", "rank 1", *cycle], done)
                 self.assertRegex(lines[0], r"'from 1' \(line 17\), recv of 1 kB from rank 1, tag 0: no such message", done)
                 self.assertRegex(lines[1], r"'to 1' \(line 19\), send of 1 kB to rank 1, .*waits for 1 ", done)
 

@@ -386,9 +386,9 @@ class Options(ProgramTest):
         self.assertEqual(attributes(reference[1], "manifest/run")["engine"], "ns3-default")
         self.assert_same_results(default[1], weft_engine[1])
         self.assert_same_results(default[1], reference[1])
-        # They are different programs: windows are weft's only.
-        self.assertEqual(reference[0]["parallel"]["windows"], 0)
-        self.assertGreater(default[0]["parallel"]["windows"], 0)
+        # They are different programs: epochs are weft's only.
+        self.assertEqual(reference[0]["parallel"]["epochs"], 0)
+        self.assertGreater(default[0]["parallel"]["epochs"], 0)
 
 
 class Terminal(ProgramTest):

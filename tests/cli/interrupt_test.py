@@ -18,7 +18,7 @@ from weft_testing import (EXIT_INTERRUPTED, FAT_TREE, NETWORK, ProgramTest, attr
                           table, wait_until)
 
 # Every host but 2 and 3 sends for hours; these two exchange one short message, which is captured: when the capture
-# grows, packets fly, on every process, since none is further than a window ahead of the others.
+# grows, packets fly, on every process, since none is further than an epoch ahead of the others.
 SHORT = 10**6
 LONG = {
     "topology": FAT_TREE,

@@ -66,7 +66,7 @@ def at_random(seed):
         if draw.random() < 0.4:
             add(draw.randrange(4), f"calc {500 * draw.randint(0, 12)}")
             continue
-        # What is added to both at the same moment cannot wait for each other in a circle.
+        # What is added to both at the same moment cannot wait for each other in a cycle.
         source, target = draw.sample(range(4), 2)
         size = draw.choice([0, 1, 2, 501, 1001, 70_000])
         tag = next(tags)

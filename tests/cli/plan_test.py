@@ -156,12 +156,12 @@ class Arithmetic(unittest.TestCase):
         self.assertAlmostEqual(self.row(4, balance=2.0)["wall_seconds"], 0.5 + 2 * 7 / 4 + 1)
         self.assertAlmostEqual(self.row(16, parallelism=1.0)["wall_seconds"], 8.5)
 
-    def test_processes_meet_once_per_window(self):
+    def test_processes_meet_once_per_epoch(self):
         alone, meeting = self.row(2), self.row(2, lookahead=500_000)
-        self.assertEqual(meeting["windows"], 2e6)
+        self.assertEqual(meeting["epochs"], 2e6)
         self.assertAlmostEqual(meeting["wall_seconds"] - alone["wall_seconds"], 2e6 * 0.3e-6)
         self.assertGreater(self.row(64, lookahead=500_000)["wall_seconds"] - self.row(64)["wall_seconds"], 2e6 * 4e-6)
-        self.assertAlmostEqual(meeting["work_per_window"], 8e9 / 2e6 / 2)
+        self.assertAlmostEqual(meeting["work_per_epoch"], 8e9 / 2e6 / 2)
 
     def test_memory_is_shared_out(self):
         self.assertEqual([self.row(n)["memory"] for n in (1, 2, 10)], [1100, 600, 200])

@@ -27,8 +27,8 @@ class Reordering(ProgramTest):
         return self.simulate(path, output=f"out{number}.h5")[0]
 
     def test_nothing_is_sent_again_without_a_loss(self):
-        """By every routing and flow control. Credits and pauses need routings without circles of waiting."""
-        circles = {None, "dimension_order", "shortest_path", "dragonfly_minimal", "dragonfly_plus_minimal", "static"}
+        """By every routing and flow control. Credits and pauses need routings without cycles of waiting."""
+        cycles = {None, "dimension_order", "shortest_path", "dragonfly_minimal", "dragonfly_plus_minimal", "static"}
 
         def check(number, topology, routing, control):
             room = {} if control == "credit" else {"buffer": {"size": "64 MiB"}}
@@ -38,7 +38,7 @@ class Reordering(ProgramTest):
             self.assertEqual((found, summary["warnings"]), ([0, 0, 0], []), f"{topology['kind']}, {routing}, {control}")
 
         cases = [(topology, routing, control) for topology, routing in CASES for control in ("none", "pfc", "credit")
-                 if control == "none" or routing not in circles]  # fmt: skip
+                 if control == "none" or routing not in cycles]  # fmt: skip
         two_at_a_time([lambda i=i, case=case: check(i, *case) for i, case in enumerate(cases)])
 
     def test_detours_do_not_cost_timeouts(self):

@@ -187,13 +187,13 @@ TEST_F(HalvingDoubling, Volumes) {
   for (const std::int64_t size : {std::int64_t{1}, std::int64_t{1000}, std::int64_t{12'000'007}}) {
     for (const std::uint32_t ranks : {2U, 8U, 16U}) {
       call(Kind::all_reduce, ranks, size);
-      EXPECT_EQ(replayed().total_sent(), least_bytes_sent(current()));
+      EXPECT_EQ(replayed().total_sent(), min_bytes_sent(current()));
       call(Kind::reduce_scatter, ranks, size);
-      EXPECT_EQ(replayed().total_sent(), least_bytes_sent(current()));
+      EXPECT_EQ(replayed().total_sent(), min_bytes_sent(current()));
     }
     for (const std::uint32_t ranks : {3U, 6U, 15U}) {
       call(Kind::all_reduce, ranks, size);
-      EXPECT_EQ(replayed().total_sent(), least_bytes_sent(current()));
+      EXPECT_EQ(replayed().total_sent(), min_bytes_sent(current()));
     }
   }
   // S = 4 * 160: in pairs, the even one sends S, the odd one 2 S 3/4 and the result.

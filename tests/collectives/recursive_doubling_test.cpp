@@ -116,7 +116,7 @@ TEST_F(RecursiveDoubling, Volumes) {
     // Nobody gets a byte twice.
     for (const std::uint32_t ranks : {2U, 6U, 7U, 8U, 17U}) {
       call(Kind::all_gather, ranks, size);
-      EXPECT_EQ(replayed().total_sent(), least_bytes_sent(current()));
+      EXPECT_EQ(replayed().total_sent(), min_bytes_sent(current()));
     }
   }
   constexpr std::int64_t block = 1000;

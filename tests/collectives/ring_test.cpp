@@ -13,10 +13,10 @@ namespace weft::ring_test {
 namespace {
 
 using P = Primitive;
-constexpr std::int64_t step_bytes = (4 << 20) / 8;     // NCCL_BUFFSIZE / NCCL_STEPS
-constexpr std::int64_t ring_chunk = 4 * step_bytes;    // ALLREDUCE_CHUNKSTEPS
-constexpr std::int64_t ring_slice = 2 * step_bytes;    // ALLREDUCE_SLICESTEPS
-constexpr std::int64_t least_slice = ring_slice / 32;  // prims_simple.h: sliceSize / 32
+constexpr std::int64_t step_bytes = (4 << 20) / 8;   // NCCL_BUFFSIZE / NCCL_STEPS
+constexpr std::int64_t ring_chunk = 4 * step_bytes;  // ALLREDUCE_CHUNKSTEPS
+constexpr std::int64_t ring_slice = 2 * step_bytes;  // ALLREDUCE_SLICESTEPS
+constexpr std::int64_t min_slice = ring_slice / 32;  // prims_simple.h: sliceSize / 32
 
 std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 std::int64_t align_up(std::int64_t a) { return divide_up(a, 16) * 16; }
@@ -130,7 +130,7 @@ TEST_F(Ring, ReduceScatterOfFourInTheOrderOfNccl) {
     std::vector<Step> expected;
     for (const std::int64_t begin : {std::int64_t{0}, ring_chunk}) {
       const std::int64_t bytes = begin == 0 ? ring_chunk : tail;
-      const std::int64_t slice = begin == 0 ? ring_slice : tail;  // below least_slice: one slice
+      const std::int64_t slice = begin == 0 ? ring_slice : tail;  // below min_slice: one slice
       const auto add = [&](P primitive, std::uint32_t b) {
         expected.push_back(step_of(primitive, index, n, b * block + begin, begin, bytes, slice));
       };
@@ -209,10 +209,10 @@ TEST_F(Ring, EmptyChunksAreNoSteps) {
 TEST_F(Ring, SlicesOfShortChunks) {
   // prims_simple.h: max(ceil(bytes/2) rounded up to 16, full slice / 32).
   constexpr std::uint32_t n = 4;
-  for (const std::int64_t chunk : {std::int64_t{16}, std::int64_t{40'000}, least_slice, least_slice + 16,
+  for (const std::int64_t chunk : {std::int64_t{16}, std::int64_t{40'000}, min_slice, min_slice + 16,
                                    std::int64_t{100'000}, ring_chunk - 16, ring_chunk}) {
     call(CollectiveKind::all_reduce, n, n * chunk);
-    const std::int64_t slice = std::min(chunk, std::max(align_up(divide_up(chunk, 2)), least_slice));
+    const std::int64_t slice = std::min(chunk, std::max(align_up(divide_up(chunk, 2)), min_slice));
     for (const Step& step : steps(2)) {
       EXPECT_EQ(step.bytes.count(), chunk);
       EXPECT_EQ(step.slice.count(), slice);
@@ -297,7 +297,7 @@ TEST_F(Ring, Volumes) {
                               CollectiveKind::broadcast}) {
         call(kind, n, size).root = n - 1;
         const CollectiveReplay result = replayed();
-        EXPECT_EQ(result.total_sent(), least_bytes_sent(current())) << to_text(kind) << " " << n << " " << size;
+        EXPECT_EQ(result.total_sent(), min_bytes_sent(current())) << to_text(kind) << " " << n << " " << size;
         for (std::uint32_t index = 0; index < n; ++index) {
           const std::int64_t sent = result.sent[index].count();
           // Blocks a rank does not send on: the one that ends at it.

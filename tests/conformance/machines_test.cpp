@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What machines and routings promise, for every registered family, key of any machine, format of files and routing, on
-// its sample: each host reaches each other without a circle, ports lead back, parts hold all nodes, and lanes suffice.
+// its sample: each host reaches each other without a cycle, ports lead back, parts hold all nodes, and lanes suffice.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -50,7 +50,7 @@ void for_each_pair(const Topology& topology, Check&& check) {
   }
 }
 
-/// trace_path() breaks a contract if a way leads in a circle or to a port that is not there.
+/// trace_path() breaks a contract if a way leads in a cycle or to a port that is not there.
 void expect_delivered(const Topology& topology, const RoutingAlgorithm& routing) {
   for_each_pair(topology, [&](std::uint32_t source, std::uint32_t destination) {
     for (const std::uint32_t queue_pair : {0U, 1U, 77U}) {
@@ -62,7 +62,7 @@ void expect_delivered(const Topology& topology, const RoutingAlgorithm& routing)
   });
 }
 
-/// All equal choices, not only those that a hash takes: none leads in a circle.
+/// All equal choices, not only those that a hash takes: none leads in a cycle.
 void expect_all_ways_to_end(const Topology& topology, const RoutingAlgorithm& routing) {
   std::vector<double> loads(2 * topology.graph.link_count(), 0);
   for_each_pair(topology, [&](std::uint32_t source, std::uint32_t destination) {
@@ -70,7 +70,7 @@ void expect_all_ways_to_end(const Topology& topology, const RoutingAlgorithm& ro
   });
 }
 
-/// A verdict with its reason; with several lanes there is no circle, for that is what lanes are for.
+/// A verdict with its reason; with several lanes there is no cycle, for that is what lanes are for.
 void expect_verdict(const Topology& topology, const RoutingAlgorithm& routing) {
   const DeadlockReport report = check_deadlock(topology, routing);
   EXPECT_GT(report.channels, 0U);
@@ -174,7 +174,7 @@ TEST_P(Routings, DeliverBetweenAllPairs) {
   expect_delivered(topology_, *testing::prepared_routing(GetParam(), topology_));
 }
 
-TEST_P(Routings, LeadNowhereInACircle) {
+TEST_P(Routings, LeadNowhereInACycle) {
   const auto routing = testing::prepared_routing(GetParam(), topology_);
   if (routing->per_packet() || topology_.paths) GTEST_SKIP() << "ways depend on more than the destination";
   expect_all_ways_to_end(topology_, *routing);

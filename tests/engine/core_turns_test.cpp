@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Turns on cores: each part of each window is done once, by no more at a time than there are cores, and nobody waits
+// Turns on cores: each part of each epoch is done once, by no more at a time than there are cores, and nobody waits
 // while a core is free.
 #include "engine/core_turns.hpp"
 
@@ -45,10 +45,10 @@ std::vector<int> allowed() {
 struct Crew {
   explicit Crew(int size) : places(static_cast<std::size_t>(size)) {}
 
-  /// Has everybody do part(process, meeting) after each of `meetings` meetings, all at once after those of which
+  /// Has everybody do part(process, barrier) after each of `barriers` barriers, all at once after those of which
   /// `together` says so.
   template <class Part, class Together>
-  void work(int cores, std::uint32_t meetings, Part part, Together together) {
+  void work(int cores, std::uint32_t barriers, Part part, Together together) {
     const int size = static_cast<int>(places.size());
     std::vector<CoreTurns::Place*> pointers;
     for (CoreTurns::Place& place : places) pointers.push_back(&place);
@@ -62,34 +62,34 @@ struct Crew {
       threads.emplace_back([&, self] {
         CoreTurns turns(pointers, self, list);
         for (++built; built < size;) std::this_thread::yield();
-        for (std::uint32_t meeting = 1; meeting <= meetings; ++meeting) {
-          meet(turns, meeting, arrivals, together(meeting));
-          part(self, meeting);
+        for (std::uint32_t barrier = 1; barrier <= barriers; ++barrier) {
+          wait(turns, barrier, arrivals, together(barrier));
+          part(self, barrier);
         }
         // The last parts have heirs too.
-        meet(turns, meetings + 1, arrivals, /*all_at_once=*/true);
+        wait(turns, barriers + 1, arrivals, /*all_at_once=*/true);
       });
     for (std::thread& thread : threads) thread.join();
   }
 
-  void meet(CoreTurns& turns, std::uint32_t meeting, std::atomic<std::uint32_t>& arrivals, bool all_at_once) const {
+  void wait(CoreTurns& turns, std::uint32_t barrier, std::atomic<std::uint32_t>& arrivals, bool all_at_once) const {
     const auto size = static_cast<std::uint32_t>(places.size());
-    turns.come(meeting);
-    const bool last = ++arrivals == meeting * size;
+    turns.arrive(barrier);
+    const bool last = ++arrivals == barrier * size;
     // Early: the rest of its part follows.
-    if (!turns.all_at_once() && meeting % 3 == 0) std::this_thread::sleep_for(50us);
+    if (!turns.all_at_once() && barrier % 3 == 0) std::this_thread::sleep_for(50us);
     if (turns.all_at_once()) {
       if (last)
-        turns.go_on(meeting);
+        turns.go_on(barrier);
       else
-        turns.sleep(meeting);
-    } else if (const int heir = turns.next(meeting); heir != CoreTurns::nobody) {
-      turns.give(meeting, heir);
+        turns.sleep(barrier);
+    } else if (const int heir = turns.next(barrier); heir != CoreTurns::nobody) {
+      turns.give(barrier, heir);
     } else {
-      while (arrivals < meeting * size) std::this_thread::yield();
-      turns.go_on(meeting);
+      while (arrivals < barrier * size) std::this_thread::yield();
+      turns.go_on(barrier);
     }
-    turns.resume(meeting, all_at_once);
+    turns.resume(barrier, all_at_once);
   }
 
   std::vector<CoreTurns::Place> places;
@@ -97,27 +97,27 @@ struct Crew {
 
 TEST(CoreTurns, EachPartOnceAndNoMoreAtATimeThanCores) {
   for (const auto& [size, cores] : {std::pair{3, 1}, {5, 2}, {8, 2}, {7, 3}}) {
-    constexpr std::uint32_t meetings = 400;
-    const auto together = [](std::uint32_t meeting) { return meeting % 10 == 0; };
-    std::vector<std::atomic<int>> done(meetings + 1);
+    constexpr std::uint32_t barriers = 400;
+    const auto together = [](std::uint32_t barrier) { return barrier % 10 == 0; };
+    std::vector<std::atomic<int>> done(barriers + 1);
     std::atomic<int> running = 0;
     std::atomic<int> most = 0;
     std::atomic<int> early = 0;
     Crew crew(size);
     crew.work(
-        cores, meetings,
-        [&](int self, std::uint32_t meeting) {
+        cores, barriers,
+        [&](int self, std::uint32_t barrier) {
           const int now = ++running;
-          if (!together(meeting)) {
+          if (!together(barrier)) {
             for (int seen = most; seen < now && !most.compare_exchange_weak(seen, now);) continue;
           }
-          if (meeting > 1 && done[meeting - 1] != size) ++early;
-          if (self % 2 == 0 && meeting % 16 == 0) std::this_thread::sleep_for(100us);
-          ++done[meeting];
+          if (barrier > 1 && done[barrier - 1] != size) ++early;
+          if (self % 2 == 0 && barrier % 16 == 0) std::this_thread::sleep_for(100us);
+          ++done[barrier];
           --running;
         },
         together);
-    for (std::uint32_t meeting = 1; meeting <= meetings; ++meeting) EXPECT_EQ(done[meeting], size) << meeting;
+    for (std::uint32_t barrier = 1; barrier <= barriers; ++barrier) EXPECT_EQ(done[barrier], size) << barrier;
     EXPECT_EQ(early, 0);
     EXPECT_LE(most, cores);
   }
@@ -129,18 +129,18 @@ TEST(CoreTurns, AllAtOnceForWhatTheyDoTogether) {
   std::atomic<int> there = 0;
   Crew(size).work(
       2, 50,
-      [&](int, std::uint32_t meeting) {
-        if (meeting % 2 == 1) return;
+      [&](int, std::uint32_t barrier) {
+        if (barrier % 2 == 1) return;
         ++there;
-        while (there < static_cast<int>(meeting / 2) * size) std::this_thread::yield();
+        while (there < static_cast<int>(barrier / 2) * size) std::this_thread::yield();
       },
-      [](std::uint32_t meeting) { return meeting % 2 == 0; });
+      [](std::uint32_t barrier) { return barrier % 2 == 0; });
   EXPECT_EQ(there, 25 * size);
 }
 
 // Parts of 1, 1, 1 and 3 on two cores: 3 if nobody waits for a core while one is free, 4 or more with fixed places.
 TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
-  constexpr std::uint32_t meetings = 20;
+  constexpr std::uint32_t barriers = 20;
   constexpr auto unit = 5ms;
   // Other programs make a try longer, and none shorter.
   std::chrono::nanoseconds least = 1h;
@@ -148,9 +148,9 @@ TEST(CoreTurns, NobodyWaitsWhileACoreIsFree) {
     const auto start = std::chrono::steady_clock::now();
     // Asleep, so that the cores that there are play no part.
     Crew(4).work(
-        2, meetings, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
+        2, barriers, [&](int self, std::uint32_t) { std::this_thread::sleep_for(self == 1 ? 3 * unit : unit); },
         [](std::uint32_t) { return false; });
-    least = std::min<std::chrono::nanoseconds>(least, (std::chrono::steady_clock::now() - start) / meetings);
+    least = std::min<std::chrono::nanoseconds>(least, (std::chrono::steady_clock::now() - start) / barriers);
   }
   EXPECT_GE(least, 3 * unit);
   EXPECT_LT(least, 4 * unit);

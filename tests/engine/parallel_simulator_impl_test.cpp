@@ -280,7 +280,7 @@ TEST(ParallelSimulatorImpl, ManyEventsOfOneContextKeepTheOrderOfTheDefaultEngine
   EXPECT_GT(log.size(), 1'000U);
 }
 
-TEST(ParallelSimulatorImpl, ManyWindowsWithoutADataPathLoseNothing) {
+TEST(ParallelSimulatorImpl, ManyEpochsWithoutADataPathLoseNothing) {
   const auto engine = use_parallel_simulator();
   std::uint64_t run = 0;
   constexpr std::uint64_t events = 100'000;
@@ -289,26 +289,26 @@ TEST(ParallelSimulatorImpl, ManyWindowsWithoutADataPathLoseNothing) {
   }
   Simulator::Run();
   EXPECT_EQ(run, events);
-  EXPECT_GT(engine->windows(), 1U);
+  EXPECT_GT(engine->epochs(), 1U);
   EXPECT_FALSE(engine->stopped());
   EXPECT_EQ(engine->wait_seconds(), 0);
   Simulator::Destroy();
 }
 
-TEST(ParallelSimulatorImpl, TheLookBetweenWindowsCanStopTheRun) {
+TEST(ParallelSimulatorImpl, TheLookBetweenEpochsCanStopTheRun) {
   const auto engine = use_parallel_simulator();
   std::function<void()> forever = [&forever] { Simulator::Schedule(ps(1), [&forever] { forever(); }); };
   forever();
   int looks = 0;
   Time last;
-  engine->set_between_windows([&looks, &last](Time now) {
+  engine->set_between_epochs([&looks, &last](Time now) {
     EXPECT_GE(now, last);
     last = now;
     return ++looks == 5 ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on;
   });
   Simulator::Run();
   EXPECT_EQ(looks, 5);
-  EXPECT_EQ(engine->windows(), 4U);
+  EXPECT_EQ(engine->epochs(), 4U);
   EXPECT_TRUE(engine->stopped());
   EXPECT_TRUE(Simulator::IsFinished());
   Simulator::Destroy();

@@ -75,8 +75,8 @@ TEST(ProcessGroup, Reductions) {
   EXPECT_EQ(group.minimum(-group.rank()), 1 - group.size());
 }
 
-// Nobody leaves before the last one has come, by the clock that all processes of a host read alike, and to wait takes
-// next to none of the processor's time.
+// Nobody leaves before the last one has arrived, by the clock that all processes of a host read alike, and to wait
+// takes next to none of the processor's time.
 TEST(ProcessGroup, RestsUntilAllHaveCome) {
   const ProcessGroup group = world();
   const auto now = [] { return std::chrono::steady_clock::now().time_since_epoch().count(); };
@@ -86,7 +86,7 @@ TEST(ProcessGroup, RestsUntilAllHaveCome) {
   if (last) std::this_thread::sleep_for(late);
   const auto came = now();
   const std::clock_t used = std::clock();
-  group.rest_until_all_come();
+  group.sleep_until_all_arrive();
   const double seconds = static_cast<double>(std::clock() - used) / CLOCKS_PER_SEC;
   EXPECT_LE(group.maximum(came), group.minimum(now()));
   if (!last) {

@@ -20,7 +20,7 @@ class IdealMachine final : public HostClient {
       : topology(build_topology(Spec::parse(text, "test.yaml"))), parameters(given) {
     routing = RoutingRegistry::instance().find(topology.routing)->make();
     routing->prepare(topology, 1);
-    const Partition partition = make_partition(topology, 1, "auto", parameters.least_wire(), 1);
+    const Partition partition = make_partition(topology, 1, "auto", parameters.min_wire(), 1);
     network = std::make_unique<IdealNetwork>(topology, partition, 0, parameters, *routing);
     network->set_client(this);
   }

@@ -65,9 +65,8 @@ class LeanMachine final : public HostClient {
     routing =
         RoutingRegistry::instance().find(parameters.routing.empty() ? topology.routing : parameters.routing)->make();
     routing->prepare(topology, seed);
-    partition_ = make_partition(topology, parts, "groups", parameters.least_wire(), seed);
-    fabric =
-        std::make_unique<Fabric>(topology, partition_, process, parameters, *routing, seed, Fabric::Drive::windows);
+    partition_ = make_partition(topology, parts, "groups", parameters.min_wire(), seed);
+    fabric = std::make_unique<Fabric>(topology, partition_, process, parameters, *routing, seed, Fabric::Drive::epochs);
     fabric->set_client(this);
   }
 

@@ -62,7 +62,7 @@ TEST(link_faults, a_lower_rate_ends_with_the_full_one) {
     EXPECT_EQ(rates[i].at, Time::from_us(at[i]));
     EXPECT_EQ(rates[i].rate, Bandwidth::from_gbps(gbps[i]));
   }
-  EXPECT_TRUE(faults.epochs(star()).empty());  // nobody routes around them
+  EXPECT_TRUE(faults.routing_periods(star()).empty());  // nobody routes around them
 }
 
 TEST(link_faults, every_mistake_is_told_with_its_line) {
@@ -101,14 +101,14 @@ TEST(link_faults, routing_learns_of_each_change_later_by_the_reconvergence) {
       "{failures: [{link: [host0, switch0], at: 10 us, until: 30 us}, {link: [host1, switch0], at: 20 us}, {link: "
       "[host2, switch0], at: 30 us, until: 40 us}], reconvergence: 5 us}",
       star());
-  const auto epochs = faults.epochs(star());
+  const auto routing_periods = faults.routing_periods(star());
   const std::vector<std::int64_t> from = {15, 25, 35, 45};
   const std::vector<std::vector<bool>> dead = {
       {true, false, false}, {true, true, false}, {false, true, true}, {false, true, false}};
-  ASSERT_EQ(epochs.size(), from.size());
+  ASSERT_EQ(routing_periods.size(), from.size());
   for (std::size_t i = 0; i < from.size(); ++i) {
-    EXPECT_EQ(epochs[i].from, Time::from_us(from[i]));
-    EXPECT_EQ(epochs[i].dead, dead[i]) << i;
+    EXPECT_EQ(routing_periods[i].from, Time::from_us(from[i]));
+    EXPECT_EQ(routing_periods[i].dead, dead[i]) << i;
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The calendar of windows against a plain map.
+// The calendar of epochs against a plain map.
 #include "fabric/packet/node_calendar.hpp"
 
 #include <algorithm>
@@ -14,34 +14,34 @@
 namespace weft::node_calendar_test {
 namespace {
 
-/// Beside each other: the calendar and the window of each node.
+/// Beside each other: the calendar and the epoch of each node.
 class Pair {
  public:
   explicit Pair(std::uint32_t nodes) { calendar_.resize(nodes); }
 
-  void schedule(std::uint32_t node, std::uint64_t window) {
-    calendar_.schedule(node, window);
-    const auto [at, fresh] = naive_.emplace(node, window);
-    if (!fresh) at->second = std::min(at->second, window);
+  void schedule(std::uint32_t node, std::uint64_t epoch) {
+    calendar_.schedule(node, epoch);
+    const auto [at, fresh] = naive_.emplace(node, epoch);
+    if (!fresh) at->second = std::min(at->second, epoch);
   }
   std::uint64_t naive_first() const {
     std::uint64_t least = NodeCalendar::none;
-    for (const auto& [node, window] : naive_) least = std::min(least, window);
+    for (const auto& [node, epoch] : naive_) least = std::min(least, epoch);
     return least;
   }
   void expect_first() { ASSERT_EQ(calendar_.first(), naive_first()); }
-  /// The nodes of the first window, which must be the same in both.
+  /// The nodes of the first epoch, which must be the same in both.
   std::vector<std::uint32_t> take() {
-    const std::uint64_t window = calendar_.first();
-    EXPECT_EQ(window, naive_first());
+    const std::uint64_t epoch = calendar_.first();
+    EXPECT_EQ(epoch, naive_first());
     std::vector<std::uint32_t> nodes{99, 98, 97};  // take() replaces what was there
-    calendar_.take(window, nodes);
+    calendar_.take(epoch, nodes);
     std::vector<std::uint32_t> expected;
     for (const auto& [node, at] : naive_)
-      if (at == window) expected.push_back(node);
+      if (at == epoch) expected.push_back(node);
     std::vector<std::uint32_t> sorted = nodes;
     std::sort(sorted.begin(), sorted.end());
-    EXPECT_EQ(sorted, expected) << "window " << window;
+    EXPECT_EQ(sorted, expected) << "epoch " << epoch;
     for (const std::uint32_t node : expected) naive_.erase(node);
     return nodes;
   }
@@ -58,7 +58,7 @@ TEST(node_calendar, empty) {
   EXPECT_EQ(calendar.first(), NodeCalendar::none);
 }
 
-TEST(node_calendar, nodes_of_one_window_come_together) {
+TEST(node_calendar, nodes_of_one_epoch_come_together) {
   Pair pair(5);
   for (const std::uint32_t node : {3U, 0U, 4U}) pair.schedule(node, 7);
   pair.schedule(1, 8);
@@ -68,7 +68,7 @@ TEST(node_calendar, nodes_of_one_window_come_together) {
   pair.expect_first();
 }
 
-TEST(node_calendar, an_earlier_window_replaces_a_later_one_and_not_the_other_way_round) {
+TEST(node_calendar, an_earlier_epoch_replaces_a_later_one_and_not_the_other_way_round) {
   Pair pair(2);
   pair.schedule(0, 20);
   pair.schedule(0, 10);
@@ -80,7 +80,7 @@ TEST(node_calendar, an_earlier_window_replaces_a_later_one_and_not_the_other_way
   pair.expect_first();
 }
 
-TEST(node_calendar, far_windows_and_the_way_back) {
+TEST(node_calendar, far_epochs_and_the_way_back) {
   Pair pair(4);
   constexpr std::uint64_t far = std::uint64_t{1} << 50;
   pair.schedule(0, far);
@@ -97,7 +97,7 @@ TEST(node_calendar, far_windows_and_the_way_back) {
 }
 
 TEST(node_calendar, random_schedules_against_a_map) {
-  // Distances as in runs: dense, at the edge of what a ring of windows spans, and far.
+  // Distances as in runs: dense, at the edge of what a ring of epochs spans, and far.
   for (const std::uint64_t span : {1, 3, 200, 256, 257, 300, 5000, 1'000'000}) {
     for (const std::uint32_t nodes : {1U, 2U, 30U}) {
       Pair pair(nodes);

@@ -12,7 +12,7 @@ namespace weft::fuzz {
 
 /// A machine is built while its experiment is read. Nothing is learnt from a large one, and a fuzzer has no memory for
 /// it: the whole numbers of `topology` are at most this, and so is their product. Numbers that are too large for any
-/// machine (most_nodes) are let through: they have to be refused.
+/// machine (max_nodes) are let through: they have to be refused.
 constexpr std::int64_t largest_number = 16;
 constexpr std::int64_t largest_product = 1024;
 
@@ -37,7 +37,7 @@ inline bool small(const Spec& value, std::int64_t& product) {
   } else if (value.is_scalar()) {
     if (value.text() == "file") return false;
     const auto number = whole_number(value);
-    if (!number || *number < 2 || *number > most_nodes) return true;
+    if (!number || *number < 2 || *number > max_nodes) return true;
     product *= *number;
     return *number <= largest_number && product <= largest_product;
   }

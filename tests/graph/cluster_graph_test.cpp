@@ -118,8 +118,8 @@ TEST(ClusterGraph, PortNumbersDoNotOverflow) {
   ClusterGraph graph;
   const NodeId a = graph.add_switch(1);
   const NodeId b = graph.add_switch(1);
-  for (std::uint32_t i = 0; i < ClusterGraph::most_ports; ++i) graph.add_link(a, b, rate, delay);
-  EXPECT_EQ(graph.ports(b).back().peer_port, ClusterGraph::most_ports - 1);
+  for (std::uint32_t i = 0; i < ClusterGraph::max_ports; ++i) graph.add_link(a, b, rate, delay);
+  EXPECT_EQ(graph.ports(b).back().peer_port, ClusterGraph::max_ports - 1);
   EXPECT_THROW(graph.add_link(a, b, rate, delay), InternalError);
 }
 

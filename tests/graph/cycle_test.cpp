@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Shortest circles of small directed graphs, for any order of the edges.
+// Shortest cycles of small directed graphs, for any order of the edges.
 #include "graph/cycle.hpp"
 
 #include <algorithm>

@@ -55,7 +55,7 @@ TEST(HostDistances, EqualNaiveCounting) {
     EXPECT_EQ(found.diameter, histogram.empty() ? 0 : histogram.rbegin()->first);
     EXPECT_NEAR(found.mean, pairs > 0 ? sum / pairs : 0, 1e-12);
     EXPECT_EQ(found.fewest_paths, fewest);
-    EXPECT_EQ(found.most_paths, most);
+    EXPECT_EQ(found.max_paths, most);
     EXPECT_NEAR(found.mean_paths, pairs > 0 ? paths / pairs : 0, 1e-9);
   }
 }

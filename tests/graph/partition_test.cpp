@@ -18,14 +18,14 @@ namespace {
 
 using testing::machine;
 
-const Bytes least_frame(84);
+const Bytes min_frame(84);
 
 Topology fat_tree(std::uint32_t k) {
   return machine(fmt::format("{{kind: fat_tree, k: {}, link_rate: 400 Gb/s, link_delay: 500 ns}}", k));
 }
 
 Partition split(const Topology& topology, std::uint32_t parts, const std::string& method, std::uint64_t seed = 1) {
-  return make_partition(topology, parts, method, least_frame, seed);
+  return make_partition(topology, parts, method, min_frame, seed);
 }
 
 std::vector<std::uint64_t> part_weights(const Topology& topology, const Partition& partition) {
@@ -44,7 +44,7 @@ void expect_true_facts(const Topology& topology, const Partition& partition) {
     const LinkProperties& link = topology.graph.link(LinkId(i));
     if (partition.owner[link.ends[0].value()] == partition.owner[link.ends[1].value()]) continue;
     ++cut;
-    lookahead = std::min(lookahead, link.delay + serialization_time(least_frame, link.rate));
+    lookahead = std::min(lookahead, link.delay + serialization_time(min_frame, link.rate));
   }
   EXPECT_EQ(partition.cut_links, cut);
   EXPECT_EQ(partition.lookahead, lookahead);
@@ -84,11 +84,11 @@ TEST(Partition, LookaheadIsOfTheFastestCutLink) {
       machine("{kind: line, links: 3, link_rate: [1 Gb/s, 100 Gb/s, 400 Gb/s], link_delay: [3 us, 2 us, 1 us]}");
   const Partition all = split(line, 4, "metis");
   EXPECT_EQ(all.cut_links, 3U);
-  EXPECT_EQ(all.lookahead, Time::from_us(1) + serialization_time(least_frame, Bandwidth::from_gbps(400)));
+  EXPECT_EQ(all.lookahead, Time::from_us(1) + serialization_time(min_frame, Bandwidth::from_gbps(400)));
   // In two parts a host stays with its switch, so that only the middle link is cut.
   const Partition halves = split(line, 2, "metis");
   EXPECT_EQ(halves.cut_links, 1U);
-  EXPECT_EQ(halves.lookahead, Time::from_us(2) + serialization_time(least_frame, Bandwidth::from_gbps(100)));
+  EXPECT_EQ(halves.lookahead, Time::from_us(2) + serialization_time(min_frame, Bandwidth::from_gbps(100)));
 }
 
 TEST(Partition, GroupsStayWholeAndInOrder) {

@@ -37,7 +37,7 @@ def further(folder):
 def damaged(folder):
     for what, (old, new) in {"connections": ("Connections 5", "Connections 4"), "no trigger": ("trigger id 2 "
                                                                                                "oneshot\n", ""),
-                             "circle": ("start 0 size 20000", "trigger 3 size 20000"), "count": ("count 2", "count 3"),
+                             "cycle": ("start 0 size 20000", "trigger 3 size 20000"), "count": ("count 2", "count 3"),
                              "node": ("3->0", "3->4"), "itself": ("3->0", "3->3"), "id": ("id 2", "id 1"),
                              "size": (" size 5", "")}.items():
         name = f"{what.replace(' ', '_')}.cm"

@@ -57,8 +57,8 @@ void expect_speeds(const NcclSearchGraph& graph, std::size_t channels, double in
 TEST(NcclGraphs, HopperWithANicForEachGpu) {
   const Server server("{design: hgx_h100, wiring: packed, pxn: true}");
   const NcclSystem system = server.system(400);
-  EXPECT_DOUBLE_EQ(system.most_of_a_channel(), 48);
-  EXPECT_DOUBLE_EQ(system.most_of_a_gpu(), 370.8);  // 18 links of 20.6
+  EXPECT_DOUBLE_EQ(system.max_of_a_channel(), 48);
+  EXPECT_DOUBLE_EQ(system.max_of_a_gpu(), 370.8);  // 18 links of 20.6
   const ServerGraphs graphs = search_server(system);
   // Closing eight rings over NICs of other GPUs would take 8 x 48 = 384 GB/s of a GPU's NVLink, which has 370.8. So
   // rings leave by the next NIC, in pairs that go in opposite directions.
@@ -130,7 +130,7 @@ TEST(NcclGraphs, HopperWithHalfOfTheNvlinks) {
 TEST(NcclGraphs, AmpereWithANicForEachGpu) {
   const Server server("{design: dgx_a100, pxn: true}");
   const NcclSystem system = server.system(200);
-  EXPECT_DOUBLE_EQ(system.most_of_a_gpu(), 240);
+  EXPECT_DOUBLE_EQ(system.max_of_a_gpu(), 240);
   const NcclSearchGraph ring = search_nccl_graph(system, GraphPattern::ring, 1, 32);
   expect_speeds(ring, 8, 24, 24, 0);
   EXPECT_EQ(ring.inter_type, PathType::peers_nic);

@@ -225,7 +225,7 @@ TEST(MachineChannels, PartsOfMessagesInAServer) {
   EXPECT_EQ(two->speeds().peer_channels, 32U);
   EXPECT_EQ(two->peer_parts(1), 1U);
   EXPECT_EQ(two->peer_parts((64 << 10) + 1), 2U);  // parts of 64 KiB at least
-  EXPECT_EQ(two->most_peer_parts(), 32U);
+  EXPECT_EQ(two->max_peer_parts(), 32U);
   const auto eight = cluster.of_first(8);
   EXPECT_EQ(eight->peer_parts(64 << 20), 4U);  // of 16 MiB at most
   EXPECT_EQ(eight->peer_parts(65 << 20), 8U);

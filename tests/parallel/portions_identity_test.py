@@ -16,7 +16,7 @@ IGNORE = ["/manifest/effective_experiment"]
 # A last interval that is cut off by the end of the run; intervals longer than most waits, and shorter ones.
 OUTPUT = {"sampling": "3 us", "rates": {"interval": "2 us"}, "queue_depths": True, "operations": True}
 EXPERIMENTS = {
-    # Credits come back after the last packet has arrived: the last window reaches beyond the end of the run.
+    # Credits come back after the last packet has arrived: the last epoch reaches beyond the end of the run.
     "credits": {
         "topology": FAT_TREE, "network": {**NETWORK, "flow_control": "credit"},
         "workload": {"kind": "traffic", "pattern": "all_to_all", "size": "20 kB"},

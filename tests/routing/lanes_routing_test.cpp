@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Routing packet by packet: lengths of ways, what queues change, and that no circle of lanes closes.
+// Routing packet by packet: lengths of ways, what queues change, and that no cycle of lanes closes.
 #include <cmath>
 #include <set>
 
@@ -66,7 +66,7 @@ void expect_deadlock(const std::string& text, const std::string& name) {
   const Topology topology = machine(text + links);
   const DeadlockReport report = check_deadlock(topology, *prepared_routing(name, topology));
   ASSERT_FALSE(report.free_of_deadlock());
-  // The circle is one: each channel ends where the next begins.
+  // The cycle is one: each channel ends where the next begins.
   for (std::size_t i = 0; i < report.cycle.size(); ++i) {
     const std::uint32_t here = report.cycle[i].directed_link;
     const std::uint32_t next = report.cycle[(i + 1) % report.cycle.size()].directed_link;
@@ -92,7 +92,7 @@ TEST(Deadlock, OfOneLane) {
   expect_no_deadlock("{kind: dragonfly_plus, p: 1, leaves: 2, spines: 2, h: 2", "dragonfly_plus_minimal");
 }
 
-TEST(Deadlock, LanesBreakTheCircles) {
+TEST(Deadlock, LanesBreakTheCycles) {
   for (const std::string text : {"{kind: torus, dims: [5]", "{kind: torus, dims: [4, 4]", "{kind: torus, dims: [8, 3]",
                                  "{kind: torus, dims: [5, 2, 4]", "{kind: mesh, dims: [5, 3]",
                                  "{kind: torus, dims: [6, 4], wrap: [true, false], hosts_per_router: 2"}) {
@@ -259,7 +259,7 @@ TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
 // Every router reports its global ports to the other routers of its group, and no more.
 TEST_F(Dragonfly, RoutersReportTheirGlobalLinks) {
   const auto global = prepared_routing("dragonfly_ugal_g", topology);
-  EXPECT_EQ(global->most_reported(), 2U);
+  EXPECT_EQ(global->max_reported(), 2U);
   EXPECT_EQ(global->reports(NodeId(0)).count, 0U);
   for (std::uint32_t router = 0; router < 36; ++router) {
     const QueueReports reports = global->reports(NodeId(hosts + router));
@@ -270,7 +270,7 @@ TEST_F(Dragonfly, RoutersReportTheirGlobalLinks) {
       EXPECT_EQ(port - reports.first_listener < reports.listeners, name == "local") << router << " " << port;
     }
   }
-  EXPECT_EQ(prepared_routing("dragonfly_ugal", topology)->most_reported(), 0U);
+  EXPECT_EQ(prepared_routing("dragonfly_ugal", topology)->max_reported(), 0U);
 }
 
 // A long queue at the other router with the global link makes the packet turn away, and one that is nobody's does not.

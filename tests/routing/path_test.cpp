@@ -37,7 +37,7 @@ TEST(TracePath, FollowsThePorts) {
   EXPECT_TRUE(trace_path(star, FixedPort(0), {1, 1, 0}).empty());
 }
 
-TEST(TracePath, ACircleIsAnInternalError) {
+TEST(TracePath, ACycleIsAnInternalError) {
   const Topology star = testing::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
   EXPECT_THROW(trace_path(star, FixedPort(0), {2, 1, 0}), InternalError);  // switch0 -> host0 -> switch0 -> ...
   EXPECT_THROW(trace_path(star, FixedPort(1), {2, 1, 0}), InternalError);  // a host has no port 1

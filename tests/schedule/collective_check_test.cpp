@@ -278,7 +278,7 @@ TEST(LeastBytesSent, PerKind) {
       {"barrier", 4 * 7},        {"send_recv", 5 * 7}};
   for (const std::string& name : collective_kind_names()) {
     call.kind = parse_collective_kind(name).value();
-    EXPECT_EQ(least_bytes_sent(call), Bytes(expected.at(name))) << name;
+    EXPECT_EQ(min_bytes_sent(call), Bytes(expected.at(name))) << name;
   }
 }
 

@@ -107,7 +107,7 @@ class CheckLayers(unittest.TestCase):
             with self.subTest(path=path):
                 self.assertEqual(check({**exists, path: ["<string>", include]}), (0, []))
 
-    def test_the_order_of_folders_has_no_circle(self):
+    def test_the_order_of_folders_has_no_cycle(self):
         for folders in runpy.run_path(str(SOURCE / "scripts/check_layers"))["FOLDERS"].values():
             left = {folder: set(allowed) - {folder} for folder, allowed in folders.items()}
             while left:

@@ -80,7 +80,7 @@ class BottleneckLoop {
     return queue_integral_ / static_cast<double>((settings_.until - settings_.measure_from).ps());
   }
   std::int64_t largest_queue() const { return largest_; }
-  std::int64_t least_queue() const { return least_; }
+  std::int64_t min_queue() const { return min_; }
   std::int64_t queue() const { return queued_bytes_; }
   const Allowance& allowance(std::size_t flow) const { return flows_[flow].allowance; }
   std::int64_t cnps() const { return cnps_; }
@@ -212,7 +212,7 @@ class BottleneckLoop {
     queue_since_ = now;
     if (now >= settings_.measure_from.ps()) {
       largest_ = std::max(largest_, queued_bytes_);
-      least_ = std::min(least_, queued_bytes_);
+      min_ = std::min(min_, queued_bytes_);
     }
   }
   void enqueue(const Packet& packet) {
@@ -293,7 +293,7 @@ class BottleneckLoop {
   std::int64_t queue_since_ = 0;
   double queue_integral_ = 0;
   std::int64_t largest_ = 0;
-  std::int64_t least_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t min_ = std::numeric_limits<std::int64_t>::max();
   std::int64_t cnps_ = 0;
 };
 

@@ -17,8 +17,8 @@ struct Case {
   std::int64_t gbps;
   std::int64_t mtu;
   std::int64_t until_ms;
-  double least_throughput;
-  double least_fairness;
+  double min_throughput;
+  double min_fairness;
   Bytes window{Allowance::never};
 };
 
@@ -53,9 +53,9 @@ void run(const std::string& name, const Case& c, int senders) {
   std::printf("%-6s %2d senders at %3d Gb/s: throughput %.4f, fairness %.4f, mean queue %.0f B %s\n", name.c_str(),
               senders, static_cast<int>(c.gbps), loop.utilisation(), loop.fairness(), loop.mean_queue(),
               c.parameters.c_str());
-  EXPECT_GE(loop.utilisation(), c.least_throughput) << name;
+  EXPECT_GE(loop.utilisation(), c.min_throughput) << name;
   EXPECT_LE(loop.utilisation(), 1.001) << name;
-  EXPECT_GE(loop.fairness(), c.least_fairness) << name;
+  EXPECT_GE(loop.fairness(), c.min_fairness) << name;
 }
 
 // Those whose receivers pull have tests of their own: the loop has no receiver.

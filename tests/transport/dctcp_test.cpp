@@ -139,10 +139,10 @@ TEST(dctcp, queue_swings_as_the_fluid_limit_says) {
     const double product = 10e9 * 100e-6 / 8 / 1'500;
     const double amplitude = std::sqrt(2 * flows * (product + 40)) / 2;
     std::printf("%d flows: queue from %.1f to %.1f packets, mean %.1f; fluid limit %.1f to %.1f\n", flows,
-                static_cast<double>(loop.least_queue()) / 1'500, static_cast<double>(loop.largest_queue()) / 1'500,
+                static_cast<double>(loop.min_queue()) / 1'500, static_cast<double>(loop.largest_queue()) / 1'500,
                 loop.mean_queue() / 1'500, 40 + flows - amplitude, 40.0 + flows);
     EXPECT_NEAR(static_cast<double>(loop.largest_queue()) / 1'500, 40 + flows, flows);
-    EXPECT_NEAR(static_cast<double>(loop.least_queue()) / 1'500, 40 + flows - amplitude, flows + 1);
+    EXPECT_NEAR(static_cast<double>(loop.min_queue()) / 1'500, 40 + flows - amplitude, flows + 1);
     EXPECT_GT(loop.utilisation(), 0.999);
   }
 }

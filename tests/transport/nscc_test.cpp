@@ -173,11 +173,11 @@ TEST(nscc, closed_loop_holds_the_queue_between_the_marks_and_the_target) {
     loop.run();
     const double bdp = 100e9 * loop.path().base_rtt.seconds() / 8;
     std::printf("%d flows: queue %.0f to %.0f B, mean %.0f; product %.0f B; fairness %.4f\n", flows,
-                static_cast<double>(loop.least_queue()), static_cast<double>(loop.largest_queue()), loop.mean_queue(),
+                static_cast<double>(loop.min_queue()), static_cast<double>(loop.largest_queue()), loop.mean_queue(),
                 bdp, loop.fairness());
     EXPECT_GT(loop.utilisation(), 0.999);
     EXPECT_GT(loop.fairness(), 0.99);
-    EXPECT_GT(static_cast<double>(loop.least_queue()), 0.2 * bdp);
+    EXPECT_GT(static_cast<double>(loop.min_queue()), 0.2 * bdp);
     EXPECT_LT(static_cast<double>(loop.largest_queue()), bdp + 1048.0 * flows);
   }
 }

@@ -37,7 +37,7 @@ class JsonObjects {
       }
       if (byte == '{' || byte == '[') ++depth;
       if (byte == '}' || byte == ']') --depth;
-      if (depth > most_depth) throw error("objects within objects, more than 64 deep; that is no trace");
+      if (depth > max_depth) throw error("objects within objects, more than 64 deep; that is no trace");
       if (depth == 0) return true;
     }
   }
@@ -46,7 +46,7 @@ class JsonObjects {
   InputError error(const std::string& message) const { return InputError({source_.name(), line_}, message); }
 
  private:
-  static constexpr int most_depth = 64;
+  static constexpr int max_depth = 64;
 
   int take() {
     const int byte = source_.get();
@@ -187,8 +187,8 @@ class JsonStream : public ChakraStream {
     if (value.is_number_unsigned()) return value.get<std::uint64_t>();
     if (value.is_string()) {
       const auto& text = value.get_ref<const std::string&>();
-      constexpr std::size_t most_digits = 19;
-      if (!text.empty() && text.size() <= most_digits && text.find_first_not_of("0123456789") == std::string::npos)
+      constexpr std::size_t max_digits = 19;
+      if (!text.empty() && text.size() <= max_digits && text.find_first_not_of("0123456789") == std::string::npos)
         return std::stoull(text);
     }
     throw error(fmt::format("'{}' is {}; expected a whole number from 0 on", what,

@@ -25,10 +25,10 @@ std::optional<std::int64_t> whole_value(const ChakraValue& value) {
     return is_whole ? std::optional(static_cast<std::int64_t>(*real)) : std::nullopt;
   }
   const auto* text = std::get_if<std::string>(&value);
-  constexpr std::size_t most_digits = 18;
-  if (text == nullptr || text->empty() || text->size() > most_digits + 1) return std::nullopt;
+  constexpr std::size_t max_digits = 18;
+  if (text == nullptr || text->empty() || text->size() > max_digits + 1) return std::nullopt;
   const std::string digits = text->front() == '-' ? text->substr(1) : *text;
-  if (digits.empty() || digits.size() > most_digits || digits.find_first_not_of("0123456789") != std::string::npos)
+  if (digits.empty() || digits.size() > max_digits || digits.find_first_not_of("0123456789") != std::string::npos)
     return std::nullopt;
   return std::stoll(*text);
 }

@@ -17,7 +17,7 @@ namespace weft {
 namespace {
 
 /// Nodes of PyTorch traces before Chakra's converter had versions of its own have control dependencies that go round in
-/// circles, because a caller waits for what it calls.
+/// cycles, because a caller waits for what it calls.
 bool has_sound_control(const std::string& schema) {
   return schema.empty() || schema.find("chakra") != std::string::npos || schema.starts_with("0.");
 }

@@ -20,8 +20,8 @@ struct RankFileNames {
   std::int64_t rank_of(const std::string& path) const {
     if (path.size() <= before.size() + after.size() || !path.starts_with(before) || !path.ends_with(after)) return -1;
     const std::string digits = path.substr(before.size(), path.size() - before.size() - after.size());
-    constexpr std::size_t most_digits = 9;
-    if (digits.size() > most_digits || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
+    constexpr std::size_t max_digits = 9;
+    if (digits.size() > max_digits || digits.find_first_not_of("0123456789") != std::string::npos) return -1;
     return std::stoll(digits);
   }
 };

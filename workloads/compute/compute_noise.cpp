@@ -19,8 +19,8 @@ namespace {
 constexpr std::uint64_t jitter_draws = 0x6a69747465720001;
 constexpr std::uint64_t straggler_draws = 0x6a69747465720002;
 
-constexpr double least_factor = 0.01;
-constexpr double most_factor = 1000;
+constexpr double min_factor = 0.01;
+constexpr double max_factor = 1000;
 
 class NoisyProgram : public RankProgram {
  public:
@@ -48,7 +48,7 @@ class NoisyProgram : public RankProgram {
 std::map<std::uint32_t, double> read_slow_ranks(const Spec& list, std::uint32_t ranks) {
   std::map<std::uint32_t, double> result;
   for (const Spec& item : list.items()) {
-    const double factor = item.at("factor").number(least_factor, most_factor);
+    const double factor = item.at("factor").number(min_factor, max_factor);
     for (const Spec& value : item.at("ranks").items()) {
       const std::int64_t rank = value.integer(0);
       if (rank >= ranks)
@@ -87,7 +87,7 @@ ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t s
   if (const auto list = map.find("slow_ranks")) slow_ranks_ = read_slow_ranks(*list, ranks);
   if (const auto value = map.find("stragglers")) {
     const Spec interval = value->at("interval");
-    stragglers_ = {read_share(value->at("probability"), 1), value->at("factor").number(least_factor, most_factor),
+    stragglers_ = {read_share(value->at("probability"), 1), value->at("factor").number(min_factor, max_factor),
                    interval.time()};
     if (stragglers_->interval <= Time()) throw interval.error("an interval is longer than 0");
     value->finish();

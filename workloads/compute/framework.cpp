@@ -97,7 +97,7 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
   return units;
 }
 
-constexpr std::int64_t most_bytes = 1000;
+constexpr std::int64_t max_bytes = 1000;
 
 SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& units) {
   SmallKernel kernel;
@@ -107,9 +107,9 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
     if (std::find(units.begin(), units.end(), word.second) != units.end()) allowed.push_back(word);
   kernel.unit = word_of(map.at("per"), allowed);
   for (const char* key : {"reads", "writes"})
-    if (const auto value = map.find(key)) kernel.bytes += value->integer(0, most_bytes);
+    if (const auto value = map.find(key)) kernel.bytes += value->integer(0, max_bytes);
   if (kernel.bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
-  if (const auto value = map.find("flops")) kernel.flops = value->number(0, most_bytes);
+  if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
   if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
   if (const auto value = map.find("when")) kernel.when = word_of(*value, when_words());
   map.finish();
@@ -125,8 +125,8 @@ std::vector<SmallKernel> read_small_kernels(const Spec& list, const std::vector<
 KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
   KernelCatalogue::Accumulation result;
   for (const char* key : {"reads", "writes"})
-    if (const auto value = map.find(key)) result.bytes += value->integer(0, most_bytes);
-  if (const auto value = map.find("in_products")) result.in_products = value->integer(0, most_bytes);
+    if (const auto value = map.find(key)) result.bytes += value->integer(0, max_bytes);
+  if (const auto value = map.find("in_products")) result.in_products = value->integer(0, max_bytes);
   if (const auto value = map.find("first_micro_batch")) result.from_second = !value->boolean();
   if ((result.bytes > 0) == (result.in_products > 0))
     throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_products'");

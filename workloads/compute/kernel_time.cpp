@@ -85,11 +85,11 @@ double sustained_matmul(const Device& device, const Kernel& kernel) {
   const SustainedRates& sustained = *device.sustained;
   const bool fp8 = kernel.precision == "fp8" && sustained.fp8_products;
   const ProductRates& rates = fp8 ? *sustained.fp8_products : sustained.products;
-  constexpr std::int64_t least_inner = 64;  // a part of k shorter than that is not worth a part
+  constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
   const auto consider = [&](const ProductRates::TileChoice& tile) {
-    for (std::int64_t splits = 1; splits <= rates.most_splits; splits *= 2)
-      if (splits == 1 || kernel.k / splits >= least_inner)
+    for (std::int64_t splits = 1; splits <= rates.max_splits; splits *= 2)
+      if (splits == 1 || kernel.k / splits >= min_inner)
         best = std::min(best, seconds_in_tiles(device, rates, kernel, tile, splits));
   };
   for (const ProductRates::TileChoice& tile : rates.tiles) {

@@ -10,8 +10,8 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_of_a_setting = std::int64_t{1} << 24;
-constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+constexpr std::int64_t max_of_a_setting = std::int64_t{1} << 24;
+constexpr std::int64_t max_elements = std::int64_t{1} << 48;
 
 class DeepSpeedApplication {
  public:
@@ -46,7 +46,7 @@ class DeepSpeedApplication {
   /// A number, noted as where `field` is said.
   void count(const char* field, std::int64_t& value, const JsonConfig& config, const std::string& key) {
     if (!config.has(key)) return;
-    value = config.whole(key, 1, most_of_a_setting);
+    value = config.whole(key, 1, max_of_a_setting);
     d_.where[field] = config.where(key);
   }
 
@@ -58,7 +58,7 @@ class DeepSpeedApplication {
     if (!c_.has("tensor_parallel")) return;
     const JsonConfig tensor = c_.object("tensor_parallel");
     for (const char* key : {"autotp_size", "tp_size"})
-      if (tensor.has(key) && tensor.whole(key, 0, most_of_a_setting) > 0) count("tensor", p_.tensor, tensor, key);
+      if (tensor.has(key) && tensor.whole(key, 0, max_of_a_setting) > 0) count("tensor", p_.tensor, tensor, key);
     ignore_unasked(tensor, "tensor_parallel.");
   }
 
@@ -163,7 +163,7 @@ class DeepSpeedApplication {
   }
   std::optional<std::int64_t> elements(const JsonConfig& zero, const std::string& key, std::int64_t of_auto) const {
     if (!zero.has(key)) return std::nullopt;
-    if (!is_auto(zero, key)) return zero.whole(key, 0, most_elements);
+    if (!is_auto(zero, key)) return zero.whole(key, 0, max_elements);
     static_cast<void>(required_hidden(zero, key));
     return of_auto;
   }
@@ -172,14 +172,14 @@ class DeepSpeedApplication {
     if (elements == 0) return 0;
     std::int64_t largest = 0;
     for (const BlockShape& shape : d_.model.shapes) largest = std::max(largest, elements_of(shape.tensors));
-    return largest == 0 ? 1 : std::clamp<std::int64_t>(elements / largest, 1, most_of_a_setting);
+    return largest == 0 ? 1 : std::clamp<std::int64_t>(elements / largest, 1, max_of_a_setting);
   }
 
   /// Groups that keep a copy of the parameters: ZeRO++ (arXiv:2306.10209) and MiCS (arXiv:2205.00119).
   void read_groups(const JsonConfig& zero, std::int64_t stage) {
     for (const char* key : {"zero_hpz_partition_size", "mics_shard_size"}) {
       if (!zero.has(key)) continue;
-      const std::int64_t size = zero.whole(key, -1, most_of_a_setting);
+      const std::int64_t size = zero.whole(key, -1, max_of_a_setting);
       if (size <= 1) continue;
       if (stage != 3) throw zero.error(key, fmt::format("groups of {}, but the stage is {}; expected 3", size, stage));
       p_.shard_group = size;

@@ -11,7 +11,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_count = std::int64_t{1} << 24;
+constexpr std::int64_t max_count = std::int64_t{1} << 24;
 
 std::optional<double> number_in(const std::string& text) {
   double value = 0;
@@ -87,7 +87,7 @@ std::int64_t MegatronOptions::whole(const std::string& name, std::int64_t least,
   return static_cast<std::int64_t>(*number);
 }
 
-std::int64_t MegatronOptions::count(const std::string& name) const { return whole(name, 1, most_count); }
+std::int64_t MegatronOptions::count(const std::string& name) const { return whole(name, 1, max_count); }
 
 std::int64_t MegatronOptions::count_or(const std::string& name, std::int64_t otherwise) const {
   return has(name) ? count(name) : otherwise;

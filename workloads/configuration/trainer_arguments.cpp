@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_of_an_argument = std::int64_t{1} << 24;
+constexpr std::int64_t max_of_an_argument = std::int64_t{1} << 24;
 
 class TrainerApplication {
  public:
@@ -49,7 +49,7 @@ class TrainerApplication {
   std::int64_t count(const char* field, const std::string& key, std::int64_t otherwise) {
     const auto value = find(key);
     d_.where[field] = value ? value->where() : SourceLine{spec_.where().file, 0};
-    return value ? value->integer(1, most_of_an_argument) : otherwise;
+    return value ? value->integer(1, max_of_an_argument) : otherwise;
   }
 
   void read_batches() {
@@ -58,14 +58,14 @@ class TrainerApplication {
     // Names of the length in SFTTrainer's and LLaMA-Factory's arguments.
     for (const char* key : {"max_length", "max_seq_length", "cutoff_len", "block_size"})
       if (const auto length = find(key)) {
-        d_.sequence_length = length->integer(1, most_of_an_argument);
+        d_.sequence_length = length->integer(1, max_of_an_argument);
         d_.where["sequence_length"] = length->where();
       }
     const auto norm = find("max_grad_norm");
     d_.clip_gradients = !norm || norm->number(0) > 0;
     d_.where["clip_gradients"] = norm ? norm->where() : spec_.where();
     if (const auto bucket = find("ddp_bucket_cap_mb"))
-      d_.buckets.first = d_.buckets.further = Bytes::mib(bucket->integer(1, most_of_an_argument));
+      d_.buckets.first = d_.buckets.further = Bytes::mib(bucket->integer(1, max_of_an_argument));
   }
 
   /// Mixed precision keeps weights and gradients in fp32 unless the model is loaded in 16 bits.

@@ -75,9 +75,9 @@ class ResNet : public ModelFamily {
                                            std::vector<std::int64_t> otherwise) {
     if (!config.has(key)) return otherwise;
     std::vector<std::int64_t> values = config.counts(key);
-    constexpr std::size_t most_stages = 64;
-    if (values.empty() || values.size() > most_stages)
-      throw config.error(key, fmt::format("{} stages; expected 1 to {}", values.size(), most_stages));
+    constexpr std::size_t max_stages = 64;
+    if (values.empty() || values.size() > max_stages)
+      throw config.error(key, fmt::format("{} stages; expected 1 to {}", values.size(), max_stages));
     for (const std::int64_t value : values)
       if (value < 1 || value > widest)
         throw config.error(key, fmt::format("expected whole numbers from 1 to {}, found {}", widest, value));

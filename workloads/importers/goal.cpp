@@ -227,7 +227,7 @@ class GoalReader : public WorkloadReader {
     const Spec where = spec.at("file");
     std::size_t read_ahead = 4096;
     if (const auto ahead = spec.find("read_ahead"))
-      read_ahead = static_cast<std::size_t>(ahead->integer(1, most_goal_operations));
+      read_ahead = static_cast<std::size_t>(ahead->integer(1, max_goal_operations));
     auto workload =
         std::make_unique<GoalWorkload>(resolve_file(where, context.directory, "", ""), read_ahead, *context.sharing);
     require_ranks(where, workload->ranks(), context);

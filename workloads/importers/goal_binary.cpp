@@ -67,7 +67,7 @@ class GoalNodes {
     count_ = nodes_.word();
     const std::uint64_t roots = nodes_.word();
     const std::uint64_t first = extent.begin + 8 + 4 * roots, lists = first + goal_node_bytes * count_;
-    if (count_ > most_goal_operations || lists > extent.end || (extent.end - lists) % 4 != 0)
+    if (count_ > max_goal_operations || lists > extent.end || (extent.end - lists) % 4 != 0)
       throw InputError({nodes_.name(), 0},
                        fmt::format("rank {}: {} nodes, {} of them without dependencies, do not fit into the {} bytes "
                                    "that the file's table gives the rank",
@@ -193,8 +193,8 @@ class BinaryGoal final : public GoalFile {
       throw fields.error(
           "a simulator has used the file up (LogGOPSim --save-mem writes into it); make it anew from its text");
     const std::uint32_t ranks = fields.word();
-    if (ranks == 0 || ranks > most_goal_operations)
-      throw fields.error(fmt::format("{} ranks; expected 1 to {}", ranks, most_goal_operations));
+    if (ranks == 0 || ranks > max_goal_operations)
+      throw fields.error(fmt::format("{} ranks; expected 1 to {}", ranks, max_goal_operations));
     fields.take(2);
     const std::uint64_t first = goal_head_bytes + 16 * std::uint64_t{ranks};
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {

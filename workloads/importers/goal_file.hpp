@@ -30,7 +30,7 @@ struct GoalOperation {
 /// What an operation waits for: the position of another one among those that its stream has given, and with this bit
 /// only for its start (irequires).
 constexpr std::uint32_t goal_at_start = 1U << 31;
-constexpr std::uint32_t most_goal_operations = goal_at_start - 1;
+constexpr std::uint32_t max_goal_operations = goal_at_start - 1;
 
 /// The operations of one rank, each behind those that it waits for.
 class GoalStream {

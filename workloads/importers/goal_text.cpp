@@ -138,9 +138,9 @@ std::string GoalTextReader::word() {
 }
 
 std::uint64_t GoalTextReader::number(const std::string& text, const std::string& what, std::uint64_t most) const {
-  constexpr std::size_t most_digits = 19;
+  constexpr std::size_t max_digits = 19;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-  if (!digits || text.size() > most_digits || std::stoull(text) > most)
+  if (!digits || text.size() > max_digits || std::stoull(text) > most)
     throw error(fmt::format("{} is '{}'; expected a whole number from 0 to {}", what, text, most));
   return std::stoull(text);
 }
@@ -212,8 +212,8 @@ void GoalTextReader::operation(GoalStatements& statements, const std::string& ve
                                     : Operation::Kind::recv;
   size_and_peer(operation);
   options(operation);
-  if (operations_ == most_goal_operations)
-    throw error(fmt::format("more than {} operations of a rank", most_goal_operations));
+  if (operations_ == max_goal_operations)
+    throw error(fmt::format("more than {} operations of a rank", max_goal_operations));
   ++operations_;
   statements.operation(operation, label);
 }
@@ -247,11 +247,11 @@ void GoalTextReader::options(GoalOperation& operation) {
   for (skip_blanks(false); is_goal_word(source_.peek()); skip_blanks(false)) {
     const std::string option = word();
     skip_blanks(false);
-    constexpr std::uint64_t most_cpus = 255, most_nics = 255;
+    constexpr std::uint64_t max_cpus = 255, max_nics = 255;
     if (option == "cpu") {
-      operation.cpu = static_cast<std::uint8_t>(number(word(), "'cpu'", most_cpus));
+      operation.cpu = static_cast<std::uint8_t>(number(word(), "'cpu'", max_cpus));
     } else if (option == "nic" && !calc) {
-      operation.nic = static_cast<std::uint8_t>(number(word(), "'nic'", most_nics));
+      operation.nic = static_cast<std::uint8_t>(number(word(), "'nic'", max_nics));
     } else if (option == "tag" && !calc) {
       const std::string tag = word();
       // The largest number is the binary form's -1.

@@ -20,9 +20,9 @@ std::uint64_t hash_of(const std::string& text, std::uint64_t basis) {
 }  // namespace
 
 GoalWaits::Key GoalWaits::key_of(const std::string& label) {
-  constexpr std::size_t most_letters = 15;
+  constexpr std::size_t max_letters = 15;
   constexpr std::uint64_t long_label = 0xff;  // no short one is so long
-  if (label.size() > most_letters)
+  if (label.size() > max_letters)
     return {hash_of(label, 0xcbf29ce484222325ULL), hash_of(label, 0x84222325cbf29ce4ULL) << 8 | long_label};
   std::array<char, 16> text{};
   std::memcpy(text.data(), label.data(), label.size());

@@ -32,8 +32,8 @@ class LayerTableReader {
   LayerTable read() {
     read_header();
     const std::vector<std::string> count = next_line("the number of layers");
-    constexpr std::int64_t most_layers = 10'000'000;
-    const std::int64_t layers = whole(count.front(), "the number of layers", 1, most_layers);
+    constexpr std::int64_t max_layers = 10'000'000;
+    const std::int64_t layers = whole(count.front(), "the number of layers", 1, max_layers);
     for (std::int64_t i = 0; i < layers; ++i) read_layer(fmt::format("layer {} of {}", i + 1, layers));
     std::vector<std::string> words;
     if (get_line(words))
@@ -113,26 +113,26 @@ class LayerTableReader {
   void read_header_key(const std::vector<std::string>& words, std::size_t& i) {
     std::string key = words[i];
     if (!key.empty() && key.back() == ':') key.pop_back();
-    constexpr std::int64_t most_ranks = std::numeric_limits<std::int32_t>::max();
+    constexpr std::int64_t max_ranks = std::numeric_limits<std::int32_t>::max();
     const auto value = [&](std::int64_t least, std::int64_t most) {
       if (++i >= words.size()) throw error(fmt::format("'{}' has no value", key));
       return whole(words[i], "'" + key + "'", least, most);
     };
     if (key == "model_parallel_NPU_group") {
-      table_.model_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+      table_.model_ranks = static_cast<std::uint32_t>(value(1, max_ranks));
     } else if (key == "ep") {
-      table_.expert_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+      table_.expert_ranks = static_cast<std::uint32_t>(value(1, max_ranks));
       table_.simai = true;
     } else if (key == "all_gpus") {
-      table_.all_ranks = static_cast<std::uint32_t>(value(1, most_ranks));
+      table_.all_ranks = static_cast<std::uint32_t>(value(1, max_ranks));
       table_.simai = true;
     } else if (key == "pp") {
-      if (const auto stages = value(1, most_ranks); stages > 1)
+      if (const auto stages = value(1, max_ranks); stages > 1)
         throw error(fmt::format(
             "'pp' is {}: pipelines of such files are not modelled; the kind `training` has pipelines", stages));
       table_.simai = true;
     } else if (key == "checkpoints" || key == "checkpoint_initiates") {
-      if (const auto count = value(0, most_ranks); count > 0)
+      if (const auto count = value(0, max_ranks); count > 0)
         throw error(
             fmt::format("'{}' is {}: recomputation of such files is not modelled; give 0, or use the kind "
                         "`training`",

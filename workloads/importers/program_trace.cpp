@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_of_32_bits = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t max_of_32_bits = std::numeric_limits<std::uint32_t>::max();
 const std::vector<std::string> what_keys{"compute", "collective", "send", "recv"};
 const std::vector<std::string> other_keys{"rank",         "id",        "after",  "stream", "not_before", "label",
                                           "size",         "root",      "to",     "from",   "tag",        "queue_pair",
@@ -36,9 +36,9 @@ class TraceReader {
     read_communicators();
     read_tunings();
     if (const auto ahead = spec_.find("read_ahead"))
-      trace_.read_ahead = static_cast<std::size_t>(ahead->integer(1, most_of_32_bits));
+      trace_.read_ahead = static_cast<std::size_t>(ahead->integer(1, max_of_32_bits));
     const std::vector<Spec> items = spec_.at("operations").items();
-    if (items.size() > most_of_32_bits) throw spec_.at("operations").error("more than 2^32 - 1 operations");
+    if (items.size() > max_of_32_bits) throw spec_.at("operations").error("more than 2^32 - 1 operations");
     for (std::uint32_t i = 0; i < items.size(); ++i)
       if (items[i].is_map())
         if (const auto id = items[i].find("id")) lines_.try_emplace(id->text(), id->where().line);
@@ -60,7 +60,7 @@ class TraceReader {
     }
     if (const auto noise = spec_.find("compute_noise")) trace_.noise = {*noise, trace_.ranks, context_.seed};
     if (const auto slowdown = spec_.find("compute_slowdown_while_communicating"))
-      trace_.slowdown = slowdown->number(1, most_slowdown);
+      trace_.slowdown = slowdown->number(1, max_slowdown);
   }
 
   /// A time, or a kernel of the program's device.
@@ -168,7 +168,7 @@ class TraceReader {
     operation.kind = send ? Operation::Kind::send : Operation::Kind::recv;
     operation.bytes = item.at(send ? "send" : "recv").bytes();
     read_peers(item.at(send ? "to" : "from"), send, entry);
-    if (const auto tag = item.find("tag")) operation.tag = static_cast<std::uint32_t>(tag->integer(0, most_of_32_bits));
+    if (const auto tag = item.find("tag")) operation.tag = static_cast<std::uint32_t>(tag->integer(0, max_of_32_bits));
     if (!send) return;
     if (const auto pair = item.find("queue_pair"))
       operation.queue_pair = static_cast<std::uint32_t>(pair->integer(0, 65535));
@@ -249,7 +249,7 @@ class TraceReader {
     if (!trace_.calls.empty() && number.has_value() != numbered_)
       throw item.error("some collectives have a 'call' and some have none; give it to all or to none");
     numbered_ = number.has_value();
-    call.id = number ? static_cast<std::uint32_t>(number->integer(0, most_of_32_bits - 1))
+    call.id = number ? static_cast<std::uint32_t>(number->integer(0, max_of_32_bits - 1))
                      : static_cast<std::uint32_t>(trace_.calls.size());
     call.kind = *parse_collective_kind(what.one_of(collective_kind_names()));
     call.communicator = &trace_.communicators[read_communicator(item)];

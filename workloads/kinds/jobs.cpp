@@ -18,9 +18,9 @@
 namespace weft {
 namespace {
 
-/// Communicators of job j have the numbers from j * most_communicators on.
-constexpr std::uint32_t most_communicators = 1U << 20;
-constexpr std::uint32_t most_jobs = 1U << 12;
+/// Communicators of job j have the numbers from j * max_communicators on.
+constexpr std::uint32_t max_communicators = 1U << 20;
+constexpr std::uint32_t max_jobs = 1U << 12;
 /// Entity of the random numbers that give jobs their seeds (workloads and placements use others).
 constexpr std::uint64_t job_entity = std::uint64_t{1} << 52;
 
@@ -110,8 +110,8 @@ class JobsWorkload : public Workload {
   /// A call of a job, with its number and its members' in the whole.
   CollectiveCall settled(const Job& job, CollectiveCall call) const {
     const auto number = static_cast<std::uint32_t>(&job - jobs_.data());
-    WEFT_EXPECT(call.communicator->id() < most_communicators, "communicator {}", call.communicator->id());
-    const std::uint32_t id = number * most_communicators + call.communicator->id();
+    WEFT_EXPECT(call.communicator->id() < max_communicators, "communicator {}", call.communicator->id());
+    const std::uint32_t id = number * max_communicators + call.communicator->id();
     auto& communicator = communicators_[id];
     if (!communicator)
       communicator = std::make_unique<Communicator>(call.communicator->shifted(id, job.info.first_rank));
@@ -298,12 +298,12 @@ void place_all(const Spec& spec, const WorkloadContext& context, std::vector<Job
 
 /// Storage hosts serve all jobs.
 void refuse_overlaps(const std::vector<Spec>& specs, const std::vector<Job>& jobs, const WorkloadContext& context) {
-  std::vector<std::uint32_t> taken(context.all_hosts(), most_jobs);  // by which job that does not share
+  std::vector<std::uint32_t> taken(context.all_hosts(), max_jobs);  // by which job that does not share
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     for (std::uint32_t rank = 0; rank < jobs[i].placement.ranks() && !jobs[i].share; ++rank) {
       if (is_storage(context, jobs[i].placement.host(rank))) continue;
       std::uint32_t& owner = taken[jobs[i].placement.host(rank)];
-      if (owner != most_jobs)
+      if (owner != max_jobs)
         throw specs[i].error(fmt::format(
             "'{}' and '{}' both have a rank on host {}; place them on different hosts, or let one of them have 'share: "
             "true': its ranks may then be on hosts of others",
@@ -344,8 +344,8 @@ class JobsReader : public WorkloadReader {
     const auto every = spec.find("background_check");
     spec.finish();
     const std::vector<Spec> specs = list.items();
-    if (specs.empty() || specs.size() >= most_jobs)
-      throw list.error(fmt::format("found {} jobs; expected 1 to {}", specs.size(), most_jobs - 1));
+    if (specs.empty() || specs.size() >= max_jobs)
+      throw list.error(fmt::format("found {} jobs; expected 1 to {}", specs.size(), max_jobs - 1));
     const std::vector<std::string> names = read_names(specs);
     const std::set<std::string> wanted = read_only(only, names);
     std::vector<Job> jobs;

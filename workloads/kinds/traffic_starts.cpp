@@ -158,9 +158,9 @@ std::uint64_t TrafficStarts::expected_count(double interval_ps) const {
 void TrafficStarts::require_range(Bytes wire_bytes, const Spec& workload) const {
   // The sum of many exponential gaps stays near its mean, and one gap below 38 means (-log of the smallest draw): half
   // of the range of Time leaves room.
-  constexpr double most_ps = 0x1p62 / 38;
+  constexpr double max_ps = 0x1p62 / 38;
   if (process_ == Process::times || process_ == Process::on_off || count_ == no_limit) return;
-  if (interval_ps(wire_bytes) * static_cast<double>(count_) > most_ps)
+  if (interval_ps(wire_bytes) * static_cast<double>(count_) > max_ps)
     throw workload.at("start").error(
         fmt::format("{} starts about {:.3g} s apart run beyond the range of simulated time; "
                     "use fewer or shorter ones",

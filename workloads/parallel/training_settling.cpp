@@ -152,7 +152,7 @@ class Settling {
   /// Data-parallel ranks that nobody has said, of `replica` ranks each.
   std::int64_t data_of(std::int64_t replica) const {
     const std::int64_t world = d_.world != 0 ? d_.world : hosts_;
-    if (world == 0) return least_data();
+    if (world == 0) return min_data();
     if (world % replica != 0)
       complain(
           {"world", "tensor", "pipeline", "context"},
@@ -162,7 +162,7 @@ class Settling {
     return world / replica;
   }
   /// Nobody has said how many ranks there are: what the batches need, or the least that hold the experts.
-  std::int64_t least_data() const {
+  std::int64_t min_data() const {
     if (d_.global_batch != 0 && d_.micro_batches != 0 && d_.micro_batch != 0) {
       const std::int64_t share = d_.micro_batch * d_.micro_batches;
       if (d_.global_batch % share == 0) return d_.global_batch / share;

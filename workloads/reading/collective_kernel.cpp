@@ -198,7 +198,7 @@ void use_kernel(const CollectiveKernel& kernel, CollectiveCall& call) {
   tuning.copies_while_sending = call.algorithm == "ring";
   tuning.message_latency = protocol.message;
   tuning.step_latency = protocol.step;
-  tuning.least_step = protocol.trip;
+  tuning.min_step = protocol.trip;
   const Bandwidth of_link = Bandwidth::from_bps(kernel.link.bps() / busy_channels(call, channels));
   tuning.copy_rate = tuning.reduce_rate =
       protocol.trip_bytes == Bytes(0)

@@ -53,14 +53,13 @@ double read_flops(const Spec& value) {
 
 namespace {
 
-constexpr double least_fraction = 1e-6;
+constexpr double min_fraction = 1e-6;
 constexpr std::array<const char*, traffic_count> traffic_names{"elementwise", "norm", "softmax"};
 
 /// `matmul: {peak_fraction: .., bandwidth_fraction: .., units: .., tile: [m, n]}`.
 void read_matmul(const Spec& map, Device& device) {
-  device.matmul_fraction = map.at("peak_fraction").number(least_fraction, 1);
-  if (const auto value = map.find("bandwidth_fraction"))
-    device.matmul_memory_fraction = value->number(least_fraction, 1);
+  device.matmul_fraction = map.at("peak_fraction").number(min_fraction, 1);
+  if (const auto value = map.find("bandwidth_fraction")) device.matmul_memory_fraction = value->number(min_fraction, 1);
   const auto units = map.find("units");
   const auto tile = map.find("tile");
   if (units.has_value() != tile.has_value())
@@ -91,7 +90,7 @@ SizeCurve read_curve(const Spec& list, const char* example, const SizeOf& size_o
 SizeCurve read_bandwidth_curve(const Spec& list) {
   return read_curve(
       list, "[64 MiB, 0.7]", [](const Spec& size) { return static_cast<double>(size.bytes().count()); },
-      [](const Spec& value) { return value.number(least_fraction, 1); });
+      [](const Spec& value) { return value.number(min_fraction, 1); });
 }
 
 /// A number, or points over k.
@@ -108,24 +107,24 @@ SharedWork read_shared_work(const Spec& map) {
   SharedWork work;
   work.units = map.at("units").integer(1, 1 << 20);
   if (const auto value = map.find("even_share")) work.even_share = value->number(0, 1);
-  if (const auto value = map.find("bandwidth_fraction")) work.memory_fraction = value->number(least_fraction, 1);
+  if (const auto value = map.find("bandwidth_fraction")) work.memory_fraction = value->number(min_fraction, 1);
   if (const auto value = map.find("sharpness")) work.sharpness = value->number(1, 100);
   if (const auto value = map.find("slowing")) work.slowing = value->number(0, 1);
   return work;
 }
 
-/// `products: {units: .., inner_overhead: .., most_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
+/// `products: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
 ProductRates read_products(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
   ProductRates rates;
   rates.work = read_shared_work(map);
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
-  if (const auto value = map.find("most_splits")) rates.most_splits = value->integer(1, 1024);
+  if (const auto value = map.find("most_splits")) rates.max_splits = value->integer(1, 1024);
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
   const Spec tiles = map.at("tiles");
   for (const Spec& tile : tiles.items()) {
     if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");
-    rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(least_fraction, 1)});
+    rates.tiles.push_back({tile[0].integer(1, most), tile[1].integer(1, most), tile[2].number(min_fraction, 1)});
   }
   if (rates.tiles.empty()) throw tiles.error("no tile; give at least one, such as [128, 128, 0.8]");
   map.finish();
@@ -141,10 +140,10 @@ AttentionRates read_attention(const Spec& map) {
   if (const auto value = map.find("rows")) rates.rows = value->integer(1, most);
   rates.peak_fraction = read_curve(
       map.at("peak_fraction"), "[128, 0.7]", [](const Spec& size) { return size.number(1, most); },
-      [](const Spec& value) { return value.number(least_fraction, 1); });
+      [](const Spec& value) { return value.number(min_fraction, 1); });
   if (const auto value = map.find("key_overhead")) rates.key_overhead = value->integer(0, most);
   if (const auto value = map.find("alone")) rates.alone = value->number(1, 100);
-  if (const auto value = map.find("backward")) rates.backward = value->number(least_fraction, 10);
+  if (const auto value = map.find("backward")) rates.backward = value->number(min_fraction, 10);
   map.finish();
   return rates;
 }
@@ -164,7 +163,7 @@ SustainedRates read_sustained(const Spec& map) {
     curves->finish();
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
-  if (const auto clock = map.find("clock")) rates.clock = clock->number(least_fraction, 1);
+  if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
   // Beside communication products keep a unit at least.
   if (const auto taken = map.find("collective_units"))
     rates.collective_units = taken->integer(0, rates.products.work.units - 1);
@@ -176,13 +175,13 @@ SustainedRates read_sustained(const Spec& map) {
 void read_fractions(const Spec& spec, Device& device) {
   const auto efficiency = spec.find("efficiency");
   const auto matmul = spec.find("matmul");
-  if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(least_fraction, 1);
+  if (efficiency) device.efficiency = device.matmul_fraction = efficiency->number(min_fraction, 1);
   if (matmul) read_matmul(*matmul, device);
   if (!efficiency) device.efficiency = device.matmul_fraction;
   const auto fraction = [&](const char* name, const char* key, double otherwise) {
     const auto map = spec.find(name);
     if (!map) return otherwise;
-    const double value = map->at(key).number(least_fraction, 1);
+    const double value = map->at(key).number(min_fraction, 1);
     map->finish();
     return value;
   };
@@ -213,7 +212,7 @@ double slowdown_beside_communication(const Device& device) {
   if (!device.in_a_step || !device.sustained) return device.slowdown_while_communicating;
   const auto units = static_cast<double>(device.sustained->products.work.units);
   const auto taken = static_cast<double>(device.sustained->collective_units);
-  return std::max(device.slowdown_while_communicating, std::min(units / (units - taken), most_slowdown));
+  return std::max(device.slowdown_while_communicating, std::min(units / (units - taken), max_slowdown));
 }
 
 Device read_device(const Spec& spec) {
@@ -233,7 +232,7 @@ Device read_device(const Spec& spec) {
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
   if (const auto value = spec.find("compute_slowdown_while_communicating"))
-    device.slowdown_while_communicating = value->number(1, most_slowdown);
+    device.slowdown_while_communicating = value->number(1, max_slowdown);
   spec.finish();
   if (!spec.has("efficiency") && !spec.has("matmul"))  // a misspelt key has been found by now
     throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");

@@ -62,7 +62,7 @@ struct ProductRates {
   SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
-  std::int64_t most_splits = 1;                ///< parts along k, summed up afterwards
+  std::int64_t max_splits = 1;                 ///< parts along k, summed up afterwards
   Time split_time;                             ///< what summing up takes besides, whatever the size
 };
 
@@ -129,7 +129,7 @@ std::int64_t element_bytes(const std::string& precision);
 std::vector<std::string> precision_names();
 
 /// Limits of a factor by which compute is slower beside communication.
-constexpr double most_slowdown = 100;
+constexpr double max_slowdown = 100;
 
 /// The factor by which kernels of a device take longer beside communication: `slowdown_while_communicating`; in a step
 /// at least units / (units - collective_units), since as many tiles less are worked on at once.

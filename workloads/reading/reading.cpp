@@ -20,11 +20,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t most_of_31_bits = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t max_of_31_bits = std::numeric_limits<std::int32_t>::max();
 
 std::uint32_t read_count(const Spec& spec, const std::string& key, std::uint32_t otherwise) {
   const auto value = spec.find(key);
-  return value ? static_cast<std::uint32_t>(value->integer(1, most_of_31_bits)) : otherwise;
+  return value ? static_cast<std::uint32_t>(value->integer(1, max_of_31_bits)) : otherwise;
 }
 
 /// Names of the files with this extension in a folder, without it, sorted.
@@ -128,10 +128,10 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   CollectiveSettings options;
   if (const auto algorithm = spec.find("algorithm")) options.algorithm = read_algorithm(*algorithm, context.directory);
   // NCCL has at most 64 (MAXCHANNELS, src/include/device.h), and each takes memory on every rank.
-  constexpr std::int64_t most_channels = 1024;
+  constexpr std::int64_t max_channels = 1024;
   options.tuning.channels = 0;
   if (const auto channels = spec.find("channels"))
-    options.tuning.channels = static_cast<std::uint32_t>(channels->integer(1, most_channels));
+    options.tuning.channels = static_cast<std::uint32_t>(channels->integer(1, max_channels));
   options.tuning.slices = read_count(spec, "slices_per_chunk", options.tuning.slices);
   options.tuning.credits = read_count(spec, "credits", options.tuning.credits);
   if (const auto chunk = spec.find("chunk_size")) {
@@ -144,7 +144,7 @@ CollectiveSettings read_collective_options(const Spec& spec, const WorkloadConte
   options.tuning.ranks_per_leaf = read_count(spec, "ranks_per_leaf", 0);
   if (const auto dimensions = spec.find("dimensions"))
     for (const Spec& size : dimensions->items())
-      options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, most_of_31_bits)));
+      options.tuning.dimensions.push_back(static_cast<std::uint32_t>(size.integer(1, max_of_31_bits)));
   if (const auto algorithms = spec.find("dimension_algorithms"))
     options.tuning.dimension_algorithms = read_dimension_algorithms(*algorithms);
   options.tuning.splits = read_count(spec, "splits", 0);

@@ -13,7 +13,7 @@ namespace {
 constexpr char gap_begins = '\x01';
 constexpr char gap_ends = '\x02';
 constexpr int deepest = 32;
-constexpr std::size_t most_bytes = std::size_t{8} << 20;
+constexpr std::size_t max_bytes = std::size_t{8} << 20;
 
 bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
@@ -232,10 +232,10 @@ ShellText ShellExpansion::text(std::string_view word, int line) {
 
 void ShellExpansion::spend(std::size_t bytes, int line) {
   spent_ += bytes;
-  if (spent_ > most_bytes)
+  if (spent_ > max_bytes)
     throw InputError({file_, line}, fmt::format("the variables of this script expand to more than {} MiB; is one put "
                                                 "into itself again and again?",
-                                                most_bytes >> 20U));
+                                                max_bytes >> 20U));
 }
 
 void ShellExpansion::expand(std::string_view raw, int line, bool quoted, Output& output, int depth) {

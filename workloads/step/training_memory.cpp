@@ -137,8 +137,8 @@ double head_activation_bytes(const TrainingDescription& d) {
 }
 
 /// What a rank holds when it holds most, as its slots come and go. Slots that are worked on together end together.
-ChunkBytes most_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t pipeline_rank,
-                            const std::vector<ChunkBytes>& chunks) {
+ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape& shape, std::uint32_t pipeline_rank,
+                           const std::vector<ChunkBytes>& chunks) {
   std::vector<std::int64_t> held(chunks.size());
   std::vector<std::uint32_t> ended;
   ChunkBytes most;
@@ -246,7 +246,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
   memory.optimizer = state(
       adam_kept(element_bytes(d.parameter_precision), element_bytes(d.moment_precision)) + (d.gradient_copies ? 4 : 0),
       Sharding::optimizer);
-  const ChunkBytes most = most_activations(schedule, shape, pipeline_rank, chunks);
+  const ChunkBytes most = max_activations(schedule, shape, pipeline_rank, chunks);
   memory.activations = std::llround(most.blocks);
   memory.ends = std::llround(most.ends);
   if (d.recompute == Recompute::full || d.recompute_modules.any()) {

@@ -15,7 +15,7 @@ namespace {
 
 /// Entity of the random numbers of failures.
 constexpr std::uint64_t failure_entity = std::uint64_t{1} << 57;
-constexpr std::uint64_t most_runs_of_step = 16;
+constexpr std::uint64_t max_runs_of_step = 16;
 
 /// The times of failures, one after another.
 class FailureTimes {
@@ -101,7 +101,7 @@ class RunOutline::Clock {
       now_ = failure_;
       failure_ = times_.next();
       ++failures;
-    } while (failure_ < now_ + restart && failures < most_failed_restarts);
+    } while (failure_ < now_ + restart && failures < max_failed_restarts);
     const Time lost = now_ - began;
     now_ += restart;
     return lost;
@@ -110,7 +110,7 @@ class RunOutline::Clock {
   std::uint32_t saved() const { return saved_; }
 
  private:
-  static constexpr std::uint64_t most_failed_restarts = 1'000'000;
+  static constexpr std::uint64_t max_failed_restarts = 1'000'000;
 
   const FailurePlan& plan_;
   bool asynchronous_;
@@ -126,7 +126,7 @@ void RunOutline::draw() {
   Clock clock(settings_);
   bool first = true, writing = false;
   for (std::uint32_t step = 0; step < settings_.steps || writing;) {
-    if (runs_.size() >= most_runs_of_step * settings_.steps || failures_ >= most_runs_of_step * settings_.steps)
+    if (runs_.size() >= max_runs_of_step * settings_.steps || failures_ >= max_runs_of_step * settings_.steps)
       throw InputError(settings_.where,
                        fmt::format("after {} executions {} of {} steps are done; a longer time between failures or a "
                                    "checkpoint more often would let the job end",

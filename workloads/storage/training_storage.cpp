@@ -218,7 +218,7 @@ std::uint64_t StorageUse::messages_of_round() const {
   return sum;
 }
 
-std::uint64_t StorageUse::most_pieces() const {
+std::uint64_t StorageUse::max_pieces() const {
   std::uint64_t most = 0;
   for (std::uint32_t c = 0; c < plan_.clients; ++c) most = std::max(most, plan_.pieces(c));
   return most;
@@ -227,7 +227,7 @@ std::uint64_t StorageUse::most_pieces() const {
 // A client that comes late must not keep the pieces of others from being taken, in as many rounds as may be under way.
 std::unique_ptr<RankProgram> data_target_program(const StorageUse& use, std::uint32_t target, std::uint64_t rounds,
                                                  std::uint32_t prefetch) {
-  const std::uint64_t of_round = use.plan().clients_of(use.plan().clients + target) * (3 * use.most_pieces() + 1);
+  const std::uint64_t of_round = use.plan().clients_of(use.plan().clients + target) * (3 * use.max_pieces() + 1);
   return std::make_unique<DataTargetProgram>(use, target, rounds, of_round * (prefetch + 2));
 }
 

@@ -68,7 +68,7 @@ class StorageUse {
   unsigned __int128 bytes_of_round() const;
   std::uint64_t messages_of_round() const;
   /// Pieces of the client with most.
-  std::uint64_t most_pieces() const;
+  std::uint64_t max_pieces() const;
 
  private:
   std::vector<Operation> named(std::vector<Operation> operations, std::string_view what) const;

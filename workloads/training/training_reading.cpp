@@ -20,7 +20,7 @@
 namespace weft {
 namespace {
 
-constexpr std::int64_t most_ranks = 1 << 24;
+constexpr std::int64_t max_ranks = 1 << 24;
 
 /// The value of an enumeration by its word.
 template <class Value>
@@ -41,7 +41,7 @@ class Fields {
     if (value) description_.where[field == nullptr ? key : field] = value->where();
     return value;
   }
-  void count(const char* key, std::int64_t& field, std::int64_t least = 1, std::int64_t most = most_ranks) {
+  void count(const char* key, std::int64_t& field, std::int64_t least = 1, std::int64_t most = max_ranks) {
     if (const auto value = find(key)) field = value->integer(least, most);
   }
   void flag(const char* key, bool& field) {
@@ -96,7 +96,7 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.count("servers_per_token", plan.servers_per_token);
   fields.count("virtual_stages", plan.virtual_stages);
   if (const auto value = fields.find("stage_layers"))
-    for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, most_ranks));
+    for (const Spec& layers : value->items()) plan.stage_layers.push_back(layers.integer(0, max_ranks));
   fields.flag("sequence", plan.sequence);
   fields.flag("scatter_gather", plan.scatter_gather);
   if (const auto value = fields.find("context_kind"))
@@ -250,7 +250,7 @@ void settle_ranks(TrainingJob& job, const std::optional<Spec>& symmetry, const W
   if (!symmetry) return;
   const ParallelPlan& plan = d.parallel;
   const Spec data = symmetry->at("data");
-  const std::int64_t copies = data.integer(1, most_ranks);
+  const std::int64_t copies = data.integer(1, max_ranks);
   symmetry->finish();
   if (copies < 2 || copies > plan.data)
     throw data.error(

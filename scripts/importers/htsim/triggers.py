@@ -67,9 +67,9 @@ class Triggers:
                    "far": "the trigger comes from another node: an empty message over the network (this and all such "
                           "flows)"}
 
-        def circle(line, name):
+        def cycle(line, name):
             return InputError(self.path, line, f"flow {name} waits for itself, by its triggers")
-        self.flows.finish(lambda line, what: imported.refuse(f"{self.path}:{line}", remarks[what]), circle)
+        self.flows.finish(lambda line, what: imported.refuse(f"{self.path}:{line}", remarks[what]), cycle)
         return self.flows
 
     def resolve(self, imported, trigger, line, kind, count):

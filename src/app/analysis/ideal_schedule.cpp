@@ -13,7 +13,7 @@
 namespace weft {
 namespace {
 
-constexpr std::uint64_t most_kept_operations = 1'000'000;
+constexpr std::uint64_t max_kept_operations = 1'000'000;
 
 /// Whose operations are kept.
 std::vector<std::uint32_t> ranks_to_keep(const Workload& workload, bool all, const std::vector<std::uint32_t>& wanted) {
@@ -140,7 +140,7 @@ IdealSchedule make_ideal_schedule(Experiment& experiment, ProcessGroup& group, s
   const Workload& workload = *experiment.workload;
   IdealSchedule schedule;
   schedule.computing = workload.ranks() - workload.storage_ranks();
-  schedule.all_ranks = operations <= most_kept_operations;
+  schedule.all_ranks = operations <= max_kept_operations;
   const std::vector<std::uint32_t> kept = ranks_to_keep(workload, schedule.all_ranks, wanted);
   experiment.output.operations = {true, kept};
   experiment.output.messages.every = 0;

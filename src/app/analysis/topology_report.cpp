@@ -86,14 +86,14 @@ void trace_routes(const Topology& topology, const RoutingAlgorithm& routing, Top
   const auto trace = [&](std::uint32_t source, std::uint32_t destination) {
     ++report.routed[static_cast<std::uint32_t>(trace_path(topology, routing, {source, destination, 0}).size())];
   };
-  constexpr std::uint64_t most_pairs = 200'000;
-  if (std::uint64_t{hosts} * (hosts - 1) <= most_pairs) {
+  constexpr std::uint64_t max_pairs = 200'000;
+  if (std::uint64_t{hosts} * (hosts - 1) <= max_pairs) {
     for (std::uint32_t source = 0; source < hosts; ++source)
       for (std::uint32_t destination = 0; destination < hosts; ++destination)
         if (source != destination) trace(source, destination);
     return;
   }
-  for (std::uint64_t i = 0; i < most_pairs / 10; ++i) {
+  for (std::uint64_t i = 0; i < max_pairs / 10; ++i) {
     const auto source = static_cast<std::uint32_t>(random_below(hosts, 2, i, 0));
     trace(source, static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 2, i, 1)) % hosts));
   }
@@ -105,8 +105,8 @@ void examine_routing(const Topology& topology, TopologyReport& report) {
   report.lanes = routing->lanes();
   if (topology.graph.host_count() < 2) return;
   trace_routes(topology, *routing, report);
-  constexpr std::uint32_t most_links = 5'000;  // some seconds
-  if (topology.graph.link_count() > most_links) return;
+  constexpr std::uint32_t max_links = 5'000;  // some seconds
+  if (topology.graph.link_count() > max_links) return;
   const DeadlockReport deadlock = check_deadlock(topology, *routing);
   report.deadlock_searched = true;
   report.deadlock_possible = !deadlock.free_of_deadlock();
@@ -139,7 +139,7 @@ TopologyReport report_topology(const Topology& whole, const std::vector<std::uin
   if (graph.host_count() >= 2) report.estimate = estimate_bisection(graph);
   count_disjoint_paths(graph, report);
   for (const std::uint32_t parts : processes)
-    report.partitions.push_back(make_partition(whole, parts, "auto", NetworkParameters().least_wire(), 1));
+    report.partitions.push_back(make_partition(whole, parts, "auto", NetworkParameters().min_wire(), 1));
   return report;
 }
 

@@ -83,7 +83,7 @@ std::string to_json(const TopologyReport& report) {
   if (report.deadlock_possible) json["deadlock_cycle"] = report.deadlock_cycle;
   json["shortest_paths"] = {{"least", report.distances.fewest_paths},
                             {"mean", report.distances.mean_paths},
-                            {"most", report.distances.most_paths}};
+                            {"most", report.distances.max_paths}};
   json["edge_disjoint_paths"] = {{"least", report.fewest_disjoint}, {"most", report.most_disjoint}};
   json["bisection_bps"] = report.bisection_bps();
   json["bisection_formula_bps"] = report.formula_bps > 0 ? Json(report.formula_bps) : Json();
@@ -131,9 +131,8 @@ std::string to_table(const TopologyReport& report) {
                             ? fmt::format("deadlock is possible in {} lane{}: {}", report.lanes,
                                           report.lanes == 1 ? "" : "s", report.deadlock_cycle)
                             : fmt::format("no deadlock in {} lane{}", report.lanes, report.lanes == 1 ? "" : "s"));
-  text +=
-      report_line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean",
-                                                distances.fewest_paths, distances.most_paths, distances.mean_paths));
+  text += report_line("shortest paths", fmt::format("{:.0f} to {:.0f} of a pair, {:.4g} in the mean",
+                                                    distances.fewest_paths, distances.max_paths, distances.mean_paths));
   text += report_line("edge-disjoint paths", fmt::format("{} to {} between switches with hosts (sample)",
                                                          report.fewest_disjoint, report.most_disjoint));
   const auto rate = [](std::int64_t bps) { return bps > 0 ? to_text(Bandwidth::from_bps(bps)) : std::string("none"); };

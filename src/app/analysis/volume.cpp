@@ -107,7 +107,7 @@ std::string kind_of_operation(const Operation& operation) {
                                                     : "recv";
 }
 
-constexpr std::uint64_t most_operations = 100'000'000;  // of a rank
+constexpr std::uint64_t max_operations = 100'000'000;  // of a rank
 
 std::uint64_t rounded(double value) {
   return static_cast<std::uint64_t>(std::llround(std::min(value, 0x1.fffffffffffffp62)));
@@ -134,12 +134,12 @@ Volume expected_volume(const Experiment& experiment) {
     for (Operation operation; program->next(operation); operation = Operation()) {
       sums.operations += weight;
       sums.of_kind[kind_of_operation(operation)] += weight;
-      if (++operations > most_operations)
+      if (++operations > max_operations)
         throw InputError(
             {experiment.path, 0},
             fmt::format("rank {} has more than {} operations, which are counted one by one; expected fewer "
                         "starts or iterations, or use `weft run`, which counts nothing",
-                        r, most_operations));
+                        r, max_operations));
       if (operation.kind == Operation::Kind::compute && !operation.host)
         compute = bounded_sum(compute, operation.duration);
       if (operation.kind == Operation::Kind::send)

@@ -245,7 +245,7 @@ int bench_command(const CommandLine& line, ProcessGroup& group) {
   std::vector<std::vector<Case>> turns(line.quick ? 1 : 5);
   for (std::vector<Case>& cases : turns)
     for (const Measurement& measurement : measurements) {
-      if (measurement.by_all) group.rest_until_all_come();
+      if (measurement.by_all) group.sleep_until_all_arrive();
       if (measurement.by_all || group.rank() == 0) cases.push_back(measurement.run());
     }
   if (group.rank() != 0) return exit_done;

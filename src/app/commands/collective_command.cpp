@@ -103,7 +103,7 @@ struct CheckReport {
 CheckReport check(const Tool& tool) {
   CheckReport report;
   report.replay = replay(tool.algorithm, tool.call, std::uint64_t{1} << 40);
-  report.least = least_bytes_sent(tool.call);
+  report.least = min_bytes_sent(tool.call);
   for (const Bytes bytes : report.replay.sent_between_servers) report.between_servers += bytes;
   return report;
 }

@@ -98,7 +98,7 @@ PerfRow simulate_size(const PerfOptions& options, Spec spec, const std::string& 
     rows.push_back(simulate_once(options, spec, asked_for, size, group));
   }
   PerfRow row = rows.back();
-  std::tie(row.least_us, row.most_us) = std::minmax({rows[0].us, rows[1].us, rows[2].us});
+  std::tie(row.min_us, row.max_us) = std::minmax({rows[0].us, rows[1].us, rows[2].us});
   return row;
 }
 

@@ -30,7 +30,7 @@ std::string range_columns(const PerfReport& report, const std::string& least, co
   return report.options->range ? fmt::format(" {:>8} {:>8}", least, most) : "";
 }
 std::string range_columns(const PerfReport& report, const PerfRow& row) {
-  return range_columns(report, time_text(row.least_us), time_text(row.most_us));
+  return range_columns(report, time_text(row.min_us), time_text(row.max_us));
 }
 
 std::string head_of_several(const PerfReport& report) {
@@ -80,7 +80,7 @@ std::string places_text(const PerfSweep& sweep) {
 std::size_t within_range(const Comparison& comparison) {
   return static_cast<std::size_t>(
       std::count_if(comparison.rows.begin(), comparison.rows.end(), [](const ComparedRow& row) {
-        return row.simulated.least_us <= row.measured_us && row.measured_us <= row.simulated.most_us;
+        return row.simulated.min_us <= row.measured_us && row.measured_us <= row.simulated.max_us;
       }));
 }
 
@@ -131,7 +131,7 @@ PerfJson row_json(const PerfReport& report, const PerfRow& row, bool best) {
                    {"protocol", row.protocol},
                    {"channels", row.channels},
                    {"best", best}};
-  if (report.options->range) json["least_us"] = row.least_us, json["most_us"] = row.most_us;
+  if (report.options->range) json["least_us"] = row.min_us, json["most_us"] = row.max_us;
   return json;
 }
 
@@ -248,7 +248,7 @@ void write_perf_csv(const PerfReport& report) {
       const std::string start = fmt::format("{},{},{},{:.6f},{:.6f},{:.6f},{},{},{},{},{}", row.bytes, row.count,
                                             row.type, row.us, row.algorithm_bandwidth, row.bus_bandwidth, row.algorithm,
                                             row.protocol, row.channels, row.asked_for, a == fastest(rows) ? 1 : 0);
-      const std::string range = report.options->range ? fmt::format(",{:.6f},{:.6f}", row.least_us, row.most_us) : "";
+      const std::string range = report.options->range ? fmt::format(",{:.6f},{:.6f}", row.min_us, row.max_us) : "";
       bool measured = false;
       for (const Comparison& one : report.comparisons)
         for (const ComparedRow& compared : one.rows) {

@@ -14,8 +14,8 @@ struct PerfRow {
   std::int64_t count = 0;  ///< elements, as nccl-tests prints them: per rank's block where there are blocks
   std::string type;        ///< float, half, ...
   double us = 0;
-  double least_us = 0;  ///< --range: with the least and the greatest values of the constants that are ranges
-  double most_us = 0;
+  double min_us = 0;  ///< --range: with the least and the greatest values of the constants that are ranges
+  double max_us = 0;
   double algorithm_bandwidth = 0;  ///< GB/s
   double bus_bandwidth = 0;
   std::string asked_for;  ///< the name that the user gave

@@ -14,7 +14,7 @@
 #include "app/reports/recording.hpp"
 #include "app/reports/summary.hpp"
 #include "app/reports/verify.hpp"
-#include "app/reports/wait_circle.hpp"
+#include "app/reports/wait_for_cycle.hpp"
 #include "app/running/ns3_settings.hpp"
 #include "app/running/prepare.hpp"
 #include "app/running/shared_reading.hpp"
@@ -102,10 +102,10 @@ void report_unfinished(Simulation& simulation, const Experiment& experiment) {
   }
   std::string edges;
   for (const std::string& part : waits) edges += part;
-  const auto circle = wait_circle(from_lines(edges));
-  if (circle.empty()) return;
-  std::cerr << "This is a deadlock, ranks wait for each other in a circle:\n";
-  for (const std::string& line : circle) std::cerr << "  " << line << '\n';
+  const auto cycle = wait_for_cycle(from_lines(edges));
+  if (cycle.empty()) return;
+  std::cerr << "This is a deadlock, ranks wait for each other in a cycle:\n";
+  for (const std::string& line : cycle) std::cerr << "  " << line << '\n';
 }
 
 // Where congestion was worst, for a first look.
@@ -192,7 +192,7 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   summary.complete = ended;
   summary.partition = simulation.partition();
   if (summary.partition.cut_links > 0) summary.partition.lookahead = simulation.network().lookahead();
-  if (simulation.has_fabric()) summary.inner_window = simulation.fabric().inner_window();
+  if (simulation.has_fabric()) summary.inner_epoch = simulation.fabric().inner_epoch();
   summary.warnings = advice(experiment, facts.congestion);
   if (ended) advise_on_transfers(summary.transfers, summary.warnings);
   if (group.size() > 1) advise_on_portions(experiment, recording.portions(), summary.warnings);

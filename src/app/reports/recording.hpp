@@ -25,7 +25,7 @@ class Recording {
   Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simulation& simulation);
   /// This process holds so many rows that they should be written.
   bool portion_due() const;
-  /// Collective, between two windows: everything before `now` has happened, nothing after.
+  /// Collective, between two epochs: everything before `now` has happened, nothing after.
   void write_portion(Time now);
   std::uint64_t portions() const { return portions_; }
   /// Collective: the rest. Gives the run's fingerprint.

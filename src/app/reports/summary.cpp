@@ -208,8 +208,8 @@ std::string summary_json(const Summary& summary) {
                       {"cut_links", summary.partition.cut_links},
                       {"balance", summary.partition.balance},
                       {"lookahead_ps", summary.partition.cut_links > 0 ? summary.partition.lookahead.ps() : 0},
-                      {"windows", summary.facts.windows},
-                      {"packet_hops_per_window", summary.facts.hops_per_window()},
+                      {"epochs", summary.facts.epochs},
+                      {"packet_hops_per_epoch", summary.facts.hops_per_epoch()},
                       {"wait_seconds", summary.facts.wait_seconds},
                       {"parallelism", summary.facts.parallelism()}};
   json["hot_links"] = nlohmann::ordered_json::array();
@@ -283,8 +283,8 @@ std::string summary_table(const Summary& summary) {
   line("MPI ranks", processes + ")");
   if (summary.facts.critical_events > 0)
     line("parallelism",
-         fmt::format("{:.3g} events per event of the busiest node; {:.3g} packet-hops in each of {} windows",
-                     summary.facts.parallelism(), summary.facts.hops_per_window(), summary.facts.windows));
+         fmt::format("{:.3g} events per event of the busiest node; {:.3g} packet-hops in each of {} epochs",
+                     summary.facts.parallelism(), summary.facts.hops_per_epoch(), summary.facts.epochs));
   line("fingerprint", fmt::format("{:016x}{}", summary.fingerprint,
                                   summary.verified ? " (every row equals that of --engine ns3-default)" : ""));
   line("results", summary.output);

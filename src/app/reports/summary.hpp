@@ -36,7 +36,7 @@ struct Summary {
   std::uint64_t fingerprint = 0;
   std::string output;
   Partition partition;  ///< without owners
-  Time inner_window;
+  Time inner_epoch;
   std::uint64_t memory_bytes = 0;      ///< of the fabric on all processes
   std::vector<HotLinkLine> hot_links;  ///< the hottest first
   std::vector<JobRecord> jobs;

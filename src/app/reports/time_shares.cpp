@@ -9,7 +9,7 @@
 namespace weft {
 namespace {
 
-constexpr std::size_t most_groups = 10'000;
+constexpr std::size_t max_groups = 10'000;
 constexpr std::size_t first_calls = 1000;
 
 std::int64_t stride_of(const Communicator& communicator) {
@@ -34,7 +34,7 @@ class CallGroups {
     if (fresh) stride->second = stride_of(communicator);
     CallGroupKey key{std::string(to_text(call.kind)), call.algorithm, communicator.size(), stride->second,
                      call.size.count()};
-    if (groups.size() >= most_groups && !groups.contains(key)) key.bytes = -1;
+    if (groups.size() >= max_groups && !groups.contains(key)) key.bytes = -1;
     CallGroup& group = groups[key];
     const std::int64_t time = times.end - times.first;
     ++group.calls;

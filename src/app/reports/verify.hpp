@@ -11,7 +11,7 @@
 namespace weft {
 
 /// Collective: process 0 alone simulates the experiment under ns-3's own engine (one ns-3 event per packet arrival, no
-/// windows) and compares every row with the results in `output`, whose fingerprint is `fingerprint`. Throws
+/// epochs) and compares every row with the results in `output`, whose fingerprint is `fingerprint`. Throws
 /// AgreedFailure with the first differences and exit code 70 if they differ, and leaves the other file beside `output`.
 void verify_against_reference(const Experiment& experiment, const std::string& output, std::uint64_t fingerprint,
                               ProcessGroup& group);

@@ -192,7 +192,7 @@ void read_network(const std::optional<Spec>& spec, Experiment& experiment) {
   experiment.network.faults = read_link_faults(experiment.network.loss, experiment.network.failures,
                                                experiment.network.reconvergence, *experiment.topology);
   const ReportParameters& reports = experiment.network.fabric.reports;
-  if (reports.given && experiment.routing->most_reported() == 0)
+  if (reports.given && experiment.routing->max_reported() == 0)
     throw InputError(reports.place, fmt::format("queue_reports: routing '{}' looks at no queues of other switches",
                                                 experiment.routing_name));
 }

@@ -19,15 +19,15 @@ struct PartitionFacts {
 }  // namespace
 
 Partition shared_partition(const ProcessGroup& group, const Topology& topology, const std::string& method,
-                           Bytes least_frame, std::uint64_t seed) {
+                           Bytes min_frame, std::uint64_t seed) {
   const auto parts = static_cast<std::uint32_t>(group.size());
   // More parts than an owner's number can tell apart are refused there, by every process alike.
-  constexpr std::uint32_t most_parts = std::numeric_limits<decltype(Partition::owner)::value_type>::max();
-  if (parts == 1 || parts > most_parts) return make_partition(topology, parts, method, least_frame, seed);
+  constexpr std::uint32_t max_parts = std::numeric_limits<decltype(Partition::owner)::value_type>::max();
+  if (parts == 1 || parts > max_parts) return make_partition(topology, parts, method, min_frame, seed);
   const MPI_Comm comm = group.communicator();
   Partition partition;
   collectively(comm, [&] {
-    if (group.rank() == 0) partition = make_partition(topology, parts, method, least_frame, seed);
+    if (group.rank() == 0) partition = make_partition(topology, parts, method, min_frame, seed);
   });
   partition.parts = parts;
   partition.method = broadcast_text(comm, partition.method);

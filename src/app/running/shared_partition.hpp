@@ -12,6 +12,6 @@ namespace weft {
 /// Collective: make_partition() into as many parts as the group has processes. The first process makes it for all:
 /// otherwise processes that share cores would do the same work one after another.
 Partition shared_partition(const ProcessGroup& group, const Topology& topology, const std::string& method,
-                           Bytes least_frame, std::uint64_t seed);
+                           Bytes min_frame, std::uint64_t seed);
 
 }  // namespace weft

@@ -28,26 +28,26 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 /// Processor time of this process.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-// Under ns-3's own engine nothing looks up between windows: an event does, as long as there are others and the network
+// Under ns-3's own engine nothing looks up between epochs: an event does, as long as there are others and the network
 // has something to do. Connections of ns-3's stack end minutes after their last packet. While nothing happens it comes
 // more and more rarely.
 struct Poll {
   const Simulation::Looker& look;
   const HostNetwork& network;
-  std::int64_t least_interval;  // ps
+  std::int64_t min_interval;  // ps
   bool& interrupted;
-  std::int64_t interval = least_interval;
+  std::int64_t interval = min_interval;
   std::uint64_t events = 0;  // at the last one
 };
 
 void poll(Poll* state) {
-  constexpr std::int64_t most_interval = Time::from_s(10).ps();
+  constexpr std::int64_t max_interval = Time::from_s(10).ps();
   if (ns3::Simulator::IsFinished() || state->network.idle()) return;
   state->interrupted = state->look(Time::from_ps(ns3::Simulator::Now().GetTimeStep())) == Simulation::Look::stop;
   if (state->interrupted) return ns3::Simulator::Stop();
   const std::uint64_t events = state->network.events();
-  const bool quiet = events == state->events && state->interval < most_interval;
-  state->interval = events != state->events ? state->least_interval : quiet ? 2 * state->interval : state->interval;
+  const bool quiet = events == state->events && state->interval < max_interval;
+  state->interval = events != state->events ? state->min_interval : quiet ? 2 * state->interval : state->interval;
   state->events = events;
   ns3::Simulator::Schedule(ns3::TimeStep(static_cast<std::uint64_t>(state->interval)), &poll, state);
 }
@@ -89,9 +89,9 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
       transfers_(experiment.output.sampling) {
   const auto start = Clock::now();
   const double before = processor_seconds();
-  partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.least_wire(),
+  partition_ = shared_partition(group_, *experiment.topology, experiment.partition, experiment.network.min_wire(),
                                 experiment.seed);
-  // Its messages tell their senders of each other at once, which no window between processes would allow.
+  // Its messages tell their senders of each other at once, which no epoch between processes would allow.
   if (experiment.network.fidelity == Fidelity::loggp)
     partition_ = partition_of_one(*experiment.topology, group_.size());
   // The engine comes first: ns-3 must know it before anything is scheduled.
@@ -118,17 +118,17 @@ Simulation::Simulation(const Experiment& experiment, ProcessGroup group, EngineC
 
 void Simulation::build_network(const Experiment& experiment) {
   if (experiment.network.fidelity == Fidelity::ideal) {
-    WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in windows only");
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the ideal network runs in epochs only");
     network_ = std::make_unique<IdealNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                               *experiment.routing);
     return;
   }
   if (experiment.network.fidelity == Fidelity::loggp) {
-    WEFT_EXPECT(engine_ == EngineChoice::weft, "the LogGOPS network runs in windows only");
+    WEFT_EXPECT(engine_ == EngineChoice::weft, "the LogGOPS network runs in epochs only");
     network_ = std::make_unique<LogGpNetwork>(*experiment.topology, partition_, group_.rank(), experiment.network);
     return;
   }
-  const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::windows : Fabric::Drive::ns3_events;
+  const auto drive = engine_ == EngineChoice::weft ? Fabric::Drive::epochs : Fabric::Drive::ns3_events;
   auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                          *experiment.routing, experiment.seed, drive);
   if (shares_cores()) fabric->expect_cold_caches();
@@ -182,7 +182,7 @@ RunFacts Simulation::run(const Looker& look) {
   // Before anything else is scheduled, so that under ns-3's engine too it comes first among events of its time.
   if (until_ < Time::max()) ns3::Simulator::Stop(ns3::TimeStep(static_cast<std::uint64_t>(until_.ps())));
   if (engine_ == EngineChoice::weft)
-    run_windows(look, facts);
+    run_epochs(look, facts);
   else
     run_reference(look, facts);
   facts.wall_seconds = seconds_since(start);
@@ -211,9 +211,9 @@ RunFacts Simulation::run(const Looker& look) {
   return facts;
 }
 
-void Simulation::run_windows(const Looker& look, RunFacts& facts) {
+void Simulation::run_epochs(const Looker& look, RunFacts& facts) {
   const auto engine = ns3::DynamicCast<ParallelSimulatorImpl>(ns3::Simulator::GetImplementation());
-  engine->set_between_windows([this, &look, &facts](Time now) {
+  engine->set_between_epochs([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
     return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
@@ -224,14 +224,14 @@ void Simulation::run_windows(const Looker& look, RunFacts& facts) {
     if (on_pause_) on_pause_(now);
   });
   run_events(facts);
-  facts.windows = engine->windows();
+  facts.epochs = engine->epochs();
   facts.wait_seconds = engine->wait_seconds();
   facts.critical_events = engine->critical_events();
 }
 
 void Simulation::run_reference(const Looker& look, RunFacts& facts) {
-  constexpr std::int64_t windows = 256;
-  const std::int64_t interval = windows * fabric_->inner_window().ps();
+  constexpr std::int64_t epochs = 256;
+  const std::int64_t interval = epochs * fabric_->inner_epoch().ps();
   const Looker watching = [this, &look](Time now) {
     if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
@@ -246,7 +246,7 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
 }
 
 // Background jobs end with the others, and a run in which everything is lost does not go on. All processes stop at the
-// same times to see whether that is so: whatever the number of processes and their windows, the same has happened
+// same times to see whether that is so: whatever the number of processes and their epochs, the same has happened
 // everywhere then. The times are 1 ps before round ones, since under ns3's own engine events of the very time, which
 // round ones in the input lead to, may come first.
 void Simulation::run_events(RunFacts& facts) {
@@ -280,14 +280,14 @@ void Simulation::run_engine() {
     ns3::Simulator::Run();
 }
 
-// A circle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for
+// A cycle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for
 // a moment may still drain to elsewhere.
 void Simulation::refuse_deadlock(Time stopped_by) {
   const std::string cycle = fabric_->find_deadlock(group_, stopped_by);
   if (cycle.empty()) return;
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
-      "the network has come to a deadlock: these ports wait for each other's buffers for ever: " + cycle +
+      "the network has arrived at a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
   // On all processes alike; one of them says it.

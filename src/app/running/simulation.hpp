@@ -37,15 +37,15 @@ struct RunFacts {
   std::uint64_t messages = 0;     ///< delivered, of all processes
   std::uint64_t bytes_delivered = 0;
   std::uint64_t operations = 0;  ///< executed by all ranks
-  std::uint64_t windows = 0;
+  std::uint64_t epochs = 0;
   std::uint64_t critical_events = 0;  ///< events / this: how many MPI ranks could work at the same time
   double wait_seconds = 0;            ///< of this process for others
   CongestionTotals congestion;        ///< of all processes
 
-  double hops_per_window() const {
-    return windows == 0 ? 0 : static_cast<double>(packet_hops) / static_cast<double>(windows);
+  double hops_per_epoch() const {
+    return epochs == 0 ? 0 : static_cast<double>(packet_hops) / static_cast<double>(epochs);
   }
-  /// Events per event of the busiest node of each window: beyond that many MPI processes there is nothing to gain. 0 if
+  /// Events per event of the busiest node of each epoch: beyond that many MPI processes there is nothing to gain. 0 if
   /// not known (ns-3's own engine).
   double parallelism() const {
     return critical_events == 0 ? 0 : static_cast<double>(events) / static_cast<double>(critical_events);
@@ -84,7 +84,7 @@ class Simulation {
   bool transfers_unfinished() const;
   void refuse_deadlock(Time stopped_by);
   CongestionTotals congestion();
-  void run_windows(const Looker& look, RunFacts& facts);
+  void run_epochs(const Looker& look, RunFacts& facts);
   void run_reference(const Looker& look, RunFacts& facts);
   void run_events(RunFacts& facts);
   void run_engine();

@@ -43,7 +43,7 @@ class FifoModel {
   explicit FifoModel(LocalNetwork& net);
 
   // One node --------------------------------------------------------------------------------------------------------
-  void begin_windows(bool) {}
+  void begin_epochs(bool) {}
   /// Everything at a node before `end`.
   void run(const LocalNode& node, Time end);
   /// The next thing that a node does by itself, or never.
@@ -83,7 +83,7 @@ class FifoModel {
 
   // fifo_switch.cpp
   void run_switch(const LocalNode& node, Time end);
-  void send_from_border(const LocalNode& node);
+  void send_from_boundary(const LocalNode& node);
   void transmit(PortId port_index, Time now, const Packet& packet);
   void export_packet(const OutputPort& port, const Packet& packet, Time arrival);
   OutputPort sender_of(PortId input) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The hot path: gather a window's arrivals of a switch, order them, route, send.
+// The hot path: gather an epoch's arrivals of a switch, order them, route, send.
 #include <algorithm>
 
 #include "fabric/fifo/fifo_model.hpp"
@@ -31,7 +31,7 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   }
   net_.routing.route(NodeId(node.id), requests_, routes_.data());
   net_.clock.happen(arrivals_[count - 1].when(), count);
-  if (net_.cut.on_border(net_.clock.running)) return send_from_border(node);
+  if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
     // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
     if (i + ahead < count) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer()]);
@@ -41,7 +41,7 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
 
 // First what stays in this process, then what leaves it: where a packet goes is chance, and a branch on it for each
 // would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
-void FifoModel::send_from_border(const LocalNode& node) {
+void FifoModel::send_from_boundary(const LocalNode& node) {
   const std::size_t count = arrivals_.size();
   staying_.resize(count);
   leaving_.resize(count);

@@ -30,13 +30,11 @@ struct IdealEvent {
 /// never up, and a move is a copy. Only those of one time are ever compared with each other: they are sorted together.
 class IdealEvents {
  public:
-  IdealEvents() { least_.fill(none); }
+  IdealEvents() { min_.fill(none); }
 
   bool empty() const { return filled_ == 0; }
   /// Time of the first event, or INT64_MAX.
-  std::int64_t next_time() const {
-    return empty() ? none : least_[static_cast<std::size_t>(std::countr_zero(filled_))];
-  }
+  std::int64_t next_time() const { return empty() ? none : min_[static_cast<std::size_t>(std::countr_zero(filled_))]; }
   void push(const IdealEvent& event) {
     const std::size_t bucket = bucket_of(event.time);
     if (bucket > 0) return add(bucket, event);
@@ -44,7 +42,7 @@ class IdealEvents {
     late_.push_back(event);
     std::push_heap(late_.begin(), late_.end(), std::greater<>());
     filled_ |= 1;
-    least_[0] = event.time;
+    min_[0] = event.time;
   }
   /// Requires !empty().
   IdealEvent pop() {
@@ -82,15 +80,15 @@ class IdealEvents {
   void add(std::size_t bucket, const IdealEvent& event) {
     buckets_[bucket].push_back(event);
     filled_ |= std::uint64_t{1} << bucket;
-    least_[bucket] = std::min(least_[bucket], event.time);
+    min_[bucket] = std::min(min_[bucket], event.time);
   }
   void forget(std::size_t bucket) {
     filled_ &= ~(std::uint64_t{1} << bucket);
-    least_[bucket] = none;
+    min_[bucket] = none;
   }
   /// The first event is in `bucket`: its time becomes the last one, and the bucket's events move down.
   void come_to(std::size_t bucket) {
-    last_ = least_[bucket];
+    last_ = min_[bucket];
     moving_.swap(buckets_[bucket]);
     forget(bucket);
     for (const IdealEvent& event : moving_) add(bucket_of(event.time), event);
@@ -113,7 +111,7 @@ class IdealEvents {
   std::int64_t last_ = 0;
   std::size_t head_ = 0;      // of bucket 0: those before have been taken
   std::uint64_t filled_ = 0;  // bit b: bucket b has events
-  std::array<std::int64_t, count> least_;
+  std::array<std::int64_t, count> min_;
   std::array<std::vector<IdealEvent>, count> buckets_;
   std::vector<IdealEvent> moving_;
   std::vector<IdealEvent> late_;  // heap: of the last time, pushed since

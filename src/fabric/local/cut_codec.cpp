@@ -15,7 +15,7 @@ static_assert(sizeof(Message) % alignof(Packet) == 0);
 CutCodec::CutCodec(const Topology& topology, const Partition& partition, int process, const LocalNodes& nodes) {
   const ClusterGraph& graph = topology.graph;
   cut_.resize(graph.link_count());
-  on_border_.resize(nodes.all.size());
+  on_boundary_.resize(nodes.all.size());
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     const int owners[2] = {partition.owner[link.ends[0].value()], partition.owner[link.ends[1].value()]};
@@ -23,7 +23,7 @@ CutCodec::CutCodec(const Topology& topology, const Partition& partition, int pro
     if (owners[0] == owners[1] || (owners[0] != process && owners[1] != process)) continue;
     const unsigned here = owners[0] == process ? 0 : 1;
     const std::uint32_t local = nodes.local_of[link.ends[here].value()];
-    on_border_[local] = true;
+    on_boundary_[local] = true;
     // Both sides list the links between them in the order of link ids, so that a position names a link.
     neighbour_of(owners[1 - here]).ends.push_back({nodes.all[local].first_port + link.ports[here], local});
   }

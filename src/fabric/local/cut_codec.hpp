@@ -55,7 +55,7 @@ class CutCodec {
   void mark_ports(std::span<OutputPort> outputs) const;
   bool cuts(std::uint32_t link) const { return cut_[link]; }
   /// A local node has links over the cut.
-  bool on_border(std::uint32_t local) const { return on_border_[local]; }
+  bool on_boundary(std::uint32_t local) const { return on_boundary_[local]; }
   std::span<const int> processes() const { return processes_; }
   std::span<const Neighbour> neighbours() const { return neighbours_; }
   std::span<Batch> outgoing() { return outgoing_; }
@@ -120,8 +120,8 @@ class CutCodec {
   std::vector<Neighbour> neighbours_;
   std::vector<int> processes_;  // of the neighbours
   std::vector<Batch> outgoing_;
-  std::vector<bool> on_border_;  // [local nodes]
-  std::vector<bool> cut_;        // [links of the machine] -> the partition cuts it
+  std::vector<bool> on_boundary_;  // [local nodes]
+  std::vector<bool> cut_;          // [links of the machine] -> the partition cuts it
 };
 
 }  // namespace weft

@@ -48,15 +48,15 @@ LinkTimes LinkTable::times(std::uint32_t directed_link) const {
   return {link.rate, link.delay};
 }
 
-Time LinkTable::least_crossing(std::uint32_t directed_link, const LinkTimes& times) const {
+Time LinkTable::min_crossing(std::uint32_t directed_link, const LinkTimes& times) const {
   const LinkFraming& framing = topology_.graph.link(LinkId(directed_link / 2)).framing;
-  return times.delay + serialization_time(parameters_.least_wire(framing), times.rate);
+  return times.delay + serialization_time(parameters_.min_wire(framing), times.rate);
 }
 
-Time LinkTable::least_crossing() const {
+Time LinkTable::min_crossing() const {
   Time least = Time::max();
   for (std::uint32_t link = 0; link < 2 * topology_.graph.link_count(); ++link)
-    least = std::min(least, least_crossing(link, times(link)));
+    least = std::min(least, min_crossing(link, times(link)));
   return least;
 }
 

@@ -27,9 +27,9 @@ class LinkTable {
   /// Of a node as a switch: until a packet that comes in is at an output.
   Time latency_of(NodeId node) const { return parameters_.latency_of(topology_.graph.node(node)); }
   /// The least time from sending to arriving over one direction of a link, whose times are these.
-  Time least_crossing(std::uint32_t directed_link, const LinkTimes& times) const;
+  Time min_crossing(std::uint32_t directed_link, const LinkTimes& times) const;
   /// The same over all links of the machine.
-  Time least_crossing() const;
+  Time min_crossing() const;
   /// Until `node` can begin to send a packet that comes in at `rate`, from its first bit; 0 if it stores packets.
   Time head_time(NodeId node, Bandwidth rate) const;
   void set_port_times(OutputPort& port, Bandwidth rate) const;

@@ -34,17 +34,17 @@ LocalNetwork::LocalNetwork(const Topology& topology, const Partition& partition,
       clock(nodes, drive),
       links(topology, this->parameters, routing),
       cut(topology, partition, process, nodes) {
-  WEFT_EXPECT(topology.graph.host_count() <= Packet::most_hosts, "{} hosts, packets can address {}",
-              topology.graph.host_count(), Packet::most_hosts);
+  WEFT_EXPECT(topology.graph.host_count() <= Packet::max_hosts, "{} hosts, packets can address {}",
+              topology.graph.host_count(), Packet::max_hosts);
   outputs.resize(nodes.of_port.size());
   inputs.resize(nodes.of_port.size());
   tie_salts_.resize(nodes.of_port.size());
   heads.assign(nodes.of_port.size(), never);
   build_ports();
   cut.mark_ports(outputs);
-  // The window is the same on every process: the least time from sending to arriving over any link of the machine. A
-  // second is long enough for any window.
-  clock.set_window(std::clamp(links.least_crossing(), Time::from_ps(1), Time::from_s(1)));
+  // The epoch is the same on every process: the least time from sending to arriving over any link of the machine. A
+  // second is long enough for any epoch.
+  clock.set_epoch(std::clamp(links.min_crossing(), Time::from_ps(1), Time::from_s(1)));
 }
 
 void LocalNetwork::build_ports() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which node acts when: windows of simulated time, or events of ns-3.
+// Which node acts when: epochs of simulated time, or events of ns-3.
 #pragma once
 
 #include <algorithm>
@@ -20,33 +20,33 @@ class NodeClock {
     calendar.resize(nodes.all.size());
   }
 
-  void set_window(Time length) {
-    window_length_ = length;
+  void set_epoch(Time length) {
+    epoch_length_ = length;
     reciprocal_ = ~std::uint64_t{0} / static_cast<std::uint64_t>(length.ps());
   }
-  Time window_length() const { return window_length_; }
-  /// time / window_length() without a division: the reciprocal is at most one too small.
-  std::uint64_t window_number(Time time) const {
+  Time epoch_length() const { return epoch_length_; }
+  /// time / epoch_length() without a division: the reciprocal is at most one too small.
+  std::uint64_t epoch_number(Time time) const {
     const auto number = static_cast<std::int64_t>(
         (static_cast<unsigned __int128>(static_cast<std::uint64_t>(time.ps())) * reciprocal_) >> 64);
-    return static_cast<std::uint64_t>(number + (time - number * window_length_ >= window_length_ ? 1 : 0));
+    return static_cast<std::uint64_t>(number + (time - number * epoch_length_ >= epoch_length_ ? 1 : 0));
   }
-  /// Whole windows, as the calendar counts: the next windows of all processes stay aligned.
-  Time window_start(Time time) const { return static_cast<std::int64_t>(window_number(time)) * window_length_; }
+  /// Whole epochs, as the calendar counts: the next epochs of all processes stay aligned.
+  Time epoch_start(Time time) const { return static_cast<std::int64_t>(epoch_number(time)) * epoch_length_; }
 
   /// A packet arrives at a node; `first`: no other one that comes through the same port is still to come before it.
   void note_arrival(std::uint32_t local, Time time, bool first) {
     if (drive == Drive::ns3_events) [[unlikely]]
       reference.schedule_arrival(local, time);
     else if (first)  // a later packet of a link does not change when its node acts next
-      calendar.schedule(local, window_number(time));
+      calendar.schedule(local, epoch_number(time));
   }
   /// A node does something by itself at a time.
   void wake_at(std::uint32_t local, Time time) {
     if (drive == Drive::ns3_events)
       reference.schedule_arrival(local, time);
     else
-      calendar.schedule(local, window_number(time));
+      calendar.schedule(local, epoch_number(time));
   }
   /// The same, as the timers and the sender of the node's software say. Whoever runs a node looks at these afterwards.
   void wake_software(std::uint32_t local, Time time) {
@@ -54,7 +54,7 @@ class NodeClock {
     if (drive == Drive::ns3_events)
       reference.schedule_wake(local);
     else
-      calendar.schedule(local, window_number(time));
+      calendar.schedule(local, epoch_number(time));
   }
   /// Something happens at a time.
   void happen(Time time, std::uint64_t count = 1) {
@@ -72,8 +72,8 @@ class NodeClock {
   std::uint32_t running = nobody;  ///< local node
 
  private:
-  Time window_length_ = Time::from_ps(1);
-  std::uint64_t reciprocal_ = 0;  // floor((2^64 - 1) / window_length_)
+  Time epoch_length_ = Time::from_ps(1);
+  std::uint64_t reciprocal_ = 0;  // floor((2^64 - 1) / epoch_length_)
 };
 
 }  // namespace weft

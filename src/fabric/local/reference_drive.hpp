@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The same nodes under any ns-3 simulator: one ns-3 event per packet arrival, no windows.
+// The same nodes under any ns-3 simulator: one ns-3 event per packet arrival, no epochs.
 #pragma once
 
 #include <cstdint>

@@ -36,14 +36,13 @@ class Red final : public MarkingDiscipline {
                                       to_text(Bytes()), to_text(most)));
       return value.bytes();
     };
-    if (const auto value = ecn.find("kmin")) least_ = queue(*value);
+    if (const auto value = ecn.find("kmin")) min_ = queue(*value);
     if (const auto value = ecn.find("kmax")) {
-      most_ = queue(*value);
-      if (!least_) throw value->error("found without kmin, from which on packets are marked");
-      if (*most_ < *least_)
-        throw value->error(
-            fmt::format("found {}, below kmin; expected at least {}", to_text(*most_), to_text(*least_)));
-    } else if (least_) {
+      max_ = queue(*value);
+      if (!min_) throw value->error("found without kmin, from which on packets are marked");
+      if (*max_ < *min_)
+        throw value->error(fmt::format("found {}, below kmin; expected at least {}", to_text(*max_), to_text(*min_)));
+    } else if (min_) {
       throw ecn.error("kmin is there and kmax is not; expected both or neither (the same value for a step)");
     }
     if (const auto value = ecn.find("pmax")) probability_ = value->number(0, 1);
@@ -57,12 +56,12 @@ class Red final : public MarkingDiscipline {
 
  private:
   EcnMarking rule(const MarkedPort& port) const {
-    return {least_.value_or(port.usual.least), most_.value_or(port.usual.most),
-            probability_.value_or(least_ ? 1.0 : port.usual.probability)};
+    return {min_.value_or(port.usual.least), max_.value_or(port.usual.most),
+            probability_.value_or(min_ ? 1.0 : port.usual.probability)};
   }
 
-  std::optional<Bytes> least_;
-  std::optional<Bytes> most_;
+  std::optional<Bytes> min_;
+  std::optional<Bytes> max_;
   std::optional<double> probability_;
   bool at_departure_ = true;
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fabric/frames/frame_table.hpp"
-#include "fabric/local/node_windows.hpp"
+#include "fabric/local/node_epochs.hpp"
 #include "fabric/network/port_model.hpp"
 #include "fabric/probes/waits_by_job.hpp"
 #include "support/contract.hpp"
@@ -19,16 +19,16 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
                const RoutingAlgorithm& routing, std::uint64_t seed, Drive drive)
     : net_(std::make_unique<LocalNetwork>(topology, partition, process, parameters, routing, seed, drive, client_)),
       model_(std::make_unique<PortModel>(std::in_place_type<FifoModel>, *net_)),
-      windows_(std::make_unique<NodeWindows>(*net_)),
+      epochs_(std::make_unique<NodeEpochs>(*net_)),
       lookahead_(partition.lookahead) {
   // A process alone looks up now and then, for interrupts and progress.
-  if (lookahead_ == Time::max()) lookahead_ = inner_window() * 256;
+  if (lookahead_ == Time::max()) lookahead_ = inner_epoch() * 256;
   if (parameters.buffered() || routing.per_packet() || routing.lanes() > 1) build_queues();
   if (parameters.frames) carry_frames();
-  if (drive == Drive::windows) return;
+  if (drive == Drive::epochs) return;
   net_->clock.reference.start(
       [this](std::uint32_t local, Time end) {
-        model_->visit([&](auto& model) { windows_->run_node(model, local, end); });
+        model_->visit([&](auto& model) { epochs_->run_node(model, local, end); });
       },
       [this](std::uint32_t local) {
         return model_->visit([&](auto& model) { return model.next_event(net_->nodes.all[local]); });
@@ -54,7 +54,7 @@ void Fabric::set_sampling(Time interval) {
   for (OutputPort& port : net_->outputs) port.next_sample = interval;
 }
 
-void Fabric::expect_cold_caches() { windows_->expect_cold_caches(); }
+void Fabric::expect_cold_caches() { epochs_->expect_cold_caches(); }
 
 void Fabric::sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts,
                                 std::vector<std::uint32_t> destinations) {
@@ -115,16 +115,16 @@ void Fabric::apply_link_times(std::uint32_t directed_link, const LinkTimes& time
     net_->links.set_port_times(port, times.rate);
   }
   model_->visit([&](auto& model) { model.settle_links_of(link.ends[direction]); });
-  const Time least = net_->links.least_crossing(directed_link, times);
-  shrink_window(least);
+  const Time least = net_->links.min_crossing(directed_link, times);
+  shrink_epoch(least);
   if (net_->cut.cuts(directed_link / 2)) lookahead_ = std::min(lookahead_, least);
-  if (carries_frames()) lookahead_ = std::min(lookahead_, inner_window());
+  if (carries_frames()) lookahead_ = std::min(lookahead_, inner_epoch());
 }
 
-// Windows and lookahead only shrink. A calendar entry made with longer windows is then a visit too early, which does
+// Epochs and lookahead only shrink. A calendar entry made with longer epochs is then a visit too early, which does
 // nothing.
-void Fabric::shrink_window(Time length) {
-  net_->clock.set_window(std::min(net_->clock.window_length(), std::max(length, Time::from_ps(1))));
+void Fabric::shrink_epoch(Time length) {
+  net_->clock.set_epoch(std::min(net_->clock.epoch_length(), std::max(length, Time::from_ps(1))));
 }
 
 // Traffic and observers beside the packets ---------------------------------------------------------------------------
@@ -175,9 +175,9 @@ FrameTable& Fabric::carry_frames() {
   if (!buffered()) build_queues();
   FrameTable& table = model_->queued()->frames.carry();
   // The least frame may be shorter than anything that the network had before. And what arrives at a host is an ns-3
-  // event there, which has to lie beyond the engine's window.
-  shrink_window(net_->links.least_crossing());
-  lookahead_ = std::min(lookahead_, inner_window());
+  // event there, which has to lie beyond the engine's epoch.
+  shrink_epoch(net_->links.min_crossing());
+  lookahead_ = std::min(lookahead_, inner_epoch());
   return table;
 }
 
@@ -237,19 +237,19 @@ void Fabric::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
 Drive Fabric::drive() const { return net_->clock.drive; }
 bool Fabric::advancing() const { return advancing_ || net_->clock.in_node(); }
 Time Fabric::now() const { return net_->clock.now; }
-Time Fabric::next_time() const { return windows_->next_time(); }
+Time Fabric::next_time() const { return epochs_->next_time(); }
 Time Fabric::lookahead() const { return lookahead_; }
-Time Fabric::inner_window() const { return net_->clock.window_length(); }
+Time Fabric::inner_epoch() const { return net_->clock.epoch_length(); }
 std::span<const int> Fabric::neighbours() const { return net_->cut.processes(); }
 std::span<Batch> Fabric::outgoing() { return net_->cut.outgoing(); }
-void Fabric::set_border_done(std::function<void()> done) { windows_->set_border_done(std::move(done)); }
-std::uint64_t Fabric::take_critical_events() { return windows_->take_critical_events(); }
+void Fabric::set_boundary_done(std::function<void()> done) { epochs_->set_boundary_done(std::move(done)); }
+std::uint64_t Fabric::take_critical_events() { return epochs_->take_critical_events(); }
 
 void Fabric::advance(Time end) {
   advancing_ = true;
   model_->visit([&](auto& model) {
-    model.begin_windows(after_advance_ != nullptr);
-    windows_->advance(model, end);
+    model.begin_epochs(after_advance_ != nullptr);
+    epochs_->advance(model, end);
   });
   if (after_advance_) after_advance_(end);
   advancing_ = false;

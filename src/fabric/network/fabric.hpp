@@ -39,7 +39,7 @@ struct JobsOfHosts;
 struct PortModel;
 class FrameTable;
 class LocalNetwork;
-class NodeWindows;
+class NodeEpochs;
 
 /// The network of one process, whichever of the two models its ports have (PortModel). Order of things at one node and
 /// time: packet arrivals by their tie key, then timers in the order in which they were set, then one decision of the
@@ -60,7 +60,7 @@ class Fabric final : public HostNetwork {
 
   /// Record a sample of every port each `interval` (> 0). Before the run.
   void set_sampling(Time interval);
-  /// Other processes run on this core between two windows, and leave nothing of this one in its caches.
+  /// Other processes run on this core between two epochs, and leave nothing of this one in its caches.
   void expect_cold_caches();
   /// Record a sample each `interval` (> 0) of the queue pairs of `hosts` (ascending) to `destinations` (ascending;
   /// empty: all). Requires buffered(). Before the run.
@@ -146,7 +146,7 @@ class Fabric final : public HostNetwork {
   Time lookahead() const override;
   std::span<const int> neighbours() const override;
   std::span<Batch> outgoing() override;
-  void set_border_done(std::function<void()> done) override;
+  void set_boundary_done(std::function<void()> done) override;
   void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
   std::uint64_t take_critical_events() override;
   Time now() const override;
@@ -154,8 +154,8 @@ class Fabric final : public HostNetwork {
   // Results ----------------------------------------------------------------------------------------------------------
   std::uint64_t packet_hops() const override;
   std::uint64_t events() const override;
-  std::uint64_t inner_windows() const;
-  Time inner_window() const;
+  std::uint64_t inner_epochs() const;
+  Time inner_epoch() const;
   std::vector<LinkCounters> link_counters() const override;
   /// The run has ended at `end`: what had not begun to leave by then has waited until then, and no longer. Once, before
   /// waits are read. Collective.
@@ -188,7 +188,7 @@ class Fabric final : public HostNetwork {
   /// Some link has been paused for longer than pfc.watchdog since this was asked last.
   bool suspicious() const;
   bool take_suspicion();
-  /// Collective: ports that wait for each other in a circle and have all been stopped since `stopped_by` at the latest,
+  /// Collective: ports that wait for each other in a cycle and have all been stopped since `stopped_by` at the latest,
   /// as text; empty if there is none.
   std::string find_deadlock(ProcessGroup& group, Time stopped_by) const;
   /// Packets wait in queues of owned nodes. O(ports).
@@ -210,7 +210,7 @@ class Fabric final : public HostNetwork {
  private:
   void build_queues();
   void apply_link_times(std::uint32_t directed_link, const LinkTimes& times);
-  void shrink_window(Time length);
+  void shrink_epoch(Time length);
   std::uint64_t packets_delivered(PortId port) const;
   void check_links() const;
   void check_cut(ProcessGroup& group) const;
@@ -218,7 +218,7 @@ class Fabric final : public HostNetwork {
 
   std::unique_ptr<LocalNetwork> net_;
   std::unique_ptr<PortModel> model_;
-  std::unique_ptr<NodeWindows> windows_;
+  std::unique_ptr<NodeEpochs> epochs_;
   Time lookahead_;
   std::function<void(Time)> after_advance_;
   bool advancing_ = false;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "fabric/frames/frame_table.hpp"
-#include "fabric/local/node_windows.hpp"
+#include "fabric/local/node_epochs.hpp"
 #include "fabric/network/fabric.hpp"
 #include "fabric/network/port_model.hpp"
 #include "fabric/probes/deadlock.hpp"
@@ -53,7 +53,7 @@ void keep_hottest(std::vector<HotLink>& links, std::size_t most) {
 // Counters -----------------------------------------------------------------------------------------------------------
 
 std::uint64_t Fabric::events() const { return net_->clock.events; }
-std::uint64_t Fabric::inner_windows() const { return windows_->windows(); }
+std::uint64_t Fabric::inner_epochs() const { return epochs_->epochs(); }
 std::uint32_t Fabric::node_count() const { return static_cast<std::uint32_t>(net_->nodes.all.size()); }
 std::uint64_t Fabric::messages_in_flight() const { return net_->messages.live(); }
 

@@ -88,8 +88,8 @@ FabricPortDevice::FabricPortDevice(PortPlace place, Ns3TraceQueue& traces)
     : place_(std::move(place)), traces_(&traces) {
   const NetworkParameters& network = place_.fabric->parameters();
   const std::int64_t fits = network.mtu.count() + network.header.count() - ethernet_header - frame_check;
-  constexpr std::int64_t least_mtu = 68;  // RFC 791
-  mtu_ = static_cast<std::uint16_t>(std::clamp<std::int64_t>(fits, least_mtu, 65'535));
+  constexpr std::int64_t min_mtu = 68;  // RFC 791
+  mtu_ = static_cast<std::uint16_t>(std::clamp<std::int64_t>(fits, min_mtu, 65'535));
   address_ = mac_address(place_);
   phy_tx_begin_.set_first_connection([this] { watch_transmissions(); });
   phy_tx_end_.set_first_connection([this] { watch_transmissions(); });

@@ -14,7 +14,7 @@
 namespace weft {
 
 Ns3TraceQueue::Ns3TraceQueue(Fabric& fabric) : fabric_(fabric) {
-  if (fabric.drive() == Fabric::Drive::windows) fabric.set_after_advance([this](Time end) { deliver(end); });
+  if (fabric.drive() == Fabric::Drive::epochs) fabric.set_after_advance([this](Time end) { deliver(end); });
 }
 
 Ns3TraceQueue::~Ns3TraceQueue() { fabric_.set_after_advance(nullptr); }

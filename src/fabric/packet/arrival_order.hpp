@@ -49,15 +49,15 @@ class ArrivalOrder {
   /// `before`: a strict total order that agrees with the order of times.
   template <class Before>
   std::span<const Arrival> sorted(const Before& before) {
-    if (runs_.size() < least_runs || size_ < least_arrivals || !sort_by_place(before)) merge_runs(before);
+    if (runs_.size() < min_runs || size_ < min_arrivals || !sort_by_place(before)) merge_runs(before);
     return {arrivals_.data(), size_};
   }
 
  private:
-  static constexpr std::size_t least_runs = 3;
-  static constexpr std::size_t least_arrivals = 12;
-  static constexpr std::uint32_t most_in_place = 8;
-  static constexpr std::size_t most_places = 4096;
+  static constexpr std::size_t min_runs = 3;
+  static constexpr std::size_t min_arrivals = 12;
+  static constexpr std::uint32_t max_in_place = 8;
+  static constexpr std::size_t max_places = 4096;
 
   template <class Before>
   bool sort_by_place(const Before& before) {
@@ -69,7 +69,7 @@ class ArrivalOrder {
       first = std::min(first, arrivals[runs_[r]].time);
       last = std::max(last, arrivals[end - 1].time);
     }
-    const std::size_t places = std::min(size_ + size_ / 2, most_places);
+    const std::size_t places = std::min(size_ + size_ / 2, max_places);
     // Rounding moves an arrival by a place at most, and never before an earlier one: the conversion, the product with a
     // constant and the cut are all monotonic.
     const double scale = static_cast<double>(places - 1) / static_cast<double>(last - first + 1);
@@ -82,7 +82,7 @@ class ArrivalOrder {
       place_of_[i] = place;
       most = std::max(most, ++starts_[place]);
     }
-    if (most > most_in_place) return false;
+    if (most > max_in_place) return false;
     std::uint32_t sum = 0;
     for (std::uint32_t& start : starts_) sum += std::exchange(start, sum);
     ordered_.resize(arrivals_.size());

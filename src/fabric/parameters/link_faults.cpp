@@ -95,7 +95,7 @@ void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults
 
 }  // namespace
 
-std::vector<LinkFaults::Epoch> LinkFaults::epochs(const Topology& topology) const {
+std::vector<LinkFaults::RoutingPeriod> LinkFaults::routing_periods(const Topology& topology) const {
   std::set<std::int64_t> times;
   for (const auto& [link, fault] : links) {
     for (const Outage& outage : fault.outages) {
@@ -103,14 +103,14 @@ std::vector<LinkFaults::Epoch> LinkFaults::epochs(const Topology& topology) cons
       if (outage.until < Time::max()) times.insert((outage.until + reconvergence).ps());
     }
   }
-  std::vector<Epoch> result;
+  std::vector<RoutingPeriod> result;
   for (const std::int64_t time : times) {
-    Epoch epoch{Time::from_ps(time), std::vector<bool>(topology.graph.link_count(), false)};
-    const Time known = epoch.from - reconvergence;
+    RoutingPeriod period{Time::from_ps(time), std::vector<bool>(topology.graph.link_count(), false)};
+    const Time known = period.from - reconvergence;
     for (const auto& [link, fault] : links)
       for (const Outage& outage : fault.outages)
-        if (outage.from <= known && known < outage.until) epoch.dead[link] = true;
-    result.push_back(std::move(epoch));
+        if (outage.from <= known && known < outage.until) period.dead[link] = true;
+    result.push_back(std::move(period));
   }
   return result;
 }

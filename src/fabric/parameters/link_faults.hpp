@@ -43,11 +43,11 @@ struct LinkFaults {
     return false;
   }
   /// Times from which on routing knows another set of dead links, ascending, each with that set as bits by link number.
-  struct Epoch {
+  struct RoutingPeriod {
     Time from;
     std::vector<bool> dead;
   };
-  std::vector<Epoch> epochs(const Topology& topology) const;
+  std::vector<RoutingPeriod> routing_periods(const Topology& topology) const;
 };
 
 /// Reads `network.loss`, `network.failures` and `network.reconvergence`. Throws InputError.

@@ -157,14 +157,14 @@ bool NetworkParameters::buffered() const {
          recovery.ack_interval > 1 || !faults.empty();
 }
 
-Bytes NetworkParameters::least_wire() const {
+Bytes NetworkParameters::min_wire() const {
   Bytes least = data_overhead();
   if (acks) least = std::min(least, control_wire());
   if (uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(pause_wire));
   // Beside pfc, links inside servers have credits.
   if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(grant_wire));
-  constexpr Bytes least_frame(64);  // IEEE 802.3 clause 3.2.8
-  if (frames) least = std::min(least, least_frame + wire_overhead);
+  constexpr Bytes min_frame(64);  // IEEE 802.3 clause 3.2.8
+  if (frames) least = std::min(least, min_frame + wire_overhead);
   if (fabric.cut_through) least = std::min(least, header);
   return least;
 }
@@ -181,9 +181,9 @@ Bytes NetworkParameters::control_wire(const LinkFraming& framing) const {
   return Bytes(std::max<std::int64_t>(1, frames * framing.answer));
 }
 
-Bytes NetworkParameters::least_wire(const LinkFraming& framing) const {
-  if (framing.payload == 0) return least_wire();
-  return std::min({least_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))), control_wire(framing)});
+Bytes NetworkParameters::min_wire(const LinkFraming& framing) const {
+  if (framing.payload == 0) return min_wire();
+  return std::min({min_wire(), std::max(Bytes(1), data_wire(framing, Bytes(0))), control_wire(framing)});
 }
 
 NetworkParameters read_network_parameters(const std::optional<Spec>& given, bool routing_reorders) {

@@ -73,13 +73,13 @@ struct NetworkParameters {
   Bytes control_wire() const { return ack + wire_overhead; }
   /// The least that passes a link before something happens at its other end, which bounds the lookahead: a packet
   /// without payload, an ACK, a frame of flow control, or the header of a packet that is cut through.
-  Bytes least_wire() const;
+  Bytes min_wire() const;
   /// The same on a link with a framing of its own. Its answers are ACKs. Where there are no packets of ACKs, answers
   /// are counted with the data (`with_answers`), as if there were as much traffic in the other direction.
   Bytes data_wire(const LinkFraming& framing, Bytes payload, bool with_answers) const;
   Bytes data_wire(const LinkFraming& framing, Bytes payload) const { return data_wire(framing, payload, !acks); }
   Bytes control_wire(const LinkFraming& framing) const;
-  Bytes least_wire(const LinkFraming& framing) const;
+  Bytes min_wire(const LinkFraming& framing) const;
 };
 
 /// Reads and finishes the map; all keys are optional. `routing_reorders`: see RoutingAlgorithm::reorders(). Throws

@@ -15,9 +15,9 @@
 namespace weft {
 namespace {
 
-constexpr Bytes most_buffer = Bytes(std::int64_t{1} << 50);
+constexpr Bytes max_buffer = Bytes(std::int64_t{1} << 50);
 
-constexpr Bytes most_credit = Bytes(std::int64_t{1} << 30);  // credits are counted modulo 2^32
+constexpr Bytes max_credit = Bytes(std::int64_t{1} << 30);  // credits are counted modulo 2^32
 
 Bytes bytes_between(const Spec& spec, Bytes least, Bytes most, const char* what) {
   const Bytes value = spec.bytes();
@@ -27,7 +27,7 @@ Bytes bytes_between(const Spec& spec, Bytes least, Bytes most, const char* what)
   return value;
 }
 Bytes bytes_at_least(const Spec& spec, Bytes least, const char* what) {
-  return bytes_between(spec, least, most_buffer, what);
+  return bytes_between(spec, least, max_buffer, what);
 }
 
 template <class Discipline>
@@ -190,7 +190,7 @@ SwitchParameters read_switch_parameters(const Spec& network, Bytes mtu_frame) {
     if (!credit) throw value->error("found without flow_control: credit");
     result.credit.place = value->where();
     if (const auto buffer = value->find("buffer"))
-      result.credit.buffer = bytes_between(*buffer, mtu_frame, most_credit, "an input buffer");
+      result.credit.buffer = bytes_between(*buffer, mtu_frame, max_credit, "an input buffer");
     value->finish();
   }
   if (const auto value = network.find("ecn")) read_ecn(*value, result.ecn);

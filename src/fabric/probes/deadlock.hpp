@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Lossless links that wait for each other in a circle.
+// Lossless links that wait for each other in a cycle.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct WaitEdge {
   friend auto operator<=>(const WaitEdge&, const WaitEdge&) = default;
 };
 
-/// A shortest circle of waiting links, beginning with its smallest; empty if there is none. The same for any order of
-/// the edges. A circle of stopped buffers never dissolves: Dally and Seitz, "Deadlock-free message routing in
+/// A shortest cycle of waiting links, beginning with its smallest; empty if there is none. The same for any order of
+/// the edges. A cycle of stopped buffers never dissolves: Dally and Seitz, "Deadlock-free message routing in
 /// multiprocessor interconnection networks", IEEE ToC C-36(5), 1987, doi:10.1109/TC.1987.1676939.
 std::vector<LinkLane> find_waiting_cycle(std::vector<WaitEdge> edges);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which port a packet takes where ports have queues: for all arrivals of a window at once, or one by one where that
+// Which port a packet takes where ports have queues: for all arrivals of an epoch at once, or one by one where that
 // depends on the moment.
 #pragma once
 

@@ -56,8 +56,8 @@ struct QueuedModel {
   QueuedResults results;
 
   // One node ----------------------------------------------------------------------------------------------------------
-  /// `watched`: somebody looks at ports after each window.
-  void begin_windows(bool watched) { state.defers = !watched && switches.may_defer(); }
+  /// `watched`: somebody looks at ports after each epoch.
+  void begin_epochs(bool watched) { state.defers = !watched && switches.may_defer(); }
   void run(const LocalNode& node, Time end);
   Time next_event(const LocalNode& node) const;
   void fetch_first(const LocalNode& node) const;

@@ -39,11 +39,11 @@ struct ReportedQueues {
 
 /// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
 /// concerns no other one: what it gives back to the memory is looked at by those alone that find little room. So its
-/// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the window,
+/// departures are worked out when a packet comes to that port, when the memory runs short, or at the end of the epoch,
 /// without any event. See decision 13.
 struct DeferredPorts {
   std::vector<PortId> ports;  ///< in no order
-  Time next = Time::max();    ///< the first time at which one of them is to be looked at, after a window
+  Time next = Time::max();    ///< the first time at which one of them is to be looked at, after an epoch
   std::uint32_t stopped = 0;  ///< classes of ports whose sender this switch has stopped
   bool on = false;            ///< else ports are looked at by events, in the order of time
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Switches whose ports have queues by class: room for what comes in, and the order of a window.
+// Switches whose ports have queues by class: room for what comes in, and the order of an epoch.
 #pragma once
 
 #include <cstdint>

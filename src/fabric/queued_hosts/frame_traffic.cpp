@@ -32,7 +32,7 @@ LaneId FrameTraffic::lane_of_priority(std::uint8_t priority) const {
 bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame) {
   const LocalNode& node = net_.nodes.of_host(header.source);
   QueuedState& state = q_.state;
-  if (header.bytes > std::max(state.largest_frame, least_frame)) return false;
+  if (header.bytes > std::max(state.largest_frame, min_frame)) return false;
   Packet packet;
   packet.set_ends(header.source, header.destination);
   packet.queue_pair = header.flow;

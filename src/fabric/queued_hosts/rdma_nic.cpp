@@ -50,7 +50,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
 
 // There is a packet, and the window has room for it. One packet is always allowed.
 bool RdmaNic::window_allows(const Connection& connection) const {
-  if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.most_packets)
+  if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.max_packets)
     return false;
   const std::int64_t in_flight = connection.sender.in_flight();
   return in_flight == 0 ||

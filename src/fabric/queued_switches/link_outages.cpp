@@ -28,10 +28,10 @@ void LinkOutages::build() {
     for (std::uint32_t i = 0; i < rates.size(); ++i)
       q_.events.add(net_.nodes.of_port[p], {rates[i].at, p, i, NodeEvent::Kind::link, {}, 0});
   }
-  for (const LinkFaults::Epoch& epoch : faults.epochs(net_.topology)) {
+  for (const LinkFaults::RoutingPeriod& period : faults.routing_periods(net_.topology)) {
     auto routing = RoutingRegistry::instance().find("shortest_path")->make();
-    routing->prepare_without(net_.topology, net_.seed, epoch.dead);
-    detours_.push_back({epoch.from, std::move(routing)});
+    routing->prepare_without(net_.topology, net_.seed, period.dead);
+    detours_.push_back({period.from, std::move(routing)});
   }
   q_.state.routes_one_by_one |= !detours_.empty();
 }

@@ -9,7 +9,7 @@ namespace weft {
 void QueueReporter::build() {
   ReportedQueues& reports = q_.state.reports;
   const ReportParameters& wanted = net_.parameters.fabric.reports;
-  reports.slots = net_.routing.most_reported();
+  reports.slots = net_.routing.max_reported();
   if (reports.slots == 0) return;
   reports.interval = wanted.interval;
   reports.delay = wanted.delay;
@@ -37,7 +37,7 @@ void QueueReporter::report(const NodeEvent& event) {
   const LocalNode& node = net_.nodes.all[local];
   const QueueReports& of_node = reports.of_node[local];
   reports.pending[local] = false;
-  const std::int64_t wire = std::max(NetworkParameters::pause_wire, net_.parameters.least_wire().count());
+  const std::int64_t wire = std::max(NetworkParameters::pause_wire, net_.parameters.min_wire().count());
   for (std::uint32_t slot = 0; slot < of_node.count; ++slot) {
     const PortId reported = node.first_port + of_node.first + slot;
     const std::int64_t bytes = q_.state.queued_bytes(reported);

@@ -108,7 +108,7 @@ void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came
   enqueue(node, node.first_port + route, packet, came.port, in_lane, came.when());
 }
 
-// A window ------------------------------------------------------------------------------------------------------------
+// An epoch ------------------------------------------------------------------------------------------------------------
 
 void QueuedSwitch::run(std::uint32_t local, Time end) {
   QueuedState& state = q_.state;
@@ -153,7 +153,7 @@ void QueuedSwitch::catch_up_all(std::uint32_t local, Time before) {
   for (const PortId port : q_.state.deferred[local].ports) q_.ports.catch_up(port, before);
 }
 
-// The rest of the window; ports that have nothing more to send leave the list.
+// The rest of the epoch; ports that have nothing more to send leave the list.
 void QueuedSwitch::run_deferred(std::uint32_t local, Time end) {
   DeferredPorts& deferred = q_.state.deferred[local];
   std::size_t kept = 0;
@@ -183,7 +183,7 @@ void QueuedSwitch::stop_deferring(std::uint32_t local) {
 }
 
 bool QueuedSwitch::may_defer() const {
-  return net_.clock.drive == Drive::windows && !q_.state.credits && q_.state.reports.slots == 0 &&
+  return net_.clock.drive == Drive::epochs && !q_.state.credits && q_.state.reports.slots == 0 &&
          !q_.state.routes_one_by_one && !q_.frames.table && !net_.sampler.on() && !net_.observers.has_taps() &&
          !net_.observers.several_jobs();
 }

@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// One line per rank or aggregator of a circle each of which waits for the next one, the last for the first, in more
+/// One line per rank or aggregator of a cycle each of which waits for the next one, the last for the first, in more
 /// than one operation; nothing if there is none. A shortest one, beginning with one that waits for somebody who has not
 /// begun.
-std::vector<std::string> wait_circle(const std::vector<RankWait>& waits);
+std::vector<std::string> wait_for_cycle(const std::vector<RankWait>& waits);
 
 /// Lines, to be gathered over processes, and back.
 std::string to_lines(const std::vector<RankWait>& waits);

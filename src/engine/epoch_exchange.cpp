@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The meeting of processes between two windows.
-#include "engine/window_exchange.hpp"
+// The barrier of processes between two epochs.
+#include "engine/epoch_exchange.hpp"
 
 #include <algorithm>
 #include <array>
@@ -35,30 +35,30 @@ std::byte* at_line(std::byte* begin) {
 
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + cache_line - 1) / cache_line * cache_line; }
 
-WindowVote together(const WindowVote& a, const WindowVote& b) {
+EpochVote together(const EpochVote& a, const EpochVote& b) {
   return {std::min(a.next, b.next), a.stop || b.stop, a.pause || b.pause, std::max(a.critical, b.critical)};
 }
 
 }  // namespace
 
-// The head of a process's part of the shared memory. Two votes and two sets of slots: a process that is one meeting
+// The head of a process's part of the shared memory. Two votes and two sets of slots: a process that is one barrier
 // ahead must not overwrite what a slower one still reads; it cannot be two ahead.
-struct WindowExchange::Board {
-  alignas(cache_line) std::uint64_t arrived = 0;  // meetings to which this process has come
-  alignas(cache_line) WindowVote votes[2];
+struct EpochExchange::Board {
+  alignas(cache_line) std::uint64_t arrived = 0;  // barriers at which this process has arrived
+  alignas(cache_line) EpochVote votes[2];
   bool messages[2] = {false, false};  // if it has sent batches as MPI messages
   CoreTurns::Place turns;
   // Of the host's first process:
-  alignas(cache_line) std::uint64_t arrivals = 0;  // of all processes of the host, at all meetings
+  alignas(cache_line) std::uint64_t arrivals = 0;  // of all processes of the host, at all barriers
   alignas(cache_line) Gate all_here;
-  alignas(cache_line) std::uint64_t decided = 0;  // meetings that all hosts have agreed on
+  alignas(cache_line) std::uint64_t decided = 0;  // barriers that all hosts have agreed on
   Gate all_agreed;
-  WindowVote decision[2];
+  EpochVote decision[2];
 };
 
 // Segment of each process: its board; [processes of the host] where its slots for that process begin, 0 if there are
-// none; slots: for each parity of the meeting the size of the batch, and as much of it as fits.
-struct WindowExchange::SharedMemory {
+// none; slots: for each parity of the barrier the size of the batch, and as much of it as fits.
+struct EpochExchange::SharedMemory {
   MPI_Comm host = MPI_COMM_NULL;
   int rank = 0;
   int size = 1;
@@ -72,9 +72,9 @@ struct WindowExchange::SharedMemory {
     return reinterpret_cast<std::uint64_t*>(segments[static_cast<std::size_t>(process)] + sizeof(Board));
   }
   std::size_t stride() const { return cache_line + slot; }
-  /// Where the batch from `from` to `to` of a meeting lies: eight bytes of size, and after a cache line the content.
-  std::byte* place(int from, int to, std::uint64_t meeting) const {
-    return segments[static_cast<std::size_t>(from)] + offsets(from)[to] + (meeting & 1) * stride();
+  /// Where the batch from `from` to `to` of a barrier lies: eight bytes of size, and after a cache line the content.
+  std::byte* place(int from, int to, std::uint64_t barrier) const {
+    return segments[static_cast<std::size_t>(from)] + offsets(from)[to] + (barrier & 1) * stride();
   }
 
   ~SharedMemory() {
@@ -86,7 +86,7 @@ struct WindowExchange::SharedMemory {
   }
 };
 
-WindowExchange::WindowExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options)
+EpochExchange::EpochExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options)
     : group_(group), neighbours_(neighbours.begin(), neighbours.end()) {
   for (const int neighbour : neighbours_)
     WEFT_EXPECT(neighbour != group.rank() && neighbour >= 0 && neighbour < group.size(),
@@ -94,8 +94,8 @@ WindowExchange::WindowExchange(ProcessGroup& group, std::span<const int> neighbo
   if (group_.size() > 1) join_hosts(options);
 }
 
-WindowExchange::~WindowExchange() {
-  // Alone in failing: the others may never come to free what is common.
+EpochExchange::~EpochExchange() {
+  // Alone in failing: the others may never get to free what is common.
   if (std::uncaught_exceptions() > 0) {
     static_cast<void>(shared_.release());
     return;
@@ -104,7 +104,7 @@ WindowExchange::~WindowExchange() {
   if (leaders_ != MPI_COMM_NULL) MPI_Comm_free(&leaders_);
 }
 
-void WindowExchange::join_hosts(const Options& options) {
+void EpochExchange::join_hosts(const Options& options) {
   auto shared = std::make_unique<SharedMemory>();
   MPI_Comm_split_type(group_.communicator(), MPI_COMM_TYPE_SHARED, group_.rank(), MPI_INFO_NULL, &shared->host);
   if (options.processes_per_host > 0) {
@@ -122,13 +122,13 @@ void WindowExchange::join_hosts(const Options& options) {
   if (several_hosts_)
     MPI_Comm_split(group_.communicator(), shared->rank == 0 ? 0 : MPI_UNDEFINED, group_.rank(), &leaders_);
   // Processes that have a core of their own look again and again: waking up takes longer than most waits last.
-  patience_ = shares_cores(shared->size) ? 0 : 1 << 14;
+  spin_limit_ = shares_cores(shared->size) ? 0 : 1 << 14;
   shared_ = std::move(shared);
   build_shared_memory(options.shared_bytes);
   if (options.turns && !several_hosts_) take_turns();
 }
 
-void WindowExchange::take_turns() {
+void EpochExchange::take_turns() {
   SharedMemory& shared = *shared_;
   cpu_set_t mine;
   CPU_ZERO(&mine);
@@ -141,11 +141,11 @@ void WindowExchange::take_turns() {
   for (int process = 0; process < shared.size; ++process) places.push_back(&shared.board(process).turns);
   turns_ = std::make_unique<CoreTurns>(std::move(places), shared.rank, std::move(cores));
   // Nobody else wants the core of one that waits.
-  patience_ = 1 << 12;
+  spin_limit_ = 1 << 12;
   MPI_Barrier(shared.host);
 }
 
-void WindowExchange::build_shared_memory(std::size_t bytes) {
+void EpochExchange::build_shared_memory(std::size_t bytes) {
   SharedMemory& shared = *shared_;
   MPI_Group all = MPI_GROUP_NULL;
   MPI_Group here = MPI_GROUP_NULL;
@@ -193,33 +193,33 @@ void WindowExchange::build_shared_memory(std::size_t bytes) {
   MPI_Barrier(shared.host);
 }
 
-bool WindowExchange::may_come_early() const { return turns_ == nullptr || !turns_->all_at_once(); }
+bool EpochExchange::may_arrive_early() const { return turns_ == nullptr || !turns_->all_at_once(); }
 
-void WindowExchange::come(const WindowVote& mine, std::span<const Batch> outgoing) {
+void EpochExchange::arrive(const EpochVote& mine, std::span<const Batch> outgoing) {
   WEFT_EXPECT(outgoing.size() == neighbours_.size(), "{} batches for {} neighbours", outgoing.size(),
               neighbours_.size());
   mine_ = mine;
   if (group_.size() == 1) return;
-  ++meetings_;
+  ++barriers_;
   send(outgoing);
   SharedMemory& shared = *shared_;
   Board& board = shared.board(shared.rank);
   Board& first = shared.board(0);
-  board.votes[meetings_ & 1] = mine;
-  if (turns_ != nullptr) turns_->come(meetings_);
-  // Counted before it shows: who sees all of them here may go on to the next meeting, and must not be counted there
-  // while somebody is still to be counted here. Otherwise nobody would find that the last has come, and who sleeps
+  board.votes[barriers_ & 1] = mine;
+  if (turns_ != nullptr) turns_->arrive(barriers_);
+  // Counted before it shows: who sees all of them here may go on to the next barrier, and must not be counted there
+  // while somebody is still to be counted here. Otherwise nobody would find that the last has arrived, and who sleeps
   // would do so for ever.
-  last_ = ++std::atomic_ref(first.arrivals) == meetings_ * static_cast<std::uint64_t>(shared.size);
-  std::atomic_ref(board.arrived).store(meetings_, std::memory_order_release);
-  if (last_) first.all_here.open(static_cast<std::uint32_t>(meetings_));
+  last_ = ++std::atomic_ref(first.arrivals) == barriers_ * static_cast<std::uint64_t>(shared.size);
+  std::atomic_ref(board.arrived).store(barriers_, std::memory_order_release);
+  if (last_) first.all_here.open(static_cast<std::uint32_t>(barriers_));
 }
 
-WindowVote WindowExchange::meet(std::span<Batch> outgoing, const Take& take) {
+EpochVote EpochExchange::wait(std::span<Batch> outgoing, const Take& take) {
   if (group_.size() == 1) return mine_;
   await_others();
-  const WindowVote here = reduce_here();
-  const WindowVote all = several_hosts_ ? reduce_everywhere(here) : here;
+  const EpochVote here = reduce_here();
+  const EpochVote all = several_hosts_ ? reduce_everywhere(here) : here;
   receive(take);
   group_.finish_sends();
   for (Batch& batch : outgoing) batch.clear();
@@ -227,16 +227,16 @@ WindowVote WindowExchange::meet(std::span<Batch> outgoing, const Take& take) {
   return all;
 }
 
-void WindowExchange::send(std::span<const Batch> outgoing) {
+void EpochExchange::send(std::span<const Batch> outgoing) {
   SharedMemory& shared = *shared_;
-  bool& messages = shared.board(shared.rank).messages[meetings_ & 1];
+  bool& messages = shared.board(shared.rank).messages[barriers_ & 1];
   messages = false;
   for (std::size_t i = 0; i < outgoing.size(); ++i) {
     const Batch& batch = outgoing[i];
     const int place = shared.place_of_neighbour[i];
     std::size_t here = 0;
     if (place >= 0) {
-      std::byte* slot = shared.place(shared.rank, place, meetings_);
+      std::byte* slot = shared.place(shared.rank, place, barriers_);
       const std::uint64_t size = batch.size();
       here = std::min(batch.size(), shared.slot);
       std::memcpy(slot, &size, sizeof size);
@@ -249,23 +249,23 @@ void WindowExchange::send(std::span<const Batch> outgoing) {
   }
 }
 
-// The slots of the next meeting. Their last content has been read: it was that of the meeting before this one, and who
-// has come to this one had read it.
-void WindowExchange::lend_slots(std::span<Batch> batches) {
+// The slots of the next barrier. Their last content has been read: it was that of the barrier before this one, and who
+// has arrived at this one had read it.
+void EpochExchange::lend_slots(std::span<Batch> batches) {
   const SharedMemory& shared = *shared_;
   for (std::size_t i = 0; i < batches.size(); ++i) {
     const int place = shared.place_of_neighbour[i];
-    if (place >= 0) batches[i].lend({shared.place(shared.rank, place, meetings_ + 1) + cache_line, shared.slot});
+    if (place >= 0) batches[i].lend({shared.place(shared.rank, place, barriers_ + 1) + cache_line, shared.slot});
   }
   lent_ = batches;
 }
 
-void WindowExchange::end_loans() {
+void EpochExchange::end_loans() {
   for (Batch& batch : lent_) batch.lend({});
   lent_ = {};
 }
 
-void WindowExchange::await_others() {
+void EpochExchange::await_others() {
   const double start = seconds();
   if (turns_ != nullptr)
     wait_for_turn();
@@ -274,56 +274,56 @@ void WindowExchange::await_others() {
   wait_seconds_ += seconds() - start;
 }
 
-// Until all of the host have come. Who comes last wakes those that sleep.
-void WindowExchange::wait_for_all() {
+// Until all of the host have arrived. Who arrives last wakes those that sleep.
+void EpochExchange::wait_for_all() {
   SharedMemory& shared = *shared_;
   if (last_) return;
   for (int process = 0; process < shared.size; ++process)
     wait_for(shared.board(process).arrived, shared.board(0).all_here);
 }
 
-// Until all of the host have come and there is a core for this process.
-void WindowExchange::wait_for_turn() {
+// Until all of the host have arrived and there is a core for this process.
+void EpochExchange::wait_for_turn() {
   if (turns_->all_at_once()) {
     if (last_)
-      turns_->go_on(meetings_);
+      turns_->go_on(barriers_);
     else
-      turns_->sleep(meetings_);
+      turns_->sleep(barriers_);
   } else {
-    const int heir = turns_->next(meetings_);
+    const int heir = turns_->next(barriers_);
     if (heir != CoreTurns::nobody) {
-      turns_->give(meetings_, heir);
+      turns_->give(barriers_, heir);
     } else {
       wait_for_all();
-      turns_->go_on(meetings_);
+      turns_->go_on(barriers_);
     }
   }
-  // Who waits for the others in MPI must not keep a core from them: outside of windows and for messages all go at once.
-  const WindowVote all = reduce_here();
+  // Who waits for the others in MPI must not keep a core from them: outside of epochs and for messages all go at once.
+  const EpochVote all = reduce_here();
   bool at_once = all.stop || all.pause || all.next >= Time::limit();
   for (int process = 0; process < shared_->size; ++process)
-    at_once = at_once || shared_->board(process).messages[meetings_ & 1];
-  turns_->resume(meetings_, at_once);
+    at_once = at_once || shared_->board(process).messages[barriers_ & 1];
+  turns_->resume(barriers_, at_once);
 }
 
-// Until `counter` has come to this meeting; asleep until the gate opens if that takes long.
-void WindowExchange::wait_for(const std::uint64_t& counter, Gate& gate) {
+// Until `counter` has arrived at this barrier; asleep until the gate opens if that takes long.
+void EpochExchange::wait_for(const std::uint64_t& counter, Gate& gate) {
   const std::atomic_ref reached(const_cast<std::uint64_t&>(counter));
-  if (reached.load(std::memory_order_acquire) >= meetings_) return;
-  for (int look = 0; look < patience_ && reached.load(std::memory_order_acquire) < meetings_; ++look) relax();
-  if (reached.load(std::memory_order_acquire) < meetings_) gate.wait(static_cast<std::uint32_t>(meetings_));
+  if (reached.load(std::memory_order_acquire) >= barriers_) return;
+  for (int look = 0; look < spin_limit_ && reached.load(std::memory_order_acquire) < barriers_; ++look) relax();
+  if (reached.load(std::memory_order_acquire) < barriers_) gate.wait(static_cast<std::uint32_t>(barriers_));
 }
 
-WindowVote WindowExchange::reduce_here() const {
-  WindowVote all;
+EpochVote EpochExchange::reduce_here() const {
+  EpochVote all;
   for (int process = 0; process < shared_->size; ++process)
-    all = together(all, shared_->board(process).votes[meetings_ & 1]);
+    all = together(all, shared_->board(process).votes[barriers_ & 1]);
   return all;
 }
 
-WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
+EpochVote EpochExchange::reduce_everywhere(const EpochVote& here) {
   Board& first = shared_->board(0);
-  WindowVote& decision = first.decision[meetings_ & 1];
+  EpochVote& decision = first.decision[barriers_ & 1];
   const double start = seconds();
   if (shared_->rank != 0) {
     wait_for(first.decided, first.all_agreed);
@@ -336,12 +336,12 @@ WindowVote WindowExchange::reduce_everywhere(const WindowVote& here) {
   MPI_Allreduce(MPI_IN_PLACE, votes.data(), static_cast<int>(votes.size()), MPI_INT64_T, MPI_MIN, leaders_);
   wait_seconds_ += seconds() - start;
   decision = {Time::from_ps(votes[0]), votes[1] != 0, votes[2] != 0, static_cast<std::uint64_t>(-votes[3])};
-  std::atomic_ref(first.decided).store(meetings_, std::memory_order_release);
-  first.all_agreed.open(static_cast<std::uint32_t>(meetings_));
+  std::atomic_ref(first.decided).store(barriers_, std::memory_order_release);
+  first.all_agreed.open(static_cast<std::uint32_t>(barriers_));
   return decision;
 }
 
-void WindowExchange::receive(const Take& take) {
+void EpochExchange::receive(const Take& take) {
   SharedMemory& shared = *shared_;
   for (std::size_t i = 0; i < neighbours_.size(); ++i) {
     const int place = shared.place_of_neighbour[i];
@@ -353,7 +353,7 @@ void WindowExchange::receive(const Take& take) {
       if (!assembled_.empty()) take(i, assembled_);
       continue;
     }
-    const std::byte* slot = shared.place(place, shared.rank, meetings_);
+    const std::byte* slot = shared.place(place, shared.rank, barriers_);
     std::uint64_t size = 0;
     std::memcpy(&size, slot, sizeof size);
     const std::byte* content = slot + cache_line;

@@ -12,7 +12,7 @@
 #include "engine/parallel_simulator_impl.hpp"
 #include "tests/engine/token_ring.hpp"
 
-namespace weft::engine_windows_test {
+namespace weft::engine_epochs_test {
 namespace {
 
 using ns3::Simulator;
@@ -74,7 +74,7 @@ void run_to_the_end(ParallelSimulatorImpl& engine, TokenRing&) {
   EXPECT_FALSE(engine.stopped());
 }
 
-TEST(EngineWindows, ResultsDoNotDependOnTheNumberOfProcesses) {
+TEST(EngineEpochs, ResultsDoNotDependOnTheNumberOfProcesses) {
   const Result one = simulate(ProcessGroup::alone(), run_to_the_end);
   const Result all = simulate(world(), run_to_the_end);
   EXPECT_EQ(all.state, one.state);
@@ -85,8 +85,8 @@ TEST(EngineWindows, ResultsDoNotDependOnTheNumberOfProcesses) {
   EXPECT_GT(one.events, nodes * 4U);
 }
 
-TEST(EngineWindows, AReplicatedStopIsExactAndTheRunContinues) {
-  // In the middle of a window, and at a time at which tokens arrive.
+TEST(EngineEpochs, AReplicatedStopIsExactAndTheRunContinues) {
+  // In the middle of an epoch, and at a time at which tokens arrive.
   for (const std::int64_t at : {7 * link_delay + 3, 8 * link_delay}) {
     Result stopped[2];
     Result ended[2];
@@ -111,27 +111,27 @@ TEST(EngineWindows, AReplicatedStopIsExactAndTheRunContinues) {
   }
 }
 
-TEST(EngineWindows, WhatOneProcessSeesStopsAll) {
+TEST(EngineEpochs, WhatOneProcessSeesStopsAll) {
   simulate(world(), [](ParallelSimulatorImpl& engine, TokenRing&) {
     const ProcessGroup& group = engine.process_group();
     int looks = 0;
-    engine.set_between_windows([&looks, &group](Time) {
+    engine.set_between_epochs([&looks, &group](Time) {
       const bool mine = ++looks == 6 && group.rank() == group.size() - 1;
       return mine ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on;
     });
     Simulator::Run();
     EXPECT_TRUE(engine.stopped());
     EXPECT_EQ(looks, 6);
-    EXPECT_EQ(engine.windows(), 5U);
+    EXPECT_EQ(engine.epochs(), 5U);
   });
 }
 
-TEST(EngineWindows, WhatOneProcessWantsToPauseForPausesAll) {
+TEST(EngineEpochs, WhatOneProcessWantsToPauseForPausesAll) {
   simulate(world(), [](ParallelSimulatorImpl& engine, TokenRing& ring) {
     const ProcessGroup& group = engine.process_group();
     int looks = 0;
     std::vector<Time> pauses;
-    engine.set_between_windows([&looks, &group](Time) {
+    engine.set_between_epochs([&looks, &group](Time) {
       const bool mine = ++looks % 3 == 0 && group.rank() == looks % group.size();
       return mine ? ParallelSimulatorImpl::Look::pause : ParallelSimulatorImpl::Look::go_on;
     });
@@ -149,8 +149,8 @@ TEST(EngineWindows, WhatOneProcessWantsToPauseForPausesAll) {
   });
 }
 
-TEST(EngineWindows, AStopOnOneProcessEndsAllWithoutLoss) {
-  // Where the others stop depends on the windows, but nothing is lost: after going on the end is the same.
+TEST(EngineEpochs, AStopOnOneProcessEndsAllWithoutLoss) {
+  // Where the others stop depends on the epochs, but nothing is lost: after going on the end is the same.
   const Result whole = simulate(ProcessGroup::alone(), run_to_the_end);
   Result resumed = simulate(world(), [](ParallelSimulatorImpl& engine, TokenRing& ring) {
     if (ring.owns(nodes - 1)) Simulator::Stop(ns3::Time(5 * link_delay + 1));
@@ -164,7 +164,7 @@ TEST(EngineWindows, AStopOnOneProcessEndsAllWithoutLoss) {
   EXPECT_EQ(resumed, whole);
 }
 
-TEST(EngineWindows, ProcessesWithoutADataPathAgreeOnTheEnd) {
+TEST(EngineEpochs, ProcessesWithoutADataPathAgreeOnTheEnd) {
   const auto engine = use_parallel_simulator(world());
   const int rank = engine->process_group().rank();
   int run = 0;
@@ -177,4 +177,4 @@ TEST(EngineWindows, ProcessesWithoutADataPathAgreeOnTheEnd) {
 }
 
 }  // namespace
-}  // namespace weft::engine_windows_test
+}  // namespace weft::engine_epochs_test

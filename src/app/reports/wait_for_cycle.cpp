@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "app/reports/wait_circle.hpp"
+#include "app/reports/wait_for_cycle.hpp"
 
 #include <algorithm>
 #include <map>
@@ -24,7 +24,7 @@ std::vector<const RankWait*> behind(const RankWait& wait, const Waits& waits) {
 }
 
 /// Somebody who has not begun the collective in which it is awaited, or a message: within one collective nobody waits
-/// in a circle, as replays have shown.
+/// in a cycle, as replays have shown.
 bool is_between_operations(const RankWait& wait, const Waits& waits) {
   const auto found = waits.find(wait.awaited);
   return found == waits.end() || std::none_of(found->second.begin(), found->second.end(), [&](const RankWait* other) {
@@ -33,7 +33,7 @@ bool is_between_operations(const RankWait& wait, const Waits& waits) {
 }
 
 /// Shortest way from `start` back to itself, or nothing: breadth first.
-std::vector<const RankWait*> circle_through(const RankWait* start, const Waits& waits) {
+std::vector<const RankWait*> cycle_through(const RankWait* start, const Waits& waits) {
   std::map<const RankWait*, const RankWait*> reached;  // from which
   std::vector<const RankWait*> queue = {start};
   for (std::size_t i = 0; i < queue.size(); ++i) {
@@ -43,10 +43,10 @@ std::vector<const RankWait*> circle_through(const RankWait* start, const Waits& 
         queue.push_back(next);
         continue;
       }
-      std::vector<const RankWait*> circle = {start};
-      for (const RankWait* at = reached.at(start); at != start; at = reached.at(at)) circle.push_back(at);
-      std::reverse(circle.begin() + 1, circle.end());
-      return circle;
+      std::vector<const RankWait*> cycle = {start};
+      for (const RankWait* at = reached.at(start); at != start; at = reached.at(at)) cycle.push_back(at);
+      std::reverse(cycle.begin() + 1, cycle.end());
+      return cycle;
     }
   }
   return {};
@@ -59,17 +59,17 @@ std::string name(const Waiter& waiter) {
 
 }  // namespace
 
-std::vector<std::string> wait_circle(const std::vector<RankWait>& waits) {
-  constexpr int most_searches = 1000;
+std::vector<std::string> wait_for_cycle(const std::vector<RankWait>& waits) {
+  constexpr int max_searches = 1000;
   Waits of_waiter;
   for (const RankWait& wait : waits) of_waiter[wait.waiter].push_back(&wait);
   std::vector<const RankWait*> shortest;
   int searches = 0;
   for (const auto& [waiter, own] : of_waiter) {
     for (const RankWait* wait : own) {
-      if (!is_between_operations(*wait, of_waiter) || ++searches > most_searches) continue;
-      auto circle = circle_through(wait, of_waiter);
-      if (!circle.empty() && (shortest.empty() || circle.size() < shortest.size())) shortest = std::move(circle);
+      if (!is_between_operations(*wait, of_waiter) || ++searches > max_searches) continue;
+      auto cycle = cycle_through(wait, of_waiter);
+      if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
     }
   }
   std::vector<std::string> lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What crosses the border between two processes, and what they say of it before they have done all of a window.
+// What crosses the boundary between two processes, and what they say of it before they have done all of an epoch.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 #include "tests/fabric/lean_machine.hpp"
 
-namespace weft::border_test {
+namespace weft::boundary_test {
 namespace {
 
 using test::LeanMachine;
@@ -37,7 +37,7 @@ void hand_over(LeanMachine& from, LeanMachine& to) {
   batch.clear();
 }
 
-// All messages of both halves have come as in the machine as a whole.
+// All messages of both halves have arrived as in the machine as a whole.
 void expect_same(const LeanMachine& low, const LeanMachine& high, std::vector<Notice> whole) {
   std::vector<Notice> both = low.messages;
   both.insert(both.end(), high.messages.begin(), high.messages.end());
@@ -57,7 +57,7 @@ struct Said {
   Time next;
 };
 
-TEST(Border, WhatIsSaidEarlyIsFinal) {
+TEST(Boundary, WhatIsSaidEarlyIsFinal) {
   LeanMachine whole(fat_tree);
   post_all(whole, 0, hosts);
   whole.run();
@@ -71,14 +71,14 @@ TEST(Border, WhatIsSaidEarlyIsFinal) {
   for (std::size_t half = 0; half < 2; ++half) {
     Fabric& fabric = *halves[half]->fabric;
     ASSERT_EQ(fabric.outgoing().size(), 1U);
-    fabric.set_border_done([&fabric, &now = said[half]] {
-      EXPECT_FALSE(now.early);  // once per window
+    fabric.set_boundary_done([&fabric, &now = said[half]] {
+      EXPECT_FALSE(now.early);  // once per epoch
       now = {true, fabric.outgoing()[0].size(), fabric.next_time()};
     });
   }
-  int windows = 0;
+  int epochs = 0;
   int early = 0;
-  for (;; ++windows) {
+  for (;; ++epochs) {
     const Time begin = std::min(low.fabric->next_time(), high.fabric->next_time());
     if (begin == Time::max()) break;
     for (std::size_t half = 0; half < 2; ++half) {
@@ -93,8 +93,8 @@ TEST(Border, WhatIsSaidEarlyIsFinal) {
     hand_over(low, high);
     hand_over(high, low);
   }
-  EXPECT_GT(early, windows);  // of both halves: most windows of both
-  EXPECT_LT(early, 2 * windows);
+  EXPECT_GT(early, epochs);  // of both halves: most epochs of both
+  EXPECT_LT(early, 2 * epochs);
   expect_same(low, high, whole.messages);
 }
 
@@ -131,11 +131,11 @@ void run_in_halves(Time start, Bandwidth slowest) {
   expect_same(low, high, whole.messages);
 }
 
-TEST(Border, PacketsCrossLate) {
+TEST(Boundary, PacketsCrossLate) {
   run_in_halves(Time::from_ps(std::int64_t{1} << 61), Bandwidth::from_bps(100'000'000'000));
 }
 
-TEST(Border, PacketsCrossWithTimesFarApart) { run_in_halves(Time(), Bandwidth::from_bps(1)); }
+TEST(Boundary, PacketsCrossWithTimesFarApart) { run_in_halves(Time(), Bandwidth::from_bps(1)); }
 
 }  // namespace
-}  // namespace weft::border_test
+}  // namespace weft::boundary_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Windows, their splitting at ns-3 events, and the clock, seen from a data path on one process.
+// Epochs, their splitting at ns-3 events, and the clock, seen from a data path on one process.
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,7 +13,7 @@
 #include "support/error.hpp"
 #include "tests/picoseconds.hpp"
 
-namespace weft::data_path_windows_test {
+namespace weft::data_path_epochs_test {
 namespace {
 
 using ns3::Simulator;
@@ -61,7 +61,7 @@ class PingPong final : public DataPath {
   Time last_end_;
 };
 
-class DataPathWindows : public testing::Test {
+class DataPathEpochs : public testing::Test {
  protected:
   void SetUp() override { engine_ = use_parallel_simulator(); }
   void TearDown() override {
@@ -77,17 +77,17 @@ class DataPathWindows : public testing::Test {
   Log log_;
 };
 
-TEST_F(DataPathWindows, AWindowLastsForTheLookaheadAndItsEndIsExclusive) {
+TEST_F(DataPathEpochs, AEpochLastsForTheLookaheadAndItsEndIsExclusive) {
   PingPong game(log_, 3);
   engine_->attach(&game);
   Simulator::Run();
   EXPECT_EQ(log_, (Log{"hit 0", "end 100", "hit 100", "end 200", "hit 200", "end 300"}));
-  EXPECT_EQ(engine_->windows(), 3U);
+  EXPECT_EQ(engine_->epochs(), 3U);
   EXPECT_EQ(Simulator::Now().GetTimeStep(), 2 * flight);  // the last hit
   EXPECT_TRUE(Simulator::IsFinished());
 }
 
-TEST_F(DataPathWindows, EventsSplitAWindowAndComeBeforeTheDataOfTheirTime) {
+TEST_F(DataPathEpochs, EventsSplitAEpochAndComeBeforeTheDataOfTheirTime) {
   PingPong game(log_, 3);
   engine_->attach(&game);
   for (const std::int64_t time : {100, 150, 150, 199}) event_at(time);
@@ -97,7 +97,7 @@ TEST_F(DataPathWindows, EventsSplitAWindowAndComeBeforeTheDataOfTheirTime) {
   EXPECT_EQ(log_, expected);
 }
 
-TEST_F(DataPathWindows, EventsMayScheduleEarlierOnesThanThoseKnown) {
+TEST_F(DataPathEpochs, EventsMayScheduleEarlierOnesThanThoseKnown) {
   PingPong game(log_, 1);
   engine_->attach(&game);
   event_at(90);
@@ -110,17 +110,17 @@ TEST_F(DataPathWindows, EventsMayScheduleEarlierOnesThanThoseKnown) {
   EXPECT_EQ(log_, (Log{"hit 0", "end 20", "adds", "event 20", "end 30", "event 30", "end 90", "event 90", "end 100"}));
 }
 
-TEST_F(DataPathWindows, QuietTimesAreJumpedOver) {
+TEST_F(DataPathEpochs, QuietTimesAreJumpedOver) {
   PingPong game(log_, 1);
   engine_->attach(&game);
   constexpr std::int64_t late = 1'000'000'000;
   event_at(late);
   Simulator::Run();
-  EXPECT_EQ(engine_->windows(), 2U);
+  EXPECT_EQ(engine_->epochs(), 2U);
   EXPECT_EQ(Simulator::Now().GetTimeStep(), late);
 }
 
-TEST_F(DataPathWindows, EventsActOnTheDataPathAndMayRunAgainAfterTheEnd) {
+TEST_F(DataPathEpochs, EventsActOnTheDataPathAndMayRunAgainAfterTheEnd) {
   PingPong game(log_, 0);
   engine_->attach(&game);
   Simulator::Schedule(ns3::Time(1'000), [&game] { game.serve(Time::from_ps(1'000)); });
@@ -133,7 +133,7 @@ TEST_F(DataPathWindows, EventsActOnTheDataPathAndMayRunAgainAfterTheEnd) {
   EXPECT_EQ(log_, (Log{"end 1500", "event 1500", "end 1600"}));
 }
 
-TEST_F(DataPathWindows, TheDataPathLendsItsNodeAndTimeToNs3) {
+TEST_F(DataPathEpochs, TheDataPathLendsItsNodeAndTimeToNs3) {
   PingPong game(log_, 2);
   engine_->attach(&game);
   std::vector<std::uint32_t> contexts;
@@ -152,7 +152,7 @@ TEST_F(DataPathWindows, TheDataPathLendsItsNodeAndTimeToNs3) {
   EXPECT_EQ(Simulator::GetContext(), static_cast<std::uint32_t>(Simulator::NO_CONTEXT));
 }
 
-TEST_F(DataPathWindows, TheDataPathMayNotScheduleWithinItsLookahead) {
+TEST_F(DataPathEpochs, TheDataPathMayNotScheduleWithinItsLookahead) {
   PingPong game(log_, 1);
   engine_->attach(&game);
   game.on_hit = [this](std::uint32_t node, Time now) {
@@ -166,7 +166,7 @@ TEST_F(DataPathWindows, TheDataPathMayNotScheduleWithinItsLookahead) {
   EXPECT_THROW(engine_->enter(0, Time()), InternalError);  // not within advance()
 }
 
-TEST_F(DataPathWindows, StopInAnEventLeavesTheDataPathThere) {
+TEST_F(DataPathEpochs, StopInAnEventLeavesTheDataPathThere) {
   PingPong game(log_, 3);
   engine_->attach(&game);
   Simulator::Stop(ns3::Time(150));
@@ -180,11 +180,11 @@ TEST_F(DataPathWindows, StopInAnEventLeavesTheDataPathThere) {
   EXPECT_EQ(log_, (Log{"event 150", "hit 200", "end 250"}));
 }
 
-TEST_F(DataPathWindows, AStopBetweenWindowsLeavesNothingInThePast) {
+TEST_F(DataPathEpochs, AStopBetweenEpochsLeavesNothingInThePast) {
   PingPong game(log_, 10);
   engine_->attach(&game);
   std::vector<std::int64_t> begins;
-  engine_->set_between_windows([&begins](Time begin) {
+  engine_->set_between_epochs([&begins](Time begin) {
     begins.push_back(begin.ps());
     return begins.size() == 3 ? ParallelSimulatorImpl::Look::stop : ParallelSimulatorImpl::Look::go_on;
   });
@@ -196,4 +196,4 @@ TEST_F(DataPathWindows, AStopBetweenWindowsLeavesNothingInThePast) {
 }
 
 }  // namespace
-}  // namespace weft::data_path_windows_test
+}  // namespace weft::data_path_epochs_test

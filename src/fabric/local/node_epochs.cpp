@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "fabric/local/node_windows.hpp"
+#include "fabric/local/node_epochs.hpp"
 
 #include <unistd.h>
 
@@ -17,36 +17,35 @@ std::size_t nodes_in_second_cache() {
 }  // namespace
 
 // What comes from another process has passed through no cache of this one, and the last cache is shared.
-NodeWindows::NodeWindows(LocalNetwork& net)
+NodeEpochs::NodeEpochs(LocalNetwork& net)
     : net_(net), nodes_in_cache_(nodes_in_second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
 
-Time NodeWindows::next_time() const {
-  const std::uint64_t window = net_.clock.calendar.first();
-  const Time here =
-      window == NodeCalendar::none ? never : static_cast<std::int64_t>(window) * net_.clock.window_length();
+Time NodeEpochs::next_time() const {
+  const std::uint64_t epoch = net_.clock.calendar.first();
+  const Time here = epoch == NodeCalendar::none ? never : static_cast<std::int64_t>(epoch) * net_.clock.epoch_length();
   const Time there = net_.cut.first_arrival();
-  return there == never ? here : std::min(here, net_.clock.window_start(there));
+  return there == never ? here : std::min(here, net_.clock.epoch_start(there));
 }
 
-// Nodes on the border run first, which is backwards; returns how many are not.
-std::size_t NodeWindows::put_border_last() {
+// Nodes on the boundary run first, which is backwards; returns how many are not.
+std::size_t NodeEpochs::put_boundary_last() {
   const auto begin = nodes_.begin();
   return static_cast<std::size_t>(
-      std::stable_partition(begin, nodes_.end(), [this](std::uint32_t local) { return !net_.cut.on_border(local); }) -
+      std::stable_partition(begin, nodes_.end(), [this](std::uint32_t local) { return !net_.cut.on_boundary(local); }) -
       begin);
 }
 
-void NodeWindows::fetch_arrivals(const LocalNode& node, Time window_end) const {
+void NodeEpochs::fetch_arrivals(const LocalNode& node, Time epoch_end) const {
   for (PortId p = node.first_port; p < node.end_port(); ++p) {
-    if (net_.heads[p] >= window_end) continue;
+    if (net_.heads[p] >= epoch_end) continue;
     const Packet* packet = &net_.inputs[p].front();
     fetch(packet, PacketBlock::end_of(packet));
   }
 }
 
-void NodeWindows::fetch_later_arrivals(const LocalNode& node, Time window_end) const {
+void NodeEpochs::fetch_later_arrivals(const LocalNode& node, Time epoch_end) const {
   for (PortId p = node.first_port; p < node.end_port(); ++p) {
-    if (net_.heads[p] >= window_end) continue;
+    if (net_.heads[p] >= epoch_end) continue;
     const auto* block = static_cast<const std::byte*>(net_.inputs[p].second_block());
     fetch(block, block + PacketBlock::size);
   }

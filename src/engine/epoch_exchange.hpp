@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What processes do between two windows: hand packets over and agree on the next window, in one step.
+// What processes do between two epochs: hand packets over and agree on the next epoch, in one step.
 #pragma once
 
 #include <cstddef>
@@ -18,19 +18,19 @@ namespace weft {
 class CoreTurns;
 class Gate;
 
-/// What a process says at the border between two windows; and, put together, what all of them have said.
-struct WindowVote {
+/// What a process says at the boundary between two epochs; and, put together, what all of them have said.
+struct EpochVote {
   Time next = Time::max();     ///< earliest thing to do, also of what is being handed over; min over processes
   bool stop = false;           ///< end the run here; any
-  bool pause = false;          ///< do something together before the next window; any
-  std::uint64_t critical = 0;  ///< events on the longest chain of the last window; max
+  bool pause = false;          ///< do something together before the next epoch; any
+  std::uint64_t critical = 0;  ///< events on the longest chain of the last epoch; max
 };
 
-/// One meeting of all processes per window, which carries the batches for the neighbours too. Processes of one host
-/// meet in an MPI shared-memory window: each writes its vote and batches there and reads those of the others, twice the
+/// One barrier of all processes per epoch, which carries the batches for the neighbours too. Processes of one host
+/// wait in an MPI shared-memory window: each writes its vote and batches there and reads those of the others, twice the
 /// time of a cache miss per process. What does not fit there, and what goes to other hosts, travels as MPI messages;
 /// votes between hosts are reduced by one process per host.
-class WindowExchange {
+class EpochExchange {
  public:
   struct Options {
     /// Memory of a host for batches, all of its processes together. OpenMPI keeps it in /dev/shm, of which containers
@@ -43,26 +43,26 @@ class WindowExchange {
   };
 
   /// Collective. `neighbours`: ranks with which batches are exchanged; both sides list each other, once.
-  WindowExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options);
-  WindowExchange(ProcessGroup& group, std::span<const int> neighbours) : WindowExchange(group, neighbours, Options()) {}
+  EpochExchange(ProcessGroup& group, std::span<const int> neighbours, const Options& options);
+  EpochExchange(ProcessGroup& group, std::span<const int> neighbours) : EpochExchange(group, neighbours, Options()) {}
   /// Collective, unless an exception is on its way.
-  ~WindowExchange();
-  WindowExchange(const WindowExchange&) = delete;
-  WindowExchange& operator=(const WindowExchange&) = delete;
+  ~EpochExchange();
+  EpochExchange(const EpochExchange&) = delete;
+  EpochExchange& operator=(const EpochExchange&) = delete;
 
   /// Receives the batch of neighbours[i]; valid during the call.
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
-  /// Whether this process may come to the next meeting before it has done its part of the window.
-  bool may_come_early() const;
-  /// Comes to the next meeting, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
-  void come(const WindowVote& mine, std::span<const Batch> outgoing);
-  /// Collective. Waits until all have come; what all have said. Unless that is to stop, to pause, or that nothing is
-  /// left to do, processes may go on one after another, and wait for each other at the next meeting only. `outgoing`,
-  /// as it was when this process came, is empty afterwards; what is put there next lies in the shared memory already,
-  /// as far as it fits, so the batches are the same at each meeting, and are there until end_loans() is called or this
-  /// object is gone. `take` is called for each batch that is not empty, in the order of neighbours.
-  WindowVote meet(std::span<Batch> outgoing, const Take& take);
-  /// Outgoing batches need not be there any more until the next meeting.
+  /// Whether this process may arrive at the next barrier before it has done its part of the epoch.
+  bool may_arrive_early() const;
+  /// Arrives at the next barrier, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
+  void arrive(const EpochVote& mine, std::span<const Batch> outgoing);
+  /// Collective. Waits until all have arrived; what all have said. Unless that is to stop, to pause, or that nothing is
+  /// left to do, processes may go on one after another, and wait for each other at the next barrier only. `outgoing`,
+  /// as it was when this process arrived, is empty afterwards; what is put there next lies in the shared memory
+  /// already, as far as it fits, so the batches are the same at each barrier, and are there until end_loans() is called
+  /// or this object is gone. `take` is called for each batch that is not empty, in the order of neighbours.
+  EpochVote wait(std::span<Batch> outgoing, const Take& take);
+  /// Outgoing batches need not be there any more until the next barrier.
   void end_loans();
 
   /// Wall-clock seconds that this process has waited for others.
@@ -84,8 +84,8 @@ class WindowExchange {
   void wait_for_all();
   void wait_for_turn();
   void wait_for(const std::uint64_t& counter, Gate& gate);
-  WindowVote reduce_here() const;
-  WindowVote reduce_everywhere(const WindowVote& here);
+  EpochVote reduce_here() const;
+  EpochVote reduce_everywhere(const EpochVote& here);
   void receive(const Take& take);
 
   ProcessGroup& group_;
@@ -93,11 +93,11 @@ class WindowExchange {
   std::unique_ptr<SharedMemory> shared_;  // none if this process is alone on its host
   MPI_Comm leaders_ = MPI_COMM_NULL;      // one process per host; null elsewhere
   bool several_hosts_ = false;
-  int patience_ = 0;                  // looks before going to sleep
+  int spin_limit_ = 0;                // looks before going to sleep
   std::unique_ptr<CoreTurns> turns_;  // if all processes are on this host and share its cores
-  std::uint64_t meetings_ = 0;        // to which this process has come
-  bool last_ = false;                 // it has come last of its host, or is alone
-  WindowVote mine_;                   // what it has said
+  std::uint64_t barriers_ = 0;        // at which this process has arrived
+  bool last_ = false;                 // it has arrived last of its host, or is alone
+  EpochVote mine_;                    // what it has said
   std::span<Batch> lent_;             // those to which slots of the shared memory have been lent
   std::vector<std::byte> assembled_;
   std::uint64_t mpi_batches_ = 0;
