@@ -31,7 +31,7 @@ def experiment_of(file):
 
 
 def storage_hosts(topology, hosts, per_server):
-    """Numbers of the hosts that `topology.storage_hosts` makes storage (topologies/storage_hosts.cpp)."""
+    """Numbers of the hosts that `topology.storage_hosts` makes storage (topologies/keys/storage_hosts.cpp)."""
     asked = topology.get("storage_hosts") if isinstance(topology, dict) else None
     if asked is None:
         return []

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "graph/server_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "nccl/graph_search.hpp"
-#include "schedule/channel_graph.hpp"
+#include "schedule/collective/channel_graph.hpp"
 
 namespace weft {
 

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/server_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 // Where a dragonfly+'s minimal route goes: up, over, down.
 #pragma once
 
-#include "graph/dragonfly_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
 #include "routing/reciprocal.hpp"
 
 namespace weft {

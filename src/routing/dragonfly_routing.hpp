@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "graph/dragonfly_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
 #include "routing/reciprocal.hpp"
 
 namespace weft {

@@ -12,7 +12,7 @@
 namespace weft {
 namespace {
 
-/// Relies on the node and port numbers that topologies/fat_tree.cpp describes. h = k/2.
+/// Relies on the node and port numbers that topologies/families/fat_tree.cpp describes. h = k/2.
 class FatTreeRouting final : public RoutingAlgorithm {
  public:
   void prepare(const Topology& topology, std::uint64_t seed) override;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "graph/hyperx_shape.hpp"
-#include "graph/torus_shape.hpp"
+#include "graph/shapes/hyperx_shape.hpp"
+#include "graph/shapes/torus_shape.hpp"
 #include "routing/range_routing.hpp"
 #include "routing/reciprocal.hpp"
 

@@ -7,8 +7,8 @@
 // - HyperX: the lane counts the hops so far, one per dimension.
 #include <array>
 
-#include "graph/hyperx_shape.hpp"
-#include "graph/torus_shape.hpp"
+#include "graph/shapes/hyperx_shape.hpp"
+#include "graph/shapes/torus_shape.hpp"
 #include "routing/range_routing.hpp"
 
 namespace weft {

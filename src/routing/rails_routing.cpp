@@ -2,7 +2,7 @@
 // Routing of networks side by side: each as it is routed alone. There is no way from one to another.
 #include <array>
 
-#include "graph/rails_shape.hpp"
+#include "graph/shapes/rails_shape.hpp"
 #include "routing/range_routing.hpp"
 #include "routing/reciprocal.hpp"
 

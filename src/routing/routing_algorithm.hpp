@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "support/random.hpp"
 #include "support/registry.hpp"
 

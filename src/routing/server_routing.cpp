@@ -7,7 +7,7 @@
 #include <boost/graph/breadth_first_search.hpp>
 #include <fmt/format.h>
 
-#include "graph/server_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "routing/range_routing.hpp"
 #include "routing/reciprocal.hpp"
 #include "support/spec.hpp"

@@ -2,7 +2,7 @@
 // Source routing along paths that are written down; pairs of hosts without one take shortest paths.
 #include <algorithm>
 
-#include "graph/static_paths.hpp"
+#include "graph/machine/static_paths.hpp"
 #include "routing/range_routing.hpp"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "graph/reduction_shape.hpp"
+#include "graph/shapes/reduction_shape.hpp"
 #include "routing/range_routing.hpp"
 
 namespace weft {

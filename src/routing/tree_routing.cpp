@@ -2,7 +2,7 @@
 // Up/down routing of generalized fat-trees by formula: up until the destination lies below, then down. Upwards either
 // by the flow's hash (ECMP) or by D-mod-K (E. Zahavi, "D-Mod-K routing providing non-blocking traffic for shift
 // permutations on real life fat trees", CCIT report 776, Technion 2010).
-#include "graph/tree_shape.hpp"
+#include "graph/shapes/tree_shape.hpp"
 #include "routing/range_routing.hpp"
 #include "routing/reciprocal.hpp"
 

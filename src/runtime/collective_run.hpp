@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/connection.hpp"
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 #include "support/time_parts.hpp"
 #include "units/time.hpp"
 

@@ -23,9 +23,9 @@
 #include "runtime/message_log.hpp"
 #include "runtime/slowed_compute.hpp"
 #include "runtime/transfer_book.hpp"
-#include "schedule/placement.hpp"
-#include "schedule/program.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/program/placement.hpp"
+#include "schedule/program/program.hpp"
+#include "schedule/program/workload.hpp"
 
 namespace weft {
 

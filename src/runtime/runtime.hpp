@@ -10,8 +10,8 @@
 #include "fabric/client/host_client.hpp"
 #include "fabric/client/host_network.hpp"
 #include "runtime/rank_executor.hpp"
-#include "schedule/placement.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/program/placement.hpp"
+#include "schedule/program/workload.hpp"
 
 namespace weft {
 

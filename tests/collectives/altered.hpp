@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace weft::testing_steps {
 

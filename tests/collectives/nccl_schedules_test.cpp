@@ -7,8 +7,8 @@
 
 #include <gtest/gtest.h>
 
-#include "collectives/nccl_p2p.hpp"
-#include "collectives/nccl_trees.hpp"
+#include "collectives/nccl/nccl_p2p.hpp"
+#include "collectives/steps/nccl_trees.hpp"
 #include "tests/collectives/steps.hpp"
 
 namespace weft::nccl_schedules_test {

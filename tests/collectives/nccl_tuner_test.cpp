@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // NCCL's tuner model against values worked out by hand from src/graph/tuning.cc, and selections.
-#include "collectives/nccl_tuner.hpp"
+#include "collectives/choice/nccl_tuner.hpp"
 
 #include <gtest/gtest.h>
 
-#include "schedule/selection.hpp"
+#include "schedule/collective/selection.hpp"
 
 namespace weft::nccl_tuner_test {
 namespace {

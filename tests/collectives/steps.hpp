@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_check.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/collective_check.hpp"
 #include "tests/collectives/altered.hpp"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace {
 std::size_t live_bytes = 0;  ///< held through operator new

@@ -15,8 +15,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_cost.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/collective_cost.hpp"
 
 namespace weft::collective_rounds_test {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_check.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/collective_check.hpp"
 
 namespace weft::collectives_of_many_ranks_test {
 namespace {

@@ -12,8 +12,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_check.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/collective_check.hpp"
 #include "support/random.hpp"
 #include "tests/collectives/altered.hpp"
 

@@ -7,12 +7,12 @@
 #include <numeric>
 #include <set>
 
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 #include "routing/deadlock_check.hpp"
 #include "tests/conformance/samples.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/properties.hpp"
-#include "topologies/machine_file.hpp"
+#include "topologies/files/machine_file.hpp"
 
 namespace weft::machines_test {
 namespace {

@@ -11,9 +11,9 @@
 
 #include "fabric/parameters/network_parameters.hpp"
 #include "internet/background.hpp"
-#include "schedule/collective_check.hpp"
-#include "schedule/configuration.hpp"
-#include "schedule/selection.hpp"
+#include "schedule/collective/collective_check.hpp"
+#include "schedule/collective/selection.hpp"
+#include "schedule/program/configuration.hpp"
 #include "tests/conformance/samples.hpp"
 #include "tests/topologies/machine.hpp"
 #include "tests/workloads/workload_under_test.hpp"

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/collective_check.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/collective_check.hpp"
 #include "tests/collectives/altered.hpp"
 
 namespace weft::switches_that_reduce_test {

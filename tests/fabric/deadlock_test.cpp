@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "support/random.hpp"
 #include "support/spec.hpp"
 

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/network/fabric.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 #include "routing/path.hpp"
 
 namespace weft::test {

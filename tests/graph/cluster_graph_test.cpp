@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Nodes, links and port numbers of the graph.
-#include "graph/cluster_graph.hpp"
+#include "graph/machine/cluster_graph.hpp"
 
 #include <memory>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "graph/boost_graph.hpp"
+#include "graph/machine/boost_graph.hpp"
 #include "support/error.hpp"
 
 namespace weft::cluster_graph_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Shortest cycles of small directed graphs, for any order of the edges.
-#include "graph/cycle.hpp"
+#include "graph/machine/cycle.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Distances, cuts and disjoint paths against naive counting and closed forms.
-#include "graph/distances.hpp"
+#include "graph/machine/distances.hpp"
 
 #include <algorithm>
 
-#include "graph/cuts.hpp"
+#include "graph/partition/cuts.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::distances_test {

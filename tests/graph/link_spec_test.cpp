@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Rates and delays of links as topologies read them.
-#include "graph/link_spec.hpp"
+#include "graph/topology/link_spec.hpp"
 
 #include <gtest/gtest.h>
 

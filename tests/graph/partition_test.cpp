@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Every node has one owner, parts are balanced, and the facts of the cut are true.
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What build_topology refuses, whoever built the machine.
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "collectives/nccl_trees.hpp"
-#include "schedule/collective_check.hpp"
+#include "collectives/steps/nccl_trees.hpp"
+#include "schedule/collective/collective_check.hpp"
 #include "support/error.hpp"
 #include "tests/topologies/properties.hpp"
 

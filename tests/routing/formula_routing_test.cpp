@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/dragonfly_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
 #include "tests/routing/formulas.hpp"
 
 namespace weft::formula_routing_test {

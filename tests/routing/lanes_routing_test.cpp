@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/dragonfly_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
 #include "routing/deadlock_check.hpp"
 #include "tests/routing/formulas.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The replay finds what is wrong, and nothing else, in hand-written collectives.
-#include "schedule/collective_check.hpp"
+#include "schedule/collective/collective_check.hpp"
 
 #include <map>
 #include <memory>

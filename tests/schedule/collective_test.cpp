@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Names of collectives and primitives, and bus-bandwidth factors.
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 #include <set>
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Placement of ranks onto hosts: formulas, lists, and complaints.
-#include "schedule/placement.hpp"
+#include "schedule/program/placement.hpp"
 
 #include <algorithm>
 #include <map>

@@ -31,13 +31,13 @@ class CheckLayers(unittest.TestCase):
     def test_allowed(self):
         files = {
             "src/units/time.hpp": ["<cstdint>"],
-            "src/graph/graph.hpp": ['"units/time.hpp"', "<boost/graph/adjacency_list.hpp>", "<metis.h>"],
-            "src/routing/a.cpp": ['"graph/graph.hpp"'],
+            "src/graph/machine/graph.hpp": ['"units/time.hpp"', "<boost/graph/adjacency_list.hpp>", "<metis.h>"],
+            "src/routing/a.cpp": ['"graph/machine/graph.hpp"'],
             "src/app/main.cpp": ['"app/commands/commands.hpp"'],
             "src/app/commands/commands.hpp": [],
             "src/app/running/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/b.hpp"'],
             "src/routing/b.hpp": [],
-            "topologies/torus.cpp": ['"graph/graph.hpp"', '"units/time.hpp"'],
+            "topologies/families/torus.cpp": ['"graph/machine/graph.hpp"', '"units/time.hpp"'],
             "workloads/reading/device.hpp": ["<nlohmann/json.hpp>"],
             "workloads/step/pass_work.hpp": ['"workloads/reading/device.hpp"'],
             "workloads/step/stage_plan.cpp": ['"workloads/step/pass_work.hpp"'],
@@ -46,11 +46,11 @@ class CheckLayers(unittest.TestCase):
 
     def test_each_kind_is_found(self):
         forbidden = [
-            ("src/graph/a.cpp", '"routing/b.hpp"'),  # against the arrows
+            ("src/graph/shapes/a.cpp", '"routing/b.hpp"'),  # against the arrows
             ("src/units/a.cpp", '"support/error.hpp"'),  # units is the lowest
-            ("src/app/running/a.cpp", '"topologies/torus.hpp"'),  # src does not know the open folders
-            ("topologies/a.cpp", '"schedule/program.hpp"'),
-            ("collectives/a.cpp", '"graph/graph.hpp"'),
+            ("src/app/running/a.cpp", '"topologies/families/torus.hpp"'),  # src does not know the open folders
+            ("topologies/families/a.cpp", '"schedule/program/program.hpp"'),
+            ("collectives/nccl/a.cpp", '"graph/machine/graph.hpp"'),
             ("src/engine/a.cpp", '"here.hpp"'),  # not named from the top
             ("src/engine/a.cpp", '"../graph/graph.hpp"'),
             ("src/support/a.cpp", '"support/missing.hpp"'),
@@ -59,14 +59,14 @@ class CheckLayers(unittest.TestCase):
             ("src/engine/a.cpp", "<ns3/core-module.h>"),
             ("src/fabric/packet/a.cpp", "<mpi.h>"),
             ("src/app/running/a.cpp", "<hdf5.h>"),
-            ("src/schedule/a.cpp", "<yaml-cpp/yaml.h>"),
+            ("src/schedule/program/a.cpp", "<yaml-cpp/yaml.h>"),
             ("src/support/a.cpp", "<nlohmann/json.hpp>"),
             ("src/routing/a.cpp", "<metis.h>"),
             ("src/fabric/packet/a.cpp", "<boost/graph/dijkstra_shortest_paths.hpp>"),
         ]
         exists = {
             path: []
-            for path in ["src/routing/b.hpp", "src/support/error.hpp", "src/schedule/program.hpp", "src/graph/graph.hpp"]
+            for path in ["src/routing/b.hpp", "src/support/error.hpp", "src/schedule/program/program.hpp", "src/graph/machine/graph.hpp"]
         }
         for path, include in forbidden:
             with self.subTest(path=path, include=include):

@@ -46,7 +46,7 @@ class Built(unittest.TestCase):
             text = (pathlib.Path(folder) / "concepts/model.html").read_text()
             self.assertIn('href="../reference/hdf5_schema.html', text)
             # A header outside of docs/ is a page, too.
-            self.assertIn("TopologyBuilder", (pathlib.Path(folder) / "repository/src/graph/topology_builder.hpp.html").read_text())
+            self.assertIn("TopologyBuilder", (pathlib.Path(folder) / "repository/src/graph/topology/topology_builder.hpp.html").read_text())
 
     def test_a_broken_link_ends_it(self):
         with tempfile.TemporaryDirectory() as name:

@@ -2,7 +2,7 @@
 // Dragonfly and dragonfly+ against their closed forms, and the four wirings of their groups.
 #include <fmt/format.h>
 
-#include "graph/dragonfly_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::dragonfly_test {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/hyperx_shape.hpp"
+#include "graph/shapes/hyperx_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::hyperx_test {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 namespace weft::testing {
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "graph/server_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/machine.hpp"
 

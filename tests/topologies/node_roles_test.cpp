@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Nodes are called by what they are for, and are found by these names and by the plain ones.
-#include "graph/node_name.hpp"
+#include "graph/machine/node_name.hpp"
 #include "tests/topologies/machine.hpp"
 
 namespace weft::node_roles_test {

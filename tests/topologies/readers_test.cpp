@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "graph/graph_export.hpp"
-#include "graph/server_shape.hpp"
-#include "graph/tree_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
+#include "graph/shapes/tree_shape.hpp"
+#include "graph/topology/graph_export.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::readers_test {

@@ -2,8 +2,8 @@
 // Servers as endpoints: wiring by rails, ways inside and between servers, and designs that cannot be.
 #include <fmt/format.h>
 
-#include "graph/partition.hpp"
-#include "graph/server_shape.hpp"
+#include "graph/partition/partition.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/properties.hpp"
 

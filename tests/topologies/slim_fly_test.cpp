@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tests/topologies/properties.hpp"
-#include "topologies/galois_field.hpp"
+#include "topologies/families/galois_field.hpp"
 
 namespace weft::slim_fly_test {
 namespace {

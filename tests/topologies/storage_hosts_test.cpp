@@ -2,7 +2,7 @@
 // Storage hosts of any family: which they are, what is written out, and mistakes.
 #include <sstream>
 
-#include "graph/graph_export.hpp"
+#include "graph/topology/graph_export.hpp"
 #include "tests/topologies/machine.hpp"
 
 namespace weft::storage_hosts_test {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/torus_shape.hpp"
+#include "graph/shapes/torus_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::torus_test {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/tree_shape.hpp"
+#include "graph/shapes/tree_shape.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::tree_test {

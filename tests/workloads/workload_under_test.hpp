@@ -12,7 +12,7 @@
 
 #include <gtest/gtest.h>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "units/text.hpp"
 

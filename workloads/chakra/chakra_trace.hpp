@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "workloads/chakra/chakra_order.hpp"
 #include "workloads/reading/device.hpp"
 #include "workloads/reading/message_lanes.hpp"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 #include "support/spec.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"

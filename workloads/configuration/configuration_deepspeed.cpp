@@ -3,7 +3,7 @@
 // model whose config.json stands beside them.
 #include <filesystem>
 
-#include "schedule/configuration.hpp"
+#include "schedule/program/configuration.hpp"
 #include "workloads/configuration/default_machine.hpp"
 
 namespace weft {

@@ -2,7 +2,7 @@
 // A config.json of the Hugging Face hub by itself: one data-parallel copy of the model on each device of a server.
 #include <filesystem>
 
-#include "schedule/configuration.hpp"
+#include "schedule/program/configuration.hpp"
 #include "workloads/configuration/default_machine.hpp"
 
 namespace weft {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "schedule/configuration.hpp"
+#include "schedule/program/configuration.hpp"
 #include "workloads/configuration/default_machine.hpp"
 #include "workloads/configuration/megatron_arguments.hpp"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 #include "workloads/reading/byte_source.hpp"
 
 namespace weft {

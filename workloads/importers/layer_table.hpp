@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 #include "workloads/reading/byte_source.hpp"
 
 namespace weft {

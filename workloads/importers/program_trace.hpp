@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "workloads/compute/compute_noise.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "schedule/server_check.hpp"
+#include "schedule/program/server_check.hpp"
 #include "support/contract.hpp"
 #include "support/random.hpp"
 #include "units/text.hpp"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "units/time.hpp"
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/communicator.hpp"
+#include "schedule/collective/communicator.hpp"
 #include "workloads/parallel/training_description.hpp"
 
 namespace weft {

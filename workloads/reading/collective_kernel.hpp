@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 #include "support/spec.hpp"
 
 namespace weft {

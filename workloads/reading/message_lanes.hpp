@@ -9,7 +9,7 @@
 #include <tuple>
 #include <vector>
 
-#include "schedule/shared_reading.hpp"
+#include "schedule/program/shared_reading.hpp"
 #include "support/random.hpp"
 #include "workloads/reading/packed.hpp"
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "schedule/countable.hpp"
-#include "schedule/selection.hpp"
+#include "schedule/collective/countable.hpp"
+#include "schedule/collective/selection.hpp"
 #include "support/data_directory.hpp"
 #include "workloads/reading/collective_kernel.hpp"
 

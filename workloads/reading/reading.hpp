@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "schedule/collective.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 
 namespace weft {

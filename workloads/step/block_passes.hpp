@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/collective.hpp"
-#include "schedule/program.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/program/program.hpp"
 #include "workloads/compute/framework.hpp"
 #include "workloads/compute/operator_times.hpp"
 #include "workloads/parallel/pass_sizes.hpp"

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 #include "workloads/parallel/rank_layout.hpp"
 #include "workloads/pipeline/pipeline_schedule.hpp"
 #include "workloads/step/block_passes.hpp"

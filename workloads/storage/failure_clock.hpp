@@ -2,7 +2,7 @@
 // What a job's steps, checkpoints and their reading take, for the clock of its failures.
 #pragma once
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "workloads/storage/training_storage.hpp"
 
 namespace weft {

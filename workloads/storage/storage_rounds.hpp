@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "workloads/storage/run_outline.hpp"
 #include "workloads/storage/storage_rounds.hpp"

@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "schedule/program.hpp"
+#include "schedule/program/program.hpp"
 
 namespace weft {
 

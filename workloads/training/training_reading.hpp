@@ -2,7 +2,7 @@
 // The keys of `kind: training`.
 #pragma once
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "workloads/training/training_workload.hpp"
 

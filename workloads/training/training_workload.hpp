@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "workloads/compute/compute_noise.hpp"
 #include "workloads/compute/operator_times.hpp"
 #include "workloads/parallel/expert_routing.hpp"

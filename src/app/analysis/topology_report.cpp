@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "fabric/parameters/network_parameters.hpp"
-#include "graph/reduction_shape.hpp"
-#include "graph/server_shape.hpp"
+#include "graph/shapes/reduction_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "routing/deadlock_check.hpp"
 #include "routing/path.hpp"
 #include "support/random.hpp"

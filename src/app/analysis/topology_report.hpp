@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "graph/cuts.hpp"
-#include "graph/distances.hpp"
-#include "graph/partition.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/machine/distances.hpp"
+#include "graph/partition/cuts.hpp"
+#include "graph/partition/partition.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 
 #include "app/reports/job_results.hpp"
 #include "routing/path.hpp"
-#include "schedule/aggregation.hpp"
-#include "schedule/countable.hpp"
+#include "schedule/collective/countable.hpp"
+#include "schedule/program/aggregation.hpp"
 #include "support/error.hpp"
 #include "transport/message.hpp"
 

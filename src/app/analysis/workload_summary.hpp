@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/analysis/ideal_schedule.hpp"
-#include "schedule/program_counts.hpp"
+#include "schedule/program/program_counts.hpp"
 
 namespace weft {
 

@@ -12,7 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "app/command_line/option_parsing.hpp"
-#include "schedule/selection.hpp"
+#include "schedule/collective/selection.hpp"
 #include "support/error.hpp"
 #include "support/spec.hpp"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace weft {
 

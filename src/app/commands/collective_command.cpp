@@ -13,8 +13,8 @@
 #include "app/pictures/picture.hpp"
 #include "app/reports/channel_graph_text.hpp"
 #include "app/running/prepare.hpp"
-#include "schedule/collective_check.hpp"
-#include "schedule/collective_cost.hpp"
+#include "schedule/collective/collective_check.hpp"
+#include "schedule/collective/collective_cost.hpp"
 #include "support/error.hpp"
 #include "units/text.hpp"
 

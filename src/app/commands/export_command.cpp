@@ -8,8 +8,8 @@
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
 #include "app/running/trace_experiment.hpp"
-#include "schedule/chakra_export.hpp"
-#include "schedule/goal_export.hpp"
+#include "schedule/export/chakra_export.hpp"
+#include "schedule/export/goal_export.hpp"
 
 namespace weft {
 namespace {

@@ -9,12 +9,12 @@
 #include "fabric/load_balancing/load_balancing.hpp"
 #include "fabric/marking/queue_marking.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "internet/background.hpp"
 #include "routing/routing_algorithm.hpp"
-#include "schedule/collective.hpp"
-#include "schedule/selection.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/collective/selection.hpp"
+#include "schedule/program/workload.hpp"
 #include "transport/congestion_control.hpp"
 
 namespace weft {

@@ -10,7 +10,7 @@
 #include "app/commands/commands.hpp"
 #include "app/pictures/topology_picture.hpp"
 #include "app/running/prepare.hpp"
-#include "graph/graph_export.hpp"
+#include "graph/topology/graph_export.hpp"
 
 namespace weft {
 namespace {

@@ -14,9 +14,9 @@
 #include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
 #include "app/running/prepare.hpp"
-#include "schedule/chakra_export.hpp"
-#include "schedule/configuration.hpp"
-#include "schedule/program_dump.hpp"
+#include "schedule/export/chakra_export.hpp"
+#include "schedule/program/configuration.hpp"
+#include "schedule/program/program_dump.hpp"
 
 namespace weft {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "schedule/channel_graph.hpp"
+#include "schedule/collective/channel_graph.hpp"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "schedule/collective_cost.hpp"
+#include "schedule/collective/collective_cost.hpp"
 
 namespace weft {
 

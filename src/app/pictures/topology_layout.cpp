@@ -6,9 +6,9 @@
 #include <numbers>
 
 #include "app/pictures/topology_picture.hpp"
-#include "graph/dragonfly_shape.hpp"
-#include "graph/hyperx_shape.hpp"
-#include "graph/torus_shape.hpp"
+#include "graph/shapes/dragonfly_shape.hpp"
+#include "graph/shapes/hyperx_shape.hpp"
+#include "graph/shapes/torus_shape.hpp"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "app/pictures/drawing.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 namespace weft {
 

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "graph/reduction_shape.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/shapes/reduction_shape.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "nccl/machine_channels.hpp"
 #include "support/error.hpp"
 

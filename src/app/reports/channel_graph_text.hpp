@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "schedule/channel_graph.hpp"
+#include "schedule/collective/channel_graph.hpp"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "app/reports/time_shares.hpp"
 #include "engine/process_group.hpp"
 #include "results/records.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 
 namespace weft {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedule/collective.hpp"
+#include "schedule/collective/collective.hpp"
 
 namespace weft {
 namespace {

@@ -9,15 +9,15 @@
 
 #include "app/running/accounting.hpp"
 #include "app/running/ideal_time.hpp"
-#include "graph/cluster_graph.hpp"
-#include "graph/node_name.hpp"
-#include "graph/rails_shape.hpp"
-#include "graph/reduction_shape.hpp"
-#include "graph/server_shape.hpp"
+#include "graph/machine/cluster_graph.hpp"
+#include "graph/machine/node_name.hpp"
+#include "graph/shapes/rails_shape.hpp"
+#include "graph/shapes/reduction_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "internet/background.hpp"
 #include "nccl/machine_channels.hpp"
-#include "schedule/server_check.hpp"
-#include "schedule/transform.hpp"
+#include "schedule/program/server_check.hpp"
+#include "schedule/transform/transform.hpp"
 #include "units/text.hpp"
 
 namespace weft {

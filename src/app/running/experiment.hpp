@@ -10,11 +10,11 @@
 
 #include "app/running/trace_experiment.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "runtime/message_log.hpp"
 #include "runtime/rank_executor.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/process_group.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/process_group.hpp"
-#include "schedule/shared_reading.hpp"
+#include "schedule/program/shared_reading.hpp"
 
 namespace weft {
 

@@ -13,7 +13,7 @@
 #include "engine/process_group.hpp"
 #include "fabric/client/host_network.hpp"
 #include "fabric/network/fabric.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 #include "internet/transfer_log.hpp"
 #include "runtime/runtime.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/cluster_graph.hpp"
-#include "graph/partition.hpp"
+#include "graph/machine/cluster_graph.hpp"
+#include "graph/partition/partition.hpp"
 #include "units/bandwidth.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"

@@ -12,7 +12,7 @@
 #include "fabric/ideal/ideal_path.hpp"
 #include "fabric/ideal/turn_taking.hpp"
 #include "fabric/ideal/waiting_line.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 
 namespace weft {
 

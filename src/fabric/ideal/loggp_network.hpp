@@ -13,7 +13,7 @@
 
 #include "fabric/client/host_network.hpp"
 #include "fabric/parameters/loggp_parameters.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 
 namespace weft {
 

@@ -10,7 +10,7 @@
 #include "fabric/client/link_counters.hpp"
 #include "fabric/packet/port.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "transport/ideal_time.hpp"
 

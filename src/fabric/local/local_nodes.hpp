@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "graph/partition.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/partition/partition.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "transport/message.hpp"
 #include "units/port_id.hpp"
 

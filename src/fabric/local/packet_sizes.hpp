@@ -6,7 +6,7 @@
 
 #include "fabric/packet/port.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "transport/packet.hpp"
 
 namespace weft {

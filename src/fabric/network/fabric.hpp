@@ -22,7 +22,7 @@
 #include "fabric/probes/arrival_observer.hpp"
 #include "fabric/probes/fabric_reports.hpp"
 #include "fabric/probes/port_tap.hpp"
-#include "graph/partition.hpp"
+#include "graph/partition/partition.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "transport/congestion_control.hpp"
 

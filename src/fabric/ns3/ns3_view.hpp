@@ -15,7 +15,7 @@
 #include "fabric/network/fabric.hpp"
 #include "fabric/ns3/ns3_channel.hpp"
 #include "fabric/ns3/ns3_port_device.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 namespace weft {
 

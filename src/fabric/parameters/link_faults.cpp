@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "graph/node_name.hpp"
+#include "graph/machine/node_name.hpp"
 #include "units/text.hpp"
 
 namespace weft {

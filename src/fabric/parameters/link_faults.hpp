@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 #include "support/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/time.hpp"

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "graph/server_shape.hpp"
+#include "graph/shapes/server_shape.hpp"
 #include "support/error.hpp"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "fabric/parameters/switch_parameters.hpp"
-#include "graph/topology_builder.hpp"
+#include "graph/topology/topology_builder.hpp"
 
 namespace weft {
 

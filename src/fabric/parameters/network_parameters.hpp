@@ -12,7 +12,7 @@
 #include "fabric/parameters/link_faults.hpp"
 #include "fabric/parameters/loggp_parameters.hpp"
 #include "fabric/parameters/switch_parameters.hpp"
-#include "graph/cluster_graph.hpp"
+#include "graph/machine/cluster_graph.hpp"
 #include "support/spec.hpp"
 #include "transport/congestion_control.hpp"
 #include "transport/recovery.hpp"

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "graph/cycle.hpp"
+#include "graph/machine/cycle.hpp"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/cluster_graph.hpp"
+#include "graph/machine/cluster_graph.hpp"
 
 namespace weft {
 

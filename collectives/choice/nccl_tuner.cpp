@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL 2.30's tuner model as the selection `nccl`. Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel,
+// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
+// machines whose switches reduce NVLS (one server) and NVLSTree (several); CollNet is taken by name only.
+#include "collectives/choice/nccl_tuner.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "collectives/steps/nccl_sizes.hpp"
+#include "schedule/collective/selection.hpp"
+
+namespace weft {
+namespace {
+
+using A = NcclAlgorithm;
+
+std::size_t of(Protocol protocol) {  // NCCL's order: LL, LL128, Simple
+  return protocol == Protocol::ll ? 0 : protocol == Protocol::ll128 ? 1 : 2;
+}
+std::size_t of(A algorithm) { return static_cast<std::size_t>(algorithm); }
+bool of_nvls(A algorithm) { return algorithm == A::nvls || algorithm == A::nvls_tree; }
+
+constexpr double base_latency[5][3] = {{6.8, 14.0, 8.4}, {6.6, 14.0, 8.4}, {8.0, 8.0, 8.0}, {0, 0, 0}, {0, 0, 0}};
+constexpr double nvlink_latency[5][3] = {{0.6, 1.25, 4.0}, {0.6, 1.9, 3.4}, {0, 0, 4.0}, {0, 0, 25}, {0, 0, 25}};
+constexpr double pci_latency[5][3] = {{1.0, 1.9, 4.0}, {1.0, 2.5, 5.7}, {0, 0, 4.0}, {0, 0, 0}, {0, 0, 0}};
+constexpr double net_latency[5][3] = {{5.0, 8.5, 14.0}, {2.7, 4.0, 14.0}, {0, 0, 14.0}, {0, 0, 18}, {0, 0, 20.9}};
+// By GPU, and by 1, 2, or more servers.
+constexpr double ll_bandwidth[4][3] = {{39, 39, 20.4}, {87.7, 22.5, 19}, {141, 45, 35}, {282, 90, 70}};
+constexpr double ring_ll128[4] = {20, 20, 36.7, 40};
+constexpr double tree_ll128[4][3] = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
+constexpr double tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
+constexpr double nvls_tree_bandwidth[4][3] = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {0, 57.7, 45.5}, {0, 96, 80}};
+constexpr double nvls_efficiency[4] = {0, 0, 0.85, 0.74};
+constexpr double tree_correction[3][24] = {
+    {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+    {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+    {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}};
+
+std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
+
+/// GB/s of a channel, and how many there are.
+struct Speeds {
+  double intra = 0;
+  double inter = 0;
+  double channels = 0;
+};
+Speeds speeds_of(const NcclMachine& m, A algorithm) {
+  const auto either = [](double own, double otherwise) { return own > 0 ? own : otherwise; };
+  if (algorithm == A::tree)
+    return {either(m.tree_intra_gbps, m.intra_gbps), either(m.tree_inter_gbps, m.inter_gbps), double(m.channels)};
+  if (of_nvls(algorithm))
+    return {either(m.nvls_intra_gbps, m.intra_gbps), either(m.nvls_inter_gbps, m.inter_gbps),
+            double(m.nvls_heads > 0 ? m.nvls_heads : m.channels)};
+  return {m.intra_gbps, m.inter_gbps, double(m.channels)};
+}
+
+double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
+  const auto gpu = static_cast<std::size_t>(m.gpu);
+  const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
+  const double ll_max = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
+  const double n = m.ranks();
+  const Speeds speeds = speeds_of(m, algorithm);
+  double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
+  const bool all_reduce = kind == CollectiveKind::all_reduce;
+  const double channels = speeds.channels;
+  if (of_nvls(algorithm)) {
+    const double inside = speeds.intra * nvls_efficiency[gpu] * (channels - 1) / channels;
+    double each = inside * (all_reduce ? 2 : (m.ranks_per_server - 1.0) / m.ranks_per_server);
+    if (algorithm == A::nvls_tree)
+      each = std::min({each, speeds.inter * (m.servers <= 2 ? 2 : 1), nvls_tree_bandwidth[gpu][size]});
+    return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
+  }
+  if (algorithm == A::ring) {
+    if (protocol == Protocol::ll) bus = std::min(ll_max, 0.5 * bus);
+    if (protocol == Protocol::ll128) bus = std::min(0.92 * bus, channels * ring_ll128[gpu]);
+    const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    return bus * n / (all_reduce ? 2 * (n - 1) : blocks ? n - 1 : n);
+  }
+  if (algorithm == A::tree) {
+    bus = std::min(0.92 * bus, channels * tree_bandwidth[gpu][size]);
+    if (protocol == Protocol::ll) bus = std::min(bus / 3.8, ll_max);
+    if (protocol == Protocol::ll128)
+      bus = std::min(bus * (m.servers == 1 ? 7.0 / 9.0 : 120.0 / 128.0), channels * tree_ll128[gpu][size]);
+    return bus * (m.tree_is_simple ? 0.85 : 1) * 0.5;
+  }
+  return bus * 0.75;
+}
+
+double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
+  const std::size_t a = of(algorithm);
+  const std::size_t p = of(protocol);
+  double intra = (m.nvlink ? nvlink_latency : pci_latency)[a][p];
+  // From 2.19 to 2.21 a tree's step with Simple counted 28 us over NVLink, before and after 4 (hwLat in their tags).
+  if (m.version == NcclVersion::v2_21 && m.nvlink && algorithm == A::tree && protocol == Protocol::simple) intra = 28;
+  double inter = net_latency[m.ranks_per_server == 1 ? of(A::tree) : a][p] + m.net_latency_us;
+  if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
+  double latency = base_latency[a][p];
+  const double n = m.ranks();
+  if (algorithm == A::pat) return latency + log2_floor(m.servers) * inter / 3.5 + 2.8 * n;
+  if (algorithm == A::nvls) return latency + intra;
+  if (algorithm == A::nvls_tree) return latency + intra + 2 * log2_floor(m.servers) * inter;
+  if (algorithm == A::tree) return latency + 2 * ((m.ranks_per_server - 1) * intra + log2_floor(m.servers) * inter);
+  if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
+    return latency + (m.same_rings ? 1 : n) * (m.servers > 1 ? inter : intra);
+  const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
+  const double between = m.servers == 1 ? 0 : times * (m.servers - 1);
+  double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;
+  if (protocol == Protocol::simple) overhead *= 3;
+  return latency + (times * (n - 1) - between) * std::max(intra, overhead) + between * inter;
+}
+
+}  // namespace
+
+NcclEstimate nccl_estimate(const NcclMachine& machine, CollectiveKind kind, NcclAlgorithm algorithm, Protocol protocol,
+                           std::int64_t bytes) {
+  NcclEstimate estimate{latency_of(machine, kind, algorithm, protocol),
+                        bandwidth_of(machine, kind, algorithm, protocol)};
+  const std::int64_t lines = bytes >> 6;
+  if (algorithm == NcclAlgorithm::tree && kind == CollectiveKind::all_reduce && lines > 0) {
+    const auto place = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(lines)) - 1);
+    if (place < 23) estimate.bandwidth *= tree_correction[of(protocol)][place];
+  }
+  if (algorithm == NcclAlgorithm::ring && protocol == Protocol::simple && machine.servers > 1 &&
+      kind == CollectiveKind::all_reduce && bytes / (std::int64_t{machine.channels} * machine.ranks()) >= 64)
+    estimate.latency_us *= machine.gpu == NcclMachine::Gpu::volta ? 1.9 : 1.4;
+  return estimate;
+}
+
+namespace {
+
+/// Channels that a call of so many bytes gets.
+std::uint32_t channels_for(std::uint32_t channels, std::int64_t bytes, NcclAlgorithm algorithm, Protocol protocol,
+                           std::uint32_t ranks) {
+  const std::int64_t threads = protocol == Protocol::ll128 ? 640 : 512;
+  std::int64_t threshold = protocol == Protocol::simple ? 64 : 8;
+  if (protocol == Protocol::ll && algorithm == NcclAlgorithm::ring) threshold *= ranks;
+  while (channels > 1 && bytes < channels * threads * threshold) --channels;
+  return channels;
+}
+
+/// `only`: one of its algorithms, where it can do the call, as NCCL_ALGO says it; empty: all.
+class NcclTuner : public CollectiveSelector {
+ public:
+  explicit NcclTuner(std::string_view only = {}) : only_(only) {}
+  Selection select(const CollectiveCall& call, const SelectionContext& context) const override {
+    if (call.graph && call.communicator->size() > 1)
+      return choose(call, machine_of(call), max_channels(call), context.switches_reduce);
+    NcclMachine machine;
+    machine.version = call.tuning.nccl_version;
+    const std::uint32_t n = call.communicator->size();
+    machine.ranks_per_server = std::max(1U, call.tuning.ranks_per_server);
+    if (n % machine.ranks_per_server != 0) machine.ranks_per_server = 1;
+    machine.servers = std::max(1U, n / machine.ranks_per_server);
+    machine.channels = call.tuning.channels > 1 ? call.tuning.channels : machine.ranks_per_server > 1 ? 16 : 2;
+    machine.inter_gbps = static_cast<double>(context.rate.bps()) / 8e9 * machine.ranks_per_server / machine.channels;
+    if (machine.ranks_per_server == 1) machine.intra_gbps = machine.inter_gbps;
+    return choose(call, machine, machine.channels, context.switches_reduce);
+  }
+
+ private:
+  static NcclMachine machine_of(const CollectiveCall& call) {
+    const ChannelGraph& graph = *call.graph;
+    const ChannelSpeeds& speeds = graph.speeds();
+    NcclMachine machine;
+    machine.version = call.tuning.nccl_version;
+    machine.gpu = static_cast<NcclMachine::Gpu>(speeds.generation);
+    machine.amd_cpu = speeds.amd_cpu;
+    machine.nics_behind_cpu = speeds.nics_behind_cpu;
+    machine.servers = graph.servers();
+    machine.ranks_per_server = std::max(1U, graph.size() / graph.servers());
+    machine.channels = graph.found();
+    machine.intra_gbps = speeds.ring_intra;
+    machine.inter_gbps = speeds.ring_inter;
+    machine.tree_intra_gbps = speeds.tree_intra;
+    machine.tree_inter_gbps = speeds.tree_inter;
+    machine.nvls_intra_gbps = speeds.nvls_intra;
+    machine.nvls_inter_gbps = speeds.nvls_inter;
+    machine.nvls_heads = speeds.nvls_heads;
+    machine.nvlink = speeds.nvlink;
+    machine.tree_is_simple = speeds.tree_is_simple;
+    machine.same_rings = speeds.same_rings;
+    return machine;
+  }
+  /// As NCCL_MAX_NCHANNELS: what the user gives is a limit.
+  static std::uint32_t max_channels(const CollectiveCall& call) {
+    const std::uint32_t all = call.graph->channels();
+    return call.tuning.channels == 0 ? all : std::min(all, call.tuning.channels);
+  }
+
+  /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.
+  static std::uint32_t channels_of_ll(const CollectiveCall& call, std::int64_t bytes, std::uint32_t channels) {
+    if (!call.graph) return 1;
+    if (call.tuning.nccl_version == NcclVersion::v2_30) return std::min(call.graph->peer_parts(bytes), channels);
+    return std::max(1U, std::bit_ceil(channels) / std::bit_ceil(call.communicator->size()));
+  }
+
+  /// `channels`: that a call has at most.
+  Selection choose(const CollectiveCall& call, const NcclMachine& machine, std::uint32_t channels,
+                   bool switches_reduce) const {
+    const std::int64_t bytes = call.size.count();
+    const auto kind = call.kind;
+    const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
+    const bool chain = kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce;
+    if (kind == CollectiveKind::barrier)
+      return {"double_binary_tree", Protocol::ll, 1, {}, "a barrier is NCCL's smallest all-reduce"};
+    if (kind != CollectiveKind::all_reduce && !blocks && !chain) {
+      const std::int64_t to_a_peer = kind == CollectiveKind::send_recv ? bytes : bytes / call.communicator->size();
+      const std::uint32_t parts = channels_of_ll(call, to_a_peer, channels);
+      const bool small = to_a_peer <= std::int64_t{parts} * 16384;  // NCCL_P2P_LL_THRESHOLD
+      return {"nccl_p2p",
+              small ? Protocol::ll : Protocol::simple,
+              call.graph ? std::bit_ceil(channels) : channels,
+              {},
+              small ? "messages of up to 16 KiB per channel use LL" : "sends and receives"};
+    }
+    Selection best;
+    double least = INFINITY;
+    const bool only = !only_.empty() && (kind == CollectiveKind::all_reduce || only_ == "ring");
+    const auto weigh = [&](NcclAlgorithm algorithm, const char* name, Protocol protocol) {
+      if (only && only_ != name) return;
+      const double time = nccl_estimate(machine, kind, algorithm, protocol, bytes).time_us(bytes);
+      if (time >= least) return;
+      least = time;
+      best.algorithm = name;
+      best.protocol = protocol;
+      best.channels = of_nvls(algorithm) && call.graph
+                          ? nvls_channels(call)
+                          : channels_for(channels, bytes, algorithm, protocol, machine.ranks());
+    };
+    for (const Protocol protocol : {Protocol::ll, Protocol::ll128, Protocol::simple}) {
+      if (protocol == Protocol::ll128 && !machine.has_ll128()) continue;
+      if (kind == CollectiveKind::all_reduce) weigh(NcclAlgorithm::tree, "double_binary_tree", protocol);
+      weigh(NcclAlgorithm::ring, "ring", protocol);
+    }
+    const bool heads = !call.graph || machine.nvls_heads > 0;
+    if (switches_reduce && heads && machine.ranks_per_server > 1 && !chain) {
+      if (machine.servers == 1) weigh(NcclAlgorithm::nvls, "nvls", Protocol::simple);
+      if (machine.servers > 1 && kind == CollectiveKind::all_reduce)
+        weigh(NcclAlgorithm::nvls_tree, "nvls_tree", Protocol::simple);
+    }
+    if (blocks && machine.ranks_per_server == 1) weigh(NcclAlgorithm::pat, "pat", Protocol::simple);
+    best.reason = fmt::format("NCCL's model gives it {:.2f} us, the least of its algorithms and protocols", least);
+    return best;
+  }
+
+  std::string_view only_;
+};
+
+struct NcclRings final : NcclTuner {
+  NcclRings() : NcclTuner("ring") {}
+};
+struct NcclTrees final : NcclTuner {
+  NcclTrees() : NcclTuner("double_binary_tree") {}
+};
+
+const Registration<CollectiveSelector, NcclTuner> nccl_tuner_registration(
+    "nccl", "NCCL's tuner: ring, tree, PAT or NVLS and a protocol");
+const Registration<CollectiveSelector, NcclRings> nccl_ring_registration("nccl_ring", "the same with NCCL_ALGO=RING");
+const Registration<CollectiveSelector, NcclTrees> nccl_tree_registration("nccl_tree", "the same with NCCL_ALGO=TREE");
+
+}  // namespace
+}  // namespace weft

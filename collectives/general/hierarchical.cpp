@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Two levels: inside servers first, then between servers along rails (members of the same place in each server).
+//
+// all_reduce: ring reduce-scatter inside each server, ring all-reduce along each rail, ring all-gather inside. With
+// chunks the three stages work on different chunks at the same time (M. Cho, U. Finkler, D. Kung, H. Hunter,
+// "BlueConnect", MLSys 2019, doi:10.1147/JRD.2019.2947013): three lanes that wait for each other's marks.
+// reduce_scatter and all_gather are one and the other half. all_to_all: blocks go inside the server to the member that
+// is on the destination's rail, and from there, aggregated, to the destination (NCCL's PXN: src/transport/net.cc,
+// NCCL_P2P_PXN_LEVEL). Time without chunks, g members of N servers: 2 (g-1)/g S / B_inside + 2 (N-1)/N (S/g) / B_rail.
+#include <algorithm>
+
+#include "collectives/steps/torus_phases.hpp"
+
+namespace weft {
+namespace {
+
+enum class Stage { inside_reduce, rail, inside_gather };
+
+/// One stage of an all-reduce, chunk by chunk; a chunk is what each member has after the first stage.
+StepGenerator all_reduce_stage(Grid grid, std::uint32_t index, MessageSizes sizes, Piece part, std::int64_t loop,
+                               Stage stage, std::uint32_t wait_lane) {
+  const PhaseOrder order = PhaseOrder::from(grid, 0, false);
+  std::uint64_t number = 0;
+  for (std::int64_t at = 0; at < part.bytes; at += loop) {
+    const Piece range{part.offset + at, std::min(loop, part.bytes - at)};
+    ++number;
+    if (wait_lane != no_lane) {
+      const Step wait = waits_for(wait_lane, number);
+      co_yield wait;
+    }
+    if (stage != Stage::inside_gather) {
+      const std::uint32_t phase = stage == Stage::rail ? 1 : 0;
+      StepGenerator steps = vector_reduce_scatter(grid, order, index, sizes, range, phase, phase + 1);
+      for (Step step; steps.next(step);) co_yield step;
+    }
+    if (stage != Stage::inside_reduce) {
+      const std::uint32_t phase = stage == Stage::rail ? 1 : 0;
+      StepGenerator steps = vector_all_gather(grid, order, index, sizes, range, phase, phase + 1);
+      for (Step step; steps.next(step);) co_yield step;
+    }
+    const Step mark = marks();
+    co_yield mark;
+  }
+}
+
+/// Where blocks of an all_to_all stand in scratch, and their bytes.
+struct Relay {
+  CollectiveCall call;
+  std::uint32_t server = 1;  ///< members
+  std::uint32_t servers = 1;
+  std::uint32_t index = 0;
+  ChannelShare share;
+
+  std::uint32_t member(std::uint32_t of_server, std::uint32_t local) const { return of_server * server + local; }
+  std::uint32_t self_server() const { return index / server; }
+  std::uint32_t self_local() const { return index % server; }
+  Piece input(std::uint32_t from, std::uint32_t to) const {
+    return share.of(pair_input(call, from, to), pair_bytes(call, from, to));
+  }
+  Piece output(std::uint32_t from, std::uint32_t to) const {
+    return share.of(pair_output(call, from, to), pair_bytes(call, from, to));
+  }
+  /// Bytes from `from` to the rail `local`, for all servers in turn, starting behind the own one.
+  std::int64_t to_rail(std::uint32_t from, std::uint32_t local) const {
+    std::int64_t bytes = 0;
+    for (std::uint32_t s = 0; s < servers; ++s) bytes += input(from, member(s, local)).bytes;
+    return bytes;
+  }
+  /// Bytes from all members of `of_server` to `to`.
+  std::int64_t from_server(std::uint32_t of_server, std::uint32_t to) const {
+    std::int64_t bytes = 0;
+    for (std::uint32_t l = 0; l < server; ++l) bytes += input(member(of_server, l), to).bytes;
+    return bytes;
+  }
+  /// Scratch: first what this member relays, from each member of its server, then two areas for packed messages.
+  std::int64_t relayed(std::uint32_t from_local, std::uint32_t to_server) const {
+    std::int64_t at = 0;
+    for (std::uint32_t l = 0; l < from_local; ++l) at += to_rail(member(self_server(), l), self_local());
+    for (std::uint32_t s = 0; s < to_server; ++s)
+      at += input(member(self_server(), from_local), member(s, self_local())).bytes;
+    return at;
+  }
+  std::int64_t packing() const { return relayed(server, 0); }
+  std::int64_t unpacking() const {
+    std::int64_t most = 0;
+    for (std::uint32_t l = 0; l < server; ++l) most = std::max(most, to_rail(index, l));
+    for (std::uint32_t s = 0; s < servers; ++s)
+      most = std::max(most, from_server(self_server(), member(s, self_local())));
+    return packing() + most;
+  }
+};
+
+StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
+  Step copy;
+  // Inside the server: to each member what goes to its rail, one message.
+  for (std::uint32_t round = 0; round < relay.server; ++round) {
+    const std::uint32_t to = (relay.self_local() + round) % relay.server;
+    const std::uint32_t from = (relay.self_local() + relay.server - round) % relay.server;
+    std::int64_t at = round == 0 ? relay.relayed(to, 0) : relay.packing();
+    for (std::uint32_t s = 0; s < relay.servers; ++s) {
+      const Piece piece = relay.input(relay.index, relay.member(s, to));
+      copy = local_copy(Buffer::input, piece.offset, Buffer::scratch, at, piece.bytes);
+      if (piece.bytes > 0) co_yield copy;
+      at += piece.bytes;
+    }
+    if (round == 0) continue;
+    Exchange exchange(sizes);
+    exchange.send(relay.member(relay.self_server(), to), Buffer::scratch,
+                  one_piece({relay.packing(), relay.to_rail(relay.index, to)}));
+    const std::uint32_t peer = relay.member(relay.self_server(), from);
+    exchange.receive(peer, Buffer::scratch,
+                     one_piece({relay.relayed(from, 0), relay.to_rail(peer, relay.self_local())}));
+    for (Step step; exchange.next(step);) co_yield step;
+  }
+  // Along the rail: what all members of this server have for the same place in another one.
+  for (std::uint32_t round = 0; round < relay.servers; ++round) {
+    const std::uint32_t to = (relay.self_server() + round) % relay.servers;
+    const std::uint32_t from = (relay.self_server() + relay.servers - round) % relay.servers;
+    const std::uint32_t receiver = relay.member(to, relay.self_local());
+    std::int64_t at = relay.packing();
+    for (std::uint32_t l = 0; l < relay.server; ++l) {
+      const std::int64_t bytes = relay.input(relay.member(relay.self_server(), l), receiver).bytes;
+      copy = local_copy(Buffer::scratch, relay.relayed(l, to), Buffer::scratch, at, bytes);
+      if (bytes > 0) co_yield copy;
+      at += bytes;
+    }
+    at = relay.packing();
+    if (round > 0) {
+      at = relay.unpacking();
+      Exchange exchange(sizes);
+      exchange.send(receiver, Buffer::scratch,
+                    one_piece({relay.packing(), relay.from_server(relay.self_server(), receiver)}));
+      exchange.receive(relay.member(from, relay.self_local()), Buffer::scratch,
+                       one_piece({at, relay.from_server(from, relay.index)}));
+      for (Step step; exchange.next(step);) co_yield step;
+    }
+    for (std::uint32_t l = 0; l < relay.server; ++l) {
+      const Piece piece = relay.output(relay.member(from, l), relay.index);
+      copy = local_copy(Buffer::scratch, at, Buffer::output, piece.offset, piece.bytes);
+      if (piece.bytes > 0) co_yield copy;
+      at += piece.bytes;
+    }
+  }
+}
+
+class Hierarchical final : public CollectiveAlgorithm {
+ public:
+  bool supports(CollectiveKind kind) const override {
+    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
+           kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
+  }
+  bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::all_reduce; }
+  std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::whole(call).credits; }
+  // Both stages inside a server use the same neighbours: each has connections of its own.
+  std::uint32_t channels(const CollectiveCall& call) const override {
+    return call.tuning.channels * (call.kind == CollectiveKind::all_reduce ? 2 : 1);
+  }
+  std::uint32_t lanes(const CollectiveCall& call) const override {
+    return call.tuning.channels * (call.kind == CollectiveKind::all_reduce ? 4 : 1);
+  }
+  std::uint32_t memory_of(const CollectiveCall& call, std::uint32_t lane) const override {
+    return lane % call.tuning.channels;
+  }
+  std::string refuses(const CollectiveCall& call) const override {
+    const std::string parts = refuse_parts_of_servers(call, server_size(call));
+    return parts.empty() ? CollectiveAlgorithm::refuses(call) : parts;
+  }
+
+  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
+                                    std::uint32_t lane) const override {
+    expect_valid_lane(*this, call, index, lane);
+    const std::uint32_t n = call.communicator->size();
+    if (n == 1) return lone_stream(call, lane);
+    const std::uint32_t count = call.tuning.channels;
+    const std::uint32_t server = server_size(call);
+    const Grid grid({server, n / server});
+    const ChannelShare share{count, lane % count};
+    const MessageSizes sizes = MessageSizes::whole(call);
+    const PhaseOrder order = PhaseOrder::from(grid, 0, false);
+    switch (call.kind) {
+      case CollectiveKind::all_gather:
+        return stream_of(block_all_gather(call, grid, order, index, sizes, share));
+      case CollectiveKind::reduce_scatter:
+        return stream_of(block_reduce_scatter(call, grid, order, index, sizes, share));
+      case CollectiveKind::all_to_all:
+        return stream_of(all_to_all({call, server, n / server, index, share}, sizes));
+      default:
+        break;
+    }
+    const Piece part = share.of(0, call.size.count());
+    const std::int64_t loop = aligned(sizes.chunk) * server;
+    const auto stage = [&](Stage what, std::uint32_t wait_lane) {
+      return stream_of(all_reduce_stage(grid, index, sizes, part, loop, what, wait_lane));
+    };
+    // Lanes by stage: reduction inside, all-gather inside, the rail, and one that has nothing to do.
+    const std::uint32_t rail_lane = 2 * count + lane % count;
+    if (lane < count) return stage(Stage::inside_reduce, no_lane);
+    if (lane < 2 * count) return stage(Stage::inside_gather, rail_lane);
+    if (lane < 3 * count) return stage(Stage::rail, lane % count);
+    return stream_of(no_steps());
+  }
+};
+
+const Registration<CollectiveAlgorithm, Hierarchical> hierarchical_registration(
+    "hierarchical", "inside servers, along rails between them, inside again");
+
+}  // namespace
+}  // namespace weft

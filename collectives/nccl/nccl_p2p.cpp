@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// NCCL's sends and receives: the rounds in which it schedules all pairs, several at the same time.
+//
+// Schedule: NCCL src/init.cc (ncclP2pSchedule): groups of members by the quadratic deltas (x^2 + x)/2 modulo a power of
+// two, those beyond the number of groups left out, and within them a rotation; in each round a rank sends to one delta
+// and receives from the opposite one. Rounds are dealt to channels by the bits of their numbers in reverse order
+// (src/include/channel.h, ncclP2pChannelBaseForRound). A channel's kernel works on 8 of its rounds at a time
+// (src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH), each a send and a receive of its own. On a machine that is
+// known a large message is dealt out in parts to several channels, the round's and those after it. Chunks: 128 KiB
+// between servers, 512 KiB inside one (src/init.cc, NCCL_P2P_{NET,NVL}_CHUNKSIZE), a quarter for messages below a
+// chunk, half below 8 chunks (src/enqueue.cc).
+#include "collectives/nccl/nccl_p2p.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "collectives/steps/exchange.hpp"
+#include "collectives/steps/nccl_sizes.hpp"
+#include "schedule/collective/step_generator.hpp"
+
+namespace weft {
+
+std::uint32_t P2pRounds::group_of(std::uint32_t server) {
+  return server > 8 ? std::gcd(server, 8U) : std::max(1U, server);
+}
+
+P2pRounds::P2pRounds(std::uint32_t ranks, std::uint32_t server) : ranks_(ranks) {
+  group_ = group_of(server);
+  if (group_ == 0 || ranks % group_ != 0) group_ = 1;
+  groups_ = ranks / group_;
+}
+
+P2pRounds::Peers P2pRounds::peers(std::uint32_t index) const {
+  const std::uint32_t group = index / group_;
+  const std::uint32_t local = index % group_;
+  return {(group + delta_) % groups_ * group_ + (local + step_) % group_,
+          (group + groups_ - delta_) % groups_ * group_ + (local + group_ - step_) % group_};
+}
+
+void P2pRounds::advance() {
+  ++round_;
+  if (++step_ < group_) return;
+  step_ = 0;
+  const std::uint32_t power = std::bit_ceil(groups_);
+  do {
+    ++number_;
+    delta_ = (delta_ + number_) & (power - 1);
+  } while (delta_ >= groups_ && number_ < power);
+}
+
+namespace {
+
+constexpr std::uint32_t batch = 8;
+
+std::uint32_t channel_of_round(std::uint32_t round, std::uint32_t channels) {
+  const auto bits = static_cast<std::uint32_t>(std::bit_width(std::bit_ceil(channels)) - 1);
+  std::uint32_t reversed = 0;
+  for (std::uint32_t bit = 0; bit < bits; ++bit) reversed |= (round >> bit & 1U) << (bits - 1 - bit);
+  return reversed % channels;
+}
+
+std::uint32_t known_server(const CollectiveCall& call) { return std::max(1U, call.tuning.ranks_per_server); }
+
+MessageSizes p2p_sizes(const CollectiveCall& call, std::int64_t bytes) {
+  const bool one_server = known_server(call) >= call.communicator->size();
+  std::int64_t chunk = one_server ? 512 << 10 : 128 << 10;
+  if (!one_server && bytes < chunk)
+    chunk /= 4;
+  else if (!one_server && bytes < 8 * chunk)
+    chunk /= 2;
+  if (call.tuning.chunk.count() != 0) chunk = call.tuning.chunk.count();
+  CollectiveCall sized = call;
+  sized.tuning.chunk = Bytes(chunk);
+  return MessageSizes::whole(sized);
+}
+
+/// Parts of messages, each on a channel of its own.
+std::uint32_t parts_of(const CollectiveCall& call, std::int64_t bytes) {
+  // Up to 2.27 small messages are dealt out as well.
+  if (call.graph && call.tuning.protocol == Protocol::ll && call.tuning.nccl_version != NcclVersion::v2_30)
+    return std::max(1U, call.tuning.channels / std::bit_ceil(call.communicator->size()));
+  return call.graph ? std::min(call.graph->peer_parts(bytes), call.tuning.channels) : 1;
+}
+std::uint32_t max_parts(const CollectiveCall& call) {
+  return call.graph ? std::min(call.graph->max_peer_parts(), call.tuning.channels) : 1;
+}
+
+/// Rounds that begin on the same channel: over several servers those with one server are a batch.
+std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {
+  return call.graph && known_server(call) < call.communicator->size() ? P2pRounds::group_of(known_server(call)) : 1;
+}
+
+/// What goes from one rank to another, by its place in the sender's input and the receiver's output.
+struct Transfer {
+  std::int64_t bytes = 0;
+  std::int64_t input = 0;
+  std::int64_t output = 0;
+};
+Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t n = call.communicator->size();
+  switch (call.kind) {
+    case CollectiveKind::all_to_all:
+      return {pair_bytes(call, from, to), pair_input(call, from, to), pair_output(call, from, to)};
+    case CollectiveKind::gather:
+      if (to != call.root) return {};
+      return {block_bytes(call, from), 0, block_begin(call, from)};
+    case CollectiveKind::scatter:
+      if (from != call.root) return {};
+      return {block_bytes(call, to), block_begin(call, to), 0};
+    default:
+      return to == (from + 1) % n ? Transfer{call.size.count(), 0, 0} : Transfer{};
+  }
+}
+
+Transfer part_of(const Transfer& whole, std::uint32_t part, std::uint32_t parts) {
+  const Piece piece = part < parts ? ChannelShare{parts, part}.of(0, whole.bytes) : Piece{};
+  return {piece.bytes, whole.input + piece.offset, whole.output + piece.offset};
+}
+
+/// Lane of one of the 8 places of a channel's kernel, for sends or for receives.
+StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uint32_t channel, std::uint32_t place,
+                              bool out, std::uint32_t lanes) {
+  const std::uint32_t channels = call.tuning.channels;
+  const std::uint32_t own_lane = channel + channels * (2 * place + (out ? 0 : 1));
+  P2pRounds rounds(call.communicator->size(), known_server(call));
+  const std::uint32_t alike = rounds_of_a_channel(call);
+  const std::uint32_t most = max_parts(call);
+  std::uint32_t of_channel = 0;
+  for (; !rounds.done(); rounds.advance()) {
+    // Which part of the round's messages this channel has.
+    const std::uint32_t base = channel_of_round(rounds.round() / alike, channels);
+    const std::uint32_t part = (channel + channels - base) % channels;
+    if (part >= most) continue;
+    const std::uint32_t number = of_channel++;
+    if (number % batch == 0 && number > 0) {
+      // The whole kernel ends a batch before the next one: the end of this lane's part, and that of the others.
+      const Step mark = marks();
+      co_yield mark;
+      for (std::uint32_t lane = channel; lane < lanes; lane += channels) {
+        const Step wait = waits_for(lane, number / batch);
+        if (lane != own_lane) co_yield wait;
+      }
+    }
+    if (number % batch != place) continue;
+    const P2pRounds::Peers peers = rounds.peers(index);
+    const std::uint32_t peer = out ? peers.to : peers.from;
+    const Transfer whole = transfer(call, out ? index : peer, out ? peer : index);
+    const Transfer moved = part_of(whole, part, parts_of(call, whole.bytes));
+    if (moved.bytes == 0) continue;
+    if (peer == index) {
+      Step copy = local_copy(Buffer::input, moved.input, Buffer::output, moved.output, moved.bytes);
+      if (out) co_yield copy;
+      continue;
+    }
+    Exchange exchange(p2p_sizes(call, whole.bytes));
+    if (out)
+      exchange.send(peer, Buffer::input, one_piece({moved.input, moved.bytes}));
+    else
+      exchange.receive(peer, Buffer::output, one_piece({moved.output, moved.bytes}));
+    for (Step step; exchange.next(step);) co_yield step;
+  }
+}
+
+class NcclP2p final : public CollectiveAlgorithm {
+ public:
+  bool supports(CollectiveKind kind) const override {
+    return kind == CollectiveKind::all_to_all || kind == CollectiveKind::gather || kind == CollectiveKind::scatter ||
+           kind == CollectiveKind::send_recv;
+  }
+  bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::send_recv; }
+  std::uint32_t usual_channels(const CollectiveCall& call) const override { return std::bit_ceil(nccl_channels(call)); }
+  std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * batch * call.tuning.channels; }
+  std::uint32_t credits(const CollectiveCall& call) const override { return p2p_sizes(call, 1).credits; }
+
+  std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
+                                    std::uint32_t lane) const override {
+    expect_valid_lane(*this, call, index, lane);
+    if (call.communicator->size() == 1) return lone_stream(call, lane);
+    const std::uint32_t channels = call.tuning.channels;
+    const std::uint32_t slot = lane / channels;
+    return stream_of(place_of_kernel(call, index, lane % channels, slot / 2, slot % 2 == 0, lanes(call)));
+  }
+};
+
+const Registration<CollectiveAlgorithm, NcclP2p> nccl_p2p_registration(
+    "nccl_p2p", "NCCL's rounds of sends and receives, 8 at a time");
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "schedule/collective/channel_graph.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "support/contract.hpp"
+
+namespace weft {
+
+std::shared_ptr<const ChannelGraph> ChannelGraph::uniform(ServerChannels kind, std::uint32_t servers,
+                                                          std::uint32_t found, std::uint32_t channels,
+                                                          const ChannelSpeeds& speeds) {
+  std::shared_ptr<ChannelGraph> graph(new ChannelGraph);
+  graph->servers_ = servers;
+  graph->per_server_ = static_cast<std::uint32_t>(kind.accelerators.size());
+  graph->size_ = servers * graph->per_server_;
+  graph->found_ = found;
+  graph->channels_ = channels;
+  graph->speeds_ = speeds;
+  graph->kinds_ = {std::move(kind)};
+  return graph;
+}
+
+std::shared_ptr<const ChannelGraph> ChannelGraph::listed(std::vector<ServerChannels> kinds,
+                                                         const std::vector<Server>& all, std::uint32_t found,
+                                                         std::uint32_t channels, const ChannelSpeeds& speeds) {
+  std::shared_ptr<ChannelGraph> graph(new ChannelGraph);
+  graph->servers_ = static_cast<std::uint32_t>(all.size());
+  graph->found_ = found;
+  graph->channels_ = channels;
+  graph->speeds_ = speeds;
+  graph->kinds_ = std::move(kinds);
+  graph->begin_ = {0};
+  for (const Server& server : all) {
+    graph->kind_of_server_.push_back(server.kind);
+    graph->members_.insert(graph->members_.end(), server.members.begin(), server.members.end());
+    graph->begin_.push_back(static_cast<std::uint32_t>(graph->members_.size()));
+  }
+  graph->size_ = graph->begin_.back();
+  graph->server_of_.resize(graph->size_);
+  graph->place_of_.resize(graph->size_);
+  bool in_order = true;
+  for (std::uint32_t server = 0; server < graph->servers_; ++server) {
+    const std::uint32_t first = graph->begin_[server];
+    for (std::uint32_t at = first; at < graph->begin_[server + 1]; ++at) {
+      const std::uint32_t member = graph->members_[at];
+      WEFT_EXPECT(member < graph->size_, "member {} of {}", member, graph->size_);
+      graph->server_of_[member] = server;
+      graph->place_of_[member] = at - first;
+      in_order &= member >= first && member < graph->begin_[server + 1];
+    }
+    in_order &= all[server].members.size() == all.front().members.size();
+  }
+  if (in_order) graph->per_server_ = static_cast<std::uint32_t>(all.front().members.size());
+  return graph;
+}
+
+std::uint32_t ChannelGraph::server_of(std::uint32_t member) const {
+  return server_of_.empty() ? member / per_server_ : server_of_[member];
+}
+
+std::uint32_t ChannelGraph::place_of(std::uint32_t member) const {
+  return place_of_.empty() ? member % per_server_ : place_of_[member];
+}
+
+std::uint32_t ChannelGraph::first_position(std::uint32_t server) const {
+  return begin_.empty() ? server * per_server_ : begin_[server];
+}
+
+std::uint32_t ChannelGraph::member_at(std::uint32_t server, std::uint32_t place) const {
+  const std::uint32_t at = first_position(server) + place;
+  return members_.empty() ? at : members_[at];
+}
+
+const ServerChannels::Channel& ChannelGraph::ring_in(std::uint32_t server, std::uint32_t channel) const {
+  const ServerChannels& kind = kind_of(server);
+  std::uint32_t number = channel % found_;
+  // NCCL src/graph/connect.cc, connectRings: alternating rings.
+  if (kind.swaps_pairs && found_ % 2 == 0 && server % 2 == 1) number ^= 1U;
+  return kind.rings[number];
+}
+
+const ServerChannels::Channel& ChannelGraph::tree_in(std::uint32_t server, std::uint32_t channel) const {
+  return kind_of(server).trees[channel % found_];
+}
+
+std::uint32_t ChannelGraph::ring_position(std::uint32_t channel, std::uint32_t member) const {
+  const std::uint32_t server = server_of(member);
+  const auto& places = ring_in(server, channel).places;
+  const auto found = std::find(places.begin(), places.end(), place_of(member));
+  return first_position(server) + static_cast<std::uint32_t>(found - places.begin());
+}
+
+std::uint32_t ChannelGraph::ring_member(std::uint32_t channel, std::uint32_t position) const {
+  std::uint32_t server = 0;
+  if (begin_.empty()) {
+    server = position / per_server_;
+  } else {
+    server = static_cast<std::uint32_t>(std::upper_bound(begin_.begin(), begin_.end(), position) - begin_.begin()) - 1;
+  }
+  return member_at(server, ring_in(server, channel).places[position - first_position(server)]);
+}
+
+// src/enqueue.cc, addP2pToPlan: parts of at least 64 KiB and at most 16 MiB in one server, of 64 KiB to 128 KiB over
+// several; at first so few that all peers' fit the channels.
+std::uint32_t ChannelGraph::peer_parts(std::int64_t bytes) const {
+  constexpr std::int64_t least = 64 << 10;
+  const std::int64_t most = servers_ == 1 ? std::int64_t{16} << 20 : 128 << 10;
+  const std::uint32_t channels = std::bit_ceil(channels_);
+  std::uint32_t parts = speeds_.peer_channels;
+  while (parts > 1 && parts * size_ > channels) parts /= 2;
+  parts =
+      static_cast<std::uint32_t>(std::min<std::int64_t>(parts, std::max<std::int64_t>(1, (bytes + least - 1) / least)));
+  while (2 * parts <= speeds_.peer_channels && bytes > parts * most) parts *= 2;
+  return parts;
+}
+
+std::uint32_t ChannelGraph::max_peer_parts() const { return peer_parts(std::int64_t{1} << 60); }
+
+// src/include/device.h, NCCL_MAX_DEV_WORK_P2P_PER_BATCH; src/include/channel.h, ncclP2pChannelBaseForRound: over
+// several servers up to 8 rounds with one server begin on the same channel.
+std::uint32_t ChannelGraph::peer_works(std::int64_t bytes) const {
+  constexpr std::uint32_t most = 8;
+  const std::uint32_t together = servers_ == 1 ? 1 : std::min(most, std::max(1U, per_server_));
+  const std::uint32_t channels = std::bit_ceil(channels_);
+  const std::uint32_t bases = (size_ + together - 1) / together;
+  const std::uint32_t of_a_channel = (bases * std::min(channels, peer_parts(bytes)) + channels - 1) / channels;
+  return std::min(most, together * of_a_channel);
+}
+
+}  // namespace weft

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "schedule/collective/collective_cost.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <memory>
+#include <queue>
+#include <tuple>
+
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+struct Lane {
+  std::unique_ptr<StepStream> stream;
+  Step step;
+  bool active = false;
+  bool ended = false;
+  bool handling = false;
+  Bytes done;
+  std::uint64_t marks = 0;
+  std::uint64_t depth = 0;       ///< messages before what the lane does now
+  std::uint64_t mark_depth = 0;  ///< at its last mark
+};
+
+struct Connection {
+  std::deque<std::uint64_t> arrived;  ///< depths
+  std::uint32_t in_flight = 0;
+};
+
+struct Event {
+  Time at;
+  std::uint64_t number = 0;  ///< in order of making: ties are broken by it
+  enum class Kind { wake, head, tail, handled } kind = Kind::wake;
+  std::uint32_t rank = 0;
+  std::uint32_t lane = 0;
+  ModelMessage message;
+  std::uint64_t depth = 0;
+  friend bool operator<(const Event& a, const Event& b) {  // the earliest first
+    return std::tie(b.at, b.number) < std::tie(a.at, a.number);
+  }
+};
+
+class Model {
+ public:
+  Model(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, Time latency, Bandwidth rate,
+        const std::function<void(const ModelMessage&)>& on_message)
+      : call_(call),
+        latency_(latency),
+        rate_(rate),
+        on_message_(on_message),
+        ranks_(call.communicator->size()),
+        members_(ranks_ + algorithm.aggregators(call)),
+        channels_(algorithm.channels(call)),
+        lanes_(algorithm.lanes(call)),
+        credits_(algorithm.credits(call)),
+        send_free_(members_),
+        receive_free_(members_) {
+    all_.resize(std::size_t{members_} * lanes_);
+    cost_.sent.resize(ranks_);
+    for (std::uint32_t rank = 0; rank < members_; ++rank) {
+      for (std::uint32_t number = 0; number < lanes_; ++number)
+        lane(rank, number).stream = algorithm.steps(call, rank, number);
+      add({call.tuning.launch, 0, Event::Kind::wake, rank, 0, {}, 0});
+    }
+  }
+
+  CollectiveCost run() {
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      now_ = event.at;
+      handle(event);
+    }
+    cost_.finished = std::all_of(all_.begin(), all_.end(), [](const Lane& one) { return one.ended; });
+    return std::move(cost_);
+  }
+
+ private:
+  Lane& lane(std::uint32_t rank, std::uint32_t number) { return all_[std::size_t{rank} * lanes_ + number]; }
+  Connection& connection(std::uint32_t from, std::uint32_t to, std::uint32_t channel) {
+    return connections_[{from, to, channel}];
+  }
+  void add(Event event) {
+    event.number = number_++;
+    events_.push(event);
+  }
+
+  void handle(const Event& event) {
+    const ModelMessage& message = event.message;
+    switch (event.kind) {
+      case Event::Kind::wake:
+        return wake(event.rank);
+      case Event::Kind::handled:
+        lane(event.rank, event.lane).handling = false;
+        move(event.rank, event.lane);
+        return wake(event.rank);
+      case Event::Kind::head: {
+        Event tail = event;
+        tail.kind = Event::Kind::tail;
+        tail.at = std::max(now_, receive_free_[message.receiver]) + wire_time(message.bytes);
+        if (message.receiver < ranks_) receive_free_[message.receiver] = tail.at;
+        return add(tail);
+      }
+      case Event::Kind::tail: {
+        ModelMessage ended = message;
+        ended.end = now_;
+        if (on_message_) on_message_(ended);
+        connection(message.sender, message.receiver, message.channel).arrived.push_back(event.depth);
+        return wake(message.receiver);
+      }
+    }
+  }
+
+  Time wire_time(Bytes bytes) const {
+    return rate_.bps() > 0 ? serialization_time(wire_bytes(call_.tuning.protocol, bytes), rate_) : Time();
+  }
+
+  /// Lets all lanes of a rank go as far as they go; lanes may wait for each other.
+  void wake(std::uint32_t rank) {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (std::uint32_t number = 0; number < lanes_; ++number)
+        while (advance(rank, number)) progress = true;
+    }
+  }
+
+  bool advance(std::uint32_t rank, std::uint32_t number) {
+    Lane& one = lane(rank, number);
+    if (one.ended || one.handling) return false;
+    if (!one.active) {
+      one.active = one.stream->next(one.step);
+      one.done = Bytes(0);
+      if (!one.active) {
+        one.ended = true;
+        one.stream.reset();
+        cost_.time = std::max(cost_.time, now_);
+      }
+      return one.active;
+    }
+    const Step& step = one.step;
+    if (step.wait_lane != no_lane) {
+      const Lane& other = lane(rank, step.wait_lane);
+      if (other.marks < step.wait_marks) return false;
+      one.depth = std::max(one.depth, other.mark_depth);
+    }
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i)
+      if (connection(step.receive_from(i), rank, number % channels_).arrived.empty()) return false;
+    for (std::uint32_t i = 0; i < step.send_count(); ++i)
+      if (connection(rank, step.send_to(i), number % channels_).in_flight >= credits_) return false;
+    const Time duration = rank < ranks_ ? handling_time(one) : Time();
+    if (duration > Time()) {
+      one.handling = true;
+      add({now_ + duration, 0, Event::Kind::handled, rank, number, {}, 0});
+      return false;
+    }
+    move(rank, number);
+    return true;
+  }
+
+  Time handling_time(const Lane& one) const {
+    if (one.step.primitive == Primitive::nop) return Time();
+    const Bandwidth rate = reduces(one.step.primitive) ? call_.tuning.reduce_rate : call_.tuning.copy_rate;
+    return call_.tuning.step_latency + (rate.bps() > 0 ? serialization_time(slice_of(one), rate) : Time());
+  }
+  static Bytes slice_of(const Lane& one) { return std::min(one.step.slice, one.step.bytes - one.done); }
+
+  /// One slice, for which all is there.
+  void move(std::uint32_t rank, std::uint32_t number) {
+    Lane& one = lane(rank, number);
+    const Step& step = one.step;
+    const Bytes slice = slice_of(one);
+    const std::uint32_t channel = number % channels_;
+    for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
+      Connection& from = connection(step.receive_from(i), rank, channel);
+      one.depth = std::max(one.depth, from.arrived.front());
+      from.arrived.pop_front();
+      --from.in_flight;
+      add({now_, 0, Event::Kind::wake, step.receive_from(i), 0, {}, 0});
+    }
+    for (std::uint32_t i = 0; i < step.send_count(); ++i) {
+      const std::uint32_t peer = step.send_to(i);
+      ++connection(rank, peer, channel).in_flight;
+      const Time start = std::max(now_, send_free_[rank]);
+      if (rank < ranks_) {
+        send_free_[rank] = start + wire_time(slice);
+        cost_.sent[rank] += slice;
+      }
+      cost_.rounds = std::max(cost_.rounds, one.depth + 1);
+      ++cost_.messages;
+      add({start + latency_,
+           0,
+           Event::Kind::head,
+           rank,
+           0,
+           {rank, peer, channel, slice, start, Time()},
+           one.depth + 1});
+    }
+    one.done += slice;
+    if (one.done < step.bytes) return;
+    one.active = false;
+    if (!step.mark) return;
+    ++one.marks;
+    one.mark_depth = one.depth;
+  }
+
+  const CollectiveCall& call_;
+  Time latency_;
+  Bandwidth rate_;
+  const std::function<void(const ModelMessage&)>& on_message_;
+  std::uint32_t ranks_;
+  std::uint32_t members_;  ///< ranks, and aggregators behind them
+  std::uint32_t channels_;
+  std::uint32_t lanes_;
+  std::uint32_t credits_;
+  std::vector<Time> send_free_;
+  std::vector<Time> receive_free_;
+  std::vector<Lane> all_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, Connection> connections_;
+  std::priority_queue<Event> events_;
+  std::uint64_t number_ = 0;
+  Time now_;
+  CollectiveCost cost_;
+};
+
+}  // namespace
+
+CollectiveCost model_cost(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, Time latency,
+                          Bandwidth rate, const std::function<void(const ModelMessage&)>& on_message) {
+  WEFT_EXPECT(call.communicator->size() > 0, "a communicator of no ranks");
+  return Model(algorithm, call, latency, rate, on_message).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "schedule/program/aggregation.hpp"
+
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "schedule/program/placement.hpp"
+#include "schedule/program/workload.hpp"
+#include "support/contract.hpp"
+
+namespace weft {
+namespace {
+
+std::string_view name(AggregatorSite::Level level) {
+  switch (level) {
+    case AggregatorSite::Level::server:
+      return "NVSwitch (or first switch)";
+    case AggregatorSite::Level::leaf:
+      return "leaf switch";
+    case AggregatorSite::Level::top:
+      return "switch of the highest level";
+  }
+  return {};
+}
+
+void require_site(const Spec& where, const CollectiveCall& call, const AggregatorSite& site,
+                  const Placement& placement) {
+  const auto host = [&](std::uint32_t number) {
+    return placement.host(call.communicator->rank(site.member + number * site.stride).value());
+  };
+  const std::string what = fmt::format("{} by {}", to_text(call.kind), call.algorithm);
+  const ReductionUnits::Level& level = placement.units()->level(site.level);
+  if (level.above(host(0)).empty())
+    throw where.error(
+        fmt::format("{} needs a {} that reduces above host {}, and there is none; see `switch_reduction` "
+                    "of the topology (docs/reference/topologies.md)",
+                    what, name(site.level), host(0)));
+  for (std::uint32_t i = 1; i < site.count; ++i)
+    if (level.list_of_host[host(i)] != level.list_of_host[host(0)])
+      throw where.error(fmt::format(
+          "{}: ranks {} and {} are to be below the same {}, but hosts {} and {} are not; ranks_per_server and "
+          "ranks_per_leaf have to be what the machine and the placement are",
+          what, call.communicator->rank(site.member).value(),
+          call.communicator->rank(site.member + i * site.stride).value(), name(site.level), host(0), host(i)));
+}
+
+}  // namespace
+
+const ReductionUnits::Level& ReductionUnits::level(AggregatorSite::Level which) const {
+  return which == AggregatorSite::Level::server ? server : which == AggregatorSite::Level::leaf ? leaf : top;
+}
+
+std::uint32_t rank_of(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
+                      std::uint32_t channel, const Placement& placement) {
+  const std::uint32_t members = call.communicator->size();
+  if (index < members) [[likely]]
+    return call.communicator->rank(index).value();
+  const AggregatorSite site = algorithm.aggregator_site(call, index - members);
+  WEFT_EXPECT(placement.units() != nullptr && site.unit < AggregatorSite::max_units, "{} needs an aggregator",
+              call.algorithm);
+  const auto& above =
+      placement.units()->level(site.level).above(placement.host(call.communicator->rank(site.member).value()));
+  WEFT_EXPECT(!above.empty(), "{} has no switch for an aggregator", call.algorithm);
+  // Channels that share a memory are in one switch.
+  const std::uint32_t share = algorithm.memory_of(call, channel);
+  return placement.ranks() + above[share % above.size()] * AggregatorSite::max_units + site.unit;
+}
+
+void require_aggregators(const Spec& where, const Workload& workload, const Placement& placement) {
+  if (placement.units() == nullptr) return;  // readers of workloads refuse such calls (settle_call)
+  for (std::uint64_t id = 0; id < workload.call_count(); ++id) {
+    const CollectiveCall call = workload.call(static_cast<std::uint32_t>(id));
+    const auto algorithm = find_collective(call.algorithm);
+    const std::uint32_t count = algorithm ? algorithm->aggregators(call) : 0;
+    for (std::uint32_t number = 0; number < count; ++number)
+      require_site(where, call, algorithm->aggregator_site(call, number), placement);
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What one rank does: operations with dependencies, made lazily.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedule/collective/collective.hpp"
+#include "support/error.hpp"
+#include "units/bytes.hpp"
+#include "units/id.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// In-order execution resources of a rank: operations of one stream run one after another, as CUDA streams do. `none`:
+/// the operation waits for its dependencies only. The collectives of one communicator run one after another in any
+/// case.
+enum class Stream : std::uint8_t {
+  none,
+  compute,
+  communication,  ///< of gradients, and of whatever needs one stream only
+  parameters,     ///< gathering of sharded parameters
+  tensor,
+  context,
+  expert,
+  storage,
+  host,  ///< the processor that feeds the accelerator
+};
+constexpr std::size_t stream_count = 9;
+std::string_view to_text(Stream stream);
+/// Names in the order of the values.
+std::vector<std::string> stream_names();
+
+/// One operation of a rank. Ids are given by the program, increase strictly in the order of next(), and `after` and
+/// `after_start` name smaller ids of the same rank only.
+struct Operation {
+  enum class Kind : std::uint8_t { compute, collective, send, recv };
+  std::uint64_t id = 0;
+  Kind kind = Kind::compute;
+  Stream stream = Stream::none;
+  std::vector<std::uint64_t> after;            ///< operations of this rank that must be complete
+  std::vector<std::uint64_t> after_start;      ///< and those that must have started
+  Time not_before;                             ///< simulated time before which it does not start
+  Time duration;                               ///< compute
+  std::shared_ptr<const CollectiveCall> call;  ///< collective
+  Rank peer;                                   ///< send: destination; recv: source
+  std::uint32_t tag = 0;                       ///< send, recv: matched with (peer, tag) in order
+  Bytes bytes;                                 ///< send, recv
+  bool any_source = false;                     ///< recv: of any rank; `peer` says nothing
+  bool any_tag = false;                        ///< recv: with any tag; `tag` says nothing
+  std::uint32_t queue_pair = 0;                ///< send: which of several queue pairs to the peer carries it
+  std::uint8_t cpu = 0;                        ///< whose time it takes, where the time of processors is modelled
+  std::uint32_t line = 0;                      ///< of the workload's file, 0 if generated
+  std::string label;                           ///< for people and timelines; may be empty
+  // For sums in reports; they live for ever, and are empty where a workload does not say.
+  std::string_view phase;          ///< part of a step: "forward"
+  std::string_view group;          ///< whom it communicates with: "tensor", "pipeline"
+  std::string_view operator_name;  ///< what it computes or sends: "attention"
+  double flops = 0;                ///< compute: floating-point operations
+  bool host = false;  ///< compute: by the rank's host, which is neither computing nor slowed by communication
+};
+
+/// The operations of one rank in program order, one at a time.
+class RankProgram {
+ public:
+  virtual ~RankProgram() = default;
+  virtual bool next(Operation& operation) = 0;
+  /// True if a receiver need not post a recv: messages to this rank complete on arrival (one-sided writes, as traffic
+  /// generators use).
+  virtual bool accepts_unexpected() const { return false; }
+  /// True if a recv may take messages of any rank or tag. Then all messages to the rank are matched as MPI does: a recv
+  /// takes the first message that has come and suits it, else it stands behind the recvs that wait; messages of one
+  /// source and tag come in the order in which they were sent.
+  virtual bool receives_any() const { return false; }
+  /// True if `not_before` never decreases. Then no further operation is asked for while the newest lies in the future:
+  /// a generator is read no further than its clock. Otherwise operations behind a delayed one need not wait for it.
+  virtual bool in_order_of_time() const { return false; }
+  /// Operations that may be admitted and not complete at a time; 0: no limit. With a limit, no further one is asked for
+  /// until one completes: a long program needs memory for so many only. The program must make progress however small
+  /// the limit is, that is, also if its operations were executed one after another.
+  virtual std::size_t read_ahead() const { return 0; }
+  /// True if the limit counts those operations alone that have not started: any number may be under way.
+  virtual bool reads_past_started() const { return false; }
+  /// True if a stream runs, of its operations that could start, the one with the smallest id, and not the next one in
+  /// program order: an operation that waits for others lets those behind it pass.
+  virtual bool takes_what_is_ready() const { return false; }
+  /// True if streams stand for processors, Operation::cpu: a network that shares these out orders what runs there.
+  virtual bool streams_are_processors() const { return false; }
+  /// How long a compute operation takes that starts now; asked once. A function of its arguments: noise that varies
+  /// over time, for instance.
+  virtual Time compute_time(const Operation& operation, Time now) const {
+    static_cast<void>(now);
+    return operation.duration;
+  }
+  /// By which factor, at least 1, compute operations are slower while collectives or sends of the rank are under way.
+  virtual double compute_slowdown() const { return 1; }
+};
+
+}  // namespace weft

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "schedule/transform/transform.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "schedule/program/workload_filter.hpp"
+#include "schedule/transform/transform_operations.hpp"
+
+namespace weft {
+namespace {
+
+const std::vector<std::string> change_names = {"scale", "remove", "fuse", "resize", "repeat", "move"};
+
+/// The one key of an item.
+std::pair<std::string, Spec> change_of(const Spec& item) {
+  for (const std::string& name : change_names) {
+    const auto value = item.find(name);
+    if (!value) continue;
+    item.finish();
+    return {name, *value};
+  }
+  item.finish();
+  throw item.error(fmt::format("expected one of {}", fmt::join(change_names, ", ")));
+}
+
+double read_factor(const Spec& map) {
+  constexpr double least = 1e-6, most = 1e6;
+  return map.at("by").number(least, most);
+}
+
+CallChoice read_choice(const Spec& map) {
+  CallChoice choice;
+  if (const auto pattern = map.find("collectives")) choice.pattern = pattern->text();
+  if (const auto value = map.find("communicator")) {
+    const auto add = [&choice](const Spec& one) {
+      choice.communicators.push_back(static_cast<std::uint32_t>(one.integer(0, 0xfffffffe)));
+    };
+    if (value->is_sequence())
+      for (const Spec& one : value->items()) add(one);
+    else
+      add(*value);
+  }
+  return choice;
+}
+
+/// `by`, or what a number of the one precision takes over the other.
+double read_resize_factor(const Spec& map) {
+  const std::map<std::string, double> bytes = {{"fp64", 8}, {"fp32", 4}, {"tf32", 4}, {"bf16", 2},
+                                               {"fp16", 2}, {"fp8", 1},  {"int8", 1}, {"fp4", 0.5}};
+  const auto precision = map.find("precision");
+  if (!precision) return read_factor(map);
+  std::vector<std::string> names;
+  for (const auto& [name, size] : bytes) names.push_back(name);
+  const double from = bytes.at(precision->at("from").one_of(names));
+  const double to = bytes.at(precision->at("to").one_of(names));
+  precision->finish();
+  return to / from;
+}
+
+std::unique_ptr<Workload> changed(std::unique_ptr<Workload> workload, const std::string& name, const Spec& value) {
+  if (name == "repeat") {
+    constexpr std::int64_t most = 1'000'000;
+    return repeated(std::move(workload), static_cast<std::uint32_t>(value.integer(1, most)), value);
+  }
+  if (name == "scale") {
+    workload = with_scaled_kernels(std::move(workload), value.at("kernels").text(), read_factor(value));
+  } else if (name == "fuse") {
+    const double factor = value.has("by") ? read_factor(value) : 1;
+    workload = with_fused_kernels(std::move(workload), value.at("kernels").text(), factor);
+  } else if (name == "remove") {
+    const auto kernels = value.find("kernels");
+    if (kernels && value.has("collectives")) throw value.error("expected 'kernels' or 'collectives', not both");
+    if (!kernels && !value.has("collectives") && !value.has("communicator"))
+      throw value.error("expected 'kernels' or 'collectives'");
+    const CallChoice choice = read_choice(value);
+    workload =
+        kernels ? without_kernels(std::move(workload), kernels->text()) : without_calls(std::move(workload), choice);
+  } else {
+    const CallChoice choice = read_choice(value);
+    workload = with_resized_calls(std::move(workload), choice, read_resize_factor(value), value);
+  }
+  value.finish();
+  return workload;
+}
+
+/// rank -> whose place it takes. Throws InputError if two take one place.
+std::map<std::uint32_t, std::uint32_t> read_moves(const Spec& value, std::uint32_t ranks) {
+  std::map<std::uint32_t, std::uint32_t> moves;
+  std::map<std::uint32_t, std::uint32_t> taken;
+  for (const auto& [key, place] : value.entries()) {
+    const bool digits = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
+    if (!digits || std::stoul(key) >= ranks)
+      throw place.error(fmt::format("'{}' is no rank; there are ranks 0 to {}", key, ranks - 1));
+    const auto rank = static_cast<std::uint32_t>(std::stoul(key));
+    moves[rank] = static_cast<std::uint32_t>(place.integer(0, std::int64_t{ranks} - 1));
+    if (!taken.emplace(moves[rank], rank).second)
+      throw place.error(fmt::format("rank {} takes that place already", taken[moves[rank]]));
+  }
+  for (const auto& [place, rank] : taken)
+    if (!moves.contains(place))
+      throw value.error(fmt::format("rank {} takes the place of rank {}, which stays there; give that one a place, too",
+                                    rank, place));
+  return moves;
+}
+
+/// A line for `weft describe`.
+class MovedWorkload final : public WorkloadFilter {
+ public:
+  MovedWorkload(std::unique_ptr<Workload> before, std::string line)
+      : WorkloadFilter(std::move(before)), line_(std::move(line)) {}
+  std::vector<std::pair<std::string, std::string>> description() const override {
+    auto lines = inner().description();
+    lines.emplace_back("transform", line_);
+    return lines;
+  }
+
+ private:
+  std::string line_;
+};
+
+std::unique_ptr<Workload> described_as_moved(std::unique_ptr<Workload> workload, const Spec& value) {
+  std::vector<std::string> texts;
+  for (const auto& [rank, place] : read_moves(value, workload->ranks()))
+    texts.push_back(fmt::format("{} to that of {}", rank, place));
+  return std::make_unique<MovedWorkload>(std::move(workload),
+                                         fmt::format("ranks change places: {}", fmt::join(texts, ", ")));
+}
+
+}  // namespace
+
+std::unique_ptr<Workload> transformed(std::unique_ptr<Workload> workload, const Spec& list) {
+  for (const Spec& item : list.items()) {
+    const auto [name, value] = change_of(item);
+    workload =
+        name == "move" ? described_as_moved(std::move(workload), value) : changed(std::move(workload), name, value);
+  }
+  return workload;
+}
+
+Placement moved(const Placement& placement, std::uint32_t ranks, const Spec& list) {
+  std::vector<std::uint32_t> hosts;
+  for (const Spec& item : list.items()) {
+    const auto value = item.find("move");
+    if (!value) continue;
+    if (hosts.empty())
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) hosts.push_back(placement.host(rank));
+    const std::vector<std::uint32_t> before = hosts;
+    for (const auto& [rank, place] : read_moves(*value, ranks)) hosts[rank] = before[place];
+  }
+  return hosts.empty() ? placement : Placement::listed(hosts);
+}
+
+}  // namespace weft

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Nodes as users name them: host3, switch7, leaf2.
+#pragma once
+
+#include "graph/machine/cluster_graph.hpp"
+#include "support/spec.hpp"
+
+namespace weft {
+
+/// The node of a name. Throws InputError that says which there are.
+NodeId read_node(const Spec& spec, const ClusterGraph& graph);
+
+}  // namespace weft
