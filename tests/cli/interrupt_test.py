@@ -222,6 +222,17 @@ class Anywhere(InterruptTest):
     def test_a_huge_collective(self):
         self.check_run(self.experiment({**RING, "size": "1048576 TiB"}))
 
+    def test_series_that_take_longer_to_write(self):
+        """In a second of link delay a queue that stands still has two million intervals: rows of all ports in one epoch."""
+        slow = {"topology": {"kind": "fat_tree", "k": 4, "link_rate": "1.7 GB/s", "link_delay": "1 s"}, "network": {"congestion_control": "dcqcn"},
+                "workload": {"kind": "traffic", "pattern": "permutation", "size": "297 KiB", "ranks": 16, "shift": 8},
+                "output": {"sampling": "503 ns"}}
+        path = self.write(slow, "slow.yaml")
+        for ranks in [None, 2]:
+            folder = self.check(["run", path, "-o", "out.h5", "--quiet"], ranks, pause=2.0, file=True)
+            found = [name for name in [folder / "out.h5", folder / "out.h5.partial"] if name.exists()]
+            self.assertEqual([attributes(name)["complete"] for name in found], [0])
+
     def test_reference_engine(self):
         path = self.experiment(PERIODIC)
         folder = self.check(["run", path, "--quiet", "--engine", "ns3-default"], file=True)

@@ -134,6 +134,20 @@ TEST(link_faults, an_outage_loses_exactly_what_it_overlaps) {
   }
 }
 
+// The first packet is lost, and it counts as lost when 32,767 others have overtaken it, which is known an RTT later. By
+// then packets have arrived that are further ahead than an ACK can name.
+TEST(link_faults, packets_far_ahead_of_a_lost_one_arrive) {
+  LeanMachine machine(wire, network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1, recovery: "
+                                                   "selective_repeat, selective_repeat: {{reordering: 32767, timeout: "
+                                                   "1 s}}, failures: [{{link: all, at: 1 ps, until: 79 ns}}]}}",
+                                                   mtu)));
+  machine.post({Time(), 0, machine.open(0, 1), 40'000 * mtu});
+  machine.run();
+  machine.expect_quiet();
+  EXPECT_EQ(machine.counters(NodeId(0)).lost, 1U);
+  EXPECT_EQ(machine.messages.size(), 1U);
+}
+
 TEST(link_faults, a_degraded_link_serves_at_its_rate_from_the_next_packet_on) {
   LeanMachine machine(wire, network_of(fmt::format("{{mtu: {} B, window: 1 GiB, ack_interval: 1024, failures: [{{link: "
                                                    "all, at: 100 ns, until: 1 us, rate: 10 Gb/s}}]}}",

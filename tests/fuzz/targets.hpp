@@ -13,11 +13,11 @@
 
 #include <unistd.h>
 
-#include "schedule/collective.hpp"
-#include "schedule/workload.hpp"
+#include "schedule/collective/collective.hpp"
+#include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 #include "tests/fuzz/experiment_target.hpp"
-#include "topologies/machine_file.hpp"
+#include "topologies/files/machine_file.hpp"
 #include "workloads/chakra/chakra_trace.hpp"
 #include "workloads/compute/kernel_time.hpp"
 #include "workloads/compute/operator_times.hpp"

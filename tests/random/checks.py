@@ -407,7 +407,7 @@ def classes_are_those_of_links(results):
 
 @law
 def queue_pairs_deliver(results):
-    if "queue_pairs" not in results or "receivers" not in results or not results.complete or results.background:
+    if "queue_pairs" not in results or "receivers" not in results or not results.quiet_at_the_end:
         return
     senders, receivers = results["queue_pairs"], results["receivers"]
     acknowledged, received = int(senders["packets"].sum()), int(receivers["packets"].sum())

@@ -195,6 +195,11 @@ std::optional<Summary> simulate(const CommandLine& line, ProcessGroup& group, co
   if (simulation.has_fabric()) summary.inner_epoch = simulation.fabric().inner_epoch();
   summary.warnings = advice(experiment, facts.congestion);
   if (ended) advise_on_transfers(summary.transfers, summary.warnings);
+  if (recording.left_out() > 0)
+    summary.warnings.push_back(
+        fmt::format("the signal left no time to write the last {} rows of series: links are long against the intervals "
+                    "of output.sampling or output.rates",
+                    recording.left_out()));
   if (group.size() > 1) advise_on_portions(experiment, recording.portions(), summary.warnings);
   summary.hot_links = hot_links(experiment, simulation, facts);
   summary.memory_bytes = group.sum(simulation.network().memory_bytes());

@@ -215,6 +215,26 @@ void Recording::write_portion(Time now) {
   kept_rows_ = rows_held();
 }
 
+// After a signal the file is to be closed within seconds. Where links are long against the interval, an epoch makes
+// millions of rows at once, which take longer than that to write.
+void Recording::write_rest_of_series(const RunFacts& facts) {
+  constexpr std::uint64_t max_rows_after_signal = 2'000'000;  // a second of a processor
+  const OutputOptions& output = experiment_.output;
+  if (!simulation_.has_fabric()) return;
+  Fabric& fabric = simulation_.fabric();
+  const Time end = facts.simulated;
+  if (facts.interrupted) {
+    const std::uint64_t rows = simulation_.group().sum(fabric.samples_until(end));
+    if (rows > max_rows_after_signal) left_out_ = rows;
+  }
+  const bool write = left_out_ == 0;
+  if (output.sampling > Time())
+    recorder_.append(write ? samples(fabric.take_samples(end)) : std::vector<LinkSample>(), true, output.sampling.ps());
+  if (output.rates.interval > Time())
+    recorder_.append(write ? rates(fabric.take_queue_pair_samples(end)) : std::vector<QueuePairRate>(), true,
+                     output.rates.interval.ps());
+}
+
 std::uint64_t Recording::write_rest(const RunFacts& facts) {
   const OutputOptions& output = experiment_.output;
   RunRecords& records = simulation_.runtime().records();
@@ -239,10 +259,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
       recorder_.write(receiver_records(simulation_.fabric()));
     }
   }
-  if (output.sampling > Time())
-    recorder_.append(samples(simulation_.fabric().take_samples(end)), true, output.sampling.ps());
-  if (output.rates.interval > Time())
-    recorder_.append(rates(simulation_.fabric().take_queue_pair_samples(end)), true, output.rates.interval.ps());
+  write_rest_of_series(facts);
   auto ranks = simulation_.runtime().rank_records(end);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     ranks[i].job = job_of_rank(jobs_, ranks[i].rank);

@@ -28,6 +28,8 @@ class Recording {
   /// Collective, between two epochs: everything before `now` has happened, nothing after.
   void write_portion(Time now);
   std::uint64_t portions() const { return portions_; }
+  /// Rows of series that a signal has left no time to write, over all processes.
+  std::uint64_t left_out() const { return left_out_; }
   /// Collective: the rest. Gives the run's fingerprint.
   std::uint64_t write_rest(const RunFacts& facts);
   /// After write_rest().
@@ -38,6 +40,7 @@ class Recording {
 
  private:
   std::size_t rows_held() const;
+  void write_rest_of_series(const RunFacts& facts);
   void write_transfers();
   void write_parallel(const RunFacts& facts);
 
@@ -47,6 +50,7 @@ class Recording {
   std::vector<JobInfo> jobs_;
   std::size_t kept_rows_ = 0;  // after the last portion
   std::uint64_t portions_ = 0;
+  std::uint64_t left_out_ = 0;
   std::vector<JobRecord> job_rows_;
   std::vector<TransferRecord> transfer_rows_;
   RunShares shares_;

@@ -18,6 +18,12 @@ void PortSampler::close(OutputPort& port, Time end, std::int64_t queued) {
   if (port.next_sample - interval_ < end) add(port, end, queued);
 }
 
+std::uint64_t PortSampler::missing(const OutputPort& port, Time end, std::int64_t queued) const {
+  const Time works_until = queued > 0 ? end : std::min(end, port.free_at);
+  return works_until <= port.next_sample ? 1
+                                         : static_cast<std::uint64_t>((works_until - port.next_sample) / interval_) + 2;
+}
+
 // Of the interval up to port.next_sample, which is looked at at `time`. False if the port has nothing to do then.
 bool PortSampler::add(OutputPort& port, Time time, std::int64_t queued) {
   // Work committed before that time that is still unsent; a port works without pause until free_at.

@@ -30,6 +30,8 @@ class PortSampler {
   void close(OutputPort& port, Time end, std::int64_t queued);
 
   std::size_t held() const { return samples_.size(); }
+  /// How many samples, about, the port adds until `end` if nothing happens any more.
+  std::uint64_t missing(const OutputPort& port, Time end, std::int64_t queued) const;
   std::vector<PortSample> take() { return std::exchange(samples_, {}); }
   std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now / interval_); }
 

@@ -181,6 +181,8 @@ class Fabric final : public HostNetwork {
   /// others, which events without effect may have closed, stay.
   std::vector<PortSample> take_closed_samples(Time now);
   std::size_t samples_held() const;
+  /// Samples of ports and of queue pairs that take_samples(end) and take_queue_pair_samples(end) would give, about.
+  std::uint64_t samples_until(Time end) const;
   /// The same of queue pairs.
   std::vector<QueuePairSample> take_queue_pair_samples(Time end);
   std::vector<QueuePairSample> take_closed_queue_pair_samples(Time now);

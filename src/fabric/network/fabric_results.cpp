@@ -194,6 +194,16 @@ std::size_t Fabric::samples_held() const {
   return net_->sampler.held() + (buffered() ? model_->queued()->samples.held() : 0);
 }
 
+std::uint64_t Fabric::samples_until(Time end) const {
+  std::uint64_t samples = samples_held();
+  if (net_->sampler.on())
+    model_->visit([&](auto& model) {
+      for (const PortId p : net_->nodes.ports())
+        samples += net_->sampler.missing(net_->outputs[p], end, model.queued_bytes(p));
+    });
+  return buffered() ? samples + model_->queued()->samples.missing(end) : samples;
+}
+
 // Standstill ---------------------------------------------------------------------------------------------------------
 
 bool Fabric::suspicious() const { return buffered() && model_->queued()->control.suspicious; }

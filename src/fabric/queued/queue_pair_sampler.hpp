@@ -28,6 +28,8 @@ class QueuePairSampler {
   /// An interval of the connection has ended.
   void flush(const LocalNode& node, Connection& connection, Time now);
   std::size_t held() const { return samples_.size(); }
+  /// How many samples connections add until `end` at most if nothing happens any more.
+  std::uint64_t missing(Time end) const;
   /// Samples up to `end`, closing the last interval there.
   std::vector<QueuePairSample> take(Time end);
   /// Those of the intervals that ended at `now` or before.

@@ -55,9 +55,10 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   reply.lane = state.plan.control.value() & 0xfU;
   reply.psn = answer.expected;
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
-  WEFT_EXPECT(ahead >= INT16_MIN && ahead <= INT16_MAX, "host {}: packet {} is {} packets from the expected one",
-              node.id, packet.psn, ahead);
-  reply.payload = static_cast<std::uint16_t>(ahead);
+  // Sixteen bits name the packet that is answered. One that is further from the expected one stays unnamed: the sender
+  // sends it again when its timer says so.
+  const bool named = ahead >= INT16_MIN && ahead <= INT16_MAX;
+  reply.payload = static_cast<std::uint16_t>(named ? ahead : -1);
   reply.message = no_slot;
   reply.entropy = packet.entropy;
   if (answer.cnp) {

@@ -30,6 +30,16 @@ std::vector<QueuePairSample> QueuePairSampler::take_closed(Time now) {
   return take_of_intervals_before(samples_, now / interval_);
 }
 
+std::uint64_t QueuePairSampler::missing(Time end) const {
+  std::uint64_t samples = 0;
+  for (const LocalNode& node : net_.nodes.all)
+    if (node.host != no_slot)
+      for (const Connection& connection : q_.state.hosts[node.host].connections)
+        if (connection.next_sample <= end)
+          samples += static_cast<std::uint64_t>((end - connection.next_sample) / interval_) + 2;
+  return samples;
+}
+
 void QueuePairSampler::flush_all(Time now) {
   for (const LocalNode& node : net_.nodes.all)
     if (node.host != no_slot)
