@@ -7,11 +7,13 @@
 
 namespace weft {
 
-// What launch() does where telemetry, taps, faults or ns-3 have a part in it.
+// What launch() does where taps, faults, several jobs or ns-3 have a part in it.
 void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
-  if (packet.kind == PacketKind::data && q_.state.services.telemetry) record_hop(port_index, packet, now);
+  if (q_.state.services.telemetry) collect_telemetry(port_index, now, packet, size);
   count(port, port_index, now, packet, size);
+  if (net_.observers.several_jobs())
+    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, size.wire)) {
     ++q_.state.ports[port_index].lost;
@@ -23,6 +25,11 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   send_on(port, packet, arrival);
 }
 
+void Departures::collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size) {
+  if (packet.kind == PacketKind::data) record_hop(port_index, packet, now);
+  q_.state.ports[port_index].wire_bytes += size.wire;
+}
+
 void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
   std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
   if (slot == no_slot) {
@@ -30,8 +37,9 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
     slot = q_.state.telemetry.add();
   }
   const OutputPort& port = net_.outputs[port_index];
-  q_.state.telemetry[slot].add({now.ps(), q_.state.wire_bytes(port_index, net_.sizes.wire_overhead),
-                                q_.state.queued_bytes(port_index), port.rate_bps, port.directed_link});
+  const PortState& ps = q_.state.ports[port_index];
+  q_.state.telemetry[slot].add({now.ps(), ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index),
+                                port.rate_bps, port.directed_link});
 }
 
 void Departures::forget(const Packet& packet) {
