@@ -19,9 +19,10 @@ inline Time QueuedPorts::load(PortId port, Time now) const {
   return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
+template <bool plain>
 inline void QueuedPorts::note_peak(PortId port_index, Time now) {
   OutputPort& port = net_.outputs[port_index];
-  if (q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
+  if (!plain && q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
     return net_.rates.note_peak(port, now, q_.state.ports[port_index].queue_time);
   port.peak_backlog = std::max(port.peak_backlog, load(port_index, now));
 }
@@ -54,13 +55,12 @@ inline Time Departures::arrival_of(const OutputPort& port, PortId port_index, Ti
   return now + std::min(size.busy, q_.state.ports[port_index].header_time) + port.after;
 }
 
-inline void Departures::count(OutputPort& port, PortId port_index, Time now, const Packet& packet, WireTime size) {
+inline void Departures::count(OutputPort& port, ClassQueue& queue, Time now, const Packet& packet, WireTime size) {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
   }
   ++port.packets;
-  ClassQueue& queue = q_.state.queue_of(port_index, lane_of(packet));
   ++queue.packets;
   queue.frame_bytes += net_.sizes.frame_bytes(size).count();
   port.free_at = now + size.busy;
@@ -75,23 +75,30 @@ inline void Departures::send_on(const OutputPort& port, const Packet& packet, Ti
     export_packet(port, packet, arrival);
 }
 
+inline void Departures::collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size) {
+  if (packet.kind == PacketKind::data) record_hop(port_index, packet, now);
+  q_.state.ports[port_index].wire_bytes += size.wire;
+}
+
 [[gnu::always_inline]] inline void Departures::launch(PortId port_index, Time now, Packet& packet, WireTime size) {
   if (!q_.state.plain) [[unlikely]]
     return launch_watched(port_index, now, packet, size);
-  launch_plain(port_index, now, packet, size);
+  launch_plain(port_index, q_.state.queue_of(port_index, lane_of(packet)), now, packet, size);
 }
 
-[[gnu::always_inline]] inline void Departures::launch_plain(PortId port_index, Time now, Packet& packet,
-                                                            WireTime size) {
+[[gnu::always_inline]] inline void Departures::launch_plain(PortId port_index, ClassQueue& queue, Time now,
+                                                            Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.services.telemetry) [[unlikely]]
     collect_telemetry(port_index, now, packet, size);
-  count(port, port_index, now, packet, size);
+  count(port, queue, now, packet, size);
   send_on(port, packet, arrival_of(port, port_index, now, size));
 }
 
-inline void PacketMarking::mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {
-  if (queue > q_.state.queue_of(port, lane_of(packet)).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+inline void PacketMarking::mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came,
+                                Time now) {
+  if (bytes > queue.mark_floor) [[unlikely]]
+    mark_beyond_floor(port, packet, bytes, came, now);
 }
 
 inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes frame, Time now) {
@@ -133,9 +140,9 @@ template <bool plain>
       static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(size.wire);
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
     tell_message(port_index, lane, sent.packet, now);
-  if (state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, came, now);
+  if (state.marks_at_departure) q_.marking.mark(port_index, queue, sent.packet, queue.bytes, came, now);
   if constexpr (plain)
-    q_.departures.launch_plain(port_index, now, sent.packet, size);
+    q_.departures.launch_plain(port_index, queue, now, sent.packet, size);
   else
     q_.departures.launch(port_index, now, sent.packet, size);
   if (sent.in_port == PortId::none()) return;

@@ -28,7 +28,8 @@ class QueuedPorts {
   bool send_waiting(PortId port_index, LaneId lane, Time now);
   /// Time until everything has left that is there now.
   Time load(PortId port, Time now) const;
-  /// Something has come to wait: the port's longest queue may be this one.
+  /// Something has come to wait: the port's longest queue may be this one. `plain`: as in QueuedState.
+  template <bool plain = false>
   void note_peak(PortId port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------

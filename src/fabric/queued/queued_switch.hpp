@@ -29,6 +29,7 @@ class QueuedSwitch {
   void send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals);
   template <bool plain>
   void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
+  template <bool plain>
   bool make_room(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now,
                  WireTime& size);
   bool pass(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
@@ -36,6 +37,7 @@ class QueuedSwitch {
   void wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
   bool pass_at_once(PortId out, Packet& packet, PortId in_port, Time now);
   bool needs_no_room(PortId in_port, LaneId lane, Bytes frame) const;
+  template <bool plain>
   bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, LaneId in_lane, Time now,
                  Bytes frame);
   void drop(PortId out, const Packet& packet);

@@ -11,7 +11,7 @@ namespace weft {
 void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.services.telemetry) collect_telemetry(port_index, now, packet, size);
-  count(port, port_index, now, packet, size);
+  count(port, q_.state.queue_of(port_index, lane_of(packet)), now, packet, size);
   if (net_.observers.several_jobs())
     net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
@@ -23,11 +23,6 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   const Time arrival = arrival_of(port, port_index, now, size);
   if (packet.kind == PacketKind::frame && !port.leaves_process()) q_.frames.hand_up(port.peer(), packet, arrival);
   send_on(port, packet, arrival);
-}
-
-void Departures::collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size) {
-  if (packet.kind == PacketKind::data) record_hop(port_index, packet, now);
-  q_.state.ports[port_index].wire_bytes += size.wire;
 }
 
 void Departures::record_hop(PortId port_index, Packet& packet, Time now) {

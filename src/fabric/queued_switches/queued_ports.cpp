@@ -31,6 +31,25 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
   return nic.has_urgent() || nic.has_ready();
 }
 
+// The first packet of the class whose turn it is. `plain`: as in QueuedState.
+template <bool plain>
+[[gnu::always_inline]] inline bool QueuedPorts::send_first(PortId port_index, Time now) {
+  QueuedState& state = q_.state;
+  const PortState& ps = state.ports[port_index];
+  std::uint32_t ready = ps.occupied & ~ps.blocked;
+  while (ready != 0) {
+    const LaneId lane = choose_lane(port_index, ready);
+    const Bytes frame = state.queue_of(port_index, lane).queue.front().frame_bytes();
+    if (plain || q_.control.takes_credit(port_index, lane, frame, now)) {
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
+      leave_queue<plain>(port_index, lane, now);
+      return true;
+    }
+    ready &= ~(lane.bit());
+  }
+  return false;
+}
+
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
 [[gnu::always_inline]] inline bool QueuedPorts::send_next(PortId port_index, Time now) {
   QueuedState& state = q_.state;
@@ -50,25 +69,6 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
     return q_.nics.send_urgent(node, port_index, now) || q_.nics.send_data(node, port_index, now);
   }
   return state.plain ? send_first<true>(port_index, now) : send_first<false>(port_index, now);
-}
-
-// The first packet of the class whose turn it is. `plain`: as in QueuedState.
-template <bool plain>
-[[gnu::always_inline]] inline bool QueuedPorts::send_first(PortId port_index, Time now) {
-  QueuedState& state = q_.state;
-  const PortState& ps = state.ports[port_index];
-  std::uint32_t ready = ps.occupied & ~ps.blocked;
-  while (ready != 0) {
-    const LaneId lane = choose_lane(port_index, ready);
-    const Bytes frame = state.queue_of(port_index, lane).queue.front().frame_bytes();
-    if (plain || q_.control.takes_credit(port_index, lane, frame, now)) {
-      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
-      leave_queue<plain>(port_index, lane, now);
-      return true;
-    }
-    ready &= ~(lane.bit());
-  }
-  return false;
 }
 
 // Something may be there to be sent: now, or when the port is free.

@@ -10,11 +10,12 @@ namespace weft {
 // What comes in -------------------------------------------------------------------------------------------------------
 
 // Takes memory for a frame, and stops its sender where that is necessary.
+template <bool plain>
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, Bytes frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
-  if (in_lane.in(came.credited)) return true;  // its sender has had a credit for it
+  if (!plain && in_lane.in(came.credited)) return true;  // its sender has had a credit for it
   const bool pausing = in_lane.in(came.pausing);
   if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame.count() > state.queue_limit) return false;
   if (came.memory == nullptr) return true;
@@ -47,8 +48,9 @@ namespace weft {
   if (port.free_at > now || ps.event_at < now || !ps.is_idle()) return false;
   const WireTime size = net_.sizes.wire_time(port, packet);
   if (!needs_no_room(in_port, lane_of(packet), net_.sizes.frame_bytes(size))) return false;
-  if (q_.state.marks_passing) q_.marking.mark(out, packet, 0, now, now);
-  q_.departures.launch_plain(out, now, packet, size);
+  ClassQueue& queue = ps.classes[packet.lane];
+  if (q_.state.marks_passing) q_.marking.mark(out, queue, packet, 0, now, now);
+  q_.departures.launch_plain(out, queue, now, packet, size);
   return true;
 }
 
@@ -60,17 +62,18 @@ template <bool plain>
   // It defers, or has had its event.
   if (state.ports[out].event_at < now) q_.ports.catch_up(out, now);
   WireTime size = net_.sizes.wire_time(net_.outputs[out], packet);
-  if (state.finite && !make_room(node, out, packet, in_port, in_lane, now, size)) return drop(out, packet);
+  if (state.finite && !make_room<plain>(node, out, packet, in_port, in_lane, now, size)) return drop(out, packet);
   OutputPort& port = net_.outputs[out];
   if (!plain && net_.sampler.due(port, now)) net_.sampler.flush(port, now, state.sampled_bytes(port, out));
   if (!pass(out, packet, in_port, in_lane, now, size)) wait<plain>(out, packet, in_port, in_lane, now, size);
 }
 
 // Where memory ends: trims the packet if that helps. False: it is to be dropped.
+template <bool plain>
 [[gnu::always_inline]] inline bool QueuedSwitch::make_room(const LocalNode& node, PortId out, Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, WireTime& size) {
   while (!q_.state.is_bypass(lane_of(packet)) &&
-         !find_room(node, out, packet, in_port, in_lane, now, net_.sizes.frame_bytes(size)))
+         !find_room<plain>(node, out, packet, in_port, in_lane, now, net_.sizes.frame_bytes(size)))
     [[unlikely]] {
       if (!net_.parameters.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0) return false;
       trim(out, packet);
@@ -88,7 +91,7 @@ template <bool plain>
   if (net_.outputs[out].free_at > now || (ps.occupied | ps.tell_pause | ps.tell_credit) != 0 || lane.in(ps.blocked) ||
       !q_.control.takes_credit(out, lane, frame, now))
     return false;
-  if (q_.state.marks_passing) q_.marking.mark(out, packet, 0, now, now);
+  if (q_.state.marks_passing) q_.marking.mark(out, q_.state.queue_of(out, lane), packet, 0, now, now);
   q_.departures.launch(out, now, packet, size);
   if (!q_.state.is_bypass(lane)) q_.control.give_room(in_port, in_lane, frame, now);
   return true;
@@ -103,7 +106,7 @@ template <bool plain>
   const Bytes frame = net_.sizes.frame_bytes(size);
   const bool bypass = state.is_bypass(lane);
   ClassQueue& queue = state.queue_of(out, lane);
-  if (state.marks_at_arrival) q_.marking.mark(out, packet, queue.bytes, now, now);
+  if (state.marks_at_arrival) q_.marking.mark(out, queue, packet, queue.bytes, now, now);
   packet.time = now.ps();
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
     net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now).ps();
@@ -119,7 +122,7 @@ template <bool plain>
   if (!plain && state.reports.slots > 0) q_.reporter.queue_changed(out, now);
   if (!plain && q_.control.watches_credits() && !bypass)
     q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
-  q_.ports.note_peak(out, now);
+  q_.ports.note_peak<plain>(out, now);
   const Time free_at = net_.outputs[out].free_at;
   if (free_at <= now)
     q_.ports.kick(out, now);
