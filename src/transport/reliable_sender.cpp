@@ -44,8 +44,7 @@ std::uint32_t ReliableSender::message_of(std::uint64_t psn, const MessagePool& p
   return slot;
 }
 
-void ReliableSender::reserve(std::uint64_t psn) {
-  if (psn - acked_ < ring_.size()) return;
+void ReliableSender::grow() {
   std::vector<Sent> larger(std::max<std::size_t>(8, ring_.size() * 2));
   for (std::uint64_t i = acked_; i < high_; ++i) larger[i & (larger.size() - 1)] = sent(i);
   ring_.swap(larger);

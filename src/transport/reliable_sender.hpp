@@ -89,7 +89,11 @@ class ReliableSender {
   }
   std::uint64_t next_psn() const;
   void count_recovery(std::int64_t now, std::uint64_t psn, Message& message);
-  void reserve(std::uint64_t psn);
+  void reserve(std::uint64_t psn) {
+    if (psn - acked_ >= ring_.size()) [[unlikely]]
+      grow();
+  }
+  void grow();
   std::int64_t payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
   /// The message of a packet that is not acknowledged yet, looked for from the cursor or from the oldest one.
   std::uint32_t message_of(std::uint64_t psn, const MessagePool& pool) const;

@@ -32,12 +32,12 @@ void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t 
     std::ranges::sort(times);
     times.erase(std::unique(times.begin(), times.end()), times.end());  // a link's packets follow one another
     if (times.empty()) continue;
-    order.begin_run(times.size());
+    Arrival* at = order.begin_run(times.size());
     for (std::uint64_t sequence = 0; sequence < times.size(); ++sequence) {
-      const Arrival arrival{times[sequence], sequence, nullptr, PortId(port)};
-      order.add(arrival);
-      expected.push_back(arrival);
+      *at = {times[sequence], sequence, nullptr, PortId(port)};
+      expected.push_back(*at++);
     }
+    order.end_run(at);
   }
   std::ranges::sort(expected, before);
   const auto sorted = order.sorted(before);
@@ -75,9 +75,10 @@ TEST(ArrivalOrder, FarApartAndCrowdedAtOneEnd) {
     expect_ordered(order, random, 16, 4, std::int64_t{1} << 50, 1);
     order.clear();
     for (std::uint32_t port = 0; port < 16; ++port) {
-      order.begin_run(2);
-      order.add({static_cast<std::int64_t>(port), 0, nullptr, PortId(port)});
-      order.add({(std::int64_t{1} << 52) - port, 1, nullptr, PortId(port)});
+      Arrival* const at = order.begin_run(2);
+      at[0] = {static_cast<std::int64_t>(port), 0, nullptr, PortId(port)};
+      at[1] = {(std::int64_t{1} << 52) - port, 1, nullptr, PortId(port)};
+      order.end_run(at + 2);
     }
     const auto sorted = order.sorted(before);
     ASSERT_TRUE(std::ranges::is_sorted(sorted, before));

@@ -29,6 +29,15 @@ class Instructions(unittest.TestCase):
         self.assertLess(count, bound["more"] * bound["best"], text)
         self.assertGreater(count, bound["less"] * bound["best"], text)
 
+    def test_nor_does_one_with_queues_and_congestion_control(self):
+        bound = BOUNDS["instructions_per_packet_hop"]
+        for network, best in BOUNDS["instructions_with_queues"].items():
+            with self.subTest(network=network):
+                text = self.count("--network", network)
+                count = float(re.search(r"([0-9.]+) instructions per packet-hop", text)[1])
+                self.assertLess(count, bound["more"] * best, text)
+                self.assertGreater(count, bound["less"] * best, text)
+
     def test_documents_name_the_bound(self):
         text = (ROOT / "docs/concepts/performance.md").read_text()
         self.assertEqual(float(re.search(r"Instructions per packet-hop: ([0-9.]+)", text)[1]),

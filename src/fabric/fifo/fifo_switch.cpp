@@ -23,13 +23,15 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   arrivals_ = net_.gather(node, end);
   const std::size_t count = arrivals_.size();
   if (count == 0) return;
-  requests_.resize(count);
-  routes_.resize(count);
+  if (requests_.size() < count) {
+    requests_.resize(count);
+    routes_.resize(count);
+  }
   for (std::size_t i = 0; i < count; ++i) {
     const Packet& packet = *arrivals_[i].packet;
     requests_[i] = {packet.source, packet.destination, packet.queue_pair};
   }
-  net_.routing.route(NodeId(node.id), requests_, routes_.data());
+  net_.routing.route(NodeId(node.id), {requests_.data(), count}, routes_.data());
   net_.clock.happen(arrivals_[count - 1].when(), count);
   if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
@@ -43,8 +45,10 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
 // would be mispredicted half of the times. Ports do not depend on each other, and each sends in order.
 void FifoModel::send_from_boundary(const LocalNode& node) {
   const std::size_t count = arrivals_.size();
-  staying_.resize(count);
-  leaving_.resize(count);
+  if (staying_.size() < count) {
+    staying_.resize(count);
+    leaving_.resize(count);
+  }
   std::size_t stay = 0;
   std::size_t leave = 0;
   for (std::size_t i = 0; i < count; ++i) {

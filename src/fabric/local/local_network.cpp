@@ -92,10 +92,11 @@ std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, Time end) {
   for (PortId p = node.first_port; p < node.end_port(); ++p) {
     if (heads[p] >= end) continue;
     PacketQueue& queue = inputs[p];
-    order_.begin_run(queue.size());
-    queue.pop_before(end.ps(), blocks, [this, p](Packet& packet, std::uint64_t sequence) {
-      order_.add({packet.time, sequence, &packet, p});
+    Arrival* at = order_.begin_run(queue.size());
+    queue.pop_before(end.ps(), blocks, [&at, p](Packet& packet, std::uint64_t sequence) {
+      *at++ = {packet.time, sequence, &packet, p};
     });
+    order_.end_run(at);
     heads[p] = queue.empty() ? never : Time::from_ps(queue.front().time);
   }
   return order_.sorted([this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); });

@@ -38,13 +38,14 @@ class ArrivalOrder {
     size_ = 0;
     runs_.clear();
   }
-  /// The arrivals of the next port follow; at most `most` of them.
-  void begin_run(std::size_t most) {
+  /// The arrivals of the next port follow, at most `most` of them, in their order: where they are to be written.
+  Arrival* begin_run(std::size_t most) {
     runs_.push_back(static_cast<std::uint32_t>(size_));
     if (size_ + most > arrivals_.size()) arrivals_.resize(2 * (size_ + most));
+    return arrivals_.data() + size_;
   }
-  /// Not before the one added last, if that is of the same run.
-  void add(const Arrival& arrival) { arrivals_[size_++] = arrival; }
+  /// Behind the last one that was written.
+  void end_run(const Arrival* end) { size_ = static_cast<std::size_t>(end - arrivals_.data()); }
 
   /// `before`: a strict total order that agrees with the order of times.
   template <class Before>
@@ -73,7 +74,7 @@ class ArrivalOrder {
     // Rounding moves an arrival by a place at most, and never before an earlier one: the conversion, the product with a
     // constant and the cut are all monotonic.
     const double scale = static_cast<double>(places - 1) / static_cast<double>(last - first + 1);
-    place_of_.resize(size_);
+    if (place_of_.size() < size_) place_of_.resize(size_);  // what is made smaller has to be filled when it grows
     starts_.assign(places, 0);
     std::uint32_t most = 0;
     for (std::size_t i = 0; i < size_; ++i) {

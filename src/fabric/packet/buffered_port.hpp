@@ -96,7 +96,7 @@ struct alignas(64) PortState {
   std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
   std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
   std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
-  std::uint8_t emptied = 0;       ///< classes whose queues have become empty since the scheduler was asked
+  std::uint32_t emptied = 0;      ///< classes whose queues have become empty since the scheduler was asked
   bool of_host = false;
   bool deferred = false;  ///< in the list of its switch: DeferredPorts
   // Of the link: classes that pause frames stop, and classes that take credits.
@@ -104,16 +104,22 @@ struct alignas(64) PortState {
   std::uint8_t credited = 0;
   std::uint32_t first_queue = 0;   ///< that of class 0 in the switch's packet memory
   Time event_at = never;           ///< the event that looks at this port next
-  Time queue_time;                 ///< serialisation of all that waits
-  Time header_time;                ///< of cut-through: until a switch at the other end knows where a packet goes
+  Time header_time = never;        ///< of cut-through: until a switch at the other end knows where a packet goes
+  ClassQueue* classes = nullptr;   ///< [plan.count] of this port
   SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
 
   std::uint64_t lost = 0;         ///< packets that the link has lost
   std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
   std::int64_t link_frame_bytes = 0;
-  std::int64_t in_rate = 0;  ///< of the other direction, bit/s
-  Time in_after;             ///< from the last bit of a packet at the other end to this node's output
-  Time propagation;          ///< towards the other end
+  Time queue_time;              ///< serialisation of all that waits
+  Time in_after;                ///< from the last bit of a packet at the other end to this node's output
+  Time propagation;             ///< towards the other end
+  std::int64_t wire_bytes = 0;  ///< sent, link-control frames left out, where telemetry tells them
+
+  /// `time`: 0 where the other end wants all of a packet.
+  void set_header_time(Time time) { header_time = time > Time() ? time : never; }
+  /// Nothing waits, and the other end has stopped nothing.
+  bool is_idle() const { return (occupied | blocked | tell_pause | tell_credit) == 0; }
 };
 static_assert(sizeof(PortState) == 128);
 

@@ -22,6 +22,8 @@ class EventHeap {
   bool empty() const { return items_.empty(); }
   /// Of the first event, as the following.
   Time time() const { return Time::from_ps(items_.front().time); }
+  /// Time of the first event, or never.
+  Time next() const { return items_.empty() ? Time::max() : time(); }
   NodeEvent::Kind kind() const { return static_cast<NodeEvent::Kind>(items_.front().order >> 40); }
   PortId port() const { return PortId(static_cast<std::uint32_t>(items_.front().order >> 8)); }
   NodeEvent front() const {

@@ -52,7 +52,7 @@ class SharedBuffer {
   /// sender (must_pause() says no): mostly, and with half of the arithmetic. Otherwise it does nothing.
   bool admit_easily(std::size_t queue, std::int64_t frame, std::int64_t largest) {
     Queue& q = queues_[queue];
-    const std::int64_t used = used_ + shared_part(q.bytes + frame) - shared_part(q.bytes);
+    const std::int64_t used = used_ + more_shared(q.bytes, frame);
     const std::int64_t held = shared_part(q.bytes + frame + largest);
     if (q.in_headroom > 0) return false;
     if ((used > known_use_ || held > known_limit_) && !fits_anew(used, held)) [[unlikely]]
@@ -61,15 +61,22 @@ class SharedBuffer {
     used_ = used;
     return true;
   }
+  /// admit_easily() would say yes, as far as can be told without arithmetic: who leaves at once need not come in.
+  bool has_plenty(std::size_t queue, std::int64_t frame, std::int64_t largest) const {
+    const Queue& q = queues_[queue];
+    return q.in_headroom == 0 && used_ + frame <= known_use_ && q.bytes + frame + largest <= known_limit_;
+  }
 
   /// A frame of the queue has left. What is in headroom counts as gone first.
   void release(std::size_t queue, std::int64_t frame) {
     Queue& q = queues_[queue];
-    const std::int64_t from_headroom = frame < q.in_headroom ? frame : q.in_headroom;
-    q.in_headroom -= from_headroom;
-    const std::int64_t rest = frame - from_headroom;
-    used_ -= shared_part(q.bytes) - shared_part(q.bytes - rest);
-    q.bytes -= rest;
+    if (q.in_headroom > 0) [[unlikely]] {
+      const std::int64_t from_headroom = std::min(frame, q.in_headroom);
+      q.in_headroom -= from_headroom;
+      frame -= from_headroom;
+    }
+    q.bytes -= frame;
+    used_ -= more_shared(q.bytes, frame);
   }
 
   /// Its sender has to stop: another frame of up to `largest` bytes might not find room outside the headroom.
@@ -108,6 +115,12 @@ class SharedBuffer {
     known_use_ = std::min(rules_.shared, used + rules_.shared / 64);
     known_limit_ = threshold_at(known_use_);
     return held <= known_limit_ || held <= threshold_at(used);
+  }
+  /// What `frame` bytes more take of the shared ones in a queue that holds so many.
+  std::int64_t more_shared(std::int64_t bytes, std::int64_t frame) const {
+    if (bytes >= rules_.reserve) [[likely]]
+      return frame;
+    return shared_part(bytes + frame);
   }
   std::int64_t shared_part(std::int64_t bytes) const { return bytes > rules_.reserve ? bytes - rules_.reserve : 0; }
 

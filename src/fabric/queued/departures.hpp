@@ -12,6 +12,7 @@
 
 namespace weft {
 
+struct ClassQueue;
 struct QueuedModel;
 
 /// From the first bit on the link to the queue of the other end, in this process or another one.
@@ -21,6 +22,8 @@ class Departures {
 
   /// The first bit of a packet leaves now.
   void launch(PortId port_index, Time now, Packet& packet, WireTime size);
+  /// The same where nothing but telemetry looks at it (QueuedState::plain).
+  void launch_plain(PortId port_index, ClassQueue& queue, Time now, Packet& packet, WireTime size);
   /// Throws away what a packet holds beyond itself.
   void forget(const Packet& packet);
   /// A packet from another process with which more has come, or that is no packet of a queue, or is observed. `at`:
@@ -31,7 +34,8 @@ class Departures {
  private:
   void launch_watched(PortId port_index, Time now, Packet& packet, WireTime size);
   void send_on(const OutputPort& port, const Packet& packet, Time arrival);
-  void count(OutputPort& port, PortId port_index, Time now, const Packet& packet, WireTime size);
+  void count(OutputPort& port, ClassQueue& queue, Time now, const Packet& packet, WireTime size);
+  void collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size);
   Time arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const;
   void record_hop(PortId port_index, Packet& packet, Time now);
   void export_rest(const Packet& packet, Batch& batch);

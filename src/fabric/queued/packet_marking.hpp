@@ -9,6 +9,7 @@
 
 namespace weft {
 
+struct ClassQueue;
 struct QueuedModel;
 
 /// Asks the discipline of marking where more waits than it never marks. Queues in bytes.
@@ -18,8 +19,8 @@ class PacketMarking {
 
   /// Host ports mark nothing: what waits there is the host's own.
   void build();
-  /// `came`: to its queue, in which `queue` bytes wait beside it.
-  void mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now);
+  /// `came`: to its queue, in which `bytes` wait beside it.
+  void mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came, Time now);
 
  private:
   void mark_beyond_floor(PortId port, Packet& packet, std::int64_t queue, Time came, Time now);

@@ -23,6 +23,7 @@ class QueuedBuild {
   void settle_ports_of(NodeId changed);
   /// Of a port whose link has credits.
   Bytes input_buffer(PortId port) const;
+  Bandwidth rate_into(PortId port) const;
   /// An upper bound for all pairs of hosts.
   Time longest_round_trip() const;
 

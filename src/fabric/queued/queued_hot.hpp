@@ -19,9 +19,10 @@ inline Time QueuedPorts::load(PortId port, Time now) const {
   return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
+template <bool plain>
 inline void QueuedPorts::note_peak(PortId port_index, Time now) {
   OutputPort& port = net_.outputs[port_index];
-  if (q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
+  if (!plain && q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
     return net_.rates.note_peak(port, now, q_.state.ports[port_index].queue_time);
   port.peak_backlog = std::max(port.peak_backlog, load(port_index, now));
 }
@@ -45,27 +46,24 @@ inline void QueuedPorts::look_again(PortId port_index, Time time) {
   if (ps.event_at <= time) return;
   ps.event_at = time;
   if (ps.deferred) return;
+  if (ps.of_host && net_.nodes.of_port[port_index] == net_.clock.running) return;  // the host looks at its ports
   look_by_event(port_index, time);
 }
 
 // When the other end can do something with a packet that leaves now.
 inline Time Departures::arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const {
-  const Time header_time = q_.state.ports[port_index].header_time;
-  return now + (header_time > Time() ? std::min(size.busy, header_time) : size.busy) + port.after;
+  return now + std::min(size.busy, q_.state.ports[port_index].header_time) + port.after;
 }
 
-inline void Departures::count(OutputPort& port, PortId port_index, Time now, const Packet& packet, WireTime size) {
+inline void Departures::count(OutputPort& port, ClassQueue& queue, Time now, const Packet& packet, WireTime size) {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
   }
   ++port.packets;
-  ClassQueue& queue = q_.state.queue_of(port_index, lane_of(packet));
   ++queue.packets;
   queue.frame_bytes += net_.sizes.frame_bytes(size).count();
   port.free_at = now + size.busy;
-  if (net_.observers.several_jobs()) [[unlikely]]
-    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
 }
@@ -77,68 +75,87 @@ inline void Departures::send_on(const OutputPort& port, const Packet& packet, Ti
     export_packet(port, packet, arrival);
 }
 
+inline void Departures::collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size) {
+  if (packet.kind == PacketKind::data) record_hop(port_index, packet, now);
+  q_.state.ports[port_index].wire_bytes += size.wire;
+}
+
 [[gnu::always_inline]] inline void Departures::launch(PortId port_index, Time now, Packet& packet, WireTime size) {
-  OutputPort& port = net_.outputs[port_index];
-  if (q_.state.watches_departures || port.tapped || packet.kind == PacketKind::frame) [[unlikely]]
+  if (!q_.state.plain) [[unlikely]]
     return launch_watched(port_index, now, packet, size);
-  count(port, port_index, now, packet, size);
+  launch_plain(port_index, q_.state.queue_of(port_index, lane_of(packet)), now, packet, size);
+}
+
+[[gnu::always_inline]] inline void Departures::launch_plain(PortId port_index, ClassQueue& queue, Time now,
+                                                            Packet& packet, WireTime size) {
+  OutputPort& port = net_.outputs[port_index];
+  if (q_.state.services.telemetry) [[unlikely]]
+    collect_telemetry(port_index, now, packet, size);
+  count(port, queue, now, packet, size);
   send_on(port, packet, arrival_of(port, port_index, now, size));
 }
 
-inline void PacketMarking::mark(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {
-  if (queue > q_.state.queue_of(port, lane_of(packet)).mark_floor) mark_beyond_floor(port, packet, queue, came, now);
+inline void PacketMarking::mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came,
+                                Time now) {
+  if (bytes > queue.mark_floor) [[unlikely]]
+    mark_beyond_floor(port, packet, bytes, came, now);
 }
 
 inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes frame, Time now) {
   return !lane.in(q_.state.ports[port_index].credited) || finds_credit(port_index, lane, frame, now);
 }
 
+template <bool plain>
 [[gnu::always_inline]] inline void LinkControl::give_room(PortId in_port, LaneId lane, Bytes frame, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[in_port];
-  if (lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
+  if (!plain && lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
   if (ps.memory == nullptr) return;
   const std::uint32_t queue = ps.first_queue + lane.value();
   ps.memory->release(queue, frame.count());
   if (lane.in(ps.stopped) && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 
+template <bool plain>
 [[gnu::always_inline]] inline void QueuedPorts::leave_queue(PortId port_index, LaneId lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, port_index));
   ClassQueue& queue = state.queue_of(port_index, lane);
+  if constexpr (!plain) q_.watch_queue(port_index, lane, now);
   QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
   queue.queue.pop(state.blocks);
-  q_.state.note_depth(port_index, lane, now);
   const Bytes frame = sent.frame_bytes();
   queue.bytes -= frame.count();
-  if (state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
   if (queue.queue.empty()) {
     ps.occupied &= ~(lane.bit());
-    ps.emptied |= static_cast<std::uint8_t>(lane.bit());
+    ps.emptied |= lane.bit();
   }
+  if (!plain && state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
   const Time came = Time::from_ps(sent.packet.time);
   const Time wait = now - came;
   ps.queue_time -= size.busy;
   port.waited +=
       static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(size.wire);
-  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) {
-    Message& message = net_.messages[sent.packet.message];
-    message.add_wait(port.directed_link, wait.ps());
-    if (net_.observers.waits()) net_.observers.waits()->waited(port_index, sent.packet.source, came, now);
-    const std::int64_t paused = q_.state.paused_time(port_index, lane, now).ps() - message.pause_mark;
-    message.paused += paused;
-    if (!ps.of_host) message.paused_in_network += paused;
-  }
-  if (q_.state.marks_at_departure) q_.marking.mark(port_index, sent.packet, queue.bytes, came, now);
-  q_.departures.launch(port_index, now, sent.packet, size);
+  if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
+    tell_message(port_index, lane, sent.packet, now);
+  if (state.marks_at_departure) q_.marking.mark(port_index, queue, sent.packet, queue.bytes, came, now);
+  if constexpr (plain)
+    q_.departures.launch_plain(port_index, queue, now, sent.packet, size);
+  else
+    q_.departures.launch(port_index, now, sent.packet, size);
   if (sent.in_port == PortId::none()) return;
   const LaneId in_lane = sent.in_lane();
-  q_.control.give_room(sent.in_port, in_lane, frame, now);
-  if (q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
+  q_.control.give_room<plain>(sent.in_port, in_lane, frame, now);
+  if (!plain && q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
+}
+
+// Before a queue changes: series, and how long it was how deep.
+inline void QueuedModel::watch_queue(PortId port_index, LaneId lane, Time now) {
+  OutputPort& port = net.outputs[port_index];
+  if (net.sampler.due(port, now)) net.sampler.flush(port, now, state.sampled_bytes(port, port_index));
+  state.note_depth(port_index, lane, now);
 }
 
 inline bool NodeEvents::handle_first(std::uint32_t local) {
@@ -151,6 +168,8 @@ inline bool NodeEvents::handle_first(std::uint32_t local) {
 
 inline PortId RdmaNic::next_port(const LocalNode& node) const {
   PortId first = node.first_port;
+  if (node.ports == 1) [[likely]]
+    return first;
   for (PortId p = first + 1; p < node.end_port(); ++p)
     if (q_.state.ports[p].event_at < q_.state.ports[first].event_at) first = p;
   return first;

@@ -57,8 +57,12 @@ struct QueuedModel {
 
   // One node ----------------------------------------------------------------------------------------------------------
   /// `watched`: somebody looks at ports after each epoch.
-  void begin_epochs(bool watched) { state.defers = !watched && switches.may_defer(); }
+  void begin_epochs(bool watched) {
+    state.defers = !watched && switches.may_defer();
+    state.plain = state.defers && !outages.any() && state.depths.empty();
+  }
   void run(const LocalNode& node, Time end);
+  void watch_queue(PortId port_index, LaneId lane, Time now);
   Time next_event(const LocalNode& node) const;
   void fetch_first(const LocalNode& node) const;
   void fetch_second(const LocalNode& node) const;

@@ -56,8 +56,9 @@ struct QueuedState {
   bool marks_at_arrival = false;
   bool marks_at_departure = false;
   bool marks_passing = false;       ///< also packets that wait in no queue
-  bool watches_departures = false;  ///< faults or telemetry: each packet that leaves is looked at
+  bool watches_departures = false;  ///< faults: each packet that leaves is looked at
   bool defers = false;              ///< switches work out departures when somebody looks: DeferredPorts
+  bool plain = false;               ///< and beside memory, pauses, marks and telemetry nothing concerns a packet there
   ClassPlan plan;
   RecoveryRules rules;
   Services services;
@@ -98,14 +99,15 @@ struct QueuedState {
     return bytes;
   }
   std::size_t queue_number(PortId port, LaneId lane) const { return port.value() * plan.count + lane.value(); }
-  ClassQueue& queue_of(PortId port, LaneId lane) { return classes[queue_number(port, lane)]; }
-  const ClassQueue& queue_of(PortId port, LaneId lane) const { return classes[queue_number(port, lane)]; }
+  ClassQueue& queue_of(PortId port, LaneId lane) { return ports[port].classes[lane.value()]; }
+  const ClassQueue& queue_of(PortId port, LaneId lane) const { return ports[port].classes[lane.value()]; }
   /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
   bool is_bypass(LaneId lane) const { return lane.in(bypass); }
   /// Bytes of frames that wait at a port.
   std::int64_t queued_bytes(PortId port) const {
     std::int64_t bytes = 0;
-    for (LaneId lane; lane < plan.end(); ++lane) bytes += queue_of(port, lane).bytes;
+    for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
+      bytes += queue_of(port, LaneId::first_of(lanes)).bytes;
     return bytes;
   }
   /// The same as series tell it. A link that cuts packets into frames of its own carries other bytes than those of the

@@ -25,7 +25,19 @@ class QueuedSwitch {
   bool may_defer() const;
 
  private:
+  template <bool plain>
+  void send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals);
+  template <bool plain>
   void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
+  template <bool plain>
+  bool make_room(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now,
+                 WireTime& size);
+  bool pass(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
+  template <bool plain>
+  void wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
+  bool pass_at_once(PortId out, Packet& packet, PortId in_port, Time now);
+  bool needs_no_room(PortId in_port, LaneId lane, Bytes frame) const;
+  template <bool plain>
   bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, LaneId in_lane, Time now,
                  Bytes frame);
   void drop(PortId out, const Packet& packet);

@@ -31,7 +31,10 @@ struct Connection {
   Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer
   Time next_send;                 ///< not before, by its rate
   Time last_send;
-  std::int64_t last_wire = 0;      ///< bytes
+  std::int64_t last_wire = 0;   ///< bytes
+  std::int64_t paced_wire = 0;  ///< bytes that take `pace` at a rate of `paced_bps`
+  std::int64_t paced_bps = 0;
+  Time pace;
   Time held_since;                 ///< a packet might go if its lane were not stopped
   Time held;                       ///< time of that since the last packet
   Time next_sample = Time::max();  ///< its state is recorded then

@@ -48,7 +48,9 @@ class RdmaNic {
   bool control_timer(const LocalNode& node, const NodeEvent& event);
 
  private:
+  void serve(const LocalNode& node, PortId port_index, Time now);
   bool window_allows(const Connection& connection) const;
+  bool may_send(const Connection& connection, Time now) const;
   void list(const LocalNode& node, Connection& connection, Time now);
   bool send_from(const LocalNode& node, Connection& connection, Time now);
   static void pace(Connection& connection);

@@ -14,36 +14,53 @@ Moment moment_of(const Connection& connection, Time now) {
   return {now.ps(), connection.sent_bytes, connection.sender.sent_packets()};
 }
 
+// std::min() takes references, for which the compiler keeps all times in memory.
+constexpr Time first_of(Time a, Time b) { return a < b ? a : b; }
+
 }  // namespace
 
 // Time passes ---------------------------------------------------------------------------------------------------------
 
 void RdmaNic::run(std::uint32_t local, Time end) {
   const LocalNode& node = net_.nodes.all[local];
-  EventHeap& events = q_.state.events[local];
+  const EventHeap& events = q_.state.events[local];
   HostTimers& timers = q_.state.hosts[node.host].timers;
   const std::span<const Arrival> arrivals = net_.gather(node, end);
-  std::size_t next_arrival = 0;
+  const Arrival* came = arrivals.data();
+  const Arrival* const last = came + arrivals.size();
   while (true) {
-    const Time arrival = next_arrival < arrivals.size() ? arrivals[next_arrival].when() : never;
-    const Time event = events.empty() ? never : events.time();
+    const Time arrival = came != last ? came->when() : never;
+    const Time event = events.next();
     const Time timer = timers.next();
     const PortId port = next_port(node);
-    const Time now = std::min(std::min(arrival, event), std::min(timer, q_.state.ports[port].event_at));
+    const Time now = first_of(first_of(arrival, event), first_of(timer, q_.state.ports[port].event_at));
     if (now >= end) break;
     if (arrival == now) {
-      const Arrival& came = arrivals[next_arrival++];
-      q_.receivers.receive(node, came.port, *came.packet);
+      q_.receivers.receive(node, came->port, *came->packet);
+      ++came;
     } else if (timer == now) {
       net_.client->on_timer(node.id, now, timers.take().token);
     } else if (event == now) {
       if (!q_.events.handle_first(local)) continue;
     } else {
       q_.state.ports[port].event_at = never;
-      q_.ports.kick(port, now);
+      serve(node, port, now);
     }
     net_.clock.happen(now);
   }
+}
+
+// A port of a host is looked at: as QueuedPorts::kick() does, without what a plain host has not. What it calls has no
+// other caller on the way of most packets: all of that becomes one function.
+[[gnu::flatten]] void RdmaNic::serve(const LocalNode& node, PortId port_index, Time now) {
+  if (!q_.state.plain) [[unlikely]]
+    return q_.ports.kick(port_index, now);
+  const OutputPort& port = net_.outputs[port_index];
+  const NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
+  if (port.free_at <= now && !(nic.has_urgent() && send_urgent(node, port_index, now)) &&
+      !send_data(node, port_index, now))
+    return;
+  if (nic.has_urgent() || nic.has_ready()) q_.ports.look_again(port_index, port.free_at);
 }
 
 // Sending -------------------------------------------------------------------------------------------------------------
@@ -53,8 +70,10 @@ bool RdmaNic::window_allows(const Connection& connection) const {
   if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.max_packets)
     return false;
   const std::int64_t in_flight = connection.sender.in_flight();
-  return in_flight == 0 ||
-         in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= connection.allowance.window;
+  const std::int64_t window = connection.allowance.window;
+  // Whatever the next packet's payload is, it is no more than a full one's.
+  return in_flight == 0 || in_flight + q_.state.rules.mtu <= window ||
+         in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= window;
 }
 
 // Puts a connection into the round of those that may send, or sees to it that it gets there in time.
@@ -65,8 +84,7 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
     return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now.ps());
   if (connection.next_send > now) {
     connection.waits.wait_for(Reason::pacing, now.ps());
-    if (connection.pacing_pending) return;
-    connection.pacing_pending = true;
+    if (std::exchange(connection.pacing_pending, true)) return;
     return q_.events.add(
         net_.nodes.local_of[node.id],
         {connection.next_send, connection.port, connection.sender.number(), NodeEvent::Kind::pacing, {}, 0});
@@ -139,7 +157,10 @@ bool RdmaNic::send_data(const LocalNode& node, PortId port_index, Time now) {
   NicPort& nic = host.ports[port_index - node.first_port];
   while (nic.has_ready()) {
     const std::uint32_t number = nic.ready[nic.ready_head++];
-    if (nic.ready_head * 2 > nic.ready.size()) {
+    if (nic.ready_head == nic.ready.size()) {
+      nic.ready.clear();
+      nic.ready_head = 0;
+    } else if (nic.ready_head * 2 > nic.ready.size()) {
       nic.ready.erase(nic.ready.begin(), nic.ready.begin() + static_cast<std::ptrdiff_t>(nic.ready_head));
       nic.ready_head = 0;
     }
@@ -155,14 +176,7 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   connection.listed = false;
   if (connection.next_sample <= now) [[unlikely]]
     q_.samples.flush(node, connection, now);
-  // Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
-  // again.
-  const bool stopped = connection.lane.in(state.ports[port_index].blocked);
-  const auto frame = [&] {
-    return Bytes(connection.sender.next_payload(net_.messages, state.rules)) + net_.parameters.header;
-  };
-  if (stopped || !window_allows(connection) || connection.next_send > now ||
-      !q_.control.takes_credit(port_index, connection.lane, frame(), now)) {
+  if (!may_send(connection, now)) {
     list(node, connection, now);
     return false;
   }
@@ -194,14 +208,32 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   return true;
 }
 
-// The next packet not before the last one has had its time at the allowed rate.
+// Things may have changed since it was listed: a pause, a smaller window, a lower rate, an ACK of what was to be sent
+// again. Takes a credit where the link has some.
+bool RdmaNic::may_send(const Connection& connection, Time now) const {
+  const PortState& ps = q_.state.ports[connection.port];
+  if (connection.lane.in(ps.blocked) || !window_allows(connection) || connection.next_send > now) return false;
+  if (!connection.lane.in(ps.credited)) [[likely]]
+    return true;
+  const Bytes payload(connection.sender.next_payload(net_.messages, q_.state.rules));
+  return q_.control.takes_credit(connection.port, connection.lane, payload + net_.parameters.header, now);
+}
+
+// The next packet not before the last one has had its time at the allowed rate: the division is made again when packets
+// have another size or the rate has changed.
 void RdmaNic::pace(Connection& connection) {
   const std::int64_t rate = connection.allowance.rate_bps;
-  connection.next_send =
-      rate == 0
-          ? Time()
-          : connection.last_send + std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)),
-                                            Time::longest_wait());
+  if (rate == 0) {
+    connection.next_send = Time();
+    return;
+  }
+  if (rate != connection.paced_bps || connection.last_wire != connection.paced_wire) {
+    connection.paced_bps = rate;
+    connection.paced_wire = connection.last_wire;
+    connection.pace =
+        std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)), Time::longest_wait());
+  }
+  connection.next_send = connection.last_send + connection.pace;
 }
 
 // The congestion control has decided.
@@ -316,11 +348,13 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);
   if (progress.lost_bytes > 0)
     lose(node, connection, progress, now, false);
-  else
+  else if (state.services.acks)
     obey(node, connection, now);
+  else
+    list(node, connection, now);  // it has been obeyed before
   // Few packets in flight have a shorter timer.
   if (state.rules.timeout_low < state.rules.timeout) watch(node, connection);
-  finish_sent(node, connection, progress.done, now);
+  if (progress.done > 0) finish_sent(node, connection, progress.done, now);
 }
 
 // Messages that are acknowledged as a whole. The client may open connections meanwhile, so that references die.

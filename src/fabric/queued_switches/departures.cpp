@@ -7,11 +7,13 @@
 
 namespace weft {
 
-// What launch() does where telemetry, taps, faults or ns-3 have a part in it.
+// What launch() does where taps, faults, several jobs or ns-3 have a part in it.
 void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
-  if (packet.kind == PacketKind::data && q_.state.services.telemetry) record_hop(port_index, packet, now);
-  count(port, port_index, now, packet, size);
+  if (q_.state.services.telemetry) collect_telemetry(port_index, now, packet, size);
+  count(port, q_.state.queue_of(port_index, lane_of(packet)), now, packet, size);
+  if (net_.observers.several_jobs())
+    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, size.wire)) {
     ++q_.state.ports[port_index].lost;
@@ -30,8 +32,9 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
     slot = q_.state.telemetry.add();
   }
   const OutputPort& port = net_.outputs[port_index];
-  q_.state.telemetry[slot].add({now.ps(), q_.state.wire_bytes(port_index, net_.sizes.wire_overhead),
-                                q_.state.queued_bytes(port_index), port.rate_bps, port.directed_link});
+  const PortState& ps = q_.state.ports[port_index];
+  q_.state.telemetry[slot].add({now.ps(), ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index),
+                                port.rate_bps, port.directed_link});
 }
 
 void Departures::forget(const Packet& packet) {

@@ -84,7 +84,7 @@ void LinkOutages::change_link(const NodeEvent& event) {
   port.peak_backlog = q_.state.ports[event.port].queue_time;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[event.port]];
   const NodeId peer = net_.topology.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
-  q_.state.ports[event.port].header_time = net_.links.head_time(peer, change.rate);
+  q_.state.ports[event.port].set_header_time(net_.links.head_time(peer, change.rate));
 }
 
 }  // namespace weft

@@ -24,7 +24,6 @@ void PacketMarking::build() {
       state.markers[state.queue_number(p, lane)] = marking.make(port);
     }
   }
-  q_.state.marks_passing |= q_.state.marks_at_arrival;
 }
 
 void PacketMarking::mark_beyond_floor(PortId port, Packet& packet, std::int64_t queue, Time came, Time now) {

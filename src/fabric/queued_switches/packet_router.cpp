@@ -14,16 +14,18 @@ RouteRequest PacketRouter::request_of(Packet& packet) const {
 }
 
 std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::span<const Arrival> arrivals) {
-  requests_.resize(arrivals.size());
-  routes_.resize(arrivals.size());
+  if (requests_.size() < arrivals.size()) {
+    requests_.resize(arrivals.size());
+    routes_.resize(arrivals.size());
+  }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Packet& packet = *arrivals[i].packet;
     requests_[i] = {packet.source, packet.destination, packet.queue_pair};
   }
-  if (requests_.empty()) return {};
+  if (arrivals.empty()) return {};
   if (q_.state.spreads) net_.parameters.fabric.load_balancing->spread(arrivals, requests_.data());
-  net_.routing.route(NodeId(node.id), requests_, routes_.data());
-  return routes_;
+  net_.routing.route(NodeId(node.id), {requests_.data(), arrivals.size()}, routes_.data());
+  return {routes_.data(), arrivals.size()};
 }
 
 std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now) {

@@ -92,7 +92,6 @@ void QueuedBuild::build_state() {
   choose_default_disciplines(net_.parameters.fabric);
   state.plan = plan_classes(fabric, state.pauses || state.credits, net_.routing.lanes());
   state.services = net_.parameters.congestion_control->services();
-  if (state.services.telemetry) state.watches_departures = true;
   state.rules = net_.parameters.recovery;
   state.rules.mtu = net_.sizes.mtu;
   state.window_limits = net_.parameters.window_given || net_.parameters.congestion_control_name == "none";
@@ -117,6 +116,7 @@ void QueuedBuild::build_nodes() {
   QueuedState& state = q_.state;
   state.ports.resize(net_.outputs.size());
   state.classes.resize(net_.outputs.size() * state.plan.count);
+  for (const PortId p : net_.nodes.ports()) state.ports[p].classes = &state.classes[state.queue_number(p, LaneId())];
   state.events.resize(net_.nodes.all.size());
   state.deferred.resize(net_.nodes.all.size());
   state.hosts.resize(net_.nodes.hosts.size());
@@ -151,9 +151,8 @@ void QueuedBuild::settle_port(PortId index) {
   const LinkTimes in = net_.links.times(directed(end.link, 1U - end.direction));
   ps.of_host = node.host != no_slot;
   ps.propagation = out.delay;
-  ps.in_rate = in.rate.bps();
   ps.in_after = in.delay + net_.links.latency_of(NodeId(node.id));
-  ps.header_time = net_.links.head_time(end.peer, out.rate);
+  ps.set_header_time(net_.links.head_time(end.peer, out.rate));
   const FlowControl kind = state.flow_control[net_.topology.link_class[end.link.value()]];
   ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
   ps.credited = kind == FlowControl::credit ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
@@ -255,7 +254,7 @@ void QueuedBuild::build_schedulers() {
 Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const PortState& ps = q_.state.ports[in_port];
   const OutputPort& back = net_.outputs[in_port];
-  const auto rate_in = Bandwidth::from_bps(ps.in_rate);
+  const Bandwidth rate_in = rate_into(in_port);
   const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
   const std::int64_t in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
   const Time stopping = serialization_time(Bytes(in_the_way), Bandwidth::from_bps(back.rate_bps)) +
@@ -268,12 +267,17 @@ Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   return Bytes((frames + 2) * q_.state.largest_frame);
 }
 
+/// Of the other direction of the port's link.
+Bandwidth QueuedBuild::rate_into(PortId port) const {
+  return net_.links.times(net_.outputs[port].directed_link ^ 1U).rate;
+}
+
 /// Room for what a sender can have under way in a round trip of the link and its answer, and a frame at each end.
 Bytes QueuedBuild::input_buffer(PortId port) const {
   if (net_.parameters.fabric.credit.buffer) return *net_.parameters.fabric.credit.buffer;
   const PortState& ps = q_.state.ports[port];
-  const std::int64_t slower = std::min(net_.outputs[port].rate_bps, ps.in_rate);
-  const std::int64_t faster = std::max(net_.outputs[port].rate_bps, ps.in_rate);
+  const std::int64_t slower = std::min(net_.outputs[port].rate_bps, rate_into(port).bps());
+  const std::int64_t faster = std::max(net_.outputs[port].rate_bps, rate_into(port).bps());
   const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
   const Time round = 2 * ps.propagation + net_.parameters.switch_latency +
                      2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));

@@ -31,6 +31,25 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
   return nic.has_urgent() || nic.has_ready();
 }
 
+// The first packet of the class whose turn it is. `plain`: as in QueuedState.
+template <bool plain>
+[[gnu::always_inline]] inline bool QueuedPorts::send_first(PortId port_index, Time now) {
+  QueuedState& state = q_.state;
+  const PortState& ps = state.ports[port_index];
+  std::uint32_t ready = ps.occupied & ~ps.blocked;
+  while (ready != 0) {
+    const LaneId lane = choose_lane(port_index, ready);
+    const Bytes frame = state.queue_of(port_index, lane).queue.front().frame_bytes();
+    if (plain || q_.control.takes_credit(port_index, lane, frame, now)) {
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
+      leave_queue<plain>(port_index, lane, now);
+      return true;
+    }
+    ready &= ~(lane.bit());
+  }
+  return false;
+}
+
 // Sends one packet or link-control frame through a free port. False if there is nothing that may go.
 [[gnu::always_inline]] inline bool QueuedPorts::send_next(PortId port_index, Time now) {
   QueuedState& state = q_.state;
@@ -49,19 +68,7 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
       return q_.frames.send_beside(node, port_index, now);
     return q_.nics.send_urgent(node, port_index, now) || q_.nics.send_data(node, port_index, now);
   }
-  std::uint32_t ready = ps.occupied & ~ps.blocked;
-  while (ready != 0) {
-    const LaneId lane = choose_lane(port_index, ready);
-    ClassQueue& queue = state.queue_of(port_index, lane);
-    const Bytes frame = queue.queue.front().frame_bytes();
-    if (q_.control.takes_credit(port_index, lane, frame, now)) {
-      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
-      leave_queue(port_index, lane, now);
-      return true;
-    }
-    ready &= ~(lane.bit());
-  }
-  return false;
+  return state.plain ? send_first<true>(port_index, now) : send_first<false>(port_index, now);
 }
 
 // Something may be there to be sent: now, or when the port is free.
@@ -72,13 +79,34 @@ void QueuedPorts::kick(PortId port_index, Time now) {
 
 // What the port has sent before a time.
 void QueuedPorts::catch_up(PortId port_index, Time before) {
+  if (q_.state.plain)
+    catch_up_as<true>(port_index, before);
+  else
+    catch_up_as<false>(port_index, before);
+}
+
+// Ports that defer belong to switches whose senders go on: they have no pause and no credit to tell.
+template <bool plain>
+inline void QueuedPorts::catch_up_as(PortId port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
+  OutputPort& port = net_.outputs[port_index];
   while (ps.deferred && ps.event_at < before) {
     const Time now = std::exchange(ps.event_at, never);
     net_.clock.happen(now);
-    if (net_.outputs[port_index].free_at <= now && !send_next(port_index, now)) continue;
-    if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
+    if (port.free_at <= now && !(plain ? send_first<true>(port_index, now) : send_next(port_index, now))) continue;
+    if (has_work(port_index)) look_again(port_index, port.free_at);
   }
+}
+
+// The last packet of a message has waited here: its message learns of it.
+void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& last, Time now) {
+  Message& message = net_.messages[last.message];
+  const Time came = Time::from_ps(last.time);
+  message.add_wait(net_.outputs[port_index].directed_link, (now - came).ps());
+  if (net_.observers.waits()) net_.observers.waits()->waited(port_index, last.source, came, now);
+  const std::int64_t paused = q_.state.paused_time(port_index, lane, now).ps() - message.pause_mark;
+  message.paused += paused;
+  if (!q_.state.ports[port_index].of_host) message.paused_in_network += paused;
 }
 
 // Which class is next -------------------------------------------------------------------------------------------------
@@ -107,7 +135,7 @@ void QueuedPorts::tell_emptied(PortId port_index) {
 bool QueuedPorts::send_waiting(PortId port_index, LaneId lane, Time now) {
   const Bytes frame = q_.state.queue_of(port_index, lane).queue.front().frame_bytes();
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
-  leave_queue(port_index, lane, now);
+  leave_queue<false>(port_index, lane, now);
   return true;
 }
 

@@ -10,11 +10,12 @@ namespace weft {
 // What comes in -------------------------------------------------------------------------------------------------------
 
 // Takes memory for a frame, and stops its sender where that is necessary.
+template <bool plain>
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, Bytes frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
-  if (in_lane.in(came.credited)) return true;  // its sender has had a credit for it
+  if (!plain && in_lane.in(came.credited)) return true;  // its sender has had a credit for it
   const bool pausing = in_lane.in(came.pausing);
   if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame.count() > state.queue_limit) return false;
   if (came.memory == nullptr) return true;
@@ -29,54 +30,104 @@ namespace weft {
   return true;
 }
 
-[[gnu::always_inline]] inline void QueuedSwitch::enqueue(const LocalNode& node, PortId out, Packet& packet,
-                                                         PortId in_port, LaneId in_lane, Time now) {
-  QueuedState& state = q_.state;
+// A frame that leaves at once takes no memory where there is plenty. Its sender is not stopped: it might go on then.
+[[gnu::always_inline]] inline bool QueuedSwitch::needs_no_room(PortId in_port, LaneId lane, Bytes frame) const {
+  const QueuedState& state = q_.state;
+  if (!state.finite || state.is_bypass(lane)) return true;
+  const PortState& came = state.ports[in_port];
+  if (frame.count() > state.queue_limit) return false;
+  return came.memory == nullptr || (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(),
+                                                                                 frame.count(), state.largest_frame));
+}
+
+// What finds the port free and nobody waiting needs no queue: most packets of plain ports. False, and nothing has
+// happened, if that is not as simple.
+[[gnu::always_inline]] inline bool QueuedSwitch::pass_at_once(PortId out, Packet& packet, PortId in_port, Time now) {
+  const OutputPort& port = net_.outputs[out];
+  const PortState& ps = q_.state.ports[out];
+  if (port.free_at > now || ps.event_at < now || !ps.is_idle()) return false;
+  const WireTime size = net_.sizes.wire_time(port, packet);
+  if (!needs_no_room(in_port, lane_of(packet), net_.sizes.frame_bytes(size))) return false;
+  ClassQueue& queue = ps.classes[packet.lane];
+  if (q_.state.marks_passing) q_.marking.mark(out, queue, packet, 0, now, now);
+  q_.departures.launch_plain(out, queue, now, packet, size);
+  return true;
+}
+
+// `plain`: as in QueuedState.
+template <bool plain>
+[[gnu::noinline]] void QueuedSwitch::enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port,
+                                             LaneId in_lane, Time now) {
+  const QueuedState& state = q_.state;
+  // It defers, or has had its event.
+  if (state.ports[out].event_at < now) q_.ports.catch_up(out, now);
+  WireTime size = net_.sizes.wire_time(net_.outputs[out], packet);
+  if (state.finite && !make_room<plain>(node, out, packet, in_port, in_lane, now, size)) return drop(out, packet);
   OutputPort& port = net_.outputs[out];
-  PortState& ps = state.ports[out];
-  if (ps.deferred && ps.event_at < now) q_.ports.catch_up(out, now);
-  bool bypass = state.is_bypass(lane_of(packet));
-  WireTime size = net_.sizes.wire_time(port, packet);
-  Bytes frame = net_.sizes.frame_bytes(size);
-  while (state.finite && !bypass && !find_room(node, out, packet, in_port, in_lane, now, frame)) [[unlikely]] {
-      if (!net_.parameters.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0)
-        return drop(out, packet);
+  if (!plain && net_.sampler.due(port, now)) net_.sampler.flush(port, now, state.sampled_bytes(port, out));
+  if (!pass(out, packet, in_port, in_lane, now, size)) wait<plain>(out, packet, in_port, in_lane, now, size);
+}
+
+// Where memory ends: trims the packet if that helps. False: it is to be dropped.
+template <bool plain>
+[[gnu::always_inline]] inline bool QueuedSwitch::make_room(const LocalNode& node, PortId out, Packet& packet,
+                                                           PortId in_port, LaneId in_lane, Time now, WireTime& size) {
+  while (!q_.state.is_bypass(lane_of(packet)) &&
+         !find_room<plain>(node, out, packet, in_port, in_lane, now, net_.sizes.frame_bytes(size)))
+    [[unlikely]] {
+      if (!net_.parameters.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0) return false;
       trim(out, packet);
-      bypass = state.is_bypass(lane_of(packet));
-      size = net_.sizes.wire_time(port, packet);
-      frame = net_.sizes.frame_bytes(size);
+      size = net_.sizes.wire_time(net_.outputs[out], packet);
     }
-  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, out));
-  const bool may_pass =
-      port.free_at <= now && (ps.occupied | ps.tell_pause | ps.tell_credit) == 0 && !lane_of(packet).in(ps.blocked);
-  // What finds the port free and nobody waiting needs no queue.
-  if (may_pass && q_.control.takes_credit(out, lane_of(packet), frame, now)) {
-    if (state.marks_passing) q_.marking.mark(out, packet, 0, now, now);
-    q_.departures.launch(out, now, packet, size);
-    if (!bypass) q_.control.give_room(in_port, in_lane, frame, now);
-    return;
-  }
-  ClassQueue& queue = state.queue_of(out, lane_of(packet));
-  if (state.marks_at_arrival) q_.marking.mark(out, packet, queue.bytes, now, now);
+  return true;
+}
+
+// Through a free port at which nothing waits that may go.
+[[gnu::always_inline]] inline bool QueuedSwitch::pass(PortId out, Packet& packet, PortId in_port, LaneId in_lane,
+                                                      Time now, WireTime size) {
+  const PortState& ps = q_.state.ports[out];
+  const LaneId lane = lane_of(packet);
+  const Bytes frame = net_.sizes.frame_bytes(size);
+  if (net_.outputs[out].free_at > now || (ps.occupied | ps.tell_pause | ps.tell_credit) != 0 || lane.in(ps.blocked) ||
+      !q_.control.takes_credit(out, lane, frame, now))
+    return false;
+  if (q_.state.marks_passing) q_.marking.mark(out, q_.state.queue_of(out, lane), packet, 0, now, now);
+  q_.departures.launch(out, now, packet, size);
+  if (!q_.state.is_bypass(lane)) q_.control.give_room(in_port, in_lane, frame, now);
+  return true;
+}
+
+template <bool plain>
+[[gnu::always_inline]] inline void QueuedSwitch::wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane,
+                                                      Time now, WireTime size) {
+  QueuedState& state = q_.state;
+  PortState& ps = state.ports[out];
+  const LaneId lane = lane_of(packet);
+  const Bytes frame = net_.sizes.frame_bytes(size);
+  const bool bypass = state.is_bypass(lane);
+  ClassQueue& queue = state.queue_of(out, lane);
+  if (state.marks_at_arrival) q_.marking.mark(out, queue, packet, queue.bytes, now, now);
   packet.time = now.ps();
-  if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0)
-    net_.messages[packet.message].pause_mark = state.paused_time(out, lane_of(packet), now).ps();
-  state.note_depth(out, lane_of(packet), now);
+  if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
+    net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now).ps();
+  if constexpr (!plain) state.note_depth(out, lane, now);
   QueuedPacket& waiting = queue.queue.extend(state.blocks);
   waiting.packet = packet;
   waiting.in_port = bypass ? PortId::none() : in_port;
   waiting.frame = QueuedPacket::framed(frame, in_lane);
   queue.bytes += frame.count();
   queue.peak = std::max(queue.peak, queue.bytes);
-  ps.occupied |= lane_of(packet).bit();
+  ps.occupied |= lane.bit();
   ps.queue_time += size.busy;
-  if (state.reports.slots > 0) q_.reporter.queue_changed(out, now);
-  if (q_.control.watches_credits() && !bypass) q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
-  q_.ports.note_peak(out, now);
-  if (port.free_at <= now)
+  if (!plain && state.reports.slots > 0) q_.reporter.queue_changed(out, now);
+  if (!plain && q_.control.watches_credits() && !bypass)
+    q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
+  q_.ports.note_peak<plain>(out, now);
+  const Time free_at = net_.outputs[out].free_at;
+  if (free_at <= now)
     q_.ports.kick(out, now);
   else
-    q_.ports.look_again(out, port.free_at);
+    q_.ports.look_again(out, free_at);
 }
 
 void QueuedSwitch::drop(PortId out, const Packet& packet) {
@@ -105,34 +156,42 @@ void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came
       q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.when());
     return drop(came.port, packet);
   }
-  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.when());
+  enqueue<false>(node, node.first_port + route, packet, came.port, in_lane, came.when());
 }
 
 // An epoch ------------------------------------------------------------------------------------------------------------
 
 void QueuedSwitch::run(std::uint32_t local, Time end) {
   QueuedState& state = q_.state;
-  const LocalNode& node = net_.nodes.all[local];
   const EventHeap& events = state.events[local];
   DeferredPorts& deferred = state.deferred[local];
   deferred.on = state.defers && deferred.stopped == 0;
-  const std::span<const Arrival> arrivals = net_.gather(node, end);
-  const bool one_by_one = state.routes_one_by_one;
+  const std::span<const Arrival> arrivals = net_.gather(net_.nodes.all[local], end);
+  if (state.plain)
+    send_arrivals<true>(local, arrivals);
+  else
+    send_arrivals<false>(local, arrivals);
+  if (!arrivals.empty()) net_.clock.happen(arrivals.back().when(), arrivals.size());
+  if (!events.empty() && events.time() < end) run_events(local, end);
+  if (!deferred.ports.empty()) run_deferred(local, end);
+}
+
+template <bool plain>
+inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals) {
+  const LocalNode& node = net_.nodes.all[local];
+  const EventHeap& events = q_.state.events[local];
+  const bool one_by_one = !plain && q_.state.routes_one_by_one;
   const std::span<const std::uint16_t> routes =
       one_by_one ? std::span<const std::uint16_t>() : q_.router.route(node, arrivals);
-  const std::size_t count = arrivals.size();
-  for (std::size_t i = 0; i < count; ++i) {
+  for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& came = arrivals[i];
     if (!events.empty() && events.time() < came.when()) [[unlikely]]
       run_events(local, came.when());
     if (one_by_one)
       receive_adaptively(node, came);
-    else
-      enqueue(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
+    else if (!plain || !pass_at_once(node.first_port + routes[i], *came.packet, came.port, came.when()))
+      enqueue<plain>(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
   }
-  if (count > 0) net_.clock.happen(arrivals[count - 1].when(), count);
-  if (!events.empty() && events.time() < end) run_events(local, end);
-  if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
 // Of a switch, those before a time.
