@@ -65,9 +65,9 @@ TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
   }
 }
 
-// src/graph/tuning.cc of v2.20.3-1: LL has a quarter of the rings' 360 GB/s in an all-reduce and a third in an all-gather,
-// at most 87.7; NVLS 23 us and 5/6 of 8 x 40 GB/s. So an all-reduce of 8 H100 is NVLS's from 0.5 MiB on, where
-// 15 + S / 50.1 and 23 + S / 266.7 meet at 494 kB; of v2.21.5-1, with half, 141 GB/s and 25 us, from 2 MiB.
+// src/graph/tuning.cc of v2.20.3-1: LL has a quarter of the rings' 360 GB/s in an all-reduce and a third in an
+// all-gather, at most 87.7; NVLS 23 us and 5/6 of 8 x 40 GB/s. So an all-reduce of 8 H100 is NVLS's from 0.5 MiB on,
+// where 15 + S / 50.1 and 23 + S / 266.7 meet at 494 kB; of v2.21.5-1, with half, 141 GB/s and 25 us, from 2 MiB.
 TEST(NcclTuner, ReleasesThatLeaveLowLatencyEarlier) {
   NcclMachine machine;
   machine.channels = 12;
@@ -82,7 +82,8 @@ TEST(NcclTuner, ReleasesThatLeaveLowLatencyEarlier) {
   };
   machine.version = NcclVersion::v2_18;
   EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1).bandwidth, 87.7 * 8 / 14, 1e-9);
-  EXPECT_NEAR(nccl_estimate(machine, CollectiveKind::all_gather, A::ring, Protocol::ll, 1).bandwidth, 87.7 * 8 / 7, 1e-9);
+  EXPECT_NEAR(nccl_estimate(machine, CollectiveKind::all_gather, A::ring, Protocol::ll, 1).bandwidth, 87.7 * 8 / 7,
+              1e-9);
   EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::nvls, Protocol::simple, 1).bandwidth, 320 * 5 / 6.0, 1e-9);
   EXPECT_DOUBLE_EQ(nccl_estimate(machine, all_reduce, A::nvls, Protocol::simple, 1).latency_us, 23);
   EXPECT_TRUE(ll_wins(490'000));
