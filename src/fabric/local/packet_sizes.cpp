@@ -8,7 +8,7 @@ PacketSizes::PacketSizes(const Topology& topology, const NetworkParameters& para
       data_overhead(parameters.data_overhead().count()),
       control_wire(parameters.control_wire().count()),
       wire_overhead(parameters.wire_overhead.count()),
-      epoch(parameters.acks ? parameters.epoch.count() : INT64_MAX),
+      window(parameters.acks ? parameters.window.count() : INT64_MAX),
       topology_(topology),
       parameters_(parameters) {}
 

@@ -26,7 +26,7 @@ class PacketSizes {
   std::int64_t data_overhead;  ///< wire bytes of a data packet beyond its payload
   std::int64_t control_wire;   ///< wire bytes of an ACK or credit
   std::int64_t wire_overhead;  ///< preamble and gap of a frame
-  std::int64_t epoch;          ///< payload that may be unacknowledged; without ACKs as much as there is
+  std::int64_t window;         ///< payload that may be unacknowledged; without ACKs as much as there is
 
   /// Of any packet, where links have no framing of their own.
   std::int64_t wire_of(const Packet& packet) const;
