@@ -69,7 +69,7 @@ Speeds speeds_of(const NcclMachine& m, A algorithm) {
 }
 
 /// GB/s that LL gets at most: in one server by GPU, else by CPU.
-double most_of_ll(const NcclMachine& m) {
+double max_of_ll(const NcclMachine& m) {
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
   if (m.servers > 1) return ll_bandwidth[m.amd_cpu ? 1 : 0][size];
   const bool early = up_to_2_20(m) && m.gpu == NcclMachine::Gpu::hopper;
@@ -87,7 +87,7 @@ double share_of_ll128(const NcclMachine& m) { return up_to_2_22(m) && m.ranks_pe
 double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const auto gpu = static_cast<std::size_t>(m.gpu);
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
-  const double ll_max = most_of_ll(m);
+  const double ll_max = max_of_ll(m);
   const double n = m.ranks();
   const Speeds speeds = speeds_of(m, algorithm);
   double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
