@@ -20,7 +20,8 @@ WAYS = (
     ("the same, 12 channels", EARLY | {"workload.channels": 12}),
     ("the same, constants at their most", EARLY | {"workload.kernel_constants": "high"}),
 )
-FULL_CHANNEL = 512 * 8 * 4  # bytes from which on LL takes one channel more: threads, threshold, ranks (NCCL src/enqueue.cc)
+# Bytes with which LL takes one channel more: threads, threshold, ranks (NCCL src/enqueue.cc).
+FULL_CHANNEL = 512 * 8 * 4
 CHANNELS = 24
 
 

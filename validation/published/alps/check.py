@@ -42,7 +42,8 @@ def add_changes(case, measured):
             ", ".join(f"{100 * (ours[gpus] / measured[gpus, size] - 1):+.0f}" for gpus in counts) + " %",
         )
     size = 32 << 10
-    left = {gpus: (measured[gpus, size] - time_of(case, gpus, size, {})) / tree_messages(gpus // 4) for gpus in (16, 32, 64)}
+    left = {gpus: measured[gpus, size] - time_of(case, gpus, size, {}) for gpus in (16, 32, 64)}
+    left = {gpus: us / tree_messages(gpus // 4) for gpus, us in left.items()}
     case.compare(
         f"what is left of {named(size)} on 16, 32, 64 GH200, for each message on the way up and down the tree of nodes",
         "0 us",

@@ -39,8 +39,8 @@ def low_latency(row):
 
 
 def normal(row, own=1.0):
-    """`own`: how much larger what goes inside a server is, if it counts the GPU's own tokens. Each token goes once to each server, over the NIC, and from there to its experts' GPUs, over NVLink, in small parts,
-    so that both go on at the same time."""
+    """Each token goes once to each server, over the NIC, and from there to its experts' GPUs, over NVLink, in small parts,
+    so that both go on at the same time. `own`: how much larger what goes inside is, with the GPU's own tokens."""
     ep = int(row["ep"])
     servers = ep // GPUS
     tokens = int(row["tokens"]) * TOKEN[row["operation"]]
@@ -67,7 +67,8 @@ def add_own_tokens(case, row, measured):
     """One change, where the links inside the server count: a GPU's own tokens take as long as another's."""
     ours = time_of(case, row, normal(row, GPUS / (GPUS - 1)))
     case.compare(
-        f"one change, {row['library']} on {row['gpu']}: {row['operation']} over {row['ep']} GPUs, own tokens over the links, too",
+        f"one change, {row['library']} on {row['gpu']}: {row['operation']} over {row['ep']} GPUs, "
+        "own tokens over the links, too",
         f"{measured:.4g} us", f"{ours:.4g} us", f"{100 * (ours / measured - 1):+.0f} %",
     )  # fmt: skip
 
