@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NCCL 2.30's tuner model as the selection `nccl`. Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel,
-// ncclTopoGetAlgoTime), choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
+// NCCL's tuner model as the selection `nccl`: that of 2.30, and where earlier releases differ, theirs (tags v2.20.3-1,
+// v2.21.5-1 and v2.22.3-1). Constants and formulas: NCCL src/graph/tuning.cc (ncclTopoTuneModel, ncclTopoGetAlgoTime),
+// choice of channels: src/enqueue.cc. Of NCCL's algorithms it weighs Ring, Tree and PAT, and on
 // machines whose switches reduce NVLS (one server) and NVLSTree (several); CollNet is taken by name only.
 #include "collectives/choice/nccl_tuner.hpp"
 
@@ -40,6 +41,15 @@ constexpr double tree_correction[3][24] = {
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, .9}};
 
+// What earlier releases have instead.
+constexpr double early_hopper_ll[3] = {87.7, 22.5, 19};  // llMaxBws, until 2.21 told Hopper apart from Ampere
+constexpr double early_nvls_us = 23;                     // hwLat, until 2.21 made it 25
+constexpr double early_nvls_share = 5.0 / 6.0;           // of its bandwidth, up to 2.22
+constexpr double early_tree_step_us = 28;                // hwLat of Simple, from 2.19 to 2.22
+constexpr double early_nvls_tree_network_us = 14;        // hwLat, up to 2.22
+bool up_to_2_20(const NcclMachine& m) { return m.version == NcclVersion::v2_18; }
+bool up_to_2_22(const NcclMachine& m) { return m.version <= NcclVersion::v2_21; }
+
 std::uint32_t log2_floor(std::uint32_t value) { return static_cast<std::uint32_t>(std::bit_width(value)) - 1; }
 
 /// GB/s of a channel, and how many there are.
@@ -58,15 +68,35 @@ Speeds speeds_of(const NcclMachine& m, A algorithm) {
   return {m.intra_gbps, m.inter_gbps, double(m.channels)};
 }
 
+/// GB/s that LL gets at most: in one server by GPU, else by CPU.
+double max_of_ll(const NcclMachine& m) {
+  const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
+  if (m.servers > 1) return ll_bandwidth[m.amd_cpu ? 1 : 0][size];
+  const bool early = up_to_2_20(m) && m.gpu == NcclMachine::Gpu::hopper;
+  return early ? early_hopper_ll[size] : ll_bandwidth[static_cast<std::size_t>(m.gpu)][size];
+}
+
+/// Of the bandwidth of rings.
+double share_of_ll(const NcclMachine& m, CollectiveKind kind) {
+  if (!up_to_2_20(m)) return 0.5;
+  return m.servers > 1 || kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce ? 1.0 / 4 : 1.0 / 3;
+}
+
+double share_of_ll128(const NcclMachine& m) { return up_to_2_22(m) && m.ranks_per_server == 1 ? 0.7 : 0.92; }
+
 double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protocol protocol) {
   const auto gpu = static_cast<std::size_t>(m.gpu);
   const std::size_t size = m.servers <= 2 ? m.servers - 1 : 2;
-  const double ll_max = ll_bandwidth[m.servers == 1 ? gpu : m.amd_cpu ? 1 : 0][size];
+  const double ll_max = max_of_ll(m);
   const double n = m.ranks();
   const Speeds speeds = speeds_of(m, algorithm);
   double bus = speeds.channels * (m.servers <= 2 ? speeds.intra : speeds.inter);
   const bool all_reduce = kind == CollectiveKind::all_reduce;
   const double channels = speeds.channels;
+  if (of_nvls(algorithm) && up_to_2_22(m)) {
+    const double between = algorithm == A::nvls_tree && m.servers > 2 ? speeds.inter / 2 : speeds.inter;
+    return channels * (m.servers == 1 ? speeds.intra : std::min(speeds.intra, between)) * early_nvls_share;
+  }
   if (of_nvls(algorithm)) {
     const double inside = speeds.intra * nvls_efficiency[gpu] * (channels - 1) / channels;
     double each = inside * (all_reduce ? 2 : (m.ranks_per_server - 1.0) / m.ranks_per_server);
@@ -75,8 +105,8 @@ double bandwidth_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Prot
     return channels * each * (all_reduce ? n / (2 * (n - 1)) : 1);
   }
   if (algorithm == A::ring) {
-    if (protocol == Protocol::ll) bus = std::min(ll_max, 0.5 * bus);
-    if (protocol == Protocol::ll128) bus = std::min(0.92 * bus, channels * ring_ll128[gpu]);
+    if (protocol == Protocol::ll) bus = std::min(ll_max, share_of_ll(m, kind) * bus);
+    if (protocol == Protocol::ll128) bus = std::min(share_of_ll128(m) * bus, channels * ring_ll128[gpu]);
     const bool blocks = kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
     return bus * n / (all_reduce ? 2 * (n - 1) : blocks ? n - 1 : n);
   }
@@ -94,11 +124,15 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   const std::size_t a = of(algorithm);
   const std::size_t p = of(protocol);
   double intra = (m.nvlink ? nvlink_latency : pci_latency)[a][p];
-  // From 2.19 to 2.21 a tree's step with Simple counted 28 us over NVLink, before and after 4 (hwLat in their tags).
-  if (m.version == NcclVersion::v2_21 && m.nvlink && algorithm == A::tree && protocol == Protocol::simple) intra = 28;
-  double inter = net_latency[m.ranks_per_server == 1 ? of(A::tree) : a][p] + m.net_latency_us;
+  const bool simple_tree = algorithm == A::tree && protocol == Protocol::simple;
+  if (m.version == NcclVersion::v2_21 && simple_tree) intra = early_tree_step_us;
+  if (up_to_2_20(m) && of_nvls(algorithm)) intra = early_nvls_us;
+  double inter = net_latency[m.ranks_per_server == 1 && !up_to_2_22(m) ? of(A::tree) : a][p];
+  if (m.version == NcclVersion::v2_21 && simple_tree) inter = early_tree_step_us;
+  if (up_to_2_22(m) && algorithm == A::nvls_tree) inter = early_nvls_tree_network_us;
+  inter += m.net_latency_us;
   if (protocol == Protocol::simple) inter += m.net_latency_us;  // the flush
-  double latency = base_latency[a][p];
+  double latency = simple_tree && up_to_2_22(m) ? 0 : base_latency[a][p];
   const double n = m.ranks();
   if (algorithm == A::pat) return latency + log2_floor(m.servers) * inter / 3.5 + 2.8 * n;
   if (algorithm == A::nvls) return latency + intra;
@@ -107,7 +141,7 @@ double latency_of(const NcclMachine& m, CollectiveKind kind, A algorithm, Protoc
   if (kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce)
     return latency + (m.same_rings ? 1 : n) * (m.servers > 1 ? inter : intra);
   const double times = kind == CollectiveKind::all_reduce ? 2 : 1;
-  const double between = m.servers == 1 ? 0 : times * (m.servers - 1);
+  const double between = m.servers == 1 ? 0 : times * (m.servers - (times == 2 && up_to_2_22(m) ? 0 : 1));
   double overhead = m.servers == 1 ? 0 : m.amd_cpu ? 2 : 1;
   if (protocol == Protocol::simple) overhead *= 3;
   return latency + (times * (n - 1) - between) * std::max(intra, overhead) + between * inter;
@@ -185,10 +219,9 @@ class NcclTuner : public CollectiveSelector {
     machine.same_rings = speeds.same_rings;
     return machine;
   }
-  /// As NCCL_MAX_NCHANNELS: what the user gives is a limit.
+  /// As NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS together: what the user gives; small calls have fewer all the same.
   static std::uint32_t max_channels(const CollectiveCall& call) {
-    const std::uint32_t all = call.graph->channels();
-    return call.tuning.channels == 0 ? all : std::min(all, call.tuning.channels);
+    return call.tuning.channels == 0 ? call.graph->channels() : call.tuning.channels;
   }
 
   /// Channels of a message to a peer with LL: those that it is dealt out to; up to 2.27 those that it might be.

@@ -202,6 +202,12 @@ class Range(PerfTest):
                 self.assertAlmostEqual(float(row["least_us"]), least, delta=1e-6)
                 self.assertAlmostEqual(float(row["most_us"]), most, delta=1e-6)
         several = self.perf(*self.SIZES, "--range", "--algorithm", "nccl,nccl_ring")
+        self.assertNotIn("Not alike", several)
+        mixed = ["--algorithm", "nccl,ring"]
+        self.assertIn("# Not alike            : times of nccl have .* those of ring the network alone".split(".*")[0],
+                      self.perf(*self.SIZES, *mixed))
+        alike = self.perf(*self.SIZES, *mixed, "--set", "workload.collective_kernel=none")
+        self.assertNotIn("Not alike", alike)
         lines = [line.split() for line in several.splitlines() if not line.startswith("#")]
         self.assertEqual([line[7:9] for line in lines], ranges)
 
@@ -338,6 +344,10 @@ class Compare(PerfTest):
                 done = weft("perf", "all_reduce", self.path, "--compare", path, folder=self.folder)
                 self.assertEqual((done.code, done.out), (EXIT_INPUT, ""))
                 self.assertRegex(done.err, f"^weft: {re.escape(str(path))}:{line}: .*{pattern}")
+        nameless = self.write(re.sub(".*Collective test starting.*\n", "", good), "nameless.log")
+        done = weft("perf", "all_gather", self.path, "--compare", nameless, folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT)
+        self.assertRegex(done.err, "'sum', but all_gather reduces nothing; expected the output of all_gather_perf")
         pretty = json.dumps(json.loads(json_log(self.rows())), indent=1)
         wrong_time = pretty.replace('"out_of_place": {\n    "time": ', '"out_of_place": {\n    "tmie": ', 1)
         sizes = [i for i, line in enumerate(pretty.splitlines(), 1) if '"size"' in line]

@@ -50,7 +50,7 @@ TEST(NcclTuner, SwitchesThatReduce) {
   EXPECT_NEAR(two.bandwidth, 16 * (20 * 0.85 * 15 / 16 * 2) * 16 / 30.0, 1e-9);
 }
 
-// 2 x 7 hops of 28 us in releases 2.19 to 2.21, of 4 us before and after; no other latency changes.
+// 2 x 7 hops of 28 us in releases 2.19 to 2.22, of 4 us before and after; up to 2.22 nothing beside them.
 TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
   NcclMachine machine;
   for (const NcclVersion version :
@@ -58,10 +58,60 @@ TEST(NcclTuner, ReleasesThatLeaveTreesEarlier) {
     machine.version = version;
     const auto latency = [&](A a, Protocol p) { return nccl_estimate(machine, all_reduce, a, p, 1 << 30).latency_us; };
     const double step = version == NcclVersion::v2_21 ? 28.0 : 4.0;
-    EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::simple), 8.4 + 14 * step);
+    const double base = version <= NcclVersion::v2_21 ? 0.0 : 8.4;
+    EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::simple), base + 14 * step);
     EXPECT_DOUBLE_EQ(latency(A::tree, Protocol::ll), 6.8 + 14 * 0.6);
     EXPECT_DOUBLE_EQ(latency(A::ring, Protocol::simple), 8.4 + 14 * 3.4);
   }
+}
+
+// src/graph/tuning.cc of v2.20.3-1: LL has a quarter of the rings' 360 GB/s in an all-reduce and a third in an
+// all-gather, at most 87.7; NVLS 23 us and 5/6 of 8 x 40 GB/s. So an all-reduce of 8 H100 is NVLS's from 0.5 MiB on,
+// where 15 + S / 50.1 and 23 + S / 266.7 meet at 494 kB; of v2.21.5-1, with half, 141 GB/s and 25 us, from 2 MiB.
+TEST(NcclTuner, ReleasesThatLeaveLowLatencyEarlier) {
+  NcclMachine machine;
+  machine.channels = 12;
+  machine.intra_gbps = 30;
+  machine.nvls_heads = 8;
+  machine.nvls_intra_gbps = 40;
+  const auto time = [&](A a, Protocol p, std::int64_t bytes) {
+    return nccl_estimate(machine, all_reduce, a, p, bytes).time_us(bytes);
+  };
+  const auto ll_wins = [&](std::int64_t bytes) {
+    return time(A::ring, Protocol::ll, bytes) < time(A::nvls, Protocol::simple, bytes);
+  };
+  machine.version = NcclVersion::v2_18;
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1).bandwidth, 87.7 * 8 / 14, 1e-9);
+  EXPECT_NEAR(nccl_estimate(machine, CollectiveKind::all_gather, A::ring, Protocol::ll, 1).bandwidth, 87.7 * 8 / 7,
+              1e-9);
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::nvls, Protocol::simple, 1).bandwidth, 320 * 5 / 6.0, 1e-9);
+  EXPECT_DOUBLE_EQ(nccl_estimate(machine, all_reduce, A::nvls, Protocol::simple, 1).latency_us, 23);
+  EXPECT_TRUE(ll_wins(490'000));
+  EXPECT_FALSE(ll_wins(498'000));
+  machine.version = NcclVersion::v2_21;
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1).bandwidth, 141 * 8 / 14.0, 1e-9);
+  EXPECT_TRUE(ll_wins(1 << 20));
+  EXPECT_FALSE(ll_wins(2 << 20));
+  machine.version = NcclVersion::v2_18;  // 4 A100 in a mesh: a quarter of 240 GB/s
+  machine.gpu = NcclMachine::Gpu::ampere;
+  machine.ranks_per_server = 4;
+  machine.intra_gbps = 20;
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1).bandwidth, 240 / 4.0 * 4 / 6, 1e-9);
+}
+
+// Of v2.20.3-1 and v2.21.5-1: an all-reduce's ring counts both ways between every two servers of 2 x 8, 4 messages
+// instead of 2, and a GPU alone in its server gets 0.7 instead of 0.92 with LL128.
+TEST(NcclTuner, ReleasesThatCountMoreOfTheNetwork) {
+  NcclMachine machine;
+  machine.servers = 2;
+  const auto latency = [&] { return nccl_estimate(machine, all_reduce, A::ring, Protocol::ll, 1).latency_us; };
+  EXPECT_DOUBLE_EQ(latency(), 6.6 + 28 * 1.0 + 2 * 2.7);
+  machine.version = NcclVersion::v2_21;
+  EXPECT_DOUBLE_EQ(latency(), 6.6 + 26 * 1.0 + 4 * 2.7);
+  machine.ranks_per_server = 1;
+  machine.servers = 8;
+  machine.inter_gbps = 2;
+  EXPECT_NEAR(nccl_estimate(machine, all_reduce, A::ring, Protocol::ll128, 1).bandwidth, 0.7 * 32 * 8 / 14, 1e-9);
 }
 
 // Alps: PATH_PHB to the NIC is more than PATH_PXN, and from 2.27 on PATH_P2C is less (src/graph/topo.h).

@@ -54,6 +54,25 @@ TEST(Servers, CountsAndPlaces) {
   }
 }
 
+// Cards without NVLink: over their CPU, and between CPUs to those of another; a NIC is at the CPU of its first GPU.
+TEST(Servers, CardsReachEachOtherOverPcie) {
+  const std::string cards =
+      "gpus: 8, inside: pcie, cpus: 2, pcie_rate: 200 Gb/s, pcie_delay: 300 ns, smp_rate: 320 Gb/s, "
+      "smp_delay: 200 ns";
+  const Topology alone = machine("{kind: server, design: {" + cards + "}}");
+  const auto routing = prepared_routing("server", alone);
+  EXPECT_EQ(classes_of(alone, *routing, 0, 3), "pcie pcie");
+  EXPECT_EQ(classes_of(alone, *routing, 3, 4), "pcie smp pcie");
+  const Topology two = machine("{kind: star, hosts: 4" + links + ", server: {" + cards + ", nics: 2}}");
+  const auto between = prepared_routing("server", two);
+  EXPECT_EQ(classes_of(two, *between, 1, 8), "pcie pcie nic nic pcie pcie");
+  EXPECT_EQ(shape_of<ServerShape>(two)->design.nic_of_gpu[5], 1U);
+  EXPECT_TRUE(shape_of<ServerShape>(two)->design.nics_behind_cpu);
+  const std::string alike = "kind: server\ndesign: {gpus: 4, inside: ";
+  expect_error(alike + "pcie, cpus: 5, pcie_rate: 1 Gb/s, pcie_delay: 1 ns}\n", 2, {"cpus", "5"});
+  expect_error(alike + "none}\n", 2, {"gpu_rate", "use inside: pcie"});
+}
+
 TEST(Servers, RailsLeadToTheirLeaf) {
   const Topology topology = rail_optimised(", wiring: rail");
   const auto& shape = *shape_of<ServerShape>(topology);

@@ -32,10 +32,11 @@ class ServerReader {
     }
     design_.gpus = static_cast<std::uint32_t>(at("gpus").integer(1, max_gpus));
     design_.nodes = design_.gpus;
-    const std::string inside = at("inside").one_of({"nvswitch", "mesh", "links", "none"});
+    const std::string inside = at("inside").one_of({"nvswitch", "mesh", "links", "pcie", "none"});
     if (inside == "nvswitch") add_nvswitches();
     if (inside == "mesh") add_mesh();
     if (inside == "links") add_links();
+    if (inside == "pcie") add_pcie();
     add_nics();
     return finish();
   }
@@ -119,6 +120,21 @@ class ServerReader {
     }
   }
 
+  /// No NVLink: each GPU has a link to its CPU, and the CPUs, which share the GPUs out evenly, are joined.
+  void add_pcie() {
+    const auto number = find("cpus");
+    const auto count = number ? static_cast<std::uint32_t>(number->integer(1, design_.gpus)) : 1;
+    for (std::uint32_t cpu = 0; cpu < count; ++cpu) design_.cpus.push_back(design_.nodes++);
+    for (std::uint32_t gpu = 0; gpu < design_.gpus; ++gpu)
+      design_.links.push_back({gpu, cpu_of(gpu), link("pcie"), "pcie"});
+    for (std::uint32_t a = 0; a < count; ++a)
+      for (std::uint32_t b = a + 1; b < count; ++b)
+        design_.links.push_back({design_.cpus[a], design_.cpus[b], link("smp"), "smp"});
+  }
+  std::uint32_t cpu_of(std::uint32_t gpu) const {
+    return design_.cpus[std::uint64_t{gpu} * design_.cpus.size() / design_.gpus];
+  }
+
   void add_nics() {
     const auto number = find("nics");
     const auto count = number ? static_cast<std::uint32_t>(number->integer(0, max_gpus)) : 0;
@@ -135,9 +151,19 @@ class ServerReader {
       design_.ports_per_nic = static_cast<std::uint32_t>(ports->integer(1, 16));
     const LinkSpec pcie = link("pcie");
     for (std::uint32_t nic = 0; nic < count; ++nic) design_.nics.push_back(design_.nodes++);
+    check_nics(count);
+    if (!design_.cpus.empty()) return put_nics_at_cpus(pcie);
     for (std::uint32_t gpu = 0; gpu < design_.gpus; ++gpu)
       design_.links.push_back({gpu, design_.nics[design_.nic_of_gpu[gpu]], pcie, "pcie"});
-    check_nics(count);
+  }
+  /// Each at the CPU of the first of its GPUs.
+  void put_nics_at_cpus(const LinkSpec& pcie) {
+    design_.nics_behind_cpu = true;
+    for (std::uint32_t nic = 0; nic < design_.nics.size(); ++nic) {
+      const auto gpu =
+          std::find(design_.nic_of_gpu.begin(), design_.nic_of_gpu.end(), nic) - design_.nic_of_gpu.begin();
+      design_.links.push_back({cpu_of(static_cast<std::uint32_t>(gpu)), design_.nics[nic], pcie, "pcie"});
+    }
   }
   void check_nics(std::uint32_t count) const {
     for (std::uint32_t nic = 0; nic < count; ++nic)
@@ -158,9 +184,11 @@ class ServerReader {
     const auto given_rate = find("gpu_rate");
     const auto given_delay = find("gpu_delay");
     const std::int64_t most = *std::max_element(rate.begin(), rate.end());
-    if (!given_rate && most == 0) throw spec_.error("a server without links inside and without NICs needs gpu_rate");
-    if (!given_delay && delay == Time::max())
-      throw spec_.error("a server without links inside and without NICs needs gpu_delay");
+    const char* none =
+        "a server without links inside and without NICs needs {}; if its GPUs reach each other over PCIe, "
+        "use inside: pcie";
+    if (!given_rate && most == 0) throw spec_.error(fmt::format(fmt::runtime(none), "gpu_rate"));
+    if (!given_delay && delay == Time::max()) throw spec_.error(fmt::format(fmt::runtime(none), "gpu_delay"));
     design_.gpu_link.rate = given_rate ? given_rate->bandwidth() : Bandwidth::from_bps(most);
     design_.gpu_link.delay = given_delay ? read_link_delay(*given_delay) : delay;
   }

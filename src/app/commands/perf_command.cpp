@@ -66,6 +66,7 @@ PerfRow simulate_once(const PerfOptions& options, const Spec& spec, const std::s
     row.algorithm = call.algorithm;
     row.protocol = to_text(call.tuning.protocol);
     row.channels = find_collective(call.algorithm)->channels(call);
+    row.with_kernel = call.tuning.launch > Time();
   });
   Simulation simulation(experiment, group, EngineChoice::weft);
   simulation.run([](Time) { return Simulation::Look::go_on; });
@@ -126,6 +127,18 @@ std::string program_of(CollectiveKind kind) {
   return fmt::format("{}_perf", to_text(kind));
 }
 
+/// Of a log that does not say whose output it is: what was reduced was no collective that only copies, and the reverse.
+void check_operation(CollectiveKind kind, const MeasuredRow& row) {
+  using K = CollectiveKind;
+  const bool copies = kind == K::all_gather || kind == K::broadcast || kind == K::all_to_all;
+  const bool reduces = kind == K::all_reduce || kind == K::reduce_scatter || kind == K::reduce;
+  const bool none = row.operation == "none";
+  if (row.operation.empty() || !(none ? reduces : copies)) return;
+  throw InputError(
+      row.place, fmt::format("the operation (redop) found is '{}', but {} {}; expected the output of {}", row.operation,
+                             to_text(kind), copies ? "reduces nothing" : "reduces", program_of(kind)));
+}
+
 // Checks that the log is of this collective and number of ranks, and keeps the rows that were asked for.
 Measurements read_log(const PerfOptions& options, const std::string& file, std::uint32_t ranks) {
   Measurements log = read_measurements(file);
@@ -144,6 +157,7 @@ Measurements read_log(const PerfOptions& options, const std::string& file, std::
     throw InputError({file, 0}, fmt::format("none of the {} rows has a size and type that was asked for", found));
   for (MeasuredRow& row : log.rows) {
     if (row.type.empty()) row.type = options.type;
+    if (log.program.empty()) check_operation(options.kind, row);
     if (!bytes_of_type(row.type))
       throw InputError(row.place, fmt::format("the type found is '{}'; expected one of nccl-tests'", row.type));
     const std::optional<double>& time = options.in_place ? row.in_place : row.out_of_place;

@@ -91,6 +91,7 @@ class MeasuredTable {
     if (!only_in_place && words.size() < columns_)
       throw InputError(place, fmt::format("{} columns found; expected {}, as the head says", words.size(), columns_));
     row.type = words[2];
+    row.operation = words[3];
     const double first = microseconds_of(place, words[times_[0]]);
     (only_in_place ? row.in_place : row.out_of_place) = first;
     if (times_.size() == 2 && !only_in_place && words[times_[1]] != "N/A")

@@ -15,6 +15,7 @@ struct MeasuredRow {
   SourceLine place;
   std::int64_t bytes = 0;
   std::string type;                    ///< float, half, ...
+  std::string operation;               ///< sum, none, ...; empty if the file does not say it
   std::optional<double> out_of_place;  ///< us
   std::optional<double> in_place;      ///< us
   double us = 0;                       ///< of these the one that is compared

@@ -76,6 +76,24 @@ std::string places_text(const PerfSweep& sweep) {
   return text;
 }
 
+std::vector<std::string> names_with_kernel(const PerfSweep& sweep, bool with) {
+  std::vector<std::string> names;
+  for (std::size_t a = 0; a < sweep.algorithms.size() && !sweep.sizes.empty(); ++a)
+    if (sweep.sizes.front()[a].with_kernel == with) names.push_back(sweep.algorithms[a]);
+  return names;
+}
+
+/// Where only some of the algorithms have an accelerator's kernels in their times, none is known to be the fastest.
+std::string not_alike_text(const PerfSweep& sweep) {
+  const auto with = names_with_kernel(sweep, true);
+  const auto without = names_with_kernel(sweep, false);
+  if (with.empty() || without.empty()) return "";
+  return fmt::format(
+      "# Not alike            : times of {} have the accelerators' kernels in them, those of {} the network alone; "
+      "--set workload.collective_kernel=NAME (a100, h100, h200, b200 or none) makes them alike\n",
+      fmt::join(with, ", "), fmt::join(without, ", "));
+}
+
 /// Measured times that lie between the two of --range.
 std::size_t within_range(const Comparison& comparison) {
   return static_cast<std::size_t>(
@@ -130,6 +148,7 @@ PerfJson row_json(const PerfReport& report, const PerfRow& row, bool best) {
                    {"algorithm", row.algorithm},
                    {"protocol", row.protocol},
                    {"channels", row.channels},
+                   {"with_kernel", row.with_kernel},
                    {"best", best}};
   if (report.options->range) json["least_us"] = row.min_us, json["most_us"] = row.max_us;
   return json;
@@ -207,7 +226,7 @@ std::string perf_foot(const PerfReport& report) {
     for (std::size_t a = 0; a < report.sweep.algorithms.size(); ++a)
       text += fmt::format("# Alpha-beta line      : {}: {}\n", report.sweep.algorithms[a],
                           alpha_beta_text(alpha_beta_line(report.sweep, a)));
-  return text + places_text(report.sweep) + comparisons_text(report);
+  return text + places_text(report.sweep) + not_alike_text(report.sweep) + comparisons_text(report);
 }
 
 std::string perf_json(const PerfReport& report) {

@@ -121,7 +121,7 @@ class ServerAssembler {
       if (part[gpu] == part[0] || (outside && shape_->network->kind != "rails")) continue;
       throw place_.error(fmt::format(
           "there is no way from GPU 0 of this server to GPU {}: nothing inside joins them, and {}; expected "
-          "links that join all GPUs (inside: nvswitch, mesh or links), or a network between all NICs",
+          "links that join all GPUs (inside: nvswitch, mesh, links or pcie), or a network between all NICs",
           gpu, outside ? "each of their NICs is on a rail of its own" : "there is no network"));
     }
   }

@@ -38,13 +38,13 @@ def low_latency(row):
             "size": f"{size} B", "launch_latency": f"{LAUNCH_US[row['gpu']]} us"}  # fmt: skip
 
 
-def normal(row):
+def normal(row, own=1.0):
     """Each token goes once to each server, over the NIC, and from there to its experts' GPUs, over NVLink, in small parts,
-    so that both go on at the same time."""
+    so that both go on at the same time. `own`: how much larger what goes inside is, with the GPU's own tokens."""
     ep = int(row["ep"])
     servers = ep // GPUS
     tokens = int(row["tokens"]) * TOKEN[row["operation"]]
-    inside = int(tokens * hit(ep)) // GPUS * GPUS  # of what all GPUs have for those of a server, a GPU's part
+    inside = int(own * tokens * hit(ep)) // GPUS * GPUS  # of what all GPUs have for those of a server, a GPU's part
     operations = [{"collective": "all_to_all", "size": f"{inside} B", "communicator": f"server{s}", "stream": "tensor"}
                   for s in range(servers)]  # fmt: skip
     communicators = {f"server{s}": list(range(GPUS * s, GPUS * (s + 1))) for s in range(servers)}
@@ -57,6 +57,32 @@ def normal(row):
     return {"kind": "program", "ranks": ep, "communicators": communicators, "operations": operations, "algorithm": "linear"}
 
 
+def time_of(case, row, workload):
+    changes = {"workload": workload, "topology.server": {"wiring": "rail", **SERVERS[row["gpu"]]}}
+    changes |= larger_packets(case.experiment["network"]) if row["kernel"] == "normal" else {}
+    return case.run(changes)[0].time / 1e6
+
+
+def add_own_tokens(case, row, measured):
+    """One change, where the links inside the server count: a GPU's own tokens take as long as another's."""
+    ours = time_of(case, row, normal(row, GPUS / (GPUS - 1)))
+    case.compare(
+        f"one change, {row['library']} on {row['gpu']}: {row['operation']} over {row['ep']} GPUs, "
+        "own tokens over the links, too",
+        f"{measured:.4g} us", f"{ours:.4g} us", f"{100 * (ours / measured - 1):+.0f} %",
+    )  # fmt: skip
+
+
+def add_left_of_a_message(case, row, measured, ours):
+    """What is left of a time, for each message of a GPU to another server."""
+    servers = int(row["ep"]) // GPUS
+    messages = int(row["tokens"]) * TOP * (servers - 1) // servers
+    case.compare(
+        f"what is left of {row['library']} on {row['gpu']}, low_latency: {row['operation']} over {row['ep']} GPUs",
+        "0 us for each message", f"{(measured - ours) / messages:.3f} us", f"of {messages} messages to other servers",
+    )  # fmt: skip
+
+
 def check(case):
     pairs = {}
     with open(case.folder / "measured.csv", encoding="utf-8") as file:
@@ -65,15 +91,17 @@ def check(case):
         if int(row["ep"]) == 24:
             continue  # three servers, between two and four
         workload = low_latency(row) if row["kernel"] == "low_latency" else normal(row)
-        changes = {"workload": workload, "topology.server": {"wiring": "rail", **SERVERS[row["gpu"]]}}
-        changes |= larger_packets(case.experiment["network"]) if row["kernel"] == "normal" else {}
-        measured, ours = measured_us(row), case.run(changes)[0].time / 1e6
+        measured, ours = measured_us(row), time_of(case, row, workload)
         calibrated = row["kernel"] == "low_latency" and row["ep"] == "8" and row["operation"] == "dispatch"
         case.compare(
             f"{row['library']} on {row['gpu']}, {row['kernel']}: {row['operation']} of {row['tokens']} tokens over "
             f"{row['ep']} GPUs{', calibrated on' if calibrated else ''}",
             f"{measured:.4g} us", f"{ours:.4g} us", f"{100 * (ours / measured - 1):+.0f} %",
         )  # fmt: skip
+        if row["kernel"] == "normal" and int(row["ep"]) <= 16:
+            add_own_tokens(case, row, measured)
+        if row["kernel"] == "low_latency" and row["library"] == "UCCL-EP" and int(row["ep"]) > GPUS:
+            add_left_of_a_message(case, row, measured, ours)
         if not calibrated:
             pairs.setdefault((row["library"], row["gpu"], row["kernel"]), []).append((measured, ours))
     for (library, gpu, kernel), found in pairs.items():
