@@ -141,3 +141,48 @@ def shared(blocks):
                 *([sync("signal", 2), sync("wait", 2)] if block == 0 else [])]})
         gpus.append(one)
     return plan("allgather", gpus)
+
+
+def behind_switch(index, size=1):
+    return {"switch_channel_id": 0, "index": index, "size": size}
+
+
+def with_switch(content, buffer, blocks, operations):
+    """The plan with a switch channel of all GPUs to `buffer`, and `blocks` thread blocks per GPU, as many instances of the
+    first one as the Python language makes of it (replicate_instances of language/internal/gpu.py): `operations` gives
+    those of a GPU's block."""
+    gpus = content["gpus"]
+    for one in gpus:
+        rank, template = one["id"], one["threadblocks"][0]
+        peers = one["channels"][0]["connected_to"]
+        chunks = one["input_chunks" if buffer == "i" else "output_chunks"]
+        one["channels"] = [{"channel_type": "memory", "connected_to": peers * blocks},
+                           {"channel_type": "switch", "buffer_type": buffer,
+                            "rank_groups": [{"size": chunks, "ranks": list(range(len(gpus)))}]}]
+        one["threadblocks"] = [
+            {**template, "id": block, "ops": operations(rank, block),
+             "channels": [{"channel_type": "memory",
+                           "channel_ids": list(range(block * len(peers), (block + 1) * len(peers)))},
+                          {"channel_type": "switch", "channel_ids": [0]}]} for block in range(blocks)]
+    return content
+
+
+def all_reduce_through_switch(ranks, blocks=1):
+    """GPU r loads the sums of its chunks through NVLink's switch and stores them to all, in place: what
+    language/tests/single_node/allreduce_nvls_zero_copy.py becomes."""
+    def operations(rank, block):
+        chunk = behind_switch(rank * blocks + block)
+        return [sync("rlxsignal", ranks), sync("rlxwait", ranks), {"name": "nop"},
+                {"name": "glres", "src_buff": [chunk], "dst_buff": [chunk], "channel_type": "switch", "reduce_op": "sum"},
+                {"name": "nop"}, sync("rlxsignal", ranks), sync("rlxwait", ranks)]
+    chunks = ranks * blocks
+    gpus = [gpu(rank, ranks, (chunks, chunks, 0), []) for rank in range(ranks)]
+    return with_switch(plan("allreduce", gpus, inplace=True), "i", blocks, operations)
+
+
+def all_gather_through_switch(ranks):
+    """Each GPU stores its chunk to all through the switch."""
+    def operations(rank, _):
+        return [{"name": "gstore", "src_buff": [own("i", 0)], "dst_buff": [behind_switch(rank)], "channel_type": "switch"},
+                sync("signal", ranks), sync("wait", ranks)]
+    return with_switch(plan("allgather", [gpu(rank, ranks, (1, ranks, 0), []) for rank in range(ranks)]), "o", 1, operations)

@@ -91,17 +91,22 @@ std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {
   return call.graph && known_server(call) < call.communicator->size() ? P2pRounds::group_of(known_server(call)) : 1;
 }
 
-/// What goes from one rank to another, by its place in the sender's input and the receiver's output.
+/// What goes from one rank to another, by its place in the sender's input or the receiver's output: that of the rank
+/// whose lane it is, which is the sender if `out`. Both places are known of what stays.
 struct Transfer {
   std::int64_t bytes = 0;
   std::int64_t input = 0;
   std::int64_t output = 0;
 };
-Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t to) {
+Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t to, bool out) {
   const std::uint32_t n = call.communicator->size();
   switch (call.kind) {
-    case CollectiveKind::all_to_all:
-      return {pair_bytes(call, from, to), pair_input(call, from, to), pair_output(call, from, to)};
+    case CollectiveKind::all_to_all: {
+      // A place at the other end would fetch lines of the table that belong to that rank.
+      const std::int64_t input = out ? pair_input(call, from, to) : 0;
+      const std::int64_t output = out && from != to ? 0 : pair_output(call, from, to);
+      return {pair_bytes(call, from, to), input, output};
+    }
     case CollectiveKind::gather:
       if (to != call.root) return {};
       return {block_bytes(call, from), 0, block_begin(call, from)};
@@ -145,7 +150,7 @@ StepGenerator place_of_kernel(CollectiveCall call, std::uint32_t index, std::uin
     if (number % batch != place) continue;
     const P2pRounds::Peers peers = rounds.peers(index);
     const std::uint32_t peer = out ? peers.to : peers.from;
-    const Transfer whole = transfer(call, out ? index : peer, out ? peer : index);
+    const Transfer whole = transfer(call, out ? index : peer, out ? peer : index, out);
     const Transfer moved = part_of(whole, part, parts_of(call, whole.bytes));
     if (moved.bytes == 0) continue;
     if (peer == index) {

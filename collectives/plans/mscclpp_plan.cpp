@@ -5,12 +5,16 @@
 // A plan is one-sided: a thread block writes into and reads from the memory of other GPUs, and signals order what is
 // done there. Here each such access is a message with two ends: the thread block's own step, and a step of a lane that
 // stands for it at the other GPU. A wait makes those that follow it wait for what had been done before the signal.
+//
+// NVLink's switch is a further rank: what a thread block loads through it comes as a message from each GPU, is summed
+// up there, and goes to the GPU of the thread block; what it stores goes to the switch, and from there to each GPU.
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -63,7 +67,14 @@ struct PlanChannel {
   std::size_t waited = 0;
 };
 
+/// The memory of a group of GPUs behind the switch that reduces.
+struct PlanSwitch {
+  std::uint32_t number = 0;  ///< in StaticSchedule::switches
+  Buffer buffer = Buffer::input;
+};
+
 struct PlanGpu {
+  std::vector<PlanSwitch> switches;                              // channels of the type switch
   std::map<std::string, std::vector<PlanChannel>> channels;      // by type
   std::vector<std::pair<std::uint32_t, Buffer>> remote_buffers;  // GPU, buffer
   std::map<Buffer, std::uint32_t> chunks;
@@ -99,6 +110,15 @@ struct PlanBlock {
     std::set<PlanStep> waits_there;
   };
   std::map<std::uint32_t, Peer> peers;
+  /// Lanes of what a thread block loads or stores through a switch: one at each of its GPUs, in their order, one of
+  /// the thread block's own GPU the other way, and one in the switch.
+  struct SwitchUse {
+    std::uint32_t channel = 0;
+    std::vector<std::uint32_t> at_gpus;
+    std::uint32_t own_lane = no_lane;
+    std::uint32_t in_switch = no_lane;
+  };
+  std::map<std::uint32_t, SwitchUse> loads, stores;  // by the switch's number
   std::optional<PlanStep> last;
   std::set<PlanStep> waits;
   std::optional<std::int64_t> in_barrier;
@@ -120,6 +140,7 @@ class PlanReader {
       read_head();
       read_gpus();
       run();
+      number_switch_channels();
     } catch (const PlanJson::exception& problem) {
       fail(fmt::format("{} ({})", "a value is missing or of another type than the plan's format has", problem.what()));
     }
@@ -191,7 +212,10 @@ class PlanReader {
     const auto last = static_cast<std::uint32_t>(gpus_.size()) - 1;
     for (const PlanJson& group : gpu.value("channels", PlanJson::array())) {
       const std::string type = group.at("channel_type").get<std::string>();
-      if (type == "switch") continue;  // what uses them is refused
+      if (type == "switch") {
+        read_switch_channel(group, id, result);
+        continue;
+      }
       auto& channels = result.channels[type];
       for (const PlanJson& value : group.at("connected_to")) {
         const std::uint32_t peer = number(value);
@@ -212,6 +236,38 @@ class PlanReader {
     if (!blocks.is_array() || blocks.size() > max_plan_blocks)
       fail(fmt::format("'threadblocks' is a list of at most {}", max_plan_blocks));
     for (const PlanJson& block : blocks) read_block(block, id);
+  }
+
+  /// `rank_groups` of a channel of the type switch, of which each is a channel (parseChannels of execution_plan.cc).
+  void read_switch_channel(const PlanJson& channel, std::uint32_t id, PlanGpu& gpu) {
+    const Buffer buffer = buffer_of(channel.at("buffer_type").get<std::string>());
+    for (const PlanJson& group : channel.at("rank_groups")) {
+      std::set<std::uint32_t> ranks;
+      for (const PlanJson& rank : group.at("ranks")) ranks.insert(number(rank));
+      if (!ranks.contains(id)) fail("a channel of the type 'switch' whose ranks are without the GPU itself");
+      gpu.switches.push_back({number_of_switch(ranks), buffer});
+    }
+  }
+
+  /// Of the switch above these GPUs, which are so many apart.
+  std::uint32_t number_of_switch(const std::set<std::uint32_t>& ranks) {
+    const std::vector<std::uint32_t> list(ranks.begin(), ranks.end());
+    if (list.size() < 2 || list.back() >= gpus_.size())
+      fail(fmt::format("a channel of the type 'switch' to {} GPUs up to {}; expected two or more of {}", list.size(),
+                       list.empty() ? 0 : list.back(), gpus_.size()));
+    const StaticSwitch one{list[0], static_cast<std::uint32_t>(list.size()), list[1] - list[0]};
+    for (std::size_t i = 2; i < list.size(); ++i)
+      if (list[i] - list[i - 1] != one.stride)
+        fail(fmt::format("a channel of the type 'switch' to the GPUs {}; expected GPUs that are equally far apart",
+                         fmt::join(list, ", ")));
+    const auto known = std::find(schedule_.switches.begin(), schedule_.switches.end(), one);
+    const auto place = static_cast<std::uint32_t>(known - schedule_.switches.begin());
+    if (known == schedule_.switches.end()) {
+      if (place >= AggregatorSite::max_units) fail(fmt::format("more than {} groups of GPUs", place));
+      schedule_.switches.push_back(one);
+      schedule_.ranks.emplace_back();
+    }
+    return place;
   }
 
   Buffer buffer_of(const std::string& name) const {
@@ -352,13 +408,14 @@ class PlanReader {
       for (const auto& [from, to] : pairs(block, operation)) get(block, from, to);
     } else if (name == "re" || name == "res" || name == "rre" || name == "rres") {
       reduce(block, operation);
-    } else if (name == "glres" || name == "gstore") {
-      fail(
-          "what comes from all is summed up, or goes to all, in NVLink's switch, which has no part in a schedule; "
-          "`algorithm: nvls` does that");
+    } else if (name == "glres") {
+      load_reduce_store(block, operation);
+    } else if (name == "gstore") {
+      group_store(block, operation);
     } else {
       fail(
-          "this operation is not modelled; barrier, copy, cpkt, flush, get, nop, pipeline, ppkt, put, pws, pwsf, re, "
+          "this operation is not modelled; barrier, copy, cpkt, flush, get, glres, gstore, nop, pipeline, ppkt, put, "
+          "pws, pwsf, re, "
           "recpkt, recspkt, repkt, res, respkt, rlxsignal, rlxwait, rppkt, rre, rres, sem_acquire, sem_release, "
           "signal, "
           "upkt and wait are");
@@ -674,6 +731,133 @@ class PlanReader {
     own_step(block, *block.main_lane, step_of(primitive, &from, &to));
   }
 
+  // The switch --------------------------------------------------------------------------------------------------------
+  // handleMultiLoadReduceStore and handleMultiStore of execution_kernel.hpp: multimem.ld_reduce and multimem.st.
+
+  /// Chunks of the memory behind a switch: the same ones of each of its GPUs.
+  struct SwitchRange {
+    std::uint32_t number = 0;
+    PlanRange range;  // of the thread block's own GPU
+  };
+  SwitchRange switch_range(const PlanBlock& block, const PlanJson& operation, const char* key) const {
+    const PlanJson& list = operation.at(key);
+    if (!list.is_array() || list.size() != 1 || !list[0].contains("switch_channel_id"))
+      fail(fmt::format("'{}' is to be one buffer behind a switch, with a 'switch_channel_id'", key));
+    const auto ids = block.channels.find("switch");
+    const std::uint32_t id = number(list[0], "switch_channel_id", 0xffffffffU);
+    const auto& all = gpus_[block.gpu].switches;
+    if (ids == block.channels.end() || id >= ids->second.size() || ids->second[id] >= all.size())
+      fail(fmt::format("the thread block has no channel {} of the type 'switch'", id));
+    const PlanSwitch& channel = all[ids->second[id]];
+    PlanJson plain = list[0];
+    plain["type"] = channel.buffer == Buffer::input ? "i" : channel.buffer == Buffer::output ? "o" : "s";
+    const PlanRange own = range(block, operation, plain);
+    for (const std::uint32_t gpu : gpus_of(channel.number))
+      if ((own.chunk + std::uint64_t{own.count}) > std::uint64_t{gpus_[gpu].chunks.at(own.buffer)} * parts_)
+        fail(fmt::format("chunks of the buffer {} of all GPUs behind the switch, and GPU {} has {}",
+                         to_text(own.buffer), gpu, gpus_[gpu].chunks.at(own.buffer)));
+    return {channel.number, own};
+  }
+  std::vector<std::uint32_t> gpus_of(std::uint32_t number) const {
+    const StaticSwitch& one = schedule_.switches[number];
+    std::vector<std::uint32_t> gpus(one.count);
+    for (std::uint32_t i = 0; i < one.count; ++i) gpus[i] = one.first + i * one.stride;
+    return gpus;
+  }
+
+  /// The sum of what stands in all GPUs, in a register, and from there in all of them.
+  void load_reduce_store(PlanBlock& block, const PlanJson& operation) {
+    const SwitchRange from = switch_range(block, operation, "src_buff"),
+                      to = switch_range(block, operation, "dst_buff");
+    if (from.range.count != to.range.count) fail("source and destination have different sizes");
+    const PlanRange sum{block.gpu, Buffer::scratch, more_scratch(block.gpu, from.range.count), from.range.count};
+    load_through(block, from, sum);
+    store_through(block, sum, to);
+  }
+  void group_store(PlanBlock& block, const PlanJson& operation) {
+    const auto from = ranges(block, operation, "src_buff");
+    const SwitchRange to = switch_range(block, operation, "dst_buff");
+    if (from.size() != 1 || from[0].gpu != block.gpu) fail("expected one source of the GPU itself");
+    if (from[0].count != to.range.count) fail("source and destination have different sizes");
+    store_through(block, from[0], to);
+  }
+
+  /// Chunks of a rank's scratch that no plan knows of.
+  std::uint32_t more_scratch(std::uint32_t rank, std::uint32_t count) {
+    const std::uint32_t known = rank < gpus_.size() ? gpus_[rank].chunks.at(Buffer::scratch) * parts_ : 0;
+    const auto [at, fresh] = scratch_ends_.try_emplace(rank, known);
+    if (at->second > 2 * max_plan_chunks) fail("too many chunks pass through switches");
+    return std::exchange(at->second, at->second + count);
+  }
+
+  /// A channel for this thread block and switch; those of loads and stores are told apart when all are known.
+  PlanBlock::SwitchUse& use_of(PlanBlock& block, std::uint32_t number, bool loads) {
+    const auto [at, fresh] = (loads ? block.loads : block.stores).try_emplace(number);
+    if (!fresh) return at->second;
+    PlanBlock::SwitchUse& use = at->second;
+    use.channel = loads ? loads_++ : first_store_channel + stores_++;
+    const std::uint32_t rank = rank_of_switch(number);
+    for (const std::uint32_t gpu : gpus_of(number)) use.at_gpus.push_back(add_lane(gpu, block.id, use.channel, rank));
+    use.own_lane = add_lane(block.gpu, block.id, use.channel, rank);
+    use.in_switch = add_lane(rank, block.id, use.channel, no_lane);
+    return use;
+  }
+  std::uint32_t rank_of_switch(std::uint32_t number) const { return static_cast<std::uint32_t>(gpus_.size()) + number; }
+  void step_in_switch(std::uint32_t rank, const PlanBlock::SwitchUse& use, StaticStep step, std::uint32_t from,
+                      std::uint32_t to) {
+    step.receive_peer = from;
+    step.send_peer = to;
+    std::set<PlanStep> none;
+    add_step(rank, use.in_switch, step, none);
+  }
+
+  /// A step at a GPU of the switch: the thread block's own, or one that stands for it there.
+  void switch_step(PlanBlock& block, std::uint32_t gpu, std::uint32_t lane, const StaticStep& step) {
+    if (gpu == block.gpu) return own_step(block, lane, step);
+    PlanBlock::Peer& peer = peer_of(block, gpu);
+    if (peer.last_there) peer.waits_there.insert(*peer.last_there);
+    peer.last_there = add_step(gpu, lane, step, peer.waits_there);
+  }
+
+  void load_through(PlanBlock& block, const SwitchRange& from, const PlanRange& to) {
+    const PlanBlock::SwitchUse& use = use_of(block, from.number, true);
+    const std::vector<std::uint32_t> gpus = gpus_of(from.number);
+    const std::uint32_t rank = rank_of_switch(from.number);
+    const PlanRange sum{rank, Buffer::scratch, more_scratch(rank, from.range.count), from.range.count};
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      switch_step(block, gpus[i], use.at_gpus[i], step_of(Primitive::send, &from.range, nullptr));
+      if (i == 0)
+        step_in_switch(rank, use, step_of(Primitive::recv, nullptr, &sum), gpus[i], no_lane);
+      else if (i + 1 < gpus.size())
+        step_in_switch(rank, use, step_of(Primitive::recv_reduce_copy, &sum, &sum), gpus[i], no_lane);
+      else
+        step_in_switch(rank, use, step_of(Primitive::recv_reduce_send, &sum, nullptr), gpus[i], block.gpu);
+    }
+    own_step(block, use.own_lane, step_of(Primitive::recv, nullptr, &to));
+  }
+
+  void store_through(PlanBlock& block, const PlanRange& from, const SwitchRange& to) {
+    const PlanBlock::SwitchUse& use = use_of(block, to.number, false);
+    const std::vector<std::uint32_t> gpus = gpus_of(to.number);
+    const std::uint32_t rank = rank_of_switch(to.number);
+    const PlanRange held{rank, Buffer::scratch, more_scratch(rank, from.count), from.count};
+    own_step(block, use.own_lane, step_of(Primitive::send, &from, nullptr));
+    step_in_switch(rank, use, step_of(Primitive::recv, nullptr, &held), block.gpu, no_lane);
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      step_in_switch(rank, use, step_of(Primitive::send, &held, nullptr), no_lane, gpus[i]);
+      switch_step(block, gpus[i], use.at_gpus[i], step_of(Primitive::recv, nullptr, &to.range));
+    }
+  }
+
+  /// Channels take turns among the switches of a server: first those of loads, then those of stores, so that each of
+  /// the switches has its share of both.
+  void number_switch_channels() {
+    for (auto& lanes : schedule_.ranks)
+      for (StaticLane& lane : lanes)
+        if (lane.channel >= first_store_channel) lane.channel = lane.channel - first_store_channel + loads_;
+    channels_ = std::max(channels_, loads_ + stores_);
+  }
+
   void put(PlanBlock& block, const PlanRange& from, const PlanRange& to) {
     if (from.gpu != block.gpu || to.gpu == block.gpu) fail("it puts from the GPU itself to another one");
     PlanBlock::Peer& peer = peer_of(block, to.gpu);
@@ -721,8 +905,12 @@ class PlanReader {
   std::vector<PlanGpu> gpus_;
   std::vector<PlanBlock> blocks_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> channels_of_pair_;
+  static constexpr std::uint32_t first_store_channel = 1U << 30;
   std::uint32_t channels_ = 0;
-  std::uint32_t parts_ = 1;  // of a chunk of the plan
+  std::uint32_t loads_ = 0;  // channels of switches
+  std::uint32_t stores_ = 0;
+  std::map<std::uint32_t, std::uint32_t> scratch_ends_;  // [rank or switch]
+  std::uint32_t parts_ = 1;                              // of a chunk of the plan
   std::size_t steps_ = 0;
   std::string place_;
 };

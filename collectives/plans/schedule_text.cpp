@@ -72,8 +72,33 @@ class Reader {
       rank_ = number("a rank", 0, last_rank());
       return;
     }
+    if (what == "switch") return read_switch();
     if (what == "lane") return read_lane();
     read_step(what);
+  }
+
+  void read_switch() {
+    if (rank_ != no_lane) fail("a line 'switch' behind a line 'rank'; expected switches behind the line 'schedule'");
+    if (schedule_.switches.size() >= AggregatorSite::max_units)
+      fail(fmt::format("more than {} switches", AggregatorSite::max_units));
+    const std::uint32_t members = schedule_.members();
+    StaticSwitch one;
+    one.count = 0;
+    while (more()) {
+      const std::string key = word("a key");
+      if (key == "first")
+        one.first = number("a rank", 0, members - 1);
+      else if (key == "count")
+        one.count = number("ranks", 2, members);
+      else if (key == "stride")
+        one.stride = number("a stride", 1, members);
+      else
+        unknown(key, std::vector<std::string>{"first", "count", "stride"});
+    }
+    if (one.count == 0 || one.first + (one.count - 1) * std::uint64_t{one.stride} >= members)
+      fail(fmt::format("expected 'first RANK count N stride N' of some of {} ranks", members));
+    schedule_.switches.push_back(one);
+    schedule_.ranks.emplace_back();
   }
 
   void read_head() {
@@ -141,7 +166,7 @@ class Reader {
     StaticStep step;
     step.line = line_;
     bool found = false;
-    std::vector<std::string> names = {"schedule", "rank", "lane"};
+    std::vector<std::string> names = {"schedule", "rank", "lane", "switch"};
     for (const Primitive primitive : primitives) {
       names.emplace_back(to_text(primitive));
       if (names.back() != name) continue;
@@ -149,8 +174,6 @@ class Reader {
       found = true;
     }
     if (!found) unknown(name, names);
-    if (sends(step.primitive) && lane.send_peer == no_lane) fail(name + " in a lane without 'to RANK'");
-    if (receives(step.primitive) && lane.receive_peer == no_lane) fail(name + " in a lane without 'from RANK'");
     bool source = !reads(step.primitive);
     bool target = !stores(step.primitive);
     while (more()) {
@@ -165,13 +188,21 @@ class Reader {
         target = true;
       } else if (key == "count") {
         step.count = number("a count", 1, 1U << 30);
+      } else if (key == "to" && sends(step.primitive)) {
+        step.send_peer = number("a rank", 0, last_rank());
+      } else if (key == "from" && receives(step.primitive)) {
+        step.receive_peer = number("a rank", 0, last_rank());
       } else if (key == "after") {
         step.wait_lane = number("a lane", 0, 1U << 20);
         step.wait_step = number("a step", 0, 1U << 30);
       } else {
-        unknown(key, std::vector<std::string>{"source", "target", "count", "after"});
+        unknown(key, std::vector<std::string>{"source", "target", "count", "to", "from", "after"});
       }
     }
+    if (sends(step.primitive) && lane.send_peer == no_lane && step.send_peer == no_lane)
+      fail(name + " without 'to RANK', here or in its lane");
+    if (receives(step.primitive) && lane.receive_peer == no_lane && step.receive_peer == no_lane)
+      fail(name + " without 'from RANK', here or in its lane");
     if (!source) fail(name + " needs 'source BUFFER CHUNK'");
     if (!target) fail(name + " needs 'target BUFFER CHUNK'");
     lane.steps.push_back(step);
@@ -216,8 +247,10 @@ StaticSchedule parse_schedule_text(const std::string& text, const std::string& f
 
 std::string to_text(const StaticSchedule& schedule) {
   std::string text = fmt::format("schedule {} {} ranks {} chunks {} channels {} protocol {}{}\n", schedule.name,
-                                 to_text(schedule.kind), schedule.ranks.size(), schedule.chunks, schedule.channels,
+                                 to_text(schedule.kind), schedule.members(), schedule.chunks, schedule.channels,
                                  to_text(schedule.protocol), schedule.in_place ? " in_place" : "");
+  for (const StaticSwitch& one : schedule.switches)
+    text += fmt::format("switch first {} count {} stride {}\n", one.first, one.count, one.stride);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     text += fmt::format("rank {}\n", rank);
     for (const StaticLane& lane : schedule.ranks[rank]) {
@@ -230,6 +263,8 @@ std::string to_text(const StaticSchedule& schedule) {
         if (reads(step.primitive)) text += fmt::format(" source {} {}", to_text(step.source), step.source_chunk);
         if (stores(step.primitive)) text += fmt::format(" target {} {}", to_text(step.target), step.target_chunk);
         if (step.count != 1) text += fmt::format(" count {}", step.count);
+        if (step.send_peer != no_lane) text += fmt::format(" to {}", step.send_peer);
+        if (step.receive_peer != no_lane) text += fmt::format(" from {}", step.receive_peer);
         if (step.wait_lane != no_lane) text += fmt::format(" after {} {}", step.wait_lane, step.wait_step);
         text += '\n';
       }

@@ -22,8 +22,8 @@ namespace weft {
 
 bool operator==(const StaticStep& a, const StaticStep& b) {
   const auto value = [](const StaticStep& s) {
-    return std::tuple(s.primitive, s.source, s.target, s.source_chunk, s.target_chunk, s.count, s.wait_lane,
-                      s.wait_step);
+    return std::tuple(s.primitive, s.source, s.target, s.source_chunk, s.target_chunk, s.count, s.send_peer,
+                      s.receive_peer, s.wait_lane, s.wait_step);
   };
   return value(a) == value(b);
 }
@@ -32,13 +32,22 @@ namespace {
 
 using Shared = std::shared_ptr<const StaticSchedule>;
 
-MessageSizes sizes_of(const CollectiveCall& call) {
+/// What passes through a switch does so 16 B per thread at a time: a thread block of 1024 loads and stores in turn
+/// (handleMultiLoadReduceStore in MSCCL++'s execution_kernel.hpp), and the links carry both at once.
+constexpr Bytes switch_piece(1024 * 16);
+
+MessageSizes sizes_of(const CollectiveCall& call, const StaticSchedule& schedule) {
   CollectiveCall sized = call;
+  if (!schedule.switches.empty() && call.tuning.chunk.count() == 0) {
+    sized.tuning.chunk = switch_piece;
+    if (call.tuning.slices == 0) sized.tuning.slices = 1;
+    if (call.tuning.credits == 0) sized.tuning.credits = 8;
+  }
   const std::int64_t step = MessageSizes::nccl_step_bytes(call.tuning.protocol);
   const bool simple = call.tuning.protocol == Protocol::simple;
-  if (call.tuning.chunk.count() == 0) sized.tuning.chunk = Bytes(simple ? 4 * step : step);
-  if (call.tuning.slices == 0) sized.tuning.slices = simple ? 2 : 1;
-  if (call.tuning.credits == 0) sized.tuning.credits = simple ? 4 : 8;
+  if (sized.tuning.chunk.count() == 0) sized.tuning.chunk = Bytes(simple ? 4 * step : step);
+  if (sized.tuning.slices == 0) sized.tuning.slices = simple ? 2 : 1;
+  if (sized.tuning.credits == 0) sized.tuning.credits = simple ? 4 : 8;
   return MessageSizes::whole(sized);
 }
 
@@ -61,7 +70,7 @@ std::uint32_t number_of_lane(const StaticSchedule& schedule, std::uint32_t rank,
 class Places {
  public:
   Places(const StaticSchedule& schedule, std::uint32_t rank, std::int64_t chunk) : schedule_(schedule), chunk_(chunk) {
-    own_ = static_cast<std::int64_t>(rank) * (schedule.chunks / schedule.ranks.size()) * chunk;
+    own_ = static_cast<std::int64_t>(rank) * (schedule.chunks / schedule.members()) * chunk;
   }
   Buffer buffer(Buffer named) const { return schedule_.in_place && named == Buffer::output ? Buffer::input : named; }
   std::int64_t offset(Buffer named, std::uint32_t chunk) const {
@@ -89,8 +98,8 @@ StepGenerator run(Shared schedule, std::uint32_t rank, std::uint32_t position, s
       step.primitive = written.primitive;
       step.source = places.buffer(written.source);
       step.target = places.buffer(written.target);
-      step.send_peer = lane.send_peer;
-      step.receive_peer = lane.receive_peer;
+      step.send_peer = written.send_peer != no_lane ? written.send_peer : lane.send_peer;
+      step.receive_peer = written.receive_peer != no_lane ? written.receive_peer : lane.receive_peer;
       if (written.wait_lane != no_lane) {
         step.wait_lane = number_of_lane(*schedule, rank, written.wait_lane);
         step.wait_marks = loop * schedule->ranks[rank][written.wait_lane].steps.size() + written.wait_step + 1;
@@ -121,7 +130,7 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
       : schedule_(std::move(schedule)), lanes_(lanes_per_channel(*schedule_) * schedule_->channels) {}
 
   bool supports(CollectiveKind kind) const override { return kind == schedule_->kind; }
-  std::uint32_t fixed_ranks() const override { return static_cast<std::uint32_t>(schedule_->ranks.size()); }
+  std::uint32_t fixed_ranks() const override { return schedule_->members(); }
   std::string refuses(const CollectiveCall& call) const override {
     if (call.communicator->size() != fixed_ranks())
       return fmt::format("the schedule is for {} ranks, but there are {}", fixed_ranks(), call.communicator->size());
@@ -132,7 +141,14 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
   }
   std::uint32_t channels(const CollectiveCall&) const override { return schedule_->channels; }
   std::uint32_t lanes(const CollectiveCall&) const override { return lanes_; }
-  std::uint32_t credits(const CollectiveCall& call) const override { return sizes_of(call).credits; }
+  std::uint32_t credits(const CollectiveCall& call) const override { return sizes_of(call, *schedule_).credits; }
+  std::uint32_t aggregators(const CollectiveCall&) const override {
+    return static_cast<std::uint32_t>(schedule_->switches.size());
+  }
+  AggregatorSite aggregator_site(const CollectiveCall&, std::uint32_t number) const override {
+    const StaticSwitch& one = schedule_->switches[number];
+    return {one.first, AggregatorSite::Level::server, number, one.count, one.stride};
+  }
   bool shares_memory() const override { return true; }
   bool in_place() const override { return schedule_->in_place; }
   std::optional<Protocol> fixed_protocol() const override { return schedule_->protocol; }
@@ -144,7 +160,9 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
     if (written == nullptr || written->steps.empty()) return CollectiveAlgorithm::name_step(call, index, lane, step);
     const std::uint64_t number = step % written->steps.size();
     const std::string line = written->steps[number].line > 0 ? fmt::format(":{}", written->steps[number].line) : "";
-    return fmt::format("GPU {}, thread block {}, step {} ({}{})", index, written->id, number, schedule_->file, line);
+    const std::string who = index < schedule_->members() ? fmt::format("GPU {}", index)
+                                                         : fmt::format("switch {}", index - schedule_->members());
+    return fmt::format("{}, thread block {}, step {} ({}{})", who, written->id, number, schedule_->file, line);
   }
 
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
@@ -153,7 +171,7 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
     const StaticLane* written = find(index, lane);
     if (written == nullptr || call.size.count() == 0) return stream_of(no_steps());
     return stream_of(run(schedule_, index, static_cast<std::uint32_t>(written - schedule_->ranks[index].data()),
-                         call.size.count() / schedule_->chunks, sizes_of(call)));
+                         call.size.count() / schedule_->chunks, sizes_of(call, *schedule_)));
   }
 
  private:

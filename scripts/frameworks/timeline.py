@@ -62,7 +62,7 @@ class Timeline:
         self.database = sqlite3.connect(str(pathlib.Path(folder) / "timeline"), isolation_level=None)
         self.end = weakref.finalize(self, remove, self.database, folder)
         self.database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;"
-                                    f"PRAGMA cache_size=-4096; {SCHEMA}")
+                                    f"PRAGMA cache_size=-1024; {SCHEMA}")
         self.database.execute("BEGIN")
         self.names, self.rows = {}, collections.defaultdict(list)
         self.streams = {}  # (device, stream) of the profiler: number here

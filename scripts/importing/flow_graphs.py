@@ -13,7 +13,7 @@ from .imported import Map
 
 # edges: `flow` waits until `before` has been sent (done = 1) or received (0), where its source is.
 # waits: the same wherever that is. time, level: no flow starts earlier; so many are before it. chain: see lay_chains().
-TABLES = """PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-4096;
+TABLES = """PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-1024;
 CREATE TABLE flows (number INTEGER PRIMARY KEY, name INTEGER UNIQUE, line INTEGER, start INTEGER, source INTEGER,
                     destination INTEGER, size INTEGER, missing INTEGER DEFAULT 0, time INTEGER, level INTEGER DEFAULT 0,
                     chain INTEGER DEFAULT 0, ends INTEGER DEFAULT 0, continued INTEGER DEFAULT 0);

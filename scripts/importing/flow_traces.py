@@ -12,7 +12,7 @@ from .chakra_writer import RECEIVE, SEND, TraceWriter
 from .imported import Map
 
 AT_A_TIME = 5000
-TABLE = """PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-4096;
+TABLE = """PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE; PRAGMA cache_size=-1024;
 CREATE TABLE ends (rank INTEGER, start INTEGER, number INTEGER, sends INTEGER, peer INTEGER, size INTEGER)"""
 IN_ORDER = "SELECT start, sends, peer, size FROM ends WHERE rank = ? ORDER BY start, number"
 

@@ -164,13 +164,52 @@ class Chakra(ProgramTest):
         self.assertEqual(other["simulated_time_ps"], pair["simulated_time_ps"])
 
     def test_peers_that_the_converter_has_left_out(self):
-        """In a group of two there is only one other rank; otherwise nobody knows."""
+        """In a group of two there is only one other rank. In larger ones a rank has a peer if no other rank is left for all
+        its messages of a tag and size: of a pipeline of three ranks, rank 1, which does not send to itself, has its
+        messages from rank 0, and so rank 2 has rank 1's. The results are those of the same trace with its peers. A ring is
+        not certain, nor is a pipeline of four: rank 0 might send to rank 2, rank 2 to rank 1, and rank 1 to rank 3."""
         bare = [[dict(one, attributes={"comm_size": (4096, None)}) if one["type"] != COMP else one for one in nodes]
                 for nodes in PAIR]
         et.write(self.folder, bare)
         self.assertEqual(self.finished()[1], PAIR_ENDS)
         et.write(self.folder, [*bare, [node(0, COMP)]], "three")
-        self.complaint("three.0.et: node 1 'node 1': it has no 'comm_dst'", prefix="three")
+        self.assertEqual(self.finished(prefix="three")[1], PAIR_ENDS)
+
+        def pipeline(peers, ranks=3):
+            """Two micro-batches of 4096 B through all ranks, and from the last to the first 100 B with tag 1."""
+            nodes = []
+            for rank in range(ranks):
+                mine = []
+                for batch in range(2):
+                    if rank > 0:
+                        mine.append(node(3 * batch, RECV, comm_size=4096, **({"comm_src": rank - 1} if peers else {})))
+                    mine.append(node(3 * batch + 1, COMP, [3 * batch] if rank > 0 else [], duration=2))
+                    if rank < ranks - 1:
+                        mine.append(node(3 * batch + 2, SEND, [3 * batch + 1], comm_size=4096,
+                                         **({"comm_dst": rank + 1} if peers else {})))
+                if rank in (0, ranks - 1):
+                    other = {"comm_src": ranks - 1} if rank == 0 else {"comm_dst": 0}
+                    mine.append(node(9, RECV if rank == 0 else SEND, [4], comm_size=100, comm_tag=1, **(other if peers else {})))
+                nodes.append(mine)
+            return nodes
+        for name, peers in (("named", True), ("certain", False)):
+            et.write(self.folder, pipeline(peers), name)
+        named, _ = self.simulate(self.experiment(prefix="named"))
+        certain = self.write(self.experiment(prefix="certain"))
+        for ranks in (None, 3):
+            summary, _ = self.simulate(certain, output=f"{ranks}.h5", ranks=ranks)
+            self.assertEqual(summary["fingerprint"], named["fingerprint"])
+        ring = [[node(1, SEND, comm_size=4096), node(2, RECV, comm_size=4096)] for _ in range(3)]
+        et.write(self.folder, ring, "ring")
+        et.write(self.folder, pipeline(False, 4), "four")
+        self.complaint("four.0.et: node 2 'node 2': it has no 'comm_dst', and who the other one is is not certain",
+                       prefix="four")
+        self.complaint("ring.0.et: node 1 'node 1': it has no 'comm_dst', and who the other one is is not certain",
+                       prefix="ring")
+        et.write(self.folder, [[node(1, SEND, comm_size=4096)], [node(1, RECV, comm_size=4096), node(2, RECV, comm_size=4096)],
+                               [node(1, SEND, comm_size=4096)]], "two")
+        self.complaint("two.0.et: node 1 'node 1': it has no 'comm_dst', and who the other one is is not certain",
+                       prefix="two")
 
     def test_what_has_no_work_or_little(self):
         """Collectives without attributes are their time, as in traces of PyTorch; empty ones and empty compute end."""

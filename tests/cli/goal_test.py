@@ -6,6 +6,7 @@ import functools
 import gzip
 import json
 import pathlib
+import random
 import struct
 import subprocess
 import sys
@@ -130,6 +131,28 @@ r: recv 8b from 0
     def test_dependencies_on_what_stands_below(self):
         rows = self.rows("num_ranks 1\nrank 0 {\na: calc 1000\nb: calc 2000 cpu 1\na requires b\n}\n")
         self.assertEqual(sorted(rows.values()), [(0, 2), (2, 3)])
+
+    def test_dependencies_in_any_order(self):
+        """240 computations on a cpu each, which wait for up to three others that stand anywhere in the file: each starts
+        when the last of these has ended."""
+        draw = random.Random(7)
+        count = 240
+        order = list(range(count))
+        draw.shuffle(order)
+        times = [draw.randrange(1, 50) for _ in order]
+        waits = [draw.sample(order[:at], min(at, draw.randrange(4))) for at in range(count)]
+        due, relations = {}, []
+        for name, time, before in zip(order, times, waits):
+            begin = max((due[one][1] for one in before), default=0)
+            due[name] = (begin, begin + time)
+            relations += [f"l{name} requires l{one}\n" for one in before]
+        time_of = dict(zip(order, times))
+        text = "num_ranks 1\nrank 0 {\n" + "".join(f"l{i}: calc {1000 * time_of[i]} cpu {i}\n" for i in range(count)) + \
+            "".join(relations) + "}\n"
+        for content, name in ((text, "any.goal"), (goal_files.binary(text), "any.bin")):
+            _, results = self.simulate(self.experiment(content, name))
+            rows = table(results, "operations")
+            self.assertEqual(sorted(zip(rows["start"] / US, rows["end"] / US)), sorted(due.values()))
 
     def test_the_same_on_any_number_of_processes(self):
         path = self.write(self.experiment(ring(4, 30_000)))
@@ -263,6 +286,23 @@ l2: send 9223372036854775807b to 0
                     file.write(f"rank {rank} {{\n")
                     file.writelines(f"l{i}: {message if i % 50 == 49 else 'calc 1000'}\n" for i in range(count))
                     file.writelines(f"l{i} requires l{i - 1}\n" for i in range(1, count))
+                    file.write("}\n")
+            peaks.append(self.peak_of("long.goal", count))
+        self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)
+
+    def test_memory_does_not_follow_the_length_of_a_text_in_another_order(self):
+        """Of each two operations the first waits for the second one, so that only one of them is held at a time. As a whole
+        in memory an operation takes 50 B or more: 7 MB for 2 x 70,000."""
+        peaks = []
+        for count in (50_000, 120_000):
+            with open(self.folder / "long.goal", "w", encoding="ascii") as file:
+                file.write("num_ranks 2\n")
+                for rank in (0, 1):
+                    message = "recv 100b from 0" if rank else "send 100b to 1"
+                    file.write(f"rank {rank} {{\n")
+                    for i in range(0, count, 2):
+                        file.write(f"l{i}: {message if i % 50 == 0 else 'calc 1000'}\nl{i + 1}: calc 1000\n")
+                        file.write(f"l{i} requires l{i + 1}\n" + (f"l{i + 1} requires l{i - 2}\n" if i else ""))
                     file.write("}\n")
             peaks.append(self.peak_of("long.goal", count))
         self.assertLess(peaks[1], peaks[0] + 2 * 2**20, peaks)

@@ -32,7 +32,9 @@ class MscclppPlan(ProgramTest):
         for name, content in (("all_reduce", plans.all_reduce(4)), ("all_gather", plans.all_gather(4)),
                               ("get", plans.all_gather(3, "get")), ("scratch", plans.through_scratch()),
                               ("packets", plans.packets(4)), ("packets passed on", plans.passed_on()),
-                              ("semaphores", plans.two_blocks()), ("thread blocks share", plans.shared(3))):
+                              ("semaphores", plans.two_blocks()), ("thread blocks share", plans.shared(3)), ("switch", plans.all_reduce_through_switch(4)),
+                              ("blocks and a switch", plans.all_reduce_through_switch(5, 2)),
+                              ("stores through a switch", plans.all_gather_through_switch(3))):
             with self.subTest(name=name):
                 out = self.run_weft("collective", self.plan(content), "--size", "1200000B", "--check").out
                 self.assertIn("complete: every rank has its result, each contribution exactly once", out)
@@ -92,6 +94,51 @@ class MscclppPlan(ProgramTest):
         summary, _ = self.simulate(self.experiment("all_gather", 2, 8000))
         self.assertEqual(summary["simulated_time_ps"], 2 * (picoseconds_to_send(4000 + 82, 400 * 10**9) + 500_000))
 
+    def test_switches_that_reduce(self):
+        """Of an all-reduce of S over n each GPU gives all of S to the switch and has S / n from it, the sum, which it stores
+        there, and has all of S back: 2 (n + 1) S messages' bytes, as `nvls` has. All-gather of S: each GPU stores S / n
+        and has S: (n + 1) S. Without such a switch there is no run."""
+        size = 1_200_000
+        for content, kind, sent in ((plans.all_reduce_through_switch(4, 2), "all_reduce", 10 * size),
+                                    (plans.all_gather_through_switch(4), "all_gather", 5 * size)):
+            with self.subTest(kind=kind):
+                self.plan(content)
+                experiment = self.experiment(kind, 4, size)
+                done = weft("run", self.write(experiment), "-o", "none.h5", folder=self.folder)
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertIn("switch", done.err)
+                experiment["topology"] = {**STAR, "switch_reduction": {}}
+                other = self.experiment(kind, 4, size, "nvls")
+                self.assertEqual(self.simulate({**other, "topology": experiment["topology"]}, output="nvls.h5")[0]
+                                 ["bytes_delivered"], sent)
+                path = self.write(experiment)
+                summary, results = self.simulate(path)
+                self.assertEqual(summary["bytes_delivered"], sent)
+                for ranks in (2, 3):
+                    again, same = self.simulate(path, output=f"{ranks}.h5", ranks=ranks)
+                    self.assertEqual(again["fingerprint"], summary["fingerprint"])
+                    self.assert_same_results(results, same)
+
+    def test_schedules_with_switches_as_text(self):
+        text = self.run_weft("collective", self.plan(plans.all_reduce_through_switch(3, 2)), "--text").out
+        self.assertIn("switch first 0 count 3 stride 1\n", text)
+        (self.folder / "same.schedule").write_text(text)
+        self.assertEqual(self.run_weft("collective", "same.schedule", "--text").out, text)
+
+    def test_time_of_eight_h100(self):
+        """Behind four NVSwitches, 16 thread blocks each: the bytes of a GPU's links are those of NCCL's NVLS with its 16
+        channels. What is different is how long chunks are: the whole of a thread block's instead of 128 KiB."""
+        server = {"kind": "server", "design": "hgx_h100", "switch_reduction": {"at": ["nvswitch"]}}
+        self.plan(plans.all_reduce_through_switch(8, 16))
+        times = {}
+        for algorithm in ("plan.json", "nvls"):
+            experiment = self.experiment("all_reduce", 8, 32 << 20, algorithm)
+            experiment["topology"] = server
+            if algorithm == "nvls":
+                experiment["workload"]["channels"] = 16
+            times[algorithm] = self.simulate(experiment, output=f"{algorithm}.h5")[0]["simulated_time_ps"]
+        self.assertLess(abs(times["plan.json"] / times["nvls"] - 1), 0.1, times)
+
     def test_the_same_on_any_number_of_processes(self):
         self.plan(plans.all_reduce(4))
         path = self.write(self.experiment("all_reduce", 4, 400_000))
@@ -106,6 +153,14 @@ class MscclppPlan(ProgramTest):
             content = plans.all_reduce(3)
             change(content)
             return content
+
+        def switched(change):
+            content = plans.all_reduce_through_switch(3)
+            change(content)
+            return content
+
+        def ranks_of(content):
+            return content["gpus"][2]["channels"][1]["rank_groups"][0]["ranks"]
 
         def operation(content, number):
             return content["gpus"][1]["threadblocks"][0]["ops"][number]
@@ -123,7 +178,15 @@ class MscclppPlan(ProgramTest):
             (twice(), "is written with packets a second time"),
             (plans.two_blocks([]), "the GPU has 0 semaphores"),
             (changed(lambda c: c.update(collective="sendrecv")), "the collective is 'sendrecv'"),
-            (changed(lambda c: operation(c, 3).update(name="glres")), "GPU 1, thread block 0, operation 3 (glres): what comes from all is summed up"),
+            (changed(lambda c: operation(c, 3).update(name="glres")),
+             "GPU 1, thread block 0, operation 3 (glres): 'src_buff' is to be one buffer behind a switch"),
+            (switched(lambda c: ranks_of(c).pop()), "GPU 2: a channel of the type 'switch' whose ranks are without the GPU itself"),
+            (switched(lambda c: ranks_of(c).extend([3])), "a channel of the type 'switch' to 4 GPUs up to 3"),
+            (switched(lambda c: operation(c, 3)["src_buff"][0].update(switch_channel_id=1)),
+             "the thread block has no channel 1 of the type 'switch'"),
+            (switched(lambda c: operation(c, 3)["src_buff"][0].update(index=3)), "chunks 3 to 4 of the buffer input of GPU 1"),
+            (switched(lambda c: operation(c, 3)["src_buff"][0].update(index=0)), "the schedule is wrong"),
+            (switched(lambda c: c.update(protocol="LL")), "the protocol is LL"),
             (changed(lambda c: operation(c, 3).update(name="spam")), "operation 3 (spam): this operation is not modelled"),
             (changed(lambda c: operation(c, 3).update(tbg_info={"tb_id": 2, "tbg_size": 2})), "thread block 2 of a group of 2"),
             (changed(lambda c: operation(c, 3).update(tbg_info={"tb_id": 0, "tbg_size": 2})), "the schedule is wrong"),

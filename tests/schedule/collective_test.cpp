@@ -2,10 +2,14 @@
 // Names of collectives and primitives, and bus-bandwidth factors.
 #include "schedule/collective/collective.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "support/random.hpp"
 
 namespace weft::collective_test {
 namespace {
@@ -70,6 +74,37 @@ TEST(BlockTable, OffsetsAreSumsOfWhatLiesBefore) {
   EXPECT_EQ(pairs.input_offset(1, 1), 3);
   EXPECT_EQ(pairs.output_offset(1, 1), 2);
   EXPECT_EQ(pairs.total(), 10);
+}
+
+// What stands in a file is what would stand in memory, whoever asks, in whatever order. Ranks beside the sizes of a
+// line of the file (31 blocks), and more than TemporaryFile keeps in memory.
+TEST(BlockTable, ManyPairsStandInAFileAndAreTheSame) {
+  for (const std::uint32_t ranks : {BlockTable::ranks_in_memory + 1, 155U, 156U, 217U}) {
+    std::vector<std::int64_t> bytes;
+    for (std::uint64_t i = 0; i < std::uint64_t{ranks} * ranks; ++i)
+      bytes.push_back(static_cast<std::int64_t>(random_bits(7, ranks, i) >> (i % 5 == 0 ? 16 : 60)));
+    const BlockTable memory(ranks, bytes);
+    const auto file = BlockTable::of_rows(ranks, [&](std::uint32_t from, std::vector<std::int64_t>& row) {
+      std::copy_n(bytes.begin() + std::ptrdiff_t{from} * ranks, ranks, row.begin());
+    });
+    EXPECT_TRUE(file->of_pairs());
+    EXPECT_EQ(file->total(), memory.total());
+    for (std::uint64_t i = 0; i < 20'000; ++i) {
+      const bool walks = i % 3 == 0;  // as ranks do it, and anywhere
+      const auto from = static_cast<std::uint32_t>((walks ? i / 600 : random_bits(1, ranks, i)) % ranks);
+      const auto to = static_cast<std::uint32_t>((walks ? i / 3 : random_bits(2, ranks, i)) % ranks);
+      if (i % 7 < 3) {
+        ASSERT_EQ(file->bytes(from, to), memory.bytes(from, to)) << from << " to " << to;
+      }
+      if (i % 7 > 1) {
+        ASSERT_EQ(file->input_offset(from, to), memory.input_offset(from, to)) << from << " to " << to;
+      }
+      if (i % 7 > 3) {
+        ASSERT_EQ(file->output_offset(from, to), memory.output_offset(from, to)) << from << " to " << to;
+      }
+      ASSERT_EQ(file->bytes(from, to), memory.bytes(from, to)) << from << " to " << to;
+    }
+  }
 }
 
 }  // namespace

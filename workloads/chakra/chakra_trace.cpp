@@ -57,6 +57,9 @@ ChakraTrace::RankFacts ChakraTrace::survey(std::uint32_t rank) const {
   facts.missing = survey_chakra(*stream, facts.control, file.path, [&](const ChakraNode& node) {
                     look_for_interrupt();
                     if (node.type == ChakraType::metadata) read_groups(node, rank, facts.listed);
+                    const bool sends = node.type == ChakraType::send;
+                    if ((sends && !node.comm_destination) || (node.type == ChakraType::recv && !node.comm_source))
+                      ++facts.open[{node.group, node.comm_tag.value_or(0), node.comm_size.value_or(0), sends}];
                   }).missing;
   return facts;
 }
@@ -69,6 +72,19 @@ void ChakraTrace::survey_block() {
   }
   share_groups();
   for (auto& [rank, facts] : facts_) find_groups(facts);
+  find_open_peers();
+}
+
+void ChakraTrace::find_open_peers() {
+  for (auto& [rank, facts] : facts_) {
+    for (const auto& [message, count] : facts.open) {
+      const auto& [name, tag, bytes, sends] = message;
+      if (const auto group = find_group(facts.groups, name))
+        open_messages_.add(rank, {*group, tag, bytes}, sends, count);
+    }
+    facts.open.clear();
+  }
+  open_messages_.find_peers(*sharing_);
 }
 
 /// Communicators have their numbers in the order in which the files of all ranks name them.
@@ -102,6 +118,7 @@ const ChakraTrace::RankFacts& ChakraTrace::facts(std::uint32_t rank) const {
     if (!is_world(group) && !known_.contains(group))
       throw InputError({files_[rank].path, 0}, "it has changed while it was read");
   find_groups(found);
+  found.open.clear();
   return facts_[rank] = std::move(found);
 }
 

@@ -10,11 +10,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "schedule/program/workload.hpp"
 #include "workloads/chakra/chakra_order.hpp"
+#include "workloads/chakra/open_messages.hpp"
 #include "workloads/reading/device.hpp"
 #include "workloads/reading/message_lanes.hpp"
 #include "workloads/reading/reading.hpp"
@@ -107,6 +109,8 @@ class ChakraTrace {
     std::vector<std::uint64_t> missing;
     std::vector<Group> listed;                    // in the order of the file
     std::map<std::string, std::uint32_t> groups;  // name -> communicator
+    /// Messages without a peer: process group, tag, bytes, whether they are sent -> how many.
+    std::map<std::tuple<std::string, std::int64_t, std::int64_t, bool>, std::uint64_t> open;
   };
   /// Whether a node says nothing of what is to be communicated, or lies on the processor: then it is its duration.
   static bool is_only_time(const ChakraNode& node) {
@@ -116,6 +120,7 @@ class ChakraTrace {
   void survey_block();
   void share_groups();
   void find_groups(RankFacts& facts) const;
+  void find_open_peers();
   const RankFacts& facts(std::uint32_t rank) const;
   void read_groups(const ChakraNode& node, std::uint32_t rank, std::vector<Group>& listed) const;
   bool is_world(const Group& group) const;
@@ -152,6 +157,7 @@ class ChakraTrace {
   std::deque<Communicator> communicators_;              // addresses stay; [0] is all ranks
   std::vector<std::string> names_;                      // of communicators
   std::map<Group, std::uint32_t> known_;
+  OpenMessages open_messages_;
   std::vector<std::vector<std::uint32_t>> calls_;  // [communicator] number -> settled_
   std::vector<std::uint32_t> first_call_;          // [communicator]
   std::uint64_t call_count_ = 0;

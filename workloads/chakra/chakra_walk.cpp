@@ -98,7 +98,7 @@ void ChakraTrace::Walk::translate_memory(const ChakraNode& node, Operation& oper
                                    serialization_time(Bytes(node.tensor_size.value_or(0)), *options.memory_rate));
 }
 
-// The converter of PyTorch traces writes no peers. In a group of two there is only one.
+// The converter of PyTorch traces writes no peers. In a group of two there is only one, in others one may be certain.
 std::uint32_t ChakraTrace::Walk::peer_of(const ChakraNode& node, const std::optional<std::int64_t>& given) const {
   const bool sends = node.type == ChakraType::send;
   const char* name = sends ? "comm_dst" : "comm_src";
@@ -111,11 +111,16 @@ std::uint32_t ChakraTrace::Walk::peer_of(const ChakraNode& node, const std::opti
   }
   const auto group = trace_.find_group(groups_, node.group);
   const Communicator* members = group ? &trace_.communicators_[*group] : nullptr;
-  if (members == nullptr || members->size() != 2)
-    throw error(node, fmt::format("it has no '{}', and its process group '{}' does not have two ranks, so nobody knows "
-                                  "who the other one is",
-                                  name, node.group));
-  return members->rank(members->rank(0) == Rank(rank_) ? 1 : 0).value();
+  if (members != nullptr && members->size() == 2) return members->rank(members->rank(0) == Rank(rank_) ? 1 : 0).value();
+  const OpenMessages::Kind kind{group.value_or(0), node.comm_tag.value_or(0), node.comm_size.value_or(0)};
+  const auto certain = group ? trace_.open_messages_.peer(rank_, kind, sends) : std::nullopt;
+  if (certain) return *certain;
+  throw error(
+      node,
+      fmt::format("it has no '{}', and who the other one is is not certain: its process group '{}' does not "
+                  "have two ranks, and for all its {} with tag {} and of {} B there is not just one rank "
+                  "left with as many {}",
+                  name, node.group, sends ? "sends" : "receives", kind.tag, kind.bytes, sends ? "receives" : "sends"));
 }
 
 void ChakraTrace::Walk::translate_message(const ChakraNode& node, Operation& operation) const {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <map>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -19,13 +21,28 @@ namespace {
 
 /// An operation of every rank in each pass. Dependencies are slots of the same pass, but for `previous`.
 struct LayerSlot {
-  std::string label;
+  /// Up to two slots.
+  class Waits {
+   public:
+    void add(std::int32_t slot) {
+      WEFT_EXPECT(count_ < slots_.size(), "a slot waits for {} others", count_ + 1);
+      slots_[count_++] = static_cast<std::uint32_t>(slot);
+    }
+    const std::uint32_t* begin() const { return slots_.data(); }
+    const std::uint32_t* end() const { return slots_.data() + count_; }
+
+   private:
+    std::array<std::uint32_t, 2> slots_{};
+    std::uint32_t count_ = 0;
+  };
+  std::uint32_t layer = 0;
   int line = 0;
+  const char* what = "";  ///< " forward"
   Time compute;
   std::int32_t call = -1;  ///< index in LayerPlan::calls, or none
   bool blocks = true;      ///< what follows on the compute stream waits for it
-  std::vector<std::uint32_t> after;
-  std::vector<std::uint32_t> previous;  ///< slots of the pass before
+  Waits after;
+  Waits previous;  ///< slots of the pass before
 };
 
 /// Ranks of a group: `size` of them, `stride` apart. Groups are numbered; which ranks begin one follows from both.
@@ -44,16 +61,23 @@ struct LayerPlan {
   std::array<LayerGrouping, layer_groups> groups;
   std::deque<Communicator> communicators;
   struct Call {
-    CollectiveCall call;  ///< of the first group, without id
+    std::uint32_t settled = 0;
+    std::uint32_t slot = 0;
     LayerGroup group = LayerGroup::model;
     std::uint32_t first = 0;  ///< id of the first group's call in the first pass
   };
   std::vector<Call> calls;
+  std::vector<CollectiveCall> settled;  ///< of the first group, without id and label: each kind, group and size once
+  std::vector<std::string> names;       ///< of layers
+  std::string file;
   std::uint64_t calls_of_pass = 0;
 
+  std::string label(const LayerSlot& slot) const { return names[slot.layer] + slot.what; }
   std::uint32_t groups_of(LayerGroup group) const { return ranks / groups[static_cast<std::size_t>(group)].size; }
   CollectiveCall call_of(const Call& one, std::uint32_t group, std::uint32_t pass) const {
-    CollectiveCall call = one.call;
+    CollectiveCall call = settled[one.settled];
+    call.where = {file, slots[one.slot].line};
+    call.label = label(slots[one.slot]);
     call.communicator = &communicators[groups[static_cast<std::size_t>(one.group)].first_communicator + group];
     call.id = static_cast<std::uint32_t>(calls_of_pass * pass + one.first + group);
     return call;
@@ -75,7 +99,7 @@ class LayerProgram : public RankProgram {
     operation = Operation();
     operation.id = base + slot_++;
     operation.line = static_cast<std::uint32_t>(slot.line);
-    operation.label = slot.label;
+    operation.label = plan_.label(slot);
     for (const std::uint32_t before : slot.after) operation.after.push_back(base + before);
     if (pass_ > 0)
       for (const std::uint32_t before : slot.previous) operation.after.push_back(base - plan_.slots.size() + before);
@@ -89,7 +113,10 @@ class LayerProgram : public RankProgram {
     operation.call = std::make_shared<CollectiveCall>(plan_.call_of(call, grouping.group_of(rank_), pass_));
     return true;
   }
-  std::size_t read_ahead() const override { return std::max<std::size_t>(64, 2 * plan_.slots.size()); }
+  std::size_t read_ahead() const override {
+    constexpr std::size_t least = 64, most = 4096;
+    return std::clamp(2 * plan_.slots.size(), least, most);
+  }
 
  private:
   const LayerPlan& plan_;
@@ -130,8 +157,10 @@ class LayerWorkload : public Workload {
   WorkloadEstimate estimate() const override {
     WorkloadEstimate estimate;
     unsigned __int128 bytes = 0;
+    std::vector<WorkloadEstimate> estimates;
+    for (const CollectiveCall& one : plan_.settled) estimates.push_back(estimate_call(one));
     for (const LayerPlan::Call& one : plan_.calls) {
-      const WorkloadEstimate call = estimate_call(one.call);
+      const WorkloadEstimate& call = estimates[one.settled];
       const std::uint64_t times = std::uint64_t{plan_.groups_of(one.group)} * plan_.passes;
       estimate.messages += call.messages * times;
       bytes += static_cast<unsigned __int128>(call.bytes.count()) * times;
@@ -179,6 +208,8 @@ class LayerPlanner {
   LayerPlan plan(std::uint32_t ranks, std::uint32_t model, std::uint32_t expert, std::uint32_t passes) {
     plan_.ranks = ranks;
     plan_.passes = passes;
+    plan_.file = file_;
+    for (const Layer& layer : table_.layers) plan_.names.push_back(layer.name);
     choose_groups(model, expert);
     last_of_layer_.assign(table_.layers.size(), -1);
     if (table_.policy == "MICRO") {
@@ -189,9 +220,8 @@ class LayerPlanner {
     }
     // The next pass's first use of a layer waits for its gradients.
     for (std::size_t i = 0; i < table_.layers.size(); ++i)
-      if (last_of_layer_[i] >= 0)
-        plan_.slots[first_slots_.at(i)].previous.push_back(static_cast<std::uint32_t>(last_of_layer_[i]));
-    if (blocker_ >= 0) plan_.slots.front().previous.push_back(static_cast<std::uint32_t>(blocker_));
+      if (last_of_layer_[i] >= 0) plan_.slots[first_slots_.at(i)].previous.add(last_of_layer_[i]);
+    if (blocker_ >= 0) plan_.slots.front().previous.add(blocker_);
     if (plan_.calls_of_pass * passes >= std::numeric_limits<std::uint32_t>::max())
       throw where_.error("more than 2^32 - 2 collective calls; expected fewer passes");
     return std::move(plan_);
@@ -230,14 +260,12 @@ class LayerPlanner {
 
   // A slot on the compute stream waits for the last thing that blocked it.
   std::uint32_t add(LayerSlot slot) {
-    if (blocker_ >= 0) slot.after.push_back(static_cast<std::uint32_t>(blocker_));
+    if (blocker_ >= 0) slot.after.add(blocker_);
     plan_.slots.push_back(std::move(slot));
     return static_cast<std::uint32_t>(plan_.slots.size()) - 1;
   }
   std::uint32_t compute(const Layer& layer, const char* what, double value) {
-    LayerSlot slot;
-    slot.label = layer.name + what;
-    slot.line = layer.line;
+    LayerSlot slot = slot_of(layer, what);
     slot.compute = time_of(value, layer);
     const std::uint32_t at = add(std::move(slot));
     blocker_ = static_cast<std::int32_t>(at);
@@ -247,20 +275,38 @@ class LayerPlanner {
   std::int32_t communicate(const Layer& layer, const char* what, const std::optional<LayerCollective>& collective,
                            bool blocks) {
     if (!collective) return -1;
-    LayerSlot slot;
-    slot.label = layer.name + what;
-    slot.line = layer.line;
-    slot.call = static_cast<std::int32_t>(settled(layer, what, *collective));
+    LayerSlot slot = slot_of(layer, what);
+    slot.call = static_cast<std::int32_t>(add_call(layer, *collective));
     const auto at = static_cast<std::int32_t>(add(std::move(slot)));
     if (blocks) blocker_ = at;
     return at;
   }
 
-  std::size_t settled(const Layer& layer, const char* what, const LayerCollective& collective) {
+  LayerSlot slot_of(const Layer& layer, const char* what) const {
+    LayerSlot slot;
+    slot.layer = static_cast<std::uint32_t>(&layer - table_.layers.data());
+    slot.what = what;
+    slot.line = layer.line;
+    return slot;
+  }
+
+  /// Of the slot that is added next.
+  std::size_t add_call(const Layer& layer, const LayerCollective& collective) {
+    const std::tuple key(collective.kind, collective.group, collective.bytes.count());
+    const auto known = settled_.find(key);
     LayerPlan::Call one;
+    one.settled = known == settled_.end() ? settled_[key] = settled(layer, collective) : known->second;
+    one.slot = static_cast<std::uint32_t>(plan_.slots.size());
     one.group = collective.group;
+    one.first = static_cast<std::uint32_t>(plan_.calls_of_pass);
+    plan_.calls_of_pass += plan_.groups_of(collective.group);
+    plan_.calls.push_back(one);
+    return plan_.calls.size() - 1;
+  }
+
+  std::uint32_t settled(const Layer& layer, const LayerCollective& collective) {
     const auto& grouping = plan_.groups[static_cast<std::size_t>(collective.group)];
-    CollectiveCall& call = one.call;
+    CollectiveCall call;
     call.kind = collective.kind;
     call.communicator = &plan_.communicators[grouping.first_communicator];
     __int128 bytes = collective.bytes.count();
@@ -271,16 +317,13 @@ class LayerPlanner {
     if (call.kind == CollectiveKind::all_to_all && !all_to_all_.empty()) call.algorithm = all_to_all_;
     call.tuning = options_.collectives.tuning;
     call.where = {file_of_layers(), layer.line};
-    call.label = layer.name + what;
     try {
       settle_call(where_, call, context_);
     } catch (const InputError& problem) {
       throw layer_error(layer, problem.what());
     }
-    one.first = static_cast<std::uint32_t>(plan_.calls_of_pass);
-    plan_.calls_of_pass += plan_.groups_of(collective.group);
-    plan_.calls.push_back(std::move(one));
-    return plan_.calls.size() - 1;
+    plan_.settled.push_back(std::move(call));
+    return static_cast<std::uint32_t>(plan_.settled.size() - 1);
   }
 
   void forward(std::size_t i) {
@@ -317,12 +360,10 @@ class LayerPlanner {
     if (is("MODEL")) collective.reset();
     const std::int32_t last = communicate(layer, " weight gradient", collective, blocks);
     if (last < 0) return;
-    LayerSlot update;
-    update.label = layer.name + " update";
-    update.line = layer.line;
+    LayerSlot update = slot_of(layer, " update");
     update.compute = time_of(layer.update, layer);
     update.blocks = false;
-    update.after.push_back(static_cast<std::uint32_t>(last));
+    update.after.add(last);
     plan_.slots.push_back(std::move(update));
     last_of_layer_[i] = static_cast<std::int32_t>(plan_.slots.size()) - 1;
     if (blocks) blocker_ = last_of_layer_[i];
@@ -339,6 +380,7 @@ class LayerPlanner {
   const WorkloadContext& context_;
   std::string file_;
   std::string all_to_all_;  // its algorithm, if it has one of its own
+  std::map<std::tuple<CollectiveKind, LayerGroup, std::int64_t>, std::uint32_t> settled_;
   LayerPlan plan_;
   std::int32_t blocker_ = -1;               // the slot for which the compute stream waits
   std::vector<std::uint32_t> first_slots_;  // [layer]

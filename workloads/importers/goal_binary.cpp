@@ -2,12 +2,13 @@
 // GOAL schedules in binary form, as txt2bin of LogGOPSim writes them (github.com/spcl/LogGOPSim
 // src/LogGOPSim/Parser.hpp, Graph::serialize_mmap): little endian, without gaps.
 #include <algorithm>
-#include <array>
+#include <map>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "workloads/importers/goal_file.hpp"
+#include "workloads/importers/goal_order.hpp"
 
 namespace weft {
 namespace {
@@ -213,7 +214,9 @@ class BinaryGoal final : public GoalFile {
   std::unique_ptr<GoalStream> stream(std::uint32_t rank) override {
     if (order_[rank] == Order::unknown) order_[rank] = look(rank);
     if (order_[rank] == Order::by_dependencies) return std::make_unique<GoalNodeStream>(nodes(rank), name_, rank);
-    return sorted(rank);
+    const auto [at, fresh] = sorted_.try_emplace(rank);
+    if (fresh) at->second = sort(rank);
+    return goals_.stream(at->second);
   }
 
   InputError error(std::uint32_t rank, const GoalOperation& operation, const std::string& message) const override {
@@ -236,24 +239,38 @@ class BinaryGoal final : public GoalFile {
     return Order::by_dependencies;
   }
 
-  /// The rank in memory.
-  std::unique_ptr<GoalStream> sorted(std::uint32_t rank) const {
+  /// A node and one that it waits for, with goal_at_start.
+  struct Wait {
+    std::uint32_t node, before;
+    auto operator<=>(const Wait&) const = default;
+  };
+  /// Lists of dependents become lists of what a node waits for, on disk.
+  SortedRecords<Wait> waits_of(std::uint32_t rank) const {
+    SortedRecords<Wait> waits;
     GoalNodes all = nodes(rank);
-    std::vector<GoalOperation> operations;
-    std::vector<GoalWait> waits;
-    std::vector<std::uint32_t> said;
-    std::unordered_map<std::uint32_t, std::uint32_t> found;  // looked up by node
+    for (GoalNode node; all.next(node);)
+      for (const std::uint32_t dependent : node.dependents)
+        waits.add({dependent & ~goal_at_start, node.operation.place | (dependent & goal_at_start)});
+    waits.sort();
+    return waits;
+  }
+
+  ConvertedGoals::Part sort(std::uint32_t rank) {
+    SortedRecords<Wait> waits = waits_of(rank);
+    GoalSorting sorting;
+    Wait wait{};
+    bool more = waits.next(wait);
+    std::vector<std::uint32_t> before;
+    GoalNodes all = nodes(rank);
     for (GoalNode node; all.next(node);) {
-      said.push_back(node.dependencies);
-      operations.push_back(node.operation);
-      for (const std::uint32_t dependent : node.dependents) {
-        waits.push_back({dependent & ~goal_at_start, node.operation.place, (dependent & goal_at_start) != 0});
-        ++found[dependent & ~goal_at_start];
-      }
+      before.clear();
+      for (; more && wait.node == node.operation.place; more = waits.next(wait)) before.push_back(wait.before);
+      if (before.size() != node.dependencies)
+        throw wrong_goal_count(name_, rank, node.operation.place, node.dependencies, before.size());
+      before.erase(std::unique(before.begin(), before.end()), before.end());
+      sorting.add(node.operation, before);
     }
-    for (std::uint32_t i = 0; i < said.size(); ++i)
-      if (said[i] != found[i]) throw wrong_goal_count(name_, rank, i, said[i], found[i]);
-    return sort_goal(std::move(operations), waits, [this, rank](const GoalOperation& one, const std::string& message) {
+    return sorting.write(goals_, [this, rank](const GoalOperation& one, const std::string& message) {
       return error(rank, one, message);
     });
   }
@@ -262,6 +279,8 @@ class BinaryGoal final : public GoalFile {
   std::string name_;
   std::vector<GoalExtent> extents_;
   std::vector<Order> order_;
+  ConvertedGoals goals_;                                  // that are not in order
+  std::map<std::uint32_t, ConvertedGoals::Part> sorted_;  // [rank]
 };
 
 }  // namespace

@@ -62,16 +62,4 @@ std::unique_ptr<GoalFile> open_goal(const GoalContent& content);
 std::unique_ptr<GoalFile> open_goal_text(const GoalContent& content);
 std::unique_ptr<GoalFile> open_goal_binary(const GoalContent& content);
 
-/// One `requires` or `irequires`.
-struct GoalWait {
-  std::uint32_t operation = 0, before = 0;  ///< positions in the file
-  bool at_start = false;
-};
-using GoalComplaint = std::function<InputError(const GoalOperation&, const std::string&)>;
-
-/// A schedule in memory, in the order of its dependencies; of those that could come next, the first in the file. Throws
-/// what `error` makes if some wait for each other.
-std::unique_ptr<GoalStream> sort_goal(std::vector<GoalOperation> operations, const std::vector<GoalWait>& waits,
-                                      const GoalComplaint& error);
-
 }  // namespace weft

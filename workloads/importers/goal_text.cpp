@@ -2,19 +2,16 @@
 // GOAL schedules as text. Grammar: Schedgen and txt2bin of LogGOPSim (github.com/spcl/LogGOPSim; T. Hoefler, T.
 // Schneider, A. Lumsdaine, "LogGOPSim - Simulating Large-Scale Applications in the LogGOPS Model",
 // doi:10.1145/1851476.1851564).
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <map>
 #include <optional>
-#include <type_traits>
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/temporary_file.hpp"
 #include "workloads/importers/goal_file.hpp"
+#include "workloads/importers/goal_order.hpp"
 #include "workloads/importers/goal_waits.hpp"
-#include "workloads/reading/temporary_file.hpp"
 
 namespace weft {
 namespace {
@@ -264,61 +261,6 @@ void GoalTextReader::options(GoalOperation& operation) {
   }
 }
 
-/// An operation of a rank that has been converted; `waits` positions in the rank follow it.
-struct ConvertedOperation {
-  GoalOperation operation;
-  std::uint32_t waits = 0;
-};
-static_assert(std::is_trivially_copyable_v<ConvertedOperation>);
-
-/// Part of the file of converted ranks.
-struct ConvertedRank {
-  std::uint64_t begin = 0, end = 0;
-  bool in_order = true;  ///< operations stand behind those that they wait for
-};
-
-/// A rank of the file of converted ones, in the order of the text.
-class ConvertedGoal final : public GoalStream {
- public:
-  ConvertedGoal(std::shared_ptr<const TemporaryFile> file, const ConvertedRank& rank)
-      : file_(std::move(file)), at_(rank.begin), end_(rank.end) {}
-
-  bool next(GoalOperation& operation, std::vector<std::uint32_t>& dependencies) override {
-    if (taken_ == block_.size() && at_ == end_) return false;
-    ConvertedOperation one;
-    take(&one, sizeof(one));
-    operation = one.operation;
-    dependencies.resize(one.waits);
-    take(dependencies.data(), one.waits * sizeof(std::uint32_t));
-    return true;
-  }
-
- private:
-  void take(void* to, std::size_t count) {
-    for (auto* target = static_cast<std::byte*>(to); count > 0;) {
-      if (taken_ == block_.size()) fill();
-      const std::size_t part = std::min(count, block_.size() - taken_);
-      std::memcpy(target, block_.data() + taken_, part);
-      taken_ += part;
-      target += part;
-      count -= part;
-    }
-  }
-  void fill() {
-    constexpr std::uint64_t most = 8192;
-    block_.resize(static_cast<std::size_t>(std::min(most, end_ - at_)));
-    WEFT_EXPECT(!block_.empty(), "a converted rank ends at {}", end_);
-    file_->read(at_, block_.data(), block_.size());
-    at_ += block_.size();
-    taken_ = 0;
-  }
-
-  std::shared_ptr<const TemporaryFile> file_;
-  std::uint64_t at_, end_;
-  std::vector<std::byte> block_;
-  std::size_t taken_ = 0;
-};
-
 /// Takes a section apart: operations, and who waits for whom.
 class GoalConversion final : public GoalStatements {
  public:
@@ -332,28 +274,22 @@ class GoalConversion final : public GoalStatements {
   std::optional<GoalWaits::Unknown> resolve() { return waits_.resolve(); }
 
   /// Appends the rank. Behind resolve().
-  ConvertedRank write(TemporaryFile& file) {
-    ConvertedRank rank{file.size(), 0, true};
+  ConvertedGoals::Part write(ConvertedGoals& goals) {
+    ConvertedGoals::Part part = goals.begin();
     constexpr std::size_t at_a_time = 256;
     std::vector<GoalOperation> some(at_a_time);
     std::uint32_t number = 0;
     for (std::uint64_t at = 0; at < operations_.size(); at += at_a_time * sizeof(GoalOperation)) {
       const std::size_t bytes = operations_.read(at, some.data(), at_a_time * sizeof(GoalOperation));
-      for (std::size_t i = 0; i < bytes / sizeof(GoalOperation); ++i) write(some[i], number++, rank, file);
+      for (std::size_t i = 0; i < bytes / sizeof(GoalOperation); ++i, ++number) {
+        waits_.of(number, before_);
+        goals.append(part, number, some[i], before_);
+      }
     }
-    rank.end = file.size();
-    return rank;
+    return part;
   }
 
  private:
-  void write(const GoalOperation& operation, std::uint32_t number, ConvertedRank& rank, TemporaryFile& file) {
-    waits_.of(number, before_);
-    for (const std::uint32_t wait : before_) rank.in_order = rank.in_order && (wait & ~goal_at_start) < number;
-    const ConvertedOperation one{operation, static_cast<std::uint32_t>(before_.size())};
-    file.append(&one, sizeof(one));
-    file.append(before_.data(), before_.size() * sizeof(std::uint32_t));
-  }
-
   TemporaryFile operations_;
   GoalWaits waits_;
   std::vector<std::uint32_t> before_;
@@ -389,8 +325,7 @@ class TextGoal final : public GoalFile {
   std::unique_ptr<GoalStream> stream(std::uint32_t rank) override {
     const auto [at, fresh] = converted_.try_emplace(rank);
     if (fresh) at->second = convert(rank);
-    auto stream = std::make_unique<ConvertedGoal>(file_, at->second);
-    return at->second.in_order ? std::move(stream) : sort(rank, *stream);
+    return goals_.stream(at->second);
   }
 
   InputError error(std::uint32_t /*rank*/, const GoalOperation& operation, const std::string& message) const override {
@@ -401,7 +336,7 @@ class TextGoal final : public GoalFile {
   }
 
  private:
-  ConvertedRank convert(std::uint32_t rank) {
+  ConvertedGoals::Part convert(std::uint32_t rank) {
     GoalStatements nothing;
     for (; places_.size() <= rank; places_.push_back(reader_.place())) reader_.next(nothing);
     GoalConversion conversion;
@@ -412,7 +347,8 @@ class TextGoal final : public GoalFile {
       read_again(rank).next(conversion);
     }
     if (const auto unknown = conversion.resolve()) complain(rank, *unknown);
-    return conversion.write(*file_);
+    const ConvertedGoals::Part part = conversion.write(goals_);
+    return part.in_order ? part : sort(rank, part);
   }
 
   GoalTextReader read_again(std::uint32_t rank) const {
@@ -428,16 +364,12 @@ class TextGoal final : public GoalFile {
     throw InternalError(fmt::format("{}: relation {} of rank {} is gone", name_, unknown.relation, rank));
   }
 
-  /// The rank in memory, in an order in which operations stand behind those that they wait for.
-  std::unique_ptr<GoalStream> sort(std::uint32_t rank, GoalStream& stream) const {
-    std::vector<GoalOperation> operations;
-    std::vector<GoalWait> waits;
+  ConvertedGoals::Part sort(std::uint32_t rank, const ConvertedGoals::Part& part) {
+    GoalSorting sorting;
+    const auto stream = goals_.stream(part);
     std::vector<std::uint32_t> before;
-    for (GoalOperation one; stream.next(one, before); operations.push_back(one))
-      for (const std::uint32_t wait : before)
-        waits.push_back(
-            {static_cast<std::uint32_t>(operations.size()), wait & ~goal_at_start, (wait & goal_at_start) != 0});
-    return sort_goal(std::move(operations), waits, [this, rank](const GoalOperation& one, const std::string& message) {
+    for (GoalOperation one; stream->next(one, before);) sorting.add(one, before);
+    return sorting.write(goals_, [this, rank](const GoalOperation& one, const std::string& message) {
       return error(rank, one, message);
     });
   }
@@ -446,8 +378,8 @@ class TextGoal final : public GoalFile {
   GoalTextReader reader_;                      // behind the ranks that have been asked for
   std::vector<GoalTextReader::Place> places_;  // [rank] of the word `rank`
   std::string name_;
-  std::shared_ptr<TemporaryFile> file_ = std::make_shared<TemporaryFile>();
-  std::map<std::uint32_t, ConvertedRank> converted_;
+  ConvertedGoals goals_;
+  std::map<std::uint32_t, ConvertedGoals::Part> converted_;
 };
 
 }  // namespace

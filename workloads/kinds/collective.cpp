@@ -147,54 +147,82 @@ class BlockFile {
   int line_ = 0;
 };
 
-/// The same of a file, of which nothing but the numbers is kept.
-std::vector<std::int64_t> blocks_of_file(const std::string& path, std::uint32_t ranks, std::uint32_t rows) {
-  BlockFile file(path);
-  std::vector<std::int64_t> sizes, row;
-  sizes.reserve(std::size_t{ranks} * rows);
-  for (std::uint32_t i = 0; i < rows; ++i) {
-    if (!file.next(row)) throw file.error(fmt::format("the file ends behind {} rows; expected {}", i, rows));
-    if (row.size() != ranks)
-      throw file.error(fmt::format("found {} entries; expected one for each of {} ranks", row.size(), ranks));
-    sizes.insert(sizes.end(), row.begin(), row.end());
+/// The same of a file, row by row.
+class FileRows {
+ public:
+  FileRows(const std::string& path, std::uint32_t ranks, std::uint32_t rows)
+      : file_(path), ranks_(ranks), rows_(rows) {}
+  void read(std::uint32_t number, std::vector<std::int64_t>& row) {
+    if (!file_.next(row)) throw file_.error(fmt::format("the file ends behind {} rows; expected {}", number, rows_));
+    if (row.size() != ranks_)
+      throw file_.error(fmt::format("found {} entries; expected one for each of {} ranks", row.size(), ranks_));
   }
-  if (file.next(row)) throw file.error(fmt::format("a row more than {}", rows));
-  return sizes;
-}
+  void finish() {
+    std::vector<std::int64_t> more;
+    if (file_.next(more)) throw file_.error(fmt::format("a row more than {}", rows_));
+  }
 
-std::vector<std::int64_t> blocks_of_list(const Spec& spec, std::uint32_t ranks, bool of_pairs) {
-  std::vector<std::int64_t> sizes;
-  const auto require_one_each = [ranks](const Spec& list) {
-    if (list.items().size() != ranks)
-      throw list.error(fmt::format("found {} entries; expected one for each of {} ranks", list.size(), ranks));
-    return list.items();
-  };
-  for (const Spec& item : require_one_each(spec)) {
-    if (!of_pairs) {
-      sizes.push_back(item.bytes().count());
-    } else {
-      for (const Spec& size : require_one_each(item)) sizes.push_back(size.bytes().count());
-    }
+ private:
+  BlockFile file_;
+  std::uint32_t ranks_;
+  std::uint32_t rows_;
+};
+
+/// Rows of a list: itself, or of pairs a list of lists.
+class ListRows {
+ public:
+  ListRows(const Spec& list, std::uint32_t ranks, bool of_pairs) : ranks_(ranks), rows_{list} {
+    if (of_pairs) rows_ = one_each(list);
   }
-  return sizes;
-}
+  void read(std::uint32_t number, std::vector<std::int64_t>& row) {
+    row.clear();
+    for (const Spec& size : one_each(rows_[number])) row.push_back(size.bytes().count());
+  }
+  void finish() {}
+
+ private:
+  std::vector<Spec> one_each(const Spec& list) const {
+    if (list.items().size() != ranks_)
+      throw list.error(fmt::format("found {} entries; expected one for each of {} ranks", list.size(), ranks_));
+    return list.items();
+  }
+  std::uint32_t ranks_;
+  std::vector<Spec> rows_;
+};
 
 /// A list of sizes, one per rank, or for all_to_all a list of rows, or a file of those. `size` must be their sum.
+template <typename Rows>
+void read_rows(const Spec& spec, std::uint32_t ranks, Rows rows, CollectiveCall& call) {
+  unsigned __int128 total = 0;
+  const auto row_of = [&](std::uint32_t number, std::vector<std::int64_t>& row) {
+    rows.read(number, row);
+    for (const std::int64_t size : row) total += static_cast<unsigned __int128>(size);
+    // A table of more bytes than there are is refused below.
+    if (total > static_cast<unsigned __int128>(call.size.count())) std::fill(row.begin(), row.end(), 0);
+  };
+  if (call.kind == CollectiveKind::all_to_all) {
+    call.blocks = BlockTable::of_rows(ranks, row_of);
+  } else {
+    std::vector<std::int64_t> row;
+    row_of(0, row);
+    call.blocks = std::make_shared<const BlockTable>(ranks, std::move(row));
+  }
+  rows.finish();
+  if (total != static_cast<unsigned __int128>(call.size.count()))
+    throw spec.error(
+        fmt::format("the blocks have {} bytes, but size says {}", saturated(total).count(), call.size.count()));
+}
+
 void read_blocks(const Spec& spec, std::uint32_t ranks, const std::string& directory, CollectiveCall& call) {
   if (call.kind == CollectiveKind::all_reduce || call.kind == CollectiveKind::broadcast ||
       call.kind == CollectiveKind::reduce || call.kind == CollectiveKind::barrier ||
       call.kind == CollectiveKind::send_recv)
     throw spec.error(fmt::format("'{}' has no blocks", to_text(call.kind)));
   const bool of_pairs = call.kind == CollectiveKind::all_to_all;
-  std::vector<std::int64_t> sizes =
-      spec.is_scalar() ? blocks_of_file(resolve_file(spec, directory, "", ""), ranks, of_pairs ? ranks : 1)
-                       : blocks_of_list(spec, ranks, of_pairs);
-  unsigned __int128 total = 0;
-  for (const std::int64_t size : sizes) total += static_cast<unsigned __int128>(size);
-  if (total != static_cast<unsigned __int128>(call.size.count()))
-    throw spec.error(
-        fmt::format("the blocks have {} bytes, but size says {}", saturated(total).count(), call.size.count()));
-  call.blocks = std::make_shared<BlockTable>(ranks, std::move(sizes));
+  if (spec.is_scalar())
+    read_rows(spec, ranks, FileRows(resolve_file(spec, directory, "", ""), ranks, of_pairs ? ranks : 1), call);
+  else
+    read_rows(spec, ranks, ListRows(spec, ranks, of_pairs), call);
 }
 
 class CollectiveReader : public WorkloadReader {

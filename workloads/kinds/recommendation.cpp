@@ -299,11 +299,10 @@ class RecommendationReader final : public WorkloadReader {
 
   /// `bytes` per sample and table, between the rank of the sample and the rank of the table.
   static void set_blocks(CollectiveCall& call, const RecommendationJob& job, std::int64_t bytes, bool to_tables) {
-    std::vector<std::int64_t> table;
-    for (std::uint32_t from = 0; from < job.ranks; ++from)
+    call.blocks = BlockTable::of_rows(job.ranks, [&](std::uint32_t from, std::vector<std::int64_t>& row) {
       for (std::uint32_t to = 0; to < job.ranks; ++to)
-        table.push_back(job.tables_of(to_tables ? to : from) * job.batch * bytes);
-    call.blocks = std::make_shared<BlockTable>(job.ranks, std::move(table));
+        row[to] = job.tables_of(to_tables ? to : from) * job.batch * bytes;
+    });
     call.size = Bytes(call.blocks->total());
   }
 };

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "workloads/reading/temporary_file.hpp"
+#include "support/temporary_file.hpp"
 
 namespace weft {
 

@@ -199,40 +199,6 @@ Bytes wire_bytes(Protocol protocol, Bytes data) {
   return data;
 }
 
-BlockTable::BlockTable(std::uint32_t ranks, std::vector<std::int64_t> bytes)
-    : ranks_(ranks),
-      of_pairs_(ranks > 1 && bytes.size() == std::size_t{ranks} * ranks),
-      bytes_(std::move(bytes)),
-      input_offsets_(bytes_.size()),
-      output_offsets_(bytes_.size()) {
-  WEFT_EXPECT(bytes_.size() == ranks || of_pairs_, "{} block sizes of {} ranks", bytes_.size(), ranks);
-  const std::uint32_t rows = of_pairs_ ? ranks : 1;
-  std::vector<std::int64_t> received(ranks);
-  for (std::uint32_t from = 0; from < rows; ++from) {
-    std::int64_t sent = 0;
-    for (std::uint32_t to = 0; to < ranks; ++to) {
-      const std::size_t place = at(from, to);
-      WEFT_EXPECT(bytes_[place] >= 0, "block of {} bytes", bytes_[place]);
-      input_offsets_[place] = sent;
-      output_offsets_[place] = of_pairs_ ? received[to] : sent;
-      sent += bytes_[place];
-      received[to] += bytes_[place];
-    }
-    total_ += sent;
-  }
-}
-
-std::size_t BlockTable::at(std::uint32_t from, std::uint32_t to) const {
-  return of_pairs_ ? std::size_t{from} * ranks_ + to : to;
-}
-std::int64_t BlockTable::bytes(std::uint32_t from, std::uint32_t to) const { return bytes_[at(from, to)]; }
-std::int64_t BlockTable::input_offset(std::uint32_t from, std::uint32_t to) const {
-  return input_offsets_[at(from, to)];
-}
-std::int64_t BlockTable::output_offset(std::uint32_t from, std::uint32_t to) const {
-  return output_offsets_[at(from, to)];
-}
-
 namespace {
 
 std::int64_t equal_block(const CollectiveCall& call) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedule/collective/block_table.hpp"
 #include "schedule/collective/channel_graph.hpp"
 #include "schedule/collective/communicator.hpp"
 #include "support/error.hpp"
@@ -138,29 +139,6 @@ struct CollectiveTuning {
   Bandwidth network_rate;  ///< bytes of slices to and from other servers, per channel, at most; 0: as fast as others
   ConstantsLevel constants = ConstantsLevel::mid;  ///< of the ranges in collectives/kernels and transports
   NcclVersion nccl_version = NcclVersion::v2_30;
-};
-
-/// Bytes of each block where they are not equal: the collectives that MPI marks with a v.
-class BlockTable {
- public:
-  /// `bytes`: one number per rank (all_gather, reduce_scatter, gather, scatter), or row by row ranks x ranks, from each
-  /// rank to each (all_to_all).
-  BlockTable(std::uint32_t ranks, std::vector<std::int64_t> bytes);
-  bool of_pairs() const { return of_pairs_; }
-  std::int64_t bytes(std::uint32_t from, std::uint32_t to) const;
-  /// Where the block stands among those of its sender, and among those of its receiver.
-  std::int64_t input_offset(std::uint32_t from, std::uint32_t to) const;
-  std::int64_t output_offset(std::uint32_t from, std::uint32_t to) const;
-  std::int64_t total() const { return total_; }
-
- private:
-  std::size_t at(std::uint32_t from, std::uint32_t to) const;
-  std::uint32_t ranks_;
-  bool of_pairs_;
-  std::vector<std::int64_t> bytes_;
-  std::vector<std::int64_t> input_offsets_;
-  std::vector<std::int64_t> output_offsets_;
-  std::int64_t total_ = 0;
 };
 
 /// One collective operation of one communicator, the same on all its ranks.

@@ -53,16 +53,20 @@ bool counts_blocks(CollectiveKind kind) {
          kind != CollectiveKind::barrier && kind != CollectiveKind::send_recv;
 }
 
+std::shared_ptr<const BlockTable> resized(const BlockTable& before, std::uint32_t ranks, double factor) {
+  const auto resize_row = [&](std::uint32_t from, std::vector<std::int64_t>& row) {
+    for (std::uint32_t to = 0; to < ranks; ++to) row[to] = resized_bytes(before.bytes(from, to), factor);
+  };
+  if (before.of_pairs()) return BlockTable::of_rows(ranks, resize_row);
+  std::vector<std::int64_t> row(ranks);
+  resize_row(0, row);
+  return std::make_shared<const BlockTable>(ranks, std::move(row));
+}
+
+/// Blocks of one size.
 CollectiveCall resized(CollectiveCall call, double factor) {
   const std::uint32_t n = call.communicator->size();
-  if (call.blocks) {
-    std::vector<std::int64_t> blocks;
-    for (std::uint32_t from = 0; from < n; ++from)
-      for (std::uint32_t to = 0; to < (call.blocks->of_pairs() ? n : 1); ++to)
-        blocks.push_back(resized_bytes(call.blocks->bytes(from, call.blocks->of_pairs() ? to : from), factor));
-    call.blocks = std::make_shared<const BlockTable>(n, std::move(blocks));
-    call.size = Bytes(call.blocks->total());
-  } else if (counts_blocks(call.kind) && call.size.count() % n == 0) {
+  if (counts_blocks(call.kind) && call.size.count() % n == 0) {
     call.size = Bytes(resized_bytes(call.size.count() / n, factor) * n);
   } else {
     call.size = Bytes(resized_bytes(call.size.count(), factor));
@@ -86,13 +90,28 @@ class ResizedCalls final : public ChangedCalls {
   }
   CollectiveCall call(std::uint32_t id) const override {
     CollectiveCall one = inner().call(id);
-    return choice_.fits(one) ? resized(std::move(one), factor_) : one;
+    if (!choice_.fits(one)) return one;
+    if (!one.blocks) return resized(std::move(one), factor_);
+    one.blocks = resized_blocks(one);
+    one.size = Bytes(one.blocks->total());
+    return one;
   }
   std::unique_ptr<RankProgram> program(Rank rank) const override;
 
  private:
+  /// Ranks and repetitions that ask one after another have one table.
+  std::shared_ptr<const BlockTable> resized_blocks(const CollectiveCall& call) const {
+    if (call.blocks != last_before_) {
+      last_after_ = resized(*call.blocks, call.communicator->size(), factor_);
+      last_before_ = call.blocks;
+    }
+    return last_after_;
+  }
+
   CallChoice choice_;
   double factor_;
+  mutable std::shared_ptr<const BlockTable> last_before_;
+  mutable std::shared_ptr<const BlockTable> last_after_;
 };
 
 /// Collectives are as the workload's call() has them.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Bytes that a reader keeps outside of memory.
-#include "workloads/reading/temporary_file.hpp"
+#include "support/temporary_file.hpp"
 
 #include <algorithm>
 #include <cerrno>
