@@ -68,10 +68,12 @@ def binary(size):
 
 
 def head(device):
-    """Name, peaks and memory."""
+    """Name, peaks and memory, and where the numbers hold."""
     data = device.data
     lines = [device.name, f"  peak           {', '.join(f'{rate} {name}' for name, rate in data['peak'].items())}",
              f"  memory         {data['memory']}, {data['memory_bandwidth']}"]  # fmt: skip
+    for number, line in enumerate(data.get("validity", [])):
+        lines.append(f"  {'' if number else 'valid for':<14} {line}")
     if "efficiency" in data:
         lines.append(f"  without shape  {100 * data['efficiency']:.3g} % of the peak")
     return lines

@@ -204,7 +204,7 @@ void RankExecutor::begin_operation(Time now, Live& live) {
     if (!operation.host) ++computing_;
     const Time duration = program_->compute_time(operation, now);
     if (asks_for_processors_) return network_.run_on_processor(host_, now, processor_request(live), duration);
-    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration);
+    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration, operation.slowdown);
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
