@@ -67,11 +67,23 @@ def binary(size):
     return ""
 
 
+def head(device):
+    """Name, peaks and memory, and where the numbers hold."""
+    data = device.data
+    lines = [device.name, f"  peak           {', '.join(f'{rate} {name}' for name, rate in data['peak'].items())}",
+             f"  memory         {data['memory']}, {data['memory_bandwidth']}"]  # fmt: skip
+    for number, line in enumerate(data.get("validity", [])):
+        lines.append(f"  {'' if number else 'valid for':<14} {line}")
+    if "efficiency" in data:
+        lines.append(f"  without shape  {100 * data['efficiency']:.3g} % of the peak")
+    return lines
+
+
 def as_text(device):
+    if device.sustained is None:
+        return "\n".join(head(device))
     found = curves(device)
-    lines = [device.name, f"  peak           {', '.join(f'{rate} {name}' for name, rate in device.data['peak'].items())}",
-             f"  memory         {device.data['memory']}, {device.data['memory_bandwidth']}",
-             f"  launch         {device.sustained.get('launch', '0 s')}"]  # fmt: skip
+    lines = [*head(device), f"  launch         {device.sustained.get('launch', '0 s')}"]
     names = list(found["products"])
     lines += ["products inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>9}" for name in names)]
     for rows in zip(*found["products"].values()):

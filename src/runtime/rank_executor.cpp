@@ -204,7 +204,7 @@ void RankExecutor::begin_operation(Time now, Live& live) {
     if (!operation.host) ++computing_;
     const Time duration = program_->compute_time(operation, now);
     if (asks_for_processors_) return network_.run_on_processor(host_, now, processor_request(live), duration);
-    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration);
+    if (slowed_.active() && !operation.host) slowed_.start(now, operation.id, duration, operation.slowdown);
     network_.set_timer(host_, bounded_sum(now, duration), with_place(operation.id));
     return;
   }
@@ -305,6 +305,7 @@ void RankExecutor::start_send(Time now, Live& live) {
   message.sequence = live.sequence;
   message.cause = cause_;
   message.notify = 1;
+  message.one_sided = accepts_unexpected_ ? 1 : 0;  // all ranks of a job do, or none
   record_.bytes_sent += message.bytes;
   live.queue_pair = at->second.first + at->second.sent % network_.parameters().queue_pairs_per_connection;
   live.times = network_.send_times(host_, live.queue_pair, now);

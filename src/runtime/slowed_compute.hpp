@@ -12,7 +12,8 @@
 namespace weft {
 
 /// Kernels of collectives take multiprocessors and memory bandwidth from the compute kernels beside them. An operation
-/// of duration d has d * full units of work, of which a picosecond does `full`, or `slow` while the rank communicates;
+/// of duration d has d * full units of work, of which a picosecond does `full`, or `slow` while the rank communicates:
+/// `full` goes with the operation, which has a factor of its own or the rank's;
 /// it is complete at the first whole picosecond at which all are done. All integers: the order of events at one time
 /// changes nothing.
 class SlowedCompute {
@@ -24,9 +25,12 @@ class SlowedCompute {
   }
   bool active() const { return full_ != slow; }
 
-  void start(Time now, std::uint64_t operation, Time duration) {
+  /// `factor`: of this operation; 0: the rank's.
+  void start(Time now, std::uint64_t operation, Time duration, double factor = 0) {
     advance(now);
-    left_.emplace(operation, static_cast<Work>(duration.ps()) * full_);
+    WEFT_EXPECT(factor == 0 || (factor >= 1 && factor <= 1e6), "an operation is slowed by {}", factor);
+    const std::int64_t full = factor == 0 ? full_ : std::llround(factor * slow);
+    left_.emplace(operation, Left{static_cast<Work>(duration.ps()) * full, full});
   }
   void begin_communication(Time now) {
     advance(now);
@@ -41,7 +45,8 @@ class SlowedCompute {
     advance(now);
     const auto at = left_.find(operation);
     if (at == left_.end()) return {};  // one that communication does not slow
-    if (at->second > 0) return Time::from_ps(static_cast<std::int64_t>((at->second + full_ - 1) / full_));
+    const auto& [work, full] = at->second;
+    if (work > 0) return Time::from_ps(static_cast<std::int64_t>((work + full - 1) / full));
     left_.erase(at);
     return {};
   }
@@ -49,18 +54,22 @@ class SlowedCompute {
  private:
   __extension__ using Work = __int128;
   static constexpr std::int64_t slow = 1'000'000;
+  struct Left {
+    Work work;
+    std::int64_t full;
+  };
 
   void advance(Time now) {
-    const Work done = static_cast<Work>((now - last_).ps()) * (communicating_ > 0 ? slow : full_);
+    const auto passed = static_cast<Work>((now - last_).ps());
     last_ = now;
-    if (done != 0)
-      for (auto& [operation, work] : left_) work -= done;
+    if (passed != 0)
+      for (auto& [operation, left] : left_) left.work -= passed * (communicating_ > 0 ? slow : left.full);
   }
 
   std::int64_t full_;
   std::uint32_t communicating_ = 0;
   Time last_;
-  std::map<std::uint64_t, Work> left_;  // of operations under way
+  std::map<std::uint64_t, Left> left_;  // of operations under way
 };
 
 }  // namespace weft

@@ -77,10 +77,32 @@ class DeviceCommand(ProgramTest):
         rates = [rate for _, rate in found["attention"]["flash_3, head size 128, forward"]]
         self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
 
+    def test_says_where_the_numbers_hold(self):
+        """Each ready-made device says what was measured and what is assumed; those without curves have no tables."""
+        for path in sorted(DEVICES.glob("*.yaml")):
+            text = self.run_weft("device", path.stem).out
+            lines = yaml.safe_load(path.read_text())["validity"]
+            self.assertGreaterEqual(len(lines), 1, path)
+            for line in lines:
+                self.assertIn(line, text)
+            self.assertEqual("products inside a step" in text, device(path.stem).sustained is not None)
+
+    def test_devices_of_one_chip_differ_where_their_data_sheets_do(self):
+        """The GH200's GPU is an H100 with HBM3 of 4 TB/s; a GB200 has a 72nd of 360 and 720 PFLOP/s with sparsity, of
+        576 TB/s."""
+        h100, gh200, b200, gb200 = (device(name) for name in ("h100-sxm", "gh200", "b200-sxm", "gb200"))
+        self.assertEqual(gh200.peak, h100.peak)
+        self.assertEqual(gh200.bandwidth, 4e12)
+        self.assertEqual((gb200.peak["bf16"], gb200.peak["fp8"]), (360e15 / 72 / 2, 720e15 / 72 / 2))
+        self.assertEqual(gb200.bandwidth, 576e12 / 72)
+        for one, other in ((gh200, h100), (gb200, b200)):
+            for key in ("products", "fp8_products", "attention", "memory_kernels", "clock"):
+                self.assertEqual(one.sustained[key], other.sustained[key])
+
     def test_complaints(self):
         for words, expected in (
             (["nowhere-sxm"], "known here: .*h100-sxm"),
-            (["tpu-v4"], "no 'sustained'"),
+            (["tpu-v4", "--json"], "no 'sustained'"),
             (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot be read"),
             (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; expected"),
             (["fit", self.table("precision,m,n,k,time_us\nbf16,1,2,x,3\n", "table"), "--device", "h100-sxm", "-o", "x.yaml"],

@@ -18,6 +18,7 @@ from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
 from oracles.published_steps import NARAYANAN, predict  # noqa: E402
+from oracles.published_report import moved_by  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
 from oracles.training_sets import batch_of, seconds_of, summary, table_of  # noqa: E402
 
@@ -99,7 +100,15 @@ class Published(ProgramTest):
                  for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
         for before, after in zip(*tiles):
             self.assertAlmostEqual(after[2], 0.94 * before[2])
+        # 422 GB/s for 2 B of each byte that arrives, 633 for 3 B; a clock of 0.97 that is 0.945 of it.
+        for constant, key, expected in (("collectives' bandwidth", "collective_bandwidth", "633 GB/s"), ("clock", "clock", 0.97 * 0.945)):
+            Varied(case, constant, False).run()
+            self.assertEqual(yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"][key], expected)
         self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
+
+    def test_constants_that_move_a_row_most_come_first(self):
+        changes = {"host": (0.02, -0.05), "launches": (0.5, -0.2), "clock": (2.0, -3.14)}
+        self.assertEqual(moved_by(changes), "clock +2.0 -3.1, launches +0.5 -0.2")
 
     def test_interval_is_the_root_of_the_sum_of_squares(self):
         """Each of n constants moves the time by 3 % up and 1 % down."""

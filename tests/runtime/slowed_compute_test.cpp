@@ -38,6 +38,20 @@ TEST(slowed_compute, beside_communication_takes_factor_times_as_long) {
   }
 }
 
+// One operation is slowed by a factor of its own, the other by the rank's: 1000 ps of work each, beside communication
+// for 600 ps: of the first 600 / 1.2 = 500 are done, of the second 300.
+TEST(slowed_compute, has_a_factor_for_each_operation) {
+  SlowedCompute compute(2);
+  compute.begin_communication(ps(0));
+  compute.start(ps(0), 1, ps(1000), 1.2);
+  compute.start(ps(0), 2, ps(1000));
+  compute.start(ps(0), 3, ps(1000), 1);
+  compute.end_communication(ps(600));
+  EXPECT_EQ(end_of(compute, 1, ps(600)), ps(1100));
+  EXPECT_EQ(end_of(compute, 2, ps(600)), ps(1300));
+  EXPECT_EQ(end_of(compute, 3, ps(600)), ps(1000));
+}
+
 TEST(slowed_compute, ends_at_the_next_whole_picosecond) {
   SlowedCompute compute(1.25);
   compute.begin_communication(ps(0));

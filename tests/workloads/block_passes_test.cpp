@@ -155,6 +155,52 @@ TEST(BlockPasses, ContextParallelismMovesKeysAndValues) {
   }
 }
 
+// Two ranks, whose keys and values are repeated for 32 heads: 2 b s/2 32 128 elements of 2 B. Each computes a causal
+// block of half the sequence and a whole one with half of its keys, together half of 4 b s^2 a d FLOPs for two ranks;
+// backward gradients of 4 B go on twice, to the other rank and home.
+TEST(BlockPasses, PyTorchGathersRepeatedKeysAndSendsTheirGradientsRound) {
+  Case one = case_of("llama-3.1-8b", 1, 4096);
+  one.attention = AttentionKernel::flash;
+  one.description.parallel.context = 2;
+  one.description.parallel.context_kind = ContextKind::gathered_ring;
+  const std::string folder = workloads_folder() + "/frameworks/";
+  const std::int64_t s = 4096, a = 32, d = 128, elements = 2 * (s / 2) * a * d;
+  for (const bool compiled : {false, true}) {
+    const KernelCatalogue kernels =
+        read_kernel_catalogue(Spec::load(folder + (compiled ? "pytorch_compiled.yaml" : "pytorch_eager.yaml")));
+    PassSetup setup = one.setup();
+    setup.framework = &kernels;
+    const PartPasses passes = block_passes(setup, one.description.model.layer_shape(0));
+    for (const auto* pass : {&passes.forward, &passes.backward}) {
+      const bool backward = pass == &passes.backward;
+      EXPECT_EQ(bytes(*pass, GroupKind::context, CollectiveKind::all_gather), 2 * elements * 2);
+      double core = 0, sums = 0;
+      int rotations = 0, beside = 0;
+      for (const Segment& segment : *pass) {
+        if (segment.what == "attention block") core += segment.flops;
+        if (segment.what == "sums of blocks")
+          for (const KernelUse& use : segment.kernels) sums += static_cast<double>(use.kernel.bytes);
+        if (segment.kind == Segment::Kind::rotation) {
+          ++rotations;
+          EXPECT_EQ(segment.size.count(), 4 * elements);
+        }
+        beside += segment.beside && segment.group == GroupKind::context ? 1 : 0;
+      }
+      const auto queries = static_cast<double>((s / 2) * a * d), keys = static_cast<double>(elements);
+      EXPECT_DOUBLE_EQ(core, (backward ? 2.5 : 1) * 4 * static_cast<double>(s * s) * a * d / 2 / 2);
+      EXPECT_EQ(rotations, backward ? 2 : 0);
+      // Traced collectives are waited for at once; else the gather runs beside, and all gradients but the last ones.
+      EXPECT_EQ(beside, compiled ? 0 : backward ? 2 : 1);
+      // Forward compiled: the sum so far and the block are read, the sum is written. Eager: to fp32 6 B, difference 12,
+      // weight 8, sum 12, and keys and values are joined, 4. Backward: both gradients are added, 10 B; eager half of
+      // the keys', 5, joined with the other half, 8, and with the values', 8, and keys and values once more, 4.
+      const double expected = compiled ? (backward ? 10 * queries + 10 * keys : 10 * queries)
+                                       : (backward ? 10 * queries + 25 * keys : 38 * queries + 4 * keys);
+      EXPECT_DOUBLE_EQ(sums, expected) << compiled << backward;
+    }
+  }
+}
+
 TEST(BlockPasses, ExpertsExchangeTheCopiesOfTokens) {
   for (const bool sequence : {false, true}) {
     Case one = case_of("mixtral-8x7b", 1, 4096);

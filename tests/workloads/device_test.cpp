@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
+#include "workloads/compute/operator_times.hpp"
 
 namespace weft::test::device_test {
 namespace {
@@ -54,6 +55,37 @@ TEST(Device, CollectivesTakeUnitsInAStep) {
   std::string all = sustained;
   all.replace(all.find("24"), 2, "132");
   EXPECT_NE(complaint([&] { read_device(Spec::parse(example + all, "toy.yaml")); }).find("131"), std::string::npos);
+}
+
+// A product of 132 tiles of 128 x 128, all of which are worked on at once, k = 4096: alone 2 * 132 * 128^2 * 4096 FLOPs
+// at 0.8 of the peak. Beside collectives 108 units have them in 132 / 108 of the time, since units share the work
+// evenly. A kernel of memory has what is left of the bandwidth, 2 - 0.4 of 2 TB/s, and no unit makes it slower.
+TEST(Device, CollectivesTakeUnitsFromProductsAndBandwidthFromKernelsOfMemory) {
+  const std::string sustained =
+      "sustained: {collective_units: 24, collective_bandwidth: 400 GB/s, products: {units: 132, even_share: 1, "
+      "tiles: [[128, 128, 0.8]]}}\n";
+  Device device = read_device(Spec::parse(example + sustained, "toy.yaml"));
+  device.memory_bandwidth = Bandwidth::from_gbps(16'000);
+  OperatorTimes times{device};
+  Kernel product, memory;
+  product.m = 128 * 12;
+  product.n = 128 * 11;
+  product.k = 4096;
+  memory.kind = Kernel::Kind::memory;
+  memory.bytes = 1'600'000'000;
+  EXPECT_EQ(times.beside(memory), Time());  // no part of a step: nothing is known
+  times.in_a_step();
+  const double flops = 2.0 * 132 * 128 * 128 * 4096 / (device.peak.at("bf16") * 0.8);
+  EXPECT_NEAR(times.of(product).seconds() / flops, 1, 1e-6);
+  EXPECT_NEAR(times.beside(product).seconds() / flops, 132.0 / 108, 1e-6);
+  EXPECT_EQ(times.of(memory), Time::from_us(800));
+  EXPECT_EQ(times.beside(memory), Time::from_us(1000));
+  device.in_a_step = true;
+  EXPECT_DOUBLE_EQ(slowdown_beside_communication(device), 2.0 / 1.6);
+  std::string all = sustained;
+  all.replace(all.find("400 GB/s"), 8, "900 TB/s");
+  EXPECT_NE(complaint([&] { read_device(Spec::parse(example + all, "toy.yaml")); }).find("leave nothing"),
+            std::string::npos);
 }
 
 TEST(Device, UnitsOfArithmetic) {

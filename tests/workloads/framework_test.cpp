@@ -313,15 +313,18 @@ TEST(KernelCatalogue, LossOfPyTorchByHand) {
 }
 
 // Copies of tokens for their experts, two of each in Mixtral: written in order 2, by local experts 4, results back 4
-// and their sum 2; backward 4 + 4 of results, 4 + 2 of inputs. The rest is that of a dense block.
+// and their sum 2; backward 4 + 4 of results, 4 + 2 of inputs. Scores of 8 experts: the best chosen 4 and scattered 4,
+// their map 4 + 8 + 8 + 5, a softmax 8, chosen 4 and mapped once more for the loss, summed up by expert 1 + 4; backward
+// 4 + 4, the softmax 12, the sum 12. The rest is that of a dense block.
 TEST(KernelCatalogue, CopiesOfTokensByHand) {
   BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f;
+  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens;
   const PartPasses passes = one.passes();
-  EXPECT_EQ(small_kernels(passes.forward).bytes, 20 * Llama::n + 4 * Llama::queries_keys + 6 * inner + 12 * copies);
+  EXPECT_EQ(small_kernels(passes.forward).bytes,
+            20 * Llama::n + 4 * Llama::queries_keys + 6 * inner + 12 * copies + 75 * choices);
   EXPECT_EQ(small_kernels(passes.backward).bytes, 24 * Llama::n + 4 * Llama::queries_keys +
                                                       4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner +
-                                                      14 * copies);
+                                                      14 * copies + 32 * choices);
 }
 
 // 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2

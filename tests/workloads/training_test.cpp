@@ -131,7 +131,8 @@ TEST(Training, Complaints) {
     return text.replace(text.find(from), from.size(), to);
   };
   expect_complaint(with("gpt2", "gpt3"), context, "x.yaml:2", {"gpt3", "did you mean 'gpt2'", "llama-3.1-8b"});
-  expect_complaint(with("h100-sxm", "h100"), context, "x.yaml:3", {"h100", "a100-sxm, b200-sxm, h100-sxm"});
+  expect_complaint(with("h100-sxm", "h100"), context, "x.yaml:3",
+                   {"h100", "a100-sxm, b200-sxm, gb200, gh200, h100-sxm"});
   expect_complaint(with("micro_batch: 8", "micro_batch: 0"), context, "x.yaml:4", {"0"});
   expect_complaint(with("1024", "1025"), context, "x.yaml:5", {"1025 tokens", "1024 positions"});
   expect_complaint(with("data: 16", "data: 17"), context, "x.yaml:6", {"17 ranks", "16 accelerators"});

@@ -94,9 +94,16 @@ def draw(path, points_of):
     figure.savefig(path)
 
 
+def moved_by(changes):
+    """Constants that move a row by 0.1 % and more, those first that move it most."""
+    ordered = sorted(changes.items(), key=lambda item: -max(map(abs, item[1])))
+    return ", ".join(f"{name} {slow:+.1f} {fast:+.1f}" for name, (slow, fast) in ordered if max(abs(slow), abs(fast)) >= 0.1)
+
+
 def intervals(names, weft):
     """How far each constant moves the rows of some seconds."""
-    print("changes of the step with each constant at its slow and fast end, in %; the interval is of all together")
+    print("changes of the step with each constant at its slow and fast end, in %, the largest first; the interval is of all "
+          "together")
     for number, (constant, (_, _, low, high, why)) in enumerate(CONSTANTS.items(), 1):
         print(f"  {number} {constant}: x {low:g} and x {high:g}: {why}")
     for name in sets():
@@ -109,9 +116,8 @@ def intervals(names, weft):
                 continue
             with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
                 middle, changes, fast, slow = sensitivity(row, case_of(weft, scratch))
-            ends = "  ".join(f"{i} {slow_end:+.1f} {fast_end:+.1f}" for i, (slow_end, fast_end) in enumerate(changes.values(), 1))
             inside = "inside" if fast <= row.published <= slow else "outside"
-            print(f"  {row.name:<36} {row.published:.3f} s {inside} {fast:.3f} to {slow:.3f} s, {middle:.3f} s;  {ends}")
+            print(f"  {row.name:<36} {row.published:.3f} s {inside} {fast:.3f} to {slow:.3f} s, {middle:.3f} s; {moved_by(changes)}")
     return 0
 
 

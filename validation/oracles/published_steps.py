@@ -188,6 +188,7 @@ def without(case, part, framework):
         device["sustained"].pop("clock")
     elif part == "what collectives take of the device":
         device["sustained"].pop("collective_units")
+        device["sustained"].pop("collective_bandwidth")
     elif part == "the host":
         kernels.pop("host")
     elif part == "launches":

@@ -133,7 +133,7 @@ def experiment(case, facts, row, micro_batches):
         each = (LAYERS[row["model"]] - 2 * ends) // (stages - 2)
         parallelism["stage_layers"] = [ends, *[each] * (stages - 2), ends]
     if context > 1:
-        parallelism["context_kind"] = "all_gather"
+        parallelism["context_kind"] = "gathered_ring" if row["framework"].startswith("pytorch") else "all_gather"
     if row.get("gather_once"):
         parallelism["reshard_after_forward"] = False
     workload = {

@@ -26,8 +26,12 @@ const Words<KernelPlace>& place_words() {
                                         {"loss", KernelPlace::loss},
                                         {"tensor_gathered", KernelPlace::tensor_gathered},
                                         {"tensor_scattered", KernelPlace::tensor_scattered},
+                                        {"router", KernelPlace::router},
                                         {"experts_input", KernelPlace::experts_input},
-                                        {"experts_output", KernelPlace::experts_output}};
+                                        {"experts_output", KernelPlace::experts_output},
+                                        {"context_begin", KernelPlace::context_begin},
+                                        {"context_part", KernelPlace::context_part},
+                                        {"context_end", KernelPlace::context_end}};
   return words;
 }
 
@@ -37,10 +41,12 @@ const Words<KernelUnit>& unit_words() {
                                        {"heads", KernelUnit::heads},
                                        {"queries_keys", KernelUnit::queries_keys},
                                        {"queries_keys_values", KernelUnit::queries_keys_values},
+                                       {"keys_values", KernelUnit::keys_values},
                                        {"scores", KernelUnit::scores},
                                        {"inner", KernelUnit::inner},
                                        {"logits", KernelUnit::logits},
                                        {"table", KernelUnit::table},
+                                       {"choices", KernelUnit::choices},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept}};
@@ -53,6 +59,7 @@ const Words<KernelWhen>& when_words() {
                                        {"learned_positions", KernelWhen::learned_positions},
                                        {"no_positions", KernelWhen::no_positions},
                                        {"grouped", KernelWhen::grouped},
+                                       {"head_norms", KernelWhen::head_norms},
                                        {"fp8", KernelWhen::fp8},
                                        {"no_fp8", KernelWhen::no_fp8}};
   return words;
@@ -78,6 +85,11 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
     case KernelPlace::attention_output:
       add({KernelUnit::heads, KernelUnit::queries_keys, KernelUnit::queries_keys_values});
       break;
+    case KernelPlace::context_begin:
+    case KernelPlace::context_part:
+    case KernelPlace::context_end:
+      add({KernelUnit::heads, KernelUnit::keys_values});
+      break;
     case KernelPlace::mlp_activation:
       add({KernelUnit::inner});
       break;
@@ -86,6 +98,9 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
       break;
     case KernelPlace::loss:
       add({KernelUnit::logits});
+      break;
+    case KernelPlace::router:
+      add({KernelUnit::choices});
       break;
     case KernelPlace::experts_input:
     case KernelPlace::experts_output:
@@ -142,6 +157,16 @@ KernelCatalogue::Host read_host(const Spec& map) {
   if (const auto value = map.find("waits_for_chunks")) host.waits_for_chunks = value->boolean();
   map.finish();
   return host;
+}
+
+/// `context: {repeats_keys: true, waits: true, gradient_bytes: 4}`.
+KernelCatalogue::Context read_context(const Spec& map) {
+  KernelCatalogue::Context context;
+  if (const auto value = map.find("repeats_keys")) context.repeats_keys = value->boolean();
+  if (const auto value = map.find("waits")) context.waits = value->boolean();
+  if (const auto value = map.find("gradient_bytes")) context.gradient_bytes = value->integer(1, 8);
+  map.finish();
+  return context;
 }
 
 SmallKernel plain_kernel(const char* name, KernelUnit unit, std::int64_t elements,
@@ -215,6 +240,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
+  if (const auto map = spec.find("context")) result.context = read_context(*map);
   if (const auto map = spec.find("host")) result.host = read_host(*map);
   const Spec step = spec.at("step");
   const std::vector<KernelUnit> parameters{KernelUnit::parameters, KernelUnit::kept};

@@ -34,10 +34,14 @@ enum class KernelPlace : std::uint8_t {
   loss,              ///< logits to loss
   tensor_gathered,   ///< with sequence parallelism: behind each gather over tensor ranks in a block
   tensor_scattered,  ///< and before each of their sums, in which they scatter, too
+  router,            ///< of mixtures: behind the product that scores experts
   experts_input,     ///< of mixtures: tokens on their way to the products of experts, backward their gradients back
   experts_output,    ///< and what experts give on its way back to the tokens
+  context_begin,     ///< with ContextKind::gathered_ring: before the gather of keys and values
+  context_part,      ///< behind each block of attention but the first one
+  context_end,       ///< behind all blocks
 };
-constexpr std::size_t kernel_place_count = 15;
+constexpr std::size_t kernel_place_count = 19;
 
 /// What a kernel's bytes are counted per. N: tokens of the rank x hidden.
 enum class KernelUnit : std::uint8_t {
@@ -46,16 +50,18 @@ enum class KernelUnit : std::uint8_t {
   heads,                ///< elements of what attention gives, this rank's heads
   queries_keys,         ///< elements of queries and keys
   queries_keys_values,  ///< elements of queries, keys and values
+  keys_values,          ///< elements of keys and values as context ranks exchange them
   scores,               ///< a s^2 b / t
   inner,                ///< elements of the MLP's inner width, this rank's part
   inner_and_gates,      ///< these, and what the up projection gives, with its gates
   logits,               ///< tokens x this rank's part of the vocabulary
   table,                ///< parameters of the embedding table on this rank
+  choices,              ///< scores of experts: tokens that the rank routes x experts
   copies,               ///< elements of the copies of tokens that go to experts
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
 };
-constexpr std::size_t kernel_unit_count = 13;
+constexpr std::size_t kernel_unit_count = 15;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -67,9 +73,10 @@ enum class KernelWhen : std::uint8_t {
   plain,
   learned_positions,
   no_positions,
-  grouped,  ///< fewer keys and values than queries
-  fp8,      ///< products have fp8
-  no_fp8,   ///< they have not
+  grouped,     ///< fewer keys and values than queries
+  head_norms,  ///< queries and keys of each head are normed
+  fp8,         ///< products have fp8
+  no_fp8,      ///< they have not
 };
 
 /// One small kernel.
@@ -109,6 +116,12 @@ struct KernelCatalogue {
   /// Copies around the gathering of a part's parameters that are shared out, and around the sum of its gradients, in
   /// each pass.
   std::vector<SmallKernel> gathered, scattered;
+  /// Of ContextKind::gathered_ring.
+  struct Context {
+    bool repeats_keys = false;        ///< keys and values are repeated for each query head before they are gathered
+    bool waits = false;               ///< nothing runs beside the gather and the rotations of gradients
+    std::int64_t gradient_bytes = 2;  ///< of an element of the gradients that go round
+  } context;
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process that tells the device what to do.
   struct Host {

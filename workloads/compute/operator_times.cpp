@@ -167,6 +167,11 @@ Time OperatorTimes::of(const Kernel& kernel) const {
   return kernel_time(device_, kernel);
 }
 
+Time OperatorTimes::beside(const Kernel& kernel) const {
+  if (!rest_ || measured_.find(kernel)) return {};
+  return std::max(kernel_time(device_, kernel), kernel_time(*rest_, kernel));
+}
+
 OperatorTimes read_operator_times(const Spec& map, const std::string& directory) {
   Device device = read_device(Spec::load(resolve_file(map.at("device"), directory, "devices", ".yaml")));
   if (const auto rates = map.find("rates")) {

@@ -47,15 +47,22 @@ class OperatorTimes {
 
   const Device& device() const { return device_; }
   /// From now on kernels are taken to be parts of a long step (SustainedRates).
-  void in_a_step() { device_.in_a_step = true; }
+  void in_a_step() {
+    device_.in_a_step = true;
+    rest_ = beside_communication(device_);
+  }
   /// As measured, else kernel_time().
   Time of(const Kernel& kernel) const;
+  /// The same while collectives of the device are under way: with what they leave of it (beside_communication()), at
+  /// least what of() gives. Zero: nothing is known of this kernel; slowdown_beside_communication() holds.
+  Time beside(const Kernel& kernel) const;
   /// What of() was asked for and nobody measured, each kernel once ("matmul 64 x 128 x 256, bf16"); empty without a
   /// file of measurements.
   std::vector<std::string> missing() const { return {missing_.begin(), missing_.end()}; }
 
  private:
   Device device_;
+  std::optional<Device> rest_;  // what collectives leave of it, in a step
   MeasuredOperators measured_;
   mutable std::set<std::string> missing_;  // for people; changes no result
 };

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::int64_t max_of_32_bits = std::numeric_limits<std::uint32_t>::max();
 const std::vector<std::string> what_keys{"compute", "collective", "send", "recv"};
-const std::vector<std::string> other_keys{"rank",         "id",        "after",  "stream", "not_before", "label",
-                                          "size",         "root",      "to",     "from",   "tag",        "queue_pair",
-                                          "communicator", "algorithm", "tuning", "call",   "blocks"};
+const std::vector<std::string> other_keys{"rank",       "slowdown",     "id",        "after",  "stream", "not_before",
+                                          "label",      "size",         "root",      "to",     "from",   "tag",
+                                          "queue_pair", "communicator", "algorithm", "tuning", "call",   "blocks"};
 
 class TraceReader {
  public:
@@ -43,6 +43,7 @@ class TraceReader {
       if (items[i].is_map())
         if (const auto id = items[i].find("id")) lines_.try_emplace(id->text(), id->where().line);
     for (const Spec& item : items) read_operation(item);
+    trace_.slowdown = std::max(trace_.slowdown, max_own_slowdown_);
     spec_.finish();
     order_calls();
     if (times_)
@@ -152,6 +153,9 @@ class TraceReader {
     entry.operation.kind = Operation::Kind::compute;
     entry.operation.stream = Stream::compute;
     entry.operation.duration = read_compute(item.at("compute"));
+    entry.operation.slowdown = trace_.slowdown;
+    if (const auto value = item.find("slowdown")) entry.operation.slowdown = value->number(1, max_slowdown);
+    max_own_slowdown_ = std::max(max_own_slowdown_, entry.operation.slowdown);
   }
 
   /// " (did you mean ...?)" for a key of the operation that is nearly one of those.
@@ -423,6 +427,7 @@ class TraceReader {
   const Spec& spec_;
   const WorkloadContext& context_;
   Trace trace_;
+  double max_own_slowdown_ = 1;  // of its operations
   CollectiveSettings options_;
   std::map<std::string, CollectiveSettings> tunings_;
   bool numbered_ = false;                              ///< collectives say their numbers

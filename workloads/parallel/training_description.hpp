@@ -17,7 +17,10 @@ namespace weft {
 enum class ContextKind : std::uint8_t {
   ring,        ///< blocks go round (Liu et al., arXiv:2310.01889)
   all_gather,  ///< keys and values are gathered before attention (Llama 3, arXiv:2407.21783, 3.3.2)
-  ulysses,     ///< all-to-all between sequence and heads (Jacobs et al., arXiv:2309.14509)
+  /// Keys and values are gathered, and attention computed block by block and summed up; their gradients go round
+  /// (PyTorch, torch/distributed/tensor/experimental/_attention.py, _templated_ring_attention).
+  gathered_ring,
+  ulysses,  ///< all-to-all between sequence and heads (Jacobs et al., arXiv:2309.14509)
 };
 
 /// What data-parallel ranks share out instead of each keeping it (ZeRO; Rajbhandari et al., arXiv:1910.02054).

@@ -263,7 +263,8 @@ class Settling {
     if (p_.context == 1) return;
     for (const BlockShape& shape : d_.model.shapes) {
       // In a ring with causal attention a rank has two chunks, one from each end, so that all have as much to do.
-      const bool twice = p_.context_kind == ContextKind::ring && shape.attention.causal && shape.attention.heads > 0;
+      const bool round = p_.context_kind == ContextKind::ring || p_.context_kind == ContextKind::gathered_ring;
+      const bool twice = round && shape.attention.causal && shape.attention.heads > 0;
       const std::int64_t chunks = (twice ? 2 : 1) * p_.context;
       if (s % chunks != 0)
         complain({"context", "sequence_length"},

@@ -167,6 +167,7 @@ SustainedRates read_sustained(const Spec& map) {
   // Beside communication products keep a unit at least.
   if (const auto taken = map.find("collective_units"))
     rates.collective_units = taken->integer(0, rates.products.work.units - 1);
+  if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();
   map.finish();
   return rates;
 }
@@ -209,10 +210,30 @@ double SizeCurve::at(double size) const {
 }
 
 double slowdown_beside_communication(const Device& device) {
-  if (!device.in_a_step || !device.sustained) return device.slowdown_while_communicating;
-  const auto units = static_cast<double>(device.sustained->products.work.units);
-  const auto taken = static_cast<double>(device.sustained->collective_units);
-  return std::max(device.slowdown_while_communicating, std::min(units / (units - taken), max_slowdown));
+  const auto rest = beside_communication(device);
+  if (!rest) return device.slowdown_while_communicating;
+  const double arithmetic = device.peak.begin()->second / rest->peak.begin()->second;
+  const double memory =
+      static_cast<double>(device.memory_bandwidth.bps()) / static_cast<double>(rest->memory_bandwidth.bps());
+  return std::max(device.slowdown_while_communicating, std::min(std::max(arithmetic, memory), max_slowdown));
+}
+
+std::optional<Device> beside_communication(const Device& device) {
+  if (!device.in_a_step || !device.sustained) return std::nullopt;
+  const SustainedRates& rates = *device.sustained;
+  if (rates.collective_units == 0 && rates.collective_bandwidth == Bandwidth()) return std::nullopt;
+  const auto units = static_cast<double>(rates.products.work.units);
+  const double left = (units - static_cast<double>(rates.collective_units)) / units;
+  Device rest = device;
+  for (auto& [precision, peak] : rest.peak) peak *= left;
+  const auto leave = [&](SharedWork& work) {
+    work.units = std::max<std::int64_t>(1, std::llround(static_cast<double>(work.units) * left));
+  };
+  leave(rest.sustained->products.work);
+  if (rest.sustained->fp8_products) leave(rest.sustained->fp8_products->work);
+  for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
+  rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
+  return rest;
 }
 
 Device read_device(const Spec& spec) {
@@ -231,9 +252,16 @@ Device read_device(const Spec& spec) {
   device.memory = spec.at("memory").bytes();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
+  // For people, who get them from `weft device NAME`: where the numbers hold, and what is assumed.
+  if (const auto lines = spec.find("validity"))
+    for (const Spec& line : lines->items()) static_cast<void>(line.text());
   if (const auto value = spec.find("compute_slowdown_while_communicating"))
     device.slowdown_while_communicating = value->number(1, max_slowdown);
   spec.finish();
+  if (device.sustained && device.sustained->collective_bandwidth >= device.memory_bandwidth)
+    throw spec.at("sustained")
+        .at("collective_bandwidth")
+        .error("collectives leave nothing of the memory_bandwidth; use less");
   if (!spec.has("efficiency") && !spec.has("matmul"))  // a misspelt key has been found by now
     throw spec.error("neither 'efficiency' nor 'matmul': what of the peak is reached?");
   return device;

@@ -91,6 +91,7 @@ struct SustainedRates {
   Time launch;
   /// Of the units of products, those that kernels of collectives take while they are under way; 0: not known.
   std::int64_t collective_units = 0;
+  Bandwidth collective_bandwidth;  ///< of the memory, that they take; 0: not known
 };
 
 /// What a device file says (workloads/devices/*.yaml).
@@ -131,9 +132,15 @@ std::vector<std::string> precision_names();
 /// Limits of a factor by which compute is slower beside communication.
 constexpr double max_slowdown = 100;
 
-/// The factor by which kernels of a device take longer beside communication: `slowdown_while_communicating`; in a step
-/// at least units / (units - collective_units), since as many tiles less are worked on at once.
+/// By which factor kernels of a device take longer beside communication, of which nothing else is known:
+/// `slowdown_while_communicating`; in a step at least units / (units - collective_units), which is that of kernels that
+/// wait for arithmetic, and b / (b - collective_bandwidth), of kernels that wait for memory of bandwidth b.
 double slowdown_beside_communication(const Device& device);
+
+/// What kernels of a step have of a device while its collectives are under way: units, and with them their share of the
+/// arithmetic, and bandwidth are those that collectives leave. Nothing if the device does not say what they take, or if
+/// its kernels are no part of a step.
+std::optional<Device> beside_communication(const Device& device);
 
 /// Reads a whole device file. Throws InputError.
 Device read_device(const Spec& spec);

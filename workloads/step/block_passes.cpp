@@ -101,6 +101,7 @@ class BlockBuilder {
     unit(units, KernelUnit::queries_keys) = tokens_ * (heads(a) + kv_heads(a)) * a.head_size;
     unit(units, KernelUnit::queries_keys_values) =
         unit(units, KernelUnit::queries_keys) + tokens_ * kv_heads(a) * a.value_size;
+    unit(units, KernelUnit::keys_values) = tokens_ * exchanged_heads(a) * (a.head_size + a.value_size);
     unit(units, KernelUnit::scores) = scores;
     return units;
   }
@@ -196,6 +197,11 @@ class BlockBuilder {
   std::int64_t kv_heads(const AttentionShape& a) const { return share_of(a.kv_heads, t_); }
   std::int64_t heads(const AttentionShape& a) const { return share_of(a.heads, t_); }
 
+  /// Heads of keys and values that context ranks exchange.
+  std::int64_t exchanged_heads(const AttentionShape& a) const {
+    return setup_.kernels().context.repeats_keys ? heads(a) : kv_heads(a);
+  }
+
   /// Products that make queries, keys and values.
   std::vector<Product> inputs(const AttentionShape& a) const {
     if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
@@ -216,6 +222,33 @@ class BlockBuilder {
     return bytes_of(tokens_, kv_heads(a) * (a.head_size + a.value_size), element_);
   }
 
+  /// Queries and keys of a fused kernel: of each head, heads of both, and whether a causal mask hides half of the
+  /// scores.
+  struct Extent {
+    std::int64_t rows, columns, heads, kv_heads;
+    bool causal;
+  };
+  /// The kernel skips what a causal mask hides. Backward, the scores are computed again: five products for two (Dao et
+  /// al., arXiv:2205.14135, algorithm 4).
+  Kernel fused(const AttentionShape& a, const Extent& extent, bool backward) const {
+    const double scores = (extent.causal ? 0.5 : 1) * static_cast<double>(extent.rows) *
+                          static_cast<double>(extent.columns) * static_cast<double>(extent.heads);
+    const auto products =
+        static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
+    const std::int64_t elements =
+        (extent.rows * extent.heads + extent.columns * extent.kv_heads) * (a.head_size + a.value_size);
+    Kernel kernel;
+    kernel.m = extent.rows;
+    kernel.n = extent.columns;
+    kernel.k = a.head_size;
+    kernel.count = extent.heads;
+    kernel.causal = extent.causal;
+    kernel.backward = backward;
+    kernel.bytes = bytes_of(elements, backward ? 2 : 1, element_).count();
+    kernel.flops = 2 * scores * products;
+    return kernel;
+  }
+
   /// The core, of which a ring takes one of c parts: 2 products forward, 4 backward.
   Segment core(const AttentionShape& a, std::string_view what, bool backward) const {
     const TrainingDescription& d = *setup_.description;
@@ -227,25 +260,8 @@ class BlockBuilder {
     const std::int64_t count = d.micro_batch * share_of(heads(a), ulysses ? c_ : 1);
     Work work = unquantised();
     if (setup_.attention == AttentionKernel::flash) {
-      // A causal mask hides half of the scores, and the kernel skips it. Backward, the scores are computed again: five
-      // products for two (Dao et al., arXiv:2205.14135, algorithm 4).
-      const double half = a.causal && a.window == 0 ? 0.5 : 1;
-      const double scores =
-          half * static_cast<double>(rows) * static_cast<double>(columns) * static_cast<double>(count);
-      const auto products =
-          static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
       const std::int64_t kv = d.micro_batch * share_of(kv_heads(a), ulysses ? c_ : 1);
-      const std::int64_t elements = (rows * count + columns * kv) * (a.head_size + a.value_size);
-      Kernel kernel;
-      kernel.m = rows;
-      kernel.n = columns;
-      kernel.k = a.head_size;
-      kernel.count = count;
-      kernel.causal = a.causal && a.window == 0;
-      kernel.backward = backward;
-      kernel.bytes = bytes_of(elements, backward ? 2 : 1, element_).count();
-      kernel.flops = 2 * scores * products;
-      work.attention(kernel);
+      work.attention(fused(a, {rows, columns, count, kv, a.causal && a.window == 0}, backward));
     } else {
       const std::int64_t scores = rows * columns * count;
       if (backward) {
@@ -288,7 +304,48 @@ class BlockBuilder {
                                     bytes_of(tokens_, kv_heads(a) * a.value_size, element_)));
   }
 
+  /// One block of attention as PyTorch computes it: the first one of the rank's own keys; with a causal mask of others
+  /// half of the keys, or half of the queries, since a rank has a piece from each end of the sequence.
+  Segment gathered_block(const AttentionShape& a, bool first, bool backward) const {
+    const TrainingDescription& d = *setup_.description;
+    const std::int64_t rows = d.sequence_length / c_;
+    const bool causal = a.causal && a.window == 0;
+    std::int64_t seen = a.window > 0 ? share_of(std::min(a.window, d.sequence_length), c_) : rows;
+    if (causal && !first) seen /= 2;
+    Work work = unquantised();
+    work.attention(fused(a, {rows, seen, d.micro_batch * heads(a), d.micro_batch * exchanged_heads(a), causal && first},
+                         backward));
+    return work.segment("attention block");
+  }
+  /// All ranks wait for the one whose blocks have all of the queries: the last one.
+  void gathered_ring(std::vector<Segment>& to, const AttentionShape& a, bool backward) const {
+    const KernelCatalogue::Context& how = setup_.kernels().context;
+    const std::int64_t exchanged = tokens_ * exchanged_heads(a) * (a.head_size + a.value_size);
+    add_small(KernelPlace::context_begin, backward, units_of(a), "copies of keys and values", to);
+    to.push_back(context_collective("key-value gather", CollectiveKind::all_gather, bytes_of(exchanged, c_, element_)));
+    to.back().beside = !how.waits;
+    for (std::int64_t block = 0; block < c_; ++block) {
+      to.push_back(gathered_block(a, block == 0, backward));
+      to.back().join = block == 1;  // needs what was gathered
+      if (block > 0) {
+        Work sums = unquantised();
+        sums.small(KernelPlace::context_part, backward, units_of(a));
+        to.push_back(sums.segment("sums of blocks"));
+        to.back().join = backward;  // adds to what came round
+      }
+      if (!backward) continue;
+      Segment rotation = context_collective("gradient rotation", CollectiveKind::all_to_all,
+                                            bytes_of(exchanged, 1, how.gradient_bytes));
+      rotation.kind = Segment::Kind::rotation;
+      rotation.beside = !how.waits && block + 1 < c_;
+      to.push_back(rotation);
+    }
+    add_small(KernelPlace::context_end, backward, units_of(a), "results of blocks", to);
+  }
+
   void add_core(std::vector<Segment>& to, const AttentionShape& a, bool backward) const {
+    if (c_ > 1 && plan_.context_kind == ContextKind::gathered_ring && setup_.attention == AttentionKernel::flash)
+      return gathered_ring(to, a, backward);
     Segment computed = core(a, "attention core", backward);
     if (c_ == 1) {
       to.push_back(computed);
@@ -303,6 +360,7 @@ class BlockBuilder {
         computed.size = kv_bytes(a) * (backward ? 2 : 1);
         to.push_back(computed);
         break;
+      case ContextKind::gathered_ring:  // without fused attention there are no blocks
       case ContextKind::all_gather:
         if (!backward)
           to.push_back(context_collective("key-value gather", CollectiveKind::all_gather, kv_bytes(a) * c_));
@@ -477,6 +535,11 @@ class BlockBuilder {
         share_of(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
     return feed(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
   }
+  KernelUnits units_of_choices(const MlpShape& mlp) const {
+    KernelUnits units = common_units();
+    unit(units, KernelUnit::choices) = routed_tokens(*setup_.description) * mlp.experts;
+    return units;
+  }
   /// The units of the copies of tokens that come to the experts here, when they are spread evenly.
   KernelUnits units_of_copies(const Feed& inner) const {
     KernelUnits units = common_units();
@@ -496,6 +559,7 @@ class BlockBuilder {
   void mixture_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
     Work router = unquantised();
     router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
+    router.small(KernelPlace::router, false, units_of_choices(mlp));
     to.push_back(router.segment("router"));
     // The shared experts compute while the tokens travel.
     travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
@@ -554,6 +618,7 @@ class BlockBuilder {
     }
     if (inputs_too) {
       Work router = unquantised();
+      router.small(KernelPlace::router, true, units_of_choices(mlp));
       router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
       router.matmul(h_, mlp.experts, routed_tokens(*setup_.description));
       to.push_back(router.segment("router gradient"));

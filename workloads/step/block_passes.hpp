@@ -40,10 +40,12 @@ struct Segment {
     compute,
     collective,
     ring,  ///< ring attention: `parts` computations of `duration`, and in between messages of `size` round the group
+    rotation,  ///< a message of `size` to the next rank of the group, and one from the rank before
   };
   Kind kind = Kind::compute;
   std::string_view what;  ///< for people: "attention", "MLP gather"; lives for ever
   Time duration;          ///< compute, ring: of each part
+  Time slowed;            ///< compute: `duration` while collectives are under way; 0: as the device says of all kernels
   double flops = 0;       ///< of it
   Stream stream = Stream::compute;
   GroupKind group = GroupKind::tensor;

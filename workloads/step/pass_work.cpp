@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "workloads/step/pass_work.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -68,6 +69,11 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
       const auto& shapes = description.model.shapes;
       return !shapes.empty() && shapes.front().attention.kv_heads < shapes.front().attention.heads;
     }
+    case KernelWhen::head_norms: {
+      const auto& shapes = description.model.shapes;
+      const auto is_one = [](const Tensor& tensor) { return tensor.name == "self_attn.q_norm.weight"; };
+      return !shapes.empty() && std::any_of(shapes.front().tensors.begin(), shapes.front().tensors.end(), is_one);
+    }
     case KernelWhen::fp8:
       return description.precision == "fp8";
     case KernelWhen::no_fp8:
@@ -100,6 +106,7 @@ Segment Work::segment(std::string_view what) const {
   Segment result;
   result.what = what;
   result.duration = time_;
+  result.slowed = slowed_;
   result.flops = flops_;
   result.kernels = kernels_;
   return result;
@@ -108,6 +115,7 @@ Segment Work::segment(std::string_view what) const {
 void Work::add(const Kernel& kernel, const std::string& name, double flops) {
   const Time time = setup_.times->of(kernel);
   time_ += time;
+  slowed_ += setup_.times->beside(kernel);
   flops_ += kernel.flops;  // of products: those of small kernels are not what a model's FLOPs are counted by
   kernels_.push_back({name, kernel, flops, time});
 }

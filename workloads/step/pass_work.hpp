@@ -40,7 +40,7 @@ class Work {
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string products_, activations_;  // precisions
-  Time time_;
+  Time time_, slowed_;
   double flops_ = 0;
   std::vector<KernelUse> kernels_;
 };

@@ -78,6 +78,7 @@ void StagePlanner::clip() {
   norm.phase = Phase::optimizer;
   norm.what = "gradient norm";
   norm.duration = setup_.pass.times->of(read);
+  norm.slowed = setup_.pass.times->beside(read);
   if (kernels.counts_optimizer()) norm = whole_pass("gradient norm", kernels.gradient_norm);
   const std::int32_t computed = add(norm, {}, reductions_);
   reductions_.clear();
@@ -103,7 +104,9 @@ PlannedOperation StagePlanner::whole_pass(std::string_view what, const std::vect
   for (const SmallKernel& one : kernels) {
     if (!has_kernel(description_, one.when)) continue;
     const std::int64_t units = one.unit == KernelUnit::kept ? kept_elements() : result_.parameters.sum();
-    operation.duration += setup_.pass.times->of(kernel_of(one, units, activation_precision(description_)));
+    const Kernel kernel = kernel_of(one, units, activation_precision(description_));
+    operation.duration += setup_.pass.times->of(kernel);
+    operation.slowed += setup_.pass.times->beside(kernel);
   }
   return operation;
 }
@@ -124,6 +127,7 @@ void StagePlanner::step_optimizer() {
   operation.phase = Phase::optimizer;
   operation.what = "optimizer";
   operation.duration = setup_.pass.times->of(kernel);
+  operation.slowed = setup_.pass.times->beside(kernel);
   add(operation, {}, reductions_);
 }
 

@@ -40,6 +40,7 @@ struct PlannedOperation {
   std::string_view what;
   Bytes size;
   Time duration;
+  Time slowed;  ///< compute: `duration` while collectives are under way, or 0 (Segment)
   double flops = 0;
 
   std::string label() const;

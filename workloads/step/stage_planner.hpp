@@ -92,6 +92,7 @@ class StagePlanner {
   /// c computations; before each but the first, the next block of keys and values comes from the neighbour, sent on as
   /// soon as it is there.
   void run_ring(SlotWalk& walk, const Segment& segment);
+  void rotate(SlotWalk& walk, const Segment& segment);
 
   // Pipeline messages
   std::uint32_t message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const;

@@ -86,6 +86,7 @@ void StagePlanner::leave_part(SlotWalk& walk) {
 
 void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   if (segment.kind == Segment::Kind::ring) return run_ring(walk, segment);
+  if (segment.kind == Segment::Kind::rotation) return rotate(walk, segment);
   if (segment.kind == Segment::Kind::collective && alone(segment.group)) return;
   if (segment.from_second && last_[walk.slot.chunk] == passes_[walk.slot.chunk]) return;
   PlannedOperation operation;
@@ -95,6 +96,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.collective = segment.collective;
   operation.size = segment.size;
   operation.duration = segment.duration;
+  operation.slowed = segment.slowed;
   operation.flops = segment.flops;
   operation.by_load = segment.by_load;
   operation.combine = segment.combine;
@@ -129,7 +131,7 @@ std::int32_t StagePlanner::launch(const Segment& segment, const PlannedOperation
   launches.micro_batch = operation.micro_batch;
   launches.what = "launches";
   const auto kernels = static_cast<std::int64_t>(segment.kernels.size());
-  launches.duration = segment.kind == Segment::Kind::collective ? host->collective : kernels * host->kernel;
+  launches.duration = segment.kind == Segment::Kind::compute ? kernels * host->kernel : host->collective;
   const std::int32_t waited = std::exchange(host_waits_, no_operation);
   host_ = add(launches, {host_, waited});
   return host_;
@@ -165,10 +167,33 @@ void StagePlanner::run_ring(SlotWalk& walk, const Segment& segment) {
       walk.beside.push_back(sent);
     }
     operation.duration = segment.duration;
+    operation.slowed = segment.slowed;
     operation.flops = segment.flops;
     walk.chain = add(operation, {walk.chain, block});
     if (arrived != no_operation) block = arrived;
   }
+}
+
+void StagePlanner::rotate(SlotWalk& walk, const Segment& segment) {
+  PlannedOperation send;
+  send.kind = Operation::Kind::send;
+  send.stream = Stream::none;
+  send.what = segment.what;
+  send.group = segment.group;
+  send.peer = 1;
+  send.size = segment.size;
+  send.tag = ring_tag(walk);
+  describe(walk, send);
+  PlannedOperation recv = send;
+  recv.kind = Operation::Kind::recv;
+  recv.peer = -1;
+  const std::int32_t launched = launch(segment, send);
+  walk.beside.push_back(add(send, {walk.chain, launched}));
+  const std::int32_t arrived = add(recv, {walk.chain, launched});
+  if (segment.beside)
+    walk.beside.push_back(arrived);
+  else
+    walk.chain = arrived;
 }
 
 std::uint32_t StagePlanner::message_tag(std::uint32_t stage, bool backward, std::uint32_t micro_batch) const {

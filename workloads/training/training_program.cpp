@@ -90,6 +90,8 @@ class TrainingProgram final : public RankProgram {
         operation.host = planned.host;
         operation.duration = planned.duration;
         operation.flops = planned.flops;
+        if (planned.slowed > Time() && planned.duration > Time())
+          operation.slowdown = std::clamp(planned.slowed.seconds() / planned.duration.seconds(), 1.0, max_slowdown);
         if (planned.by_load) {
           const double load = workload_.load_of(planned, rank_, run_.step);
           operation.duration =

@@ -100,9 +100,10 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   fields.flag("sequence", plan.sequence);
   fields.flag("scatter_gather", plan.scatter_gather);
   if (const auto value = fields.find("context_kind"))
-    plan.context_kind = read_word<ContextKind>(
-        *value,
-        {{"ring", ContextKind::ring}, {"all_gather", ContextKind::all_gather}, {"ulysses", ContextKind::ulysses}});
+    plan.context_kind = read_word<ContextKind>(*value, {{"ring", ContextKind::ring},
+                                                        {"all_gather", ContextKind::all_gather},
+                                                        {"gathered_ring", ContextKind::gathered_ring},
+                                                        {"ulysses", ContextKind::ulysses}});
   if (const auto value = fields.find("schedule"))
     plan.schedule = value->one_of(PipelineScheduleRegistry::instance().names());
   else if (plan.virtual_stages > 1 && plan.schedule == "1f1b")

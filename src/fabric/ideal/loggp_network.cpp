@@ -217,12 +217,16 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   const Stamp own_stamp{cause_, 0, 0, turn_++};
   ask((Time::from_ps(now) + model_.overhead + model_.latency).ps(), own_stamp, Kind::arrive, add_item(std::move(item)));
   // Eager: done with its processor. A rendezvous is told when it meets its recv.
-  if (message.notify == 0 || message.bytes > model_.eager.count()) return;
+  if (message.notify == 0 || rendezvous(message)) return;
   Item done;
   done.host = message.source;
   done.token = message.token;
   done.cause = cause_;
   tell(free, Kind::sent, std::move(done));
+}
+
+bool LogGpNetwork::rendezvous(const Message& message) const {
+  return message.notify != 0 && message.one_sided == 0 && message.bytes > model_.eager.count();
 }
 
 void LogGpNetwork::begin_recv(const Event& event) {
@@ -282,11 +286,11 @@ void LogGpNetwork::arrive(const Event& event) {
   nic = event.time + gap(message.bytes);
   if (message.collective == no_slot) {
     const Meeting meeting{message.destination_rank, message.source_rank, message.tag, message.sequence};
-    const bool rendezvous = message.notify != 0 && message.bytes > model_.eager.count();
+    const bool waits = rendezvous(message);
     if (posted_.erase(meeting) > 0) {
-      if (rendezvous) meet(message, item.begun, event.time);
-    } else {
-      unexpected_[meeting] = {rendezvous, message, item.begun};
+      if (waits) meet(message, item.begun, event.time);
+    } else if (message.one_sided == 0) {
+      unexpected_[meeting] = {waits, message, item.begun};
     }
   }
   item.cause = cause_;

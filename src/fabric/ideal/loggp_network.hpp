@@ -123,6 +123,8 @@ class LogGpNetwork final : public HostNetwork {
   void begin_compute(const Event& event);
   void arrive(const Event& event);
   void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, std::int64_t now);
+  /// Complete only when its recv has met it. Who writes into memory waits for no recv.
+  bool rendezvous(const Message& message) const;
   void meet(const Message& message, std::int64_t processor_free, std::int64_t now);
   void grant(const Event& event);
   Clocks& clocks(std::uint32_t rank) { return clocks_[rank]; }

@@ -62,7 +62,8 @@ struct Operation {
   std::string_view group;          ///< whom it communicates with: "tensor", "pipeline"
   std::string_view operator_name;  ///< what it computes or sends: "attention"
   double flops = 0;                ///< compute: floating-point operations
-  bool host = false;  ///< compute: by the rank's host, which is neither computing nor slowed by communication
+  double slowdown = 0;  ///< compute: RankProgram::compute_slowdown() of this one; at least 1, or 0: as the program says
+  bool host = false;    ///< compute: by the rank's host, which is neither computing nor slowed by communication
 };
 
 /// The operations of one rank in program order, one at a time.
@@ -97,7 +98,8 @@ class RankProgram {
     static_cast<void>(now);
     return operation.duration;
   }
-  /// By which factor, at least 1, compute operations are slower while collectives or sends of the rank are under way.
+  /// By which factor, at least 1, compute operations are slower while collectives or sends of the rank are under way,
+  /// if they say nothing themselves; with 1 nothing is slowed.
   virtual double compute_slowdown() const { return 1; }
 };
 

@@ -158,6 +158,8 @@ class ProgramDump {
         if (operation.queue_pair > 0) text += fmt::format(", queue_pair: {}", operation.queue_pair);
         break;
     }
+    if (operation.slowdown != 0 && operation.slowdown != slowdown_)
+      text += fmt::format(", slowdown: {}", operation.slowdown);
     if (operation.stream != usual) text += fmt::format(", stream: {}", to_text(operation.stream));
     if (operation.not_before > Time()) text += ", not_before: " + to_text(operation.not_before);
     if (awaited_.contains(operation.id)) text += fmt::format(", id: {}", operation.id);

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
+import copy
 import fractions
 
 SOURCE = "definition"
@@ -6,14 +7,22 @@ SOURCE = "definition"
 
 def check(case):
     for factor in ("1.25", "2"):
-        run, _ = case.run({"workload.compute_slowdown_while_communicating": float(factor)})
-        length = run.operations["end"] - run.operations["start"]
-        pairs = []
-        for rank in run.ranks["rank"]:
-            mine = run.operations["rank"] == rank
-            computing = length[mine & (run.operations["operation"] == 1)][0]
-            reducing = int(length[mine & (run.operations["operation"] == 2)][0])
-            # Of the time beside the all-reduce 1 - 1 / factor is lost; a last part of a picosecond counts as one.
-            lost = reducing * (1 - 1 / fractions.Fraction(factor))
-            pairs.append((10**9 + -(-lost.numerator // lost.denominator), computing))
-        case.exact_all(f"1 ms of computing beside an all-reduce, slower by {factor}", pairs)
+        rows(case, f"1 ms of computing beside an all-reduce, slower by {factor}", factor,
+             {"workload.compute_slowdown_while_communicating": float(factor)})  # fmt: skip
+    operations = copy.deepcopy(case.experiment["workload"]["operations"])
+    operations[1]["slowdown"] = 1.5  # the others are slower by 1.25
+    rows(case, "the same, slower by 1.5 of its own", "1.5", {"workload.operations": operations})
+
+
+def rows(case, quantity, factor, changes):
+    run, _ = case.run(changes)
+    length = run.operations["end"] - run.operations["start"]
+    pairs = []
+    for rank in run.ranks["rank"]:
+        mine = run.operations["rank"] == rank
+        computing = length[mine & (run.operations["operation"] == 1)][0]
+        reducing = int(length[mine & (run.operations["operation"] == 2)][0])
+        # Of the time beside the all-reduce 1 - 1 / factor is lost; a last part of a picosecond counts as one.
+        lost = reducing * (1 - 1 / fractions.Fraction(factor))
+        pairs.append((10**9 + -(-lost.numerator // lost.denominator), computing))
+    case.exact_all(quantity, pairs)
