@@ -164,6 +164,15 @@ class LogGp(ProgramTest):
             self.assertEqual(summary["fingerprint"], one[0]["fingerprint"])
             self.assert_same_results(one[1], results)
 
+    def test_messages_that_nobody_receives(self):
+        """Traffic is written into memory: no recv ever meets it, however large it is."""
+        network = {"fidelity": "loggp"}
+        for kind in ({"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "size": f"{LARGE} B"},
+                     {"kind": "jobs", "jobs": [{"workload": {"kind": "traffic", "pattern": "pairs", "pairs": [[0, 1]], "ranks": 2,
+                                                             "size": f"{LARGE} B"}}]}):
+            summary, _ = self.simulate({"topology": STAR, "network": network, "workload": kind})
+            self.assertEqual(summary["simulated_time_ps"], NS * (o + L + o + (LARGE - 1) * G))
+
     def test_collectives(self):
         """A ring of 4 ranks, one slice per chunk, in which all are in step: 6 rounds as above without the calc. A slice
         is sent as soon as the one before has come; sending it takes the processor while nothing comes."""
