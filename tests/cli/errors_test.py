@@ -149,7 +149,7 @@ class CommandLine(ErrorTest):
         good = str(self.write(GOOD))
         cases = [
             ([], "no command"),
-            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, workload, topology, collective, perf, goodput, list, bench"),
+            (["rnu", good], "'rnu'.*did you mean 'run'.*known here: run, describe, workload, export, topology, list, collective, perf, goodput, bench"),
             ([good], "is a file and no command; say `weft run .*experiment.yaml`"),
             (["config.json"], "is a file and no command; say `weft workload config.json`"),
             (["run"], "needs an experiment"),
