@@ -10,6 +10,7 @@
 
 #include "app/reports/job_results.hpp"
 #include "results/fingerprint.hpp"
+#include "support/interrupt.hpp"
 
 namespace weft {
 namespace {
@@ -198,9 +199,35 @@ std::size_t Recording::rows_held() const {
 // Those that the last portion had to keep are no reason for the next one.
 bool Recording::portion_due() const { return rows_held() >= experiment_.output.rows_in_memory + kept_rows_; }
 
+// Interval by interval in pieces, after each of which a signal is heard: no table may be left half-written for long.
+template <class Sample, class ToRows>
+void Recording::append_series(std::vector<Sample> taken, Time interval, ToRows&& to_rows) {
+  constexpr std::int64_t rows_at_once = 1'000'000;
+  const ProcessGroup& group = simulation_.group();
+  const std::int64_t pieces = group.maximum(static_cast<std::int64_t>(taken.size())) / rows_at_once + 1;
+  std::int64_t first = INT64_MAX, last = -1;
+  if (pieces > 1)
+    for (const Sample& one : taken) {
+      first = std::min<std::int64_t>(first, one.interval);
+      last = std::max<std::int64_t>(last, one.interval);
+    }
+  first = group.minimum(first);
+  last = group.maximum(last);
+  for (std::int64_t piece = 1; piece < pieces; ++piece) {
+    const std::int64_t end = first + (last - first) / pieces * piece;
+    recorder_.append(to_rows(take_of_intervals_before(taken, end)), false, interval.ps());
+    if (group.sum(interrupted() ? 1 : 0) > 0) {
+      left_out_ += group.sum(taken.size());
+      return;
+    }
+  }
+  recorder_.append(to_rows(taken), false, interval.ps());
+}
+
 // Series: only of intervals that have ended while something still happened, so that none lasts longer than the run. An
 // event of `now` may be of no effect, and the run may have ended before.
 void Recording::write_portion(Time now) {
+  if (simulation_.group().sum(interrupted() ? 1 : 0) > 0) return;  // write_rest() comes next, and has little time
   ++portions_;
   const OutputOptions& output = experiment_.output;
   if (output.messages.every > 0)
@@ -208,10 +235,11 @@ void Recording::write_portion(Time now) {
                      output.attribution == Attribution::full);
   const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
   if (output.sampling > Time())
-    recorder_.append(samples(simulation_.fabric().take_closed_samples(ended)), false, output.sampling.ps());
+    append_series(simulation_.fabric().take_closed_samples(ended), output.sampling,
+                  [](const std::vector<PortSample>& taken) { return samples(taken); });
   if (output.rates.interval > Time())
-    recorder_.append(rates(simulation_.fabric().take_closed_queue_pair_samples(ended)), false,
-                     output.rates.interval.ps());
+    append_series(simulation_.fabric().take_closed_queue_pair_samples(ended), output.rates.interval,
+                  [](const std::vector<QueuePairSample>& taken) { return rates(taken); });
   kept_rows_ = rows_held();
 }
 
@@ -223,7 +251,7 @@ void Recording::write_rest_of_series(const RunFacts& facts) {
   if (!simulation_.has_fabric()) return;
   Fabric& fabric = simulation_.fabric();
   const Time end = facts.simulated;
-  if (facts.interrupted) {
+  if (facts.interrupted && left_out_ == 0) {
     const std::uint64_t rows = simulation_.group().sum(fabric.samples_until(end));
     if (rows > max_rows_after_signal) left_out_ = rows;
   }

@@ -40,6 +40,9 @@ class Recording {
 
  private:
   std::size_t rows_held() const;
+  /// Collective. `to_rows` makes rows of samples.
+  template <class Sample, class ToRows>
+  void append_series(std::vector<Sample> taken, Time interval, ToRows&& to_rows);
   void write_rest_of_series(const RunFacts& facts);
   void write_transfers();
   void write_parallel(const RunFacts& facts);
