@@ -51,6 +51,7 @@ constexpr Mechanism mechanisms[] = {
     {"pfc", ", flow_control: pfc, buffer: {size: 32 MiB}", true},
     {"pfc_ecn_dcqcn", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: dcqcn", true},
     {"pfc_hpcc", ", flow_control: pfc, buffer: {size: 32 MiB}, congestion_control: hpcc", true},
+    {"swift", ", congestion_control: swift", true},
     {"credit", ", flow_control: credit"},
 };
 
