@@ -6,6 +6,8 @@ from measured_times import LARGE, add_errors, larger_packets, named
 SOURCE = "boeschf/nccl-benchmark-on-alps-2025 897cff4, Alps"
 
 SIZES = (8, 512, 4 << 10, 32 << 10, 2 << 20, 8 << 20, 32 << 20, 256 << 20)
+# No plug-in has part in one server, a mesh of 4 GPUs: all sizes of NCCL's middle range.
+MESH = tuple(256 << (10 + doubling) for doubling in range(7))
 CALIBRATED = 8  # GPUs
 # What one change does to sizes that are above 15 %.
 TRANSPORT = {"workload.collective_kernel": "h100", "workload.collective_transport": "slingshot"}
@@ -23,6 +25,8 @@ CHANGES = (
 
 def sizes_of(gpus):
     """Large ones take long on many ranks."""
+    if gpus == 4:
+        return sorted({*SIZES, *MESH})
     return [size for size in SIZES if gpus <= 16 or size <= 32 << 20]
 
 
@@ -76,6 +80,8 @@ def check(case):
             ", ".join(f"{us:.4g}" for us in ours.values()) + " us",
             ", ".join(f"{100 * (ours[size] / row[size] - 1):+.0f}" for size in row) + " %",
         )  # fmt: skip
+        if gpus == 4:
+            add_errors(case, "256 KiB to 16 MiB, one server, predicted", [(row[size], ours[size]) for size in MESH])
     for name, found in pairs.items():
         add_errors(case, name, found)
     add_changes(case, measured)
