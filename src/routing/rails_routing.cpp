@@ -41,6 +41,9 @@ class RailsRouting final : public RoutingAlgorithm {
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     return inner_->candidates(in_rail(at), in_rail(destination));
   }
+  std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    return inner_->candidates_of(in_rail(at), in_rail(flow));
+  }
 
  private:
   NodeId in_rail(NodeId node) const {

@@ -98,6 +98,12 @@ class RoutingAlgorithm {
   /// All equal-cost ports towards `destination` in ascending order; route() picks number
   /// ecmp_choice(ecmp_hash(request, at, seed), candidates.size()) of them.
   virtual std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const = 0;
+  /// Those of candidates() among which a switch may choose for each packet of `flow`: whatever each switch chooses, the
+  /// packet comes closer to one and the same end. Where candidates() leads to several ends of a destination, such as
+  /// the ports of its NIC, or along paths that turn back, one of them is taken by the flow.
+  virtual std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const {
+    return candidates(at, NodeId(flow.destination));
+  }
 };
 using RoutingRegistry = Registry<RoutingAlgorithm>;
 

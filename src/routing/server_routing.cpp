@@ -95,6 +95,23 @@ class ServerRouting final : public RoutingAlgorithm {
     return ports;
   }
 
+  std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    if (at.value() < shape_->first_switch()) return candidates(at, NodeId(flow.destination));
+    // The port of the NIC that the flow goes to, as route() has it, or the next that this network, or what failures
+    // have left of it, leads to.
+    RouteRequest translated = between_nics(flow);
+    const std::uint32_t server = by_gpus_.quotient(flow.destination);
+    const std::uint32_t nic = shape_->design.nic_of_gpu[gpu_of(flow.destination)];
+    const std::uint32_t count = shape_->design.ports_per_nic;
+    const std::uint32_t first = port_out(flow);
+    for (std::uint32_t i = 0; i < count; ++i) {
+      translated.destination = shape_->endpoint(server, nic, (first + i) % count);
+      std::vector<std::uint16_t> ports = inner_->candidates_of(inner_node(at), translated);
+      if (!ports.empty()) return ports;
+    }
+    return {};
+  }
+
  private:
   static constexpr std::uint32_t source_unknown = 0xffffffffU;
   struct Place {

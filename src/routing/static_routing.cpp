@@ -46,6 +46,15 @@ class StaticRouting final : public RoutingAlgorithm {
     return ports;
   }
 
+  /// A pair with written paths keeps to the one that route() takes: others of them may turn back.
+  std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    const auto [first, last] = paths_of(flow.source, flow.destination);
+    if (first == last) return others_->candidates_of(at, flow);
+    std::uint16_t port = no_route;
+    route(at, {&flow, 1}, &port);
+    return {port};
+  }
+
  private:
   std::pair<StaticPaths::const_iterator, StaticPaths::const_iterator> paths_of(std::uint32_t source,
                                                                                std::uint32_t destination) const {

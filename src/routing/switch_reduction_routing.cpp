@@ -55,6 +55,10 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
     const std::uint32_t to = destination.value() < hosts_ ? destination.value() : below(destination.value());
     return inner_->candidates(inner_node(at), NodeId(to));
   }
+  std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
+    if (at.value() < all_hosts_ || leads_to_unit(at, flow.destination)) return candidates(at, NodeId(flow.destination));
+    return inner_->candidates_of(inner_node(at), translated(flow));
+  }
 
  private:
   using Distance = std::pair<std::uint32_t, std::uint32_t>;  ///< node, links from the unit's switch

@@ -47,6 +47,21 @@ TEST(StaticRouting, SharesFlowsAmongThePathsOfAPair) {
   EXPECT_EQ(count.count({0, 5, 9, 8, 7}), 1U);
 }
 
+TEST(StaticRouting, SwitchesMayNotChooseAmongPathsThatTurnBack) {
+  // Where the first path goes on to switch 1, the shortest way of others goes back to switch 0, and so for packets that
+  // may go either way.
+  const Topology topology = machine(ring +
+                                    "  - [host1, switch1, switch0, switch4, host4]\n"
+                                    "  - [host0, switch0, switch1, switch2, switch3, switch4, host4]\n");
+  const auto routing = prepared_routing("static", topology);
+  EXPECT_EQ(routing->candidates(NodeId(5), NodeId(4)).size(), 2U);
+  EXPECT_EQ(routing->candidates(NodeId(6), NodeId(4)).size(), 2U);
+  for (const PathHop& hop : trace_path(topology, *routing, {0, 4, 0}))
+    EXPECT_EQ(routing->candidates_of(hop.node, {0, 4, 0}), std::vector<std::uint16_t>{hop.port});
+  const auto shortest = prepared_routing("shortest_path", topology);
+  EXPECT_EQ(routing->candidates_of(NodeId(5), {3, 4, 0}), shortest->candidates(NodeId(5), NodeId(4)));
+}
+
 TEST(StaticRouting, ErrorsAtTheirLine) {
   expect_error(ring + "  - [host0, switch0, switch2, host2]\n", 6, {"router0 has no link to router2"});
   expect_error(ring + "  - [host0, switch0]\n", 6, {"from a host to another"});

@@ -122,6 +122,32 @@ void expect_names(const Topology& topology) {
     EXPECT_TRUE(names.insert(topology.graph.name(NodeId(node))).second) << topology.graph.name(NodeId(node));
 }
 
+/// Whatever each switch chooses for each packet of a flow, the packet comes to its end, and nowhere twice: a search in
+/// depth that finds no node which is still being searched.
+class Choices {
+ public:
+  Choices(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow)
+      : topology_(topology), routing_(routing), flow_(flow), state_(topology.graph.node_count()) {}
+
+  bool all_end(NodeId at) {
+    if (at.value() == flow_.destination || state_[at.value()] == ends) return true;
+    if (state_[at.value()] == being_searched) return false;
+    state_[at.value()] = being_searched;
+    const auto ports = routing_.candidates_of(at, flow_);
+    for (const std::uint16_t port : ports)
+      if (!all_end(topology_.graph.ports(at)[port].peer)) return false;
+    state_[at.value()] = ends;
+    return !ports.empty();
+  }
+
+ private:
+  enum State { unknown, being_searched, ends };
+  const Topology& topology_;
+  const RoutingAlgorithm& routing_;
+  RouteRequest flow_;
+  std::vector<State> state_;
+};
+
 /// From each host to each, but on large machines from some of them; and all nodes have names of their own.
 void expect_ways(const Topology& topology) {
   expect_names(topology);
@@ -136,6 +162,9 @@ void expect_ways(const Topology& topology) {
       ASSERT_GE(path.size(), 2U);
       const auto ends = topology.graph.ports(path.back().node);
       ASSERT_EQ(ends[path.back().port].peer.value(), destination);
+      const RouteRequest flow{source, destination, 7};
+      if (routing->per_packet() || (source + destination) % 13 != 1) continue;
+      ASSERT_TRUE(Choices(topology, *routing, flow).all_end(NodeId(source))) << source << " -> " << destination;
     }
   }
 }

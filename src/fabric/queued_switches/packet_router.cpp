@@ -52,7 +52,7 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
     routing.route(NodeId(node.id), {&request, 1}, &port);
     return port;
   }
-  const auto ports = routing.candidates(NodeId(node.id), NodeId(packet.destination));
+  const auto ports = routing.candidates_of(NodeId(node.id), request);
   if (ports.size() == 1) return ports[0];
   if (ports.empty()) return RoutingAlgorithm::no_route;  // failures have cut the destination off
   const SwitchPorts at(node.id, net_.seed, &net_.outputs[node.first_port], &state.ports[node.first_port]);
