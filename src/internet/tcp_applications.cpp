@@ -48,7 +48,10 @@ void TcpSender::StartApplication() {
         log_.connected(transfer_, now());
         fill();
       }),
-      ns3::Callback<void, ns3::Ptr<ns3::Socket>>([](ns3::Ptr<ns3::Socket>) {}));  // the row says that it was not
+      ns3::Callback<void, ns3::Ptr<ns3::Socket>>([this](ns3::Ptr<ns3::Socket>) { log_.gave_up(transfer_); }));
+  socket_->SetCloseCallbacks(
+      ns3::Callback<void, ns3::Ptr<ns3::Socket>>([](ns3::Ptr<ns3::Socket>) {}),
+      ns3::Callback<void, ns3::Ptr<ns3::Socket>>([this](ns3::Ptr<ns3::Socket>) { log_.gave_up(transfer_); }));
   socket_->SetSendCallback(
       ns3::Callback<void, ns3::Ptr<ns3::Socket>, std::uint32_t>([this](ns3::Ptr<ns3::Socket>, std::uint32_t) {
         if (connected_) fill();

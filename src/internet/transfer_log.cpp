@@ -19,6 +19,28 @@ std::uint32_t TransferLog::add(TransferRecord row, bool receiver_here) {
   return rows_.back().transfer;
 }
 
+void TransferLog::gave_up(std::uint32_t transfer) {
+  if (rows_[transfer].size >= 0) given_up_.push_back(transfer);
+}
+
+bool TransferLog::unfinished(ProcessGroup& group) {
+  const std::uint64_t unfinished = group.sum(unfinished_);
+  const std::uint64_t given_up = group.sum(given_up_.size());
+  if (unfinished == 0 || given_up == 0) return unfinished > 0;
+  if (unfinished == known_.unfinished && given_up == known_.given_up) return known_.any;
+  // A transfer may have been given up although all of it has come, where the last ACKs were lost.
+  std::vector<std::uint64_t> ended(rows_.size());
+  for (const std::uint32_t transfer : given_up_) ended[transfer] = 1;
+  bool any = false;
+  for (const TransferRecord& row : rows_) {
+    const bool has_come = group.sum(static_cast<std::uint64_t>(row.bytes)) == static_cast<std::uint64_t>(row.size);
+    const bool was_given_up = group.sum(ended[row.transfer]) > 0;
+    any = any || (row.size >= 0 && !has_come && !was_given_up);
+  }
+  known_ = {unfinished, given_up, any};
+  return any;
+}
+
 void TransferLog::received(std::uint32_t transfer, Time now, std::int64_t bytes) {
   TransferRecord& row = rows_[transfer];
   if (row.bytes == 0) row.first = now.ps();

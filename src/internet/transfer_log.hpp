@@ -24,11 +24,13 @@ class TransferLog {
   // At the sender.
   void connected(std::uint32_t transfer, Time now) { rows_[transfer].connected = now.ps(); }
   void repeated(std::uint32_t transfer, std::int64_t bytes) { rows_[transfer].repeated += bytes; }
+  /// TCP has given up: nothing of this transfer is sent again.
+  void gave_up(std::uint32_t transfer);
   /// At the receiver: payload has come.
   void received(std::uint32_t transfer, Time now, std::int64_t bytes);
 
-  /// Transfers of a size whose last byte has not come, at receivers of this process.
-  std::uint64_t unfinished() const { return unfinished_; }
+  /// Collective: whether a transfer of a size has neither had its last byte come nor been given up.
+  bool unfinished(ProcessGroup& group);
   /// Some go on until the run ends; the same on every process.
   bool has_endless() const { return has_endless_; }
   /// Collective, once: every process gets the whole rows.
@@ -41,7 +43,15 @@ class TransferLog {
   std::vector<TransferRecord> rows_;
   std::vector<std::uint32_t> last_sample_;  // [transfers] -> samples_, or no_sample
   std::vector<TransferSample> samples_;
-  std::uint64_t unfinished_ = 0;
+  std::uint64_t unfinished_ = 0;  // transfers of a size whose last byte has not come, at receivers of this process
+  std::vector<std::uint32_t> given_up_;  // of a size, at senders of this process
+  /// What unfinished() found for so many of both, on all processes: to match them takes a message for each transfer.
+  struct Known {
+    std::uint64_t unfinished = 0;
+    std::uint64_t given_up = 0;
+    bool any = false;
+  };
+  Known known_;
   bool has_endless_ = false;
 };
 

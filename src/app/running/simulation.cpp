@@ -163,7 +163,7 @@ void Simulation::start_background() {
 }
 
 /// On any process. Collective.
-bool Simulation::transfers_unfinished() const { return group_.sum(transfers_.unfinished()) > 0; }
+bool Simulation::transfers_unfinished() { return transfers_.unfinished(group_); }
 
 RunFacts Simulation::run(const Looker& look) {
   RunFacts facts;

@@ -81,7 +81,7 @@ class Simulation {
  private:
   void build_network(const Experiment& experiment);
   void start_background();
-  bool transfers_unfinished() const;
+  bool transfers_unfinished();
   void refuse_deadlock(Time stopped_by);
   CongestionTotals congestion();
   void run_epochs(const Looker& look, RunFacts& facts);
