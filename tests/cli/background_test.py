@@ -45,6 +45,31 @@ class Background(ProgramTest):
         pauses = (2**15 - 1) * 10**9
         self.assertTrue(pauses < summary["simulated_time_ps"] < 1.01 * pauses, summary["simulated_time_ps"])
 
+    def test_an_endless_transfer_does_not_wait_for_one_that_has_given_up(self):
+        """As above; and beside a transfer without an end the run has an end, too, at the next look 100 us later at most,
+        with the same rows on two processes."""
+        network = {"failures": [{"link": ["host0", "switch0"], "at": "20 us"}]}
+        background = [tcp(size="10 MB", min_rto="1 ms"), tcp(min_rto="1 ms")]
+        pauses = (2**15 - 1) * 10**9
+        summaries = []
+        for ranks in (None, 2):
+            self.runs = getattr(self, "runs", 0) + 1
+            text = {"topology": STAR, "network": network, "workload": SILENCE, "background": background}
+            summary, _ = self.simulate(text, output=f"endless{self.runs}.h5", ranks=ranks)
+            self.assertTrue(pauses < summary["simulated_time_ps"] < 1.01 * pauses, summary["simulated_time_ps"])
+            self.assertEqual([row["complete"] for row in summary["transfers"]][0], False)
+            self.assertEqual(len(summary["warnings"]), 1, summary["warnings"])
+            summaries.append((summary["fingerprint"], summary["transfers"]))
+        self.assertEqual(*summaries)
+
+    def test_frames_of_the_class_of_data_are_as_the_reference_says(self):
+        """At time 0 a host has a frame of TCP and a message in one class, which take turns: both are there before the
+        first is sent, in weft's engine and in ns-3's own, where an application begins some events after time 0 has."""
+        exchange = {"kind": "traffic", "pattern": "all_to_all", "size": "15 B", "ranks": 3}
+        path = self.write({"topology": {**STAR, "hosts": 3}, "workload": exchange, "network": {"queues": "output"},
+                           "background": [{"kind": "tcp", "from": 1, "to": 2, "size": "21 B", "priority": 3}]})
+        self.run_weft("run", path, "-o", "turns.h5", "--quiet", "--verify")
+
     def test_goodput_alone_is_the_rate_less_headers(self):
         size = 20_000_000
         summary, path = self.run_beside(SILENCE, [tcp(size=f"{size} B")])

@@ -29,14 +29,24 @@ void ReferenceDrive::schedule_arrival(std::uint32_t local, Time time) {
 }
 
 void ReferenceDrive::arrive(std::uint32_t local) {
+  ++own_events_;
   const Time time = current_time();
   if (pending_[local].drain_at == time) return;
   pending_[local].drain_at = time;
+  schedule_drain(local);
+}
+
+std::uint64_t ReferenceDrive::other_events() const { return ns3::Simulator::GetEventCount() - own_events_; }
+
+void ReferenceDrive::schedule_drain(std::uint32_t local) {
+  pending_[local].others = other_events();
   ns3::Simulator::ScheduleNow(&ReferenceDrive::drain, this, local);
 }
 
 void ReferenceDrive::drain(std::uint32_t local) {
+  ++own_events_;
   look_for_interrupt();
+  if (other_events() != pending_[local].others) return schedule_drain(local);
   if (current_time() >= Time::limit()) throw TimeLimitError("what is left to do lies too far ahead");
   pending_[local].drain_at = Time::from_ps(-1);
   run_(local, current_time() + Time::from_ps(1));

@@ -11,7 +11,8 @@
 namespace weft {
 
 /// Arrivals of one node at one time are handled together by a drain event, which ns-3 runs after all of them, because
-/// it is scheduled last.
+/// it is scheduled last. It also runs after all other events of that time, with those that they bring at the same time,
+/// as weft's own engine has them: it goes to the end of the line again while others have run since it was scheduled.
 class ReferenceDrive {
  public:
   /// Runs a local node up to a time.
@@ -31,14 +32,19 @@ class ReferenceDrive {
   struct Pending {
     Time drain_at = Time::from_ps(-1);
     Time wake_at = never;
+    std::uint64_t others = 0;  ///< other_events() when the drain event was scheduled
   };
   void arrive(std::uint32_t local);
   void drain(std::uint32_t local);
+  void schedule_drain(std::uint32_t local);
+  /// Events that ns-3 has begun to run so far, without those of this class.
+  std::uint64_t other_events() const;
 
   const LocalNodes& nodes_;
   Run run_;
   NextEvent next_event_;
   std::vector<Pending> pending_;  // [local nodes]
+  std::uint64_t own_events_ = 0;
 };
 
 }  // namespace weft
