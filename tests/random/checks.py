@@ -27,7 +27,7 @@ def law(function):
 
 
 # Packets of a message then travel beside each other, or on another way than that of its flow's hash.
-SEVERAL_WAYS = re.compile(r'load_balancing"?: *"?(?!ecmp)|data"?: *"?split|adaptive|ugal|progressive|failures')
+SEVERAL_WAYS = re.compile(r'load_balancing"?: *"?(?!ecmp)|data"?: *"?split|adaptive|ugal|progressive|valiant|failures')
 
 
 WITHOUT_ACKS = re.compile(r'\back"?: *"?none')

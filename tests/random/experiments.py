@@ -118,7 +118,8 @@ class Generator:
                  "workload": workloads.workload(d, files, facts), "simulation": simulation(d), "output": output(d, facts)}
         if d.chance(0.08):
             parts["background"] = networks.background(d, facts)
-        if not d.absurd:
+        if not d.absurd_values:
+            networks.settle_background(parts.get("background", []), parts["network"])
             networks.settle_timers(parts["network"], topology, "background" in parts)
             settle_intervals(parts["output"], topology)
         # A message that goes back to its beginning after each loss need not end (Guo et al. 2016, section 4.1).

@@ -137,6 +137,16 @@ class Timers(unittest.TestCase):
                          [2, 3000])
 
 
+class Endless(unittest.TestCase):
+    def test_no_endless_transfer_is_more_urgent_than_others(self):
+        for transfers, network in [([{"priority": 3}, {"size": "1 B"}], {}), ([{}, {}], {"priorities": {"data": 4}})]:
+            networks.settle_background(transfers, network)
+            self.assertTrue(all("size" in transfer for transfer in transfers))
+        alone = [{}]
+        networks.settle_background(alone, {})
+        self.assertEqual(alone, [{}])
+
+
 class Accepted(unittest.TestCase):
     """What is drawn is no nonsense: the program takes most of it."""
 

@@ -288,6 +288,13 @@ def settle_timers(network, topology, background=False):
         network[kind].pop("timeout_low", None)
 
 
+def settle_background(transfers, network):
+    """Without an end a transfer of a more urgent class leaves nothing to the others, which then never end."""
+    if "priorities" in network or any("priority" in transfer for transfer in transfers):
+        for transfer in transfers:
+            transfer.setdefault("size", "100 kB")
+
+
 def tcp(d, facts, index):
     a, b = d.random.sample(range(max(2, facts.hosts)), 2)
     item = {"kind": "tcp", "from": d.count(a, a), "to": d.count(b, b)}
