@@ -102,10 +102,13 @@ Transfer transfer(const CollectiveCall& call, std::uint32_t from, std::uint32_t 
   const std::uint32_t n = call.communicator->size();
   switch (call.kind) {
     case CollectiveKind::all_to_all: {
+      // Of pairs that send nothing, most in a table of many ranks, no place is looked for on disk.
+      const std::int64_t bytes = pair_bytes(call, from, to);
+      if (bytes == 0) return {};
       // A place at the other end would fetch lines of the table that belong to that rank.
       const std::int64_t input = out ? pair_input(call, from, to) : 0;
       const std::int64_t output = out && from != to ? 0 : pair_output(call, from, to);
-      return {pair_bytes(call, from, to), input, output};
+      return {bytes, input, output};
     }
     case CollectiveKind::gather:
       if (to != call.root) return {};

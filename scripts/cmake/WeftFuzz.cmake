@@ -6,7 +6,11 @@ function(weft_fuzzers)
   # read_experiment() without what runs: of the rooms above those that read files only the sources that it is made of.
   add_library(
     weft_fuzz_experiment OBJECT EXCLUDE_FROM_ALL
-    ${CMAKE_SOURCE_DIR}/src/app/running/experiment.cpp ${CMAKE_SOURCE_DIR}/src/fabric/parameters/network_parameters.cpp
+    ${CMAKE_SOURCE_DIR}/src/app/running/experiment.cpp ${CMAKE_SOURCE_DIR}/src/app/running/accounting.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/buffer_sharing/buffer_sharing.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/buffer_sharing/dynamic_threshold.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/buffer_sharing/static_threshold.cpp
+    ${CMAKE_SOURCE_DIR}/src/fabric/parameters/network_parameters.cpp
     ${CMAKE_SOURCE_DIR}/src/fabric/parameters/switch_parameters.cpp
     ${CMAKE_SOURCE_DIR}/src/fabric/parameters/link_faults.cpp
     ${CMAKE_SOURCE_DIR}/src/fabric/parameters/loggp_parameters.cpp
@@ -20,7 +24,7 @@ function(weft_fuzzers)
     target_compile_definitions(fuzz_${name} PRIVATE WEFT_FUZZ_TARGET="${name}")
     target_link_libraries(fuzz_${name} PRIVATE weft_fuzz_experiment)
     # Only the rooms that read files: nothing that needs MPI.
-    foreach(room units support graph routing transport schedule collectives topologies workloads)
+    foreach(room units support graph routing transport schedule nccl collectives topologies workloads)
       target_link_libraries(fuzz_${name} PRIVATE weft_${room})
       get_target_property(type weft_${room} TYPE)
       if(type STREQUAL OBJECT_LIBRARY)

@@ -41,6 +41,7 @@ class BlockTable::Stored {
 
   void add_row(const std::vector<std::int64_t>& row) {
     std::int64_t sent = 0;
+    rows_have_bytes_.resize(rows_have_bytes_.size() + groups_);
     for (std::uint32_t first = 0; first < ranks_; first += BlockLine::blocks) {
       BlockLine line;
       line.offset = sent;
@@ -49,6 +50,7 @@ class BlockTable::Stored {
         coming_[to].bytes[rows_ % BlockLine::blocks] = row[to];
         sent += row[to];
       }
+      rows_have_bytes_[std::size_t{rows_} * groups_ + first / BlockLine::blocks] = sent > line.offset;
       of_rows_.append(&line, sizeof line);
     }
     if (++rows_ % BlockLine::blocks == 0) write_columns();
@@ -66,6 +68,7 @@ class BlockTable::Stored {
   }
   /// Without a line of its own: senders and receivers have theirs from the offsets that they ask for.
   std::int64_t bytes(std::uint32_t from, std::uint32_t to) const {
+    if (!rows_have_bytes_[std::size_t{from} * groups_ + to / BlockLine::blocks]) return 0;
     const RecentLine* of_row = recent_of_row_[from].get();
     if (of_row != nullptr && of_row->group == to / BlockLine::blocks) return of_row->line.bytes[to % BlockLine::blocks];
     const RecentLine* of_column = recent_of_column_[to].get();
@@ -110,7 +113,8 @@ class BlockTable::Stored {
   std::uint32_t ranks_;
   std::uint32_t groups_;
   std::uint32_t rows_ = 0;
-  std::vector<BlockLine> coming_;  // of columns
+  std::vector<BlockLine> coming_;      // of columns
+  std::vector<bool> rows_have_bytes_;  // by rank and group: lines without any are not read, and most are of a few pairs
   TemporaryFile of_rows_;
   TemporaryFile of_columns_;
   mutable Recent recent_of_row_;
