@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The small kernels of a training framework, beside the matrix products: a catalogue that is data, not code.
+// The small kernels of a training framework, beside the GEMMs: a catalogue that is data, not code.
 #pragma once
 
 #include <array>
@@ -16,16 +16,16 @@ namespace weft {
 /// How attention is computed.
 enum class AttentionKernel : std::uint8_t {
   flash,    ///< one kernel that keeps the scores on chip and skips what a causal mask hides (Dao, arXiv:2307.08691)
-  unfused,  ///< two products and a softmax over all scores, which go through device memory
+  unfused,  ///< two GEMMs and a softmax over all scores, which go through device memory
 };
 
 /// Where small kernels stand in a pass.
 enum class KernelPlace : std::uint8_t {
   attention_norm,
-  attention_input,     ///< behind the product that makes queries, keys and values
-  attention_core,      ///< between the two products of attention without fusion; nothing where one kernel does it all
-  attention_output,    ///< before the product behind attention
-  attention_residual,  ///< behind that product and its sum over tensor ranks
+  attention_input,     ///< behind the GEMM that makes queries, keys and values
+  attention_core,      ///< between the two GEMMs of attention without fusion; nothing where one kernel does it all
+  attention_output,    ///< before the GEMM behind attention
+  attention_residual,  ///< behind that GEMM and its sum over tensor ranks
   mlp_norm,
   mlp_activation,
   mlp_residual,
@@ -34,8 +34,8 @@ enum class KernelPlace : std::uint8_t {
   loss,              ///< logits to loss
   tensor_gathered,   ///< with sequence parallelism: behind each gather over tensor ranks in a block
   tensor_scattered,  ///< and before each of their sums, in which they scatter, too
-  router,            ///< of mixtures: behind the product that scores experts
-  experts_input,     ///< of mixtures: tokens on their way to the products of experts, backward their gradients back
+  router,            ///< of mixtures: behind the GEMM that scores experts
+  experts_input,     ///< of mixtures: tokens on their way to the GEMMs of experts, backward their gradients back
   experts_output,    ///< and what experts give on its way back to the tokens
   context_begin,     ///< with ContextKind::gathered_ring: before the gather of keys and values
   context_part,      ///< behind each block of attention but the first one
@@ -75,7 +75,7 @@ enum class KernelWhen : std::uint8_t {
   no_positions,
   grouped,     ///< fewer keys and values than queries
   head_norms,  ///< queries and keys of each head are normed
-  fp8,         ///< products have fp8
+  fp8,         ///< GEMMs have fp8
   no_fp8,      ///< they have not
 };
 
@@ -99,15 +99,15 @@ struct KernelCatalogue {
   struct Accumulation {
     std::int64_t bytes = 0;        ///< read and written per parameter; 0: not counted
     bool from_second = false;      ///< the first micro-batch has nothing to add to
-    std::int64_t in_products = 0;  ///< the product does it instead: bytes per parameter more than writing its result
+    std::int64_t in_products = 0;  ///< the GEMM does it instead: bytes per parameter more than writing its result
   } accumulation;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;
-  /// What products read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered
+  /// What GEMMs read that tensor ranks have gathered is kept, or gathered in recomputation; otherwise it is gathered
   /// again for the gradients of weights.
   bool keeps_gathered = false;
   /// Recomputation of whole blocks ends with the last operation that a backward pass needs: it leaves out the last
-  /// product of a dense MLP, and what follows.
+  /// GEMM of a dense MLP, and what follows.
   bool recomputes_what_is_needed = false;
   /// A rank computes on when what it has sent to other stages has arrived. With interleaved stages the message of a
   /// forward pass goes together with that of the backward pass behind it.

@@ -61,7 +61,7 @@ double slowed(const Device& device, const SharedWork& work, double seconds) {
   return work.slowing == 0 || lasts ? seconds : seconds * std::pow(1 + seconds / scale, work.slowing);
 }
 
-/// Seconds of a product cut into such tiles and, along k, into `splits` parts.
+/// Seconds of a GEMM cut into such tiles and, along k, into `splits` parts.
 double seconds_in_tiles(const Device& device, const ProductRates& rates, const Kernel& kernel,
                         const ProductRates::TileChoice& tile, std::int64_t splits) {
   const auto parts = static_cast<double>(splits);

@@ -13,7 +13,7 @@ namespace weft {
 /// What one kernel does.
 struct Kernel {
   enum class Kind : std::uint8_t {
-    matmul,  ///< `count` products of m x k by k x n in one kernel
+    matmul,  ///< `count` GEMMs of m x k by k x n in one kernel
     memory,  ///< goes through `bytes` of device memory; `flops` if it also computes much, as fused attention does
     /// Fused attention of `count` heads in all: m queries and n keys each, of k elements. `bytes` and `flops` as
     /// `memory`, flops of the scores that a mask leaves.
@@ -52,7 +52,7 @@ double traffic_of(const Kernel& kernel);
 ///
 /// attention: as memory.
 ///
-/// With device.in_a_step and device.sustained: the same, for a product the least over tiles and parts along k, each
+/// With device.in_a_step and device.sustained: the same, for a GEMM the least over tiles and parts along k, each
 /// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
 /// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it

@@ -187,7 +187,7 @@ OperatorTimes read_operator_times(const Spec& map, const std::string& directory)
 namespace {
 
 /// `attention: {queries: .., keys: .., head_size: .., heads: .., causal: .., backward: .., library: ..}`: `heads` of
-/// all sequences together. Forward two products, backward five (Dao et al., arXiv:2205.14135, algorithm 4).
+/// all sequences together. Forward two GEMMs, backward five (Dao et al., arXiv:2205.14135, algorithm 4).
 void read_attention(const Spec& map, Kernel& kernel) {
   constexpr std::int64_t most = std::int64_t{1} << 31;
   kernel.kind = Kernel::Kind::attention;

@@ -29,7 +29,7 @@ class MeasuredOperators {
 
   bool empty() const { return times_.empty(); }
   std::size_t size() const { return times_.size(); }
-  /// The time of exactly this kernel: a product of the same m, n, k and count, another kernel of the same bytes; of the
+  /// The time of exactly this kernel: a GEMM of the same m, n, k and count, another kernel of the same bytes; of the
   /// same precision, or of a line that says none.
   std::optional<Time> find(const Kernel& kernel) const;
 

@@ -97,7 +97,7 @@ class TrainerApplication {
     const auto words = fsdp ? fsdp_words(*fsdp) : std::vector<std::string>{};
     if (!words.empty()) {
       for (const std::string& word : words) apply_fsdp(*fsdp, word);
-      // accelerate gathers and reduces in the precision of the products.
+      // accelerate gathers and reduces in the precision of the GEMMs.
       if (d_.precision == "bf16" || d_.precision == "fp16")
         d_.parameter_precision = d_.gradient_precision = d_.precision;
     }

@@ -151,7 +151,7 @@ class RecommendationProgram final : public RankProgram {
     kernel.precision = job_.precision;
     return job_.times.of(kernel);
   }
-  /// A product per layer forward; two backward.
+  /// A GEMM per layer forward; two backward.
   Time layers(const std::vector<std::int64_t>& widths, bool backward) const {
     Time sum;
     Kernel kernel;
@@ -169,7 +169,7 @@ class RecommendationProgram final : public RankProgram {
     }
     return sum;
   }
-  /// Products of all pairs of vectors of each sample.
+  /// GEMMs of all pairs of vectors of each sample.
   Time interaction(bool backward) const {
     const auto vectors = static_cast<std::int64_t>(job_.tables.size()) + 1;
     Kernel kernel;

@@ -7,7 +7,7 @@
 namespace weft {
 
 /// Compressed queries (or whole ones, if attention.query_rank is 0), compressed keys and values beside the rotary key,
-/// and the output product; with `norms` behind the compressions. The compressions are whole on every rank, what comes
+/// and the output GEMM; with `norms` behind the compressions. The compressions are whole on every rank, what comes
 /// after them is cut by heads.
 void add_latent_attention(std::vector<Tensor>& tensors, std::int64_t hidden, const AttentionShape& attention, bool bias,
                           bool norms = true);

@@ -52,7 +52,7 @@ struct MlpShape {
   bool mixture() const { return experts > 0; }
 };
 
-/// A matrix product of fixed size per sample (a convolution as one): `rows` x `inner` times `inner` x `columns`.
+/// A GEMM of fixed size per sample (a convolution as one): `rows` x `inner` times `inner` x `columns`.
 struct SampleProduct {
   std::int64_t rows = 0;
   std::int64_t columns = 0;

@@ -8,9 +8,9 @@
 
 namespace weft {
 
-/// Matrix products of the forward pass of one sequence; two operations per multiplication and addition.
+/// GEMMs of the forward pass of one sequence; two operations per multiplication and addition.
 struct ModelFlops {
-  double linear = 0;  ///< products with parameters; of experts, those that the tokens pass
+  double linear = 0;  ///< GEMMs with parameters; of experts, those that the tokens pass
   double scores = 0;  ///< queries times keys, and scores times values, over all of the sequence
   double causal = 0;  ///< of those, what a causal mask leaves (half), or a window
 };

@@ -10,13 +10,13 @@
 
 namespace weft {
 
-/// The weight (in x out) of a product whose result is cut over the tensor-parallel ranks, and its bias, cut with it
+/// The weight (in x out) of a GEMM whose result is cut over the tensor-parallel ranks, and its bias, cut with it
 /// (Megatron's ColumnParallelLinear; Shoeybi et al., arXiv:1909.08053, 3).
 void add_columns(std::vector<Tensor>& tensors, const std::string& name, std::int64_t in, std::int64_t out, bool bias);
-/// The same of a product that is cut along its inner dimension (RowParallelLinear): the results are summed before the
+/// The same of a GEMM that is cut along its inner dimension (RowParallelLinear): the results are summed before the
 /// bias comes, so that each rank has all of it.
 void add_rows(std::vector<Tensor>& tensors, const std::string& name, std::int64_t in, std::int64_t out, bool bias);
-/// The same of a product that every rank computes alone.
+/// The same of a GEMM that every rank computes alone.
 void add_whole(std::vector<Tensor>& tensors, const std::string& name, std::int64_t in, std::int64_t out, bool bias);
 /// Scale and shift of a layer norm; RMS norms have no shift.
 void add_norm(std::vector<Tensor>& tensors, const std::string& name, std::int64_t size, bool shift);
@@ -24,7 +24,7 @@ void add_norm(std::vector<Tensor>& tensors, const std::string& name, std::int64_
 void add_experts(std::vector<Tensor>& tensors, const std::string& name, std::int64_t experts, std::int64_t in,
                  std::int64_t out);
 
-/// Biases of the products of a block, and norms of the queries and keys of each head.
+/// Biases of the GEMMs of a block, and norms of the queries and keys of each head.
 struct BlockOptions {
   bool query_bias = false;  ///< queries, keys and values
   bool output_bias = false;
@@ -49,7 +49,7 @@ void add_gated_mlp(std::vector<Tensor>& tensors, const std::string& name, std::i
                    bool bias);
 /// Router and gated experts of block.mlp, without the shared ones.
 void add_gated_experts(std::vector<Tensor>& tensors, const std::string& name, std::int64_t hidden, const MlpShape& mlp);
-/// The two norms of a block, registered behind its products.
+/// The two norms of a block, registered behind its GEMMs.
 void add_block_norms(std::vector<Tensor>& tensors, std::int64_t hidden);
 
 /// Number of blocks, at most 65,536.

@@ -16,8 +16,8 @@ std::int64_t share_of(std::int64_t whole, std::int64_t ranks);
 /// Bytes of `a` * `b` elements, or the most that there may be.
 Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element);
 
-/// What is computed beside the products of blocks, what goes from one operator to the next, and what ranks send each
-/// other has `precision`, or bf16 where products have fp8: those read bf16, turn it into fp8, and give bf16 (NVIDIA,
+/// What is computed beside the GEMMs of blocks, what goes from one operator to the next, and what ranks send each
+/// other has `precision`, or bf16 where GEMMs have fp8: those read bf16, turn it into fp8, and give bf16 (NVIDIA,
 /// Transformer Engine, transformer_engine/pytorch/module/linear.py; DeepSeek-AI, arXiv:2412.19437, 3.3.1: embedding,
 /// head, routers, norms and attention keep their precision).
 std::string activation_precision(const TrainingDescription& description);

@@ -35,7 +35,7 @@ enum class Sharding : std::uint8_t {
 enum class Recompute : std::uint8_t {
   none,
   selective,  ///< the core of attention
-  operators,  ///< small kernels and every second product (torchtitan's selective checkpointing)
+  operators,  ///< small kernels and every second GEMM (torchtitan's selective checkpointing)
   full,       ///< whole blocks
 };
 
@@ -66,7 +66,7 @@ struct ParallelPlan {
   std::int64_t expert_server = 0;
   std::int64_t servers_per_token = 0;  ///< most servers that a token goes to, at least 1; 0: all of them may be
   std::int64_t virtual_stages = 1;     ///< model chunks of each pipeline rank
-  bool sequence = false;               ///< the parts between tensor-parallel products are cut along the sequence
+  bool sequence = false;               ///< the parts between tensor-parallel GEMMs are cut along the sequence
   /// Activations go to the next stage in parts, one from each tensor rank, and are gathered there (Narayanan et al.,
   /// arXiv:2104.04473, 4.1).
   bool scatter_gather = false;
@@ -92,7 +92,7 @@ struct TrainingDescription {
   std::int64_t global_batch = 0;     ///< sequences per step over all ranks [B]; 0: micro_batch * data * micro_batches
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
-  std::string precision = "bf16";    ///< of products; of activations, too, but for fp8 (activation_precision)
+  std::string precision = "bf16";    ///< of GEMMs; of activations, too, but for fp8 (activation_precision)
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
@@ -100,8 +100,8 @@ struct TrainingDescription {
   std::string moment_precision = "fp32";     ///< of both moments that Adam keeps
   std::string combine_precision;             ///< of what comes back from experts; empty: as activations
   /// What backward passes find of what activation functions take (Megatron-LM's activation_func_fp8_input_store), and
-  /// of what attention gives, which its own backward pass and that of the product behind it need;
-  /// kept_precision_names(). Empty: as they are, and what attention gives besides as the product reads it.
+  /// of what attention gives, which its own backward pass and that of the GEMM behind it need;
+  /// kept_precision_names(). Empty: as they are, and what attention gives besides as the GEMM reads it.
   std::string activation_input_precision, attention_output_precision;
   Recompute recompute = Recompute::none;
   std::int64_t recompute_layers = 0;  ///< full: so many blocks of each stage; 0: all
@@ -111,7 +111,7 @@ struct TrainingDescription {
   /// (Megatron-LM's default is the larger of 40,000,000 and 1,000,000 per rank); 0: by bytes.
   std::int64_t bucket_elements = 0;
   std::int64_t bucket_elements_per_rank = 0;
-  bool overlap_tensor = true;       ///< tensor ranks sum gradients of inputs beside the products for those of weights
+  bool overlap_tensor = true;       ///< tensor ranks sum gradients of inputs beside the GEMMs for those of weights
   bool overlap_gradients = true;    ///< reductions run beside the backward pass
   bool overlap_parameters = false;  ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it

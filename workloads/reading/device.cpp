@@ -102,7 +102,7 @@ SizeCurve read_inner_overhead(const Spec& value) {
       [](const Spec& overhead) { return overhead.number(0, most); });
 }
 
-/// `units`, `even_share`, `bandwidth_fraction`, `sharpness` and `slowing`, of products and of attention.
+/// `units`, `even_share`, `bandwidth_fraction`, `sharpness` and `slowing`, of GEMMs and of attention.
 SharedWork read_shared_work(const Spec& map) {
   SharedWork work;
   work.units = map.at("units").integer(1, 1 << 20);
@@ -164,7 +164,7 @@ SustainedRates read_sustained(const Spec& map) {
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
-  // Beside communication products keep a unit at least.
+  // Beside communication GEMMs keep a unit at least.
   if (const auto taken = map.find("collective_units"))
     rates.collective_units = taken->integer(0, rates.products.work.units - 1);
   if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();

@@ -52,13 +52,13 @@ struct SharedWork {
   double slowing = 0;  ///< clocks fall in long kernels by themselves: t becomes t (1 + t / 10 ms)^slowing
 };
 
-/// Matrix products of one precision.
+/// GEMMs of one precision.
 struct ProductRates {
   struct TileChoice {
     std::int64_t m = 1, n = 1;
     double peak_fraction = 1;  ///< while all units work on such tiles
   };
-  std::vector<TileChoice> tiles;  ///< of which a library takes the best for a product, either way round
+  std::vector<TileChoice> tiles;  ///< of which a library takes the best for a GEMM, either way round
   SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k
@@ -89,7 +89,7 @@ struct SustainedRates {
   std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
   Time launch;
-  /// Of the units of products, those that kernels of collectives take while they are under way; 0: not known.
+  /// Of the units of GEMMs, those that kernels of collectives take while they are under way; 0: not known.
   std::int64_t collective_units = 0;
   Bandwidth collective_bandwidth;  ///< of the memory, that they take; 0: not known
 };
@@ -105,12 +105,12 @@ struct Device {
   Bandwidth host_memory_bandwidth;  ///< a device's share of it, for an optimizer that runs on the host; 0: not known
 
   // For kernel_time(), each in (0, 1].
-  double matmul_fraction = 1;         ///< of the peak in matrix products, while all units work; `efficiency` if absent
-  double matmul_memory_fraction = 1;  ///< of the memory bandwidth in matrix products
+  double matmul_fraction = 1;         ///< of the peak in GEMMs, while all units work; `efficiency` if absent
+  double matmul_memory_fraction = 1;  ///< of the memory bandwidth in GEMMs
   double memory_fraction = 1;         ///< of the memory bandwidth in all other kernels
   double fused_fraction = 1;          ///< of the peak in kernels known by flops and bytes; matmul_fraction if absent
   Time launch;                        ///< a kernel's share of getting started, in a queue of kernels
-  /// How matrix products are cut up; without it any size is as efficient as any other.
+  /// How GEMMs are cut up; without it any size is as efficient as any other.
   struct Tiles {
     std::int64_t units = 1;  ///< tiles that are worked on at once: streaming multiprocessors
     std::int64_t m = 1;

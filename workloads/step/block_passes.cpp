@@ -111,7 +111,7 @@ class BlockBuilder {
     return units;
   }
 
-  /// Gradients of weights are added to those of the micro-batches before, tensor by tensor. Where the products do it,
+  /// Gradients of weights are added to those of the micro-batches before, tensor by tensor. Where the GEMMs do it,
   /// the few parameters that have none (biases, norms) are left out.
   void accumulate(const std::vector<Tensor>& tensors, PartPasses& passes) const {
     const KernelCatalogue::Accumulation& how = setup_.kernels().accumulation;
@@ -128,7 +128,7 @@ class BlockBuilder {
   }
 
   /// Copies of parameters that are shared out when they are gathered, and of their gradients when they are summed up.
-  /// `quantised`: of parts whose products have fp8, if any have.
+  /// `quantised`: of parts whose GEMMs have fp8, if any have.
   void copy_shared(const std::vector<Tensor>& tensors, PartPasses& passes, bool quantised) const {
     if (plan_.sharding != Sharding::parameters) return;
     const KernelCatalogue& kernels = setup_.kernels();
@@ -153,7 +153,7 @@ class BlockBuilder {
       for (auto* pass : {&passes.backward, &passes.weight_gradient}) pass->push_back(scattered);
   }
 
-  /// Products that do not have fp8: the core of attention, routers and the head.
+  /// GEMMs that do not have fp8: the core of attention, routers and the head.
   Work unquantised() const { return {setup_, activation_precision(*setup_.description)}; }
 
   std::int64_t norm_tokens() const { return plan_.sequence ? share_of(tokens_, t_) : tokens_; }
@@ -169,10 +169,10 @@ class BlockBuilder {
     return segment;
   }
 
-  /// Sums and gathers of a backward pass run beside the products for the gradients of weights.
+  /// Sums and gathers of a backward pass run beside the GEMMs for the gradients of weights.
   bool overlaps(bool weights_too) const { return weights_too && setup_.description->overlap_tensor; }
 
-  /// What a product reads is gathered as it reads it, in fp8 where it has fp8 (NVIDIA, Transformer Engine,
+  /// What a GEMM reads is gathered as it reads it, in fp8 where it has fp8 (NVIDIA, Transformer Engine,
   /// transformer_engine/pytorch/module/layernorm_linear.py: with_quantized_all_gather).
   void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const {
     if (t_ == 1 || !plan_.sequence) return;
@@ -185,7 +185,7 @@ class BlockBuilder {
   void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const {
     if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too));
   }
-  /// The sum over tensor ranks of what a product, cut along its inner dimension, leaves on each.
+  /// The sum over tensor ranks of what a GEMM, cut along its inner dimension, leaves on each.
   void sum(std::vector<Segment>& to, std::string_view what) const {
     if (t_ == 1) return;
     if (plan_.sequence)
@@ -202,7 +202,7 @@ class BlockBuilder {
     return setup_.kernels().context.repeats_keys ? heads(a) : kv_heads(a);
   }
 
-  /// Products that make queries, keys and values.
+  /// GEMMs that make queries, keys and values.
   std::vector<Product> inputs(const AttentionShape& a) const {
     if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
     std::vector<Product> products;
@@ -228,7 +228,7 @@ class BlockBuilder {
     std::int64_t rows, columns, heads, kv_heads;
     bool causal;
   };
-  /// The kernel skips what a causal mask hides. Backward, the scores are computed again: five products for two (Dao et
+  /// The kernel skips what a causal mask hides. Backward, the scores are computed again: five GEMMs for two (Dao et
   /// al., arXiv:2205.14135, algorithm 4).
   Kernel fused(const AttentionShape& a, const Extent& extent, bool backward) const {
     const double scores = (extent.causal ? 0.5 : 1) * static_cast<double>(extent.rows) *
@@ -249,7 +249,7 @@ class BlockBuilder {
     return kernel;
   }
 
-  /// The core, of which a ring takes one of c parts: 2 products forward, 4 backward.
+  /// The core, of which a ring takes one of c parts: 2 GEMMs forward, 4 backward.
   Segment core(const AttentionShape& a, std::string_view what, bool backward) const {
     const TrainingDescription& d = *setup_.description;
     const std::int64_t parts = c_ > 1 && plan_.context_kind == ContextKind::ring ? c_ : 1;
@@ -396,7 +396,7 @@ class BlockBuilder {
     to.push_back(after.segment("attention residual"));
   }
 
-  /// With what lies between the core and the product behind it, since that product's input is not kept either.
+  /// With what lies between the core and the GEMM behind it, since that GEMM's input is not kept either.
   void core_again(const AttentionShape& a, std::vector<Segment>& to) const {
     to.push_back(core(a, "attention core again", false));
     add_small(KernelPlace::attention_output, false, units_of(a), "attention output again", to);
@@ -411,8 +411,8 @@ class BlockBuilder {
     if (!segment.kernels.empty()) to.push_back(segment);
   }
 
-  /// Backward through a row-parallel product, the middle, and a column-parallel product: what comes in is gathered, the
-  /// gradient of the input is summed beside the products for the gradients of weights.
+  /// Backward through a row-parallel GEMM, the middle, and a column-parallel GEMM: what comes in is gathered, the
+  /// gradient of the input is summed beside the GEMMs for the gradients of weights.
   void attention_backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
     const Product out{tokens_, h_, heads(a) * a.value_size};
     if (inputs_too) {
@@ -464,7 +464,7 @@ class BlockBuilder {
     return {{rows, first, h_, count}, {rows, h_, width, count}, gated};
   }
 
-  /// `needed_only`: what a backward pass needs, which the last product's result is not.
+  /// `needed_only`: what a backward pass needs, which the last GEMM's result is not.
   void dense_forward(const Feed& mlp, std::string_view what, std::vector<Segment>& to, bool needed_only = false) const {
     gather(to, "MLP gather");
     Work work(setup_);
@@ -629,7 +629,7 @@ class BlockBuilder {
     const TrainingDescription& d = *setup_.description;
     return d.dispatch_precision.empty() ? activation_precision(d) : d.dispatch_precision;
   }
-  /// Of gradients on their way to experts: as tokens if products have fp8, which takes gradients, too (DeepSeek-AI,
+  /// Of gradients on their way to experts: as tokens if GEMMs have fp8, which takes gradients, too (DeepSeek-AI,
   /// arXiv:2412.19437, 3.3.3).
   std::string gradient_precision() const {
     const TrainingDescription& d = *setup_.description;
@@ -654,10 +654,10 @@ class BlockBuilder {
     to.back().join = true;
   }
 
-  /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second product
+  /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second GEMM
   /// (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for keys, behind
   /// attention, and for gates, or the only one of an MLP without; fused attention is kept. So is what tensor ranks have
-  /// summed and scattered, so that the product before it is not needed again; what they gather is gathered again.
+  /// summed and scattered, so that the GEMM before it is not needed again; what they gather is gathered again.
   void build_operators_again(const BlockShape& block, std::vector<Segment>& to) const {
     const AttentionShape& a = block.attention;
     Work attention(setup_);

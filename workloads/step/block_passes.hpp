@@ -67,10 +67,10 @@ struct PartPasses {
 
 /// Arithmetic and communication per micro-batch of a block on one of its ranks, by tensor, sequence, context and expert
 /// parallelism. Products: QKV 2bsh(a+2k)d, scores and values 4bs^2 ad, output 2bsadh, MLP 4bshf or gated 6bshf; a
-/// backward pass takes a product for the gradient of each input (Narayanan et al., arXiv:2104.04473, appendix;
+/// backward pass takes a GEMM for the gradient of each input (Narayanan et al., arXiv:2104.04473, appendix;
 /// Korthikanti et al., arXiv:2205.05198, appendix A). Communication per block, forward and backward each: tensor
 /// parallelism 2 all-reduces of bsh (Shoeybi et al., arXiv:1909.08053); with sequence parallelism 2 all-gathers and 2
-/// reduce-scatters, and backward 2 all-gathers more that run beside the products for the gradient of the input
+/// reduce-scatters, and backward 2 all-gathers more that run beside the GEMMs for the gradient of the input
 /// (Korthikanti et al., 4.2.2); experts 2 all-to-alls of the tokens' copies (Lepikhin et al., arXiv:2006.16668).
 PartPasses block_passes(const PassSetup& setup, const BlockShape& block);
 PartPasses embedding_passes(const PassSetup& setup);

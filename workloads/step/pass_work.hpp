@@ -14,13 +14,13 @@ namespace weft {
 /// Time and FLOPs of the kernels of one segment.
 class Work {
  public:
-  /// Products have the job's precision, or another one. All else has activation_precision(), also what products give.
+  /// GEMMs have the job's precision, or another one. All else has activation_precision(), also what GEMMs give.
   explicit Work(const PassSetup& setup);
   Work(const PassSetup& setup, std::string products);
 
-  /// `count` products of m x k by k x n.
+  /// `count` GEMMs of m x k by k x n.
   void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { product(m, n, k, count, 0); }
-  /// The product that is the gradient of a weight, which may be added to what is there.
+  /// The GEMM that is the gradient of a weight, which may be added to what is there.
   void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
     product(m, n, k, count, setup_.kernels().accumulation.in_products);
   }
@@ -51,7 +51,7 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
 /// A small kernel over so many units.
 Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision);
 
-/// Rows x columns times inner: a product and those for the gradients of its inputs.
+/// Rows x columns times inner: a GEMM and those for the gradients of its inputs.
 struct Product {
   std::int64_t rows, columns, inner;
   std::int64_t count = 1;
