@@ -23,6 +23,7 @@ const Gpt gpt_1t{25600, 128, 160, 64, 1, 1, 512};
 struct Case {
   TrainingDescription description;
   AttentionKernel attention = AttentionKernel::unfused;
+  const KernelCatalogue* framework = nullptr;
 
   explicit Case(const Gpt& gpt, std::int64_t tensor = 8) {
     const TemporaryFile file("config.json",
@@ -45,6 +46,7 @@ struct Case {
     PassSetup setup;
     setup.description = &description;
     setup.attention = attention;
+    setup.framework = framework;
     const ParallelPlan& plan = description.parallel;
     return memory_of_rank(setup, *PipelineScheduleRegistry::instance().find(plan.schedule)->make(),
                           {static_cast<std::uint32_t>(plan.pipeline), static_cast<std::uint32_t>(plan.virtual_stages),
@@ -195,6 +197,31 @@ TEST(TrainingMemory, CopiesStayInTheirGroup) {
   const std::int64_t psi = one.description.model.parameters();
   const RankMemory memory = one.memory();
   EXPECT_EQ(memory.parameters + memory.gradients + memory.optimizer, psi / 4 * 16);
+}
+
+TEST(TrainingMemory, GatheredKeysAndGradientsThatGoRoundAreCounted) {
+  // PyTorch, torch/distributed/tensor/experimental/_attention.py: keys and values of all c ranks in 2 bytes, which
+  // makes those of the whole sequence, and a rank's part of their gradients twice, to send and to receive. 8 heads of
+  // keys and values on 64 of queries, over t = 8 ranks one each, of 96; repeated for the queries eight each.
+  KernelCatalogue repeating = plain_kernels();
+  repeating.context.repeats_keys = true;
+  repeating.context.gradient_bytes = 4;
+  const std::int64_t c = 4, b = gpt_22b.micro_batch, s = 2048, of_a_head = b * s * (96 + 96);
+  const auto buffers = [&](ContextKind kind, const KernelCatalogue* framework, AttentionKernel attention) {
+    Case one(gpt_22b);
+    one.description.parallel.context = c;
+    one.description.parallel.context_kind = kind;
+    for (BlockShape& block : one.description.model.shapes) block.attention.kv_heads = 8;
+    one.attention = attention;
+    one.framework = framework;
+    return one.memory().buffers;
+  };
+  const auto more = [&](const KernelCatalogue* framework, AttentionKernel attention) {
+    return buffers(ContextKind::gathered_ring, framework, attention) - buffers(ContextKind::ring, framework, attention);
+  };
+  EXPECT_EQ(more(nullptr, AttentionKernel::flash), of_a_head * 2 + 2 * (of_a_head / c) * 2);
+  EXPECT_EQ(more(&repeating, AttentionKernel::flash), 8 * (of_a_head * 2 + 2 * (of_a_head / c) * 4));
+  EXPECT_EQ(more(nullptr, AttentionKernel::unfused), 0);  // as a ring: there are no blocks
 }
 
 }  // namespace

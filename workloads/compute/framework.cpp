@@ -61,7 +61,9 @@ const Words<KernelWhen>& when_words() {
                                        {"grouped", KernelWhen::grouped},
                                        {"head_norms", KernelWhen::head_norms},
                                        {"fp8", KernelWhen::fp8},
-                                       {"no_fp8", KernelWhen::no_fp8}};
+                                       {"no_fp8", KernelWhen::no_fp8},
+                                       {"sequence", KernelWhen::sequence},
+                                       {"no_sequence", KernelWhen::no_sequence}};
   return words;
 }
 

@@ -73,10 +73,12 @@ enum class KernelWhen : std::uint8_t {
   plain,
   learned_positions,
   no_positions,
-  grouped,     ///< fewer keys and values than queries
-  head_norms,  ///< queries and keys of each head are normed
-  fp8,         ///< GEMMs have fp8
-  no_fp8,      ///< they have not
+  grouped,      ///< fewer keys and values than queries
+  head_norms,   ///< queries and keys of each head are normed
+  fp8,          ///< GEMMs have fp8
+  no_fp8,       ///< they have not
+  sequence,     ///< with sequence parallelism
+  no_sequence,  ///< without
 };
 
 /// One small kernel.

@@ -78,6 +78,10 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
       return description.precision == "fp8";
     case KernelWhen::no_fp8:
       return description.precision != "fp8";
+    case KernelWhen::sequence:
+      return description.parallel.sequence && description.parallel.tensor > 1;
+    case KernelWhen::no_sequence:
+      return !description.parallel.sequence || description.parallel.tensor == 1;
   }
   return true;
 }

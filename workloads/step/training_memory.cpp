@@ -89,6 +89,22 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   return bytes;
 }
 
+/// What `context_kind: gathered_ring` has beside a block's activations while it computes attention: keys and values of
+/// all context ranks, gathered in both passes and freed (PyTorch, torch/distributed/tensor/experimental/_attention.py,
+/// _AllGatherRotater), and backward the sums of their gradients, one that goes on and one that comes
+/// (_AllToAllRotater).
+double gathered_bytes(const PassSetup& setup, const AttentionShape& a) {
+  const TrainingDescription& d = *setup.description;
+  const ParallelPlan& plan = d.parallel;
+  if (plan.context == 1 || plan.context_kind != ContextKind::gathered_ring || setup.attention != AttentionKernel::flash)
+    return 0;
+  const KernelCatalogue::Context& how = setup.kernels().context;
+  const std::int64_t heads = how.repeats_keys ? a.heads : a.kv_heads;
+  const double elements =
+      real(tokens_per_rank(d)) * real((heads + plan.tensor - 1) / plan.tensor * (a.head_size + a.value_size));
+  return elements * (real(plan.context * activation_bytes(d)) + 2 * real(how.gradient_bytes));
+}
+
 std::int64_t shared_out(std::int64_t elements, std::int64_t ranks) { return (elements + ranks - 1) / ranks; }
 
 /// Activations of one micro-batch in a model chunk: those of its blocks, and of embedding and head if it has them.
@@ -254,6 +270,9 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     for (const BlockShape& block : d.model.shapes) again = std::max(again, bytes_again(setup, block));
     memory.buffers += std::llround(again);
   }
+  double gathered = 0;  // of one block at a time
+  for (const BlockShape& block : d.model.shapes) gathered = std::max(gathered, gathered_bytes(setup, block.attention));
+  memory.buffers += std::llround(gathered);
   if (plan.sharding == Sharding::parameters) memory.buffers += largest_part * (1 + plan.prefetch) * element;
   memory.buffers += fp8_copies(d, plan.sharding == Sharding::parameters ? largest_part : in_blocks);
   if (d.offload_optimizer) memory.host += std::exchange(memory.optimizer, 0);

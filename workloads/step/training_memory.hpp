@@ -20,8 +20,8 @@ struct RankMemory {
   std::int64_t optimizer = 0;
   std::int64_t activations = 0;  ///< of blocks
   std::int64_t ends = 0;         ///< activations of the embedding and the head
-  std::int64_t buffers = 0;      ///< gathered parameters, their copies in fp8, a block that is computed again
-  std::int64_t host = 0;         ///< in the memory of the host, if offloaded
+  std::int64_t buffers = 0;  ///< gathered parameters, keys and values, copies in fp8, a block that is computed again
+  std::int64_t host = 0;     ///< in the memory of the host, if offloaded
   std::int64_t sum() const { return parameters + gradients + optimizer + activations + ends + buffers; }
 };
 
