@@ -16,6 +16,7 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks  # noqa: E402
+from draw import TIME_UNITS  # noqa: E402
 from fair_time import FairTime  # noqa: E402
 from weft_testing import (ALONE_SETTINGS, EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, WEFT,  # noqa: E402
                           environment, same_results)
@@ -272,6 +273,12 @@ def goes_no_further(ended):
     return ended.code == EXIT_ENVIRONMENT and any(text in ended.err for text in NO_FURTHER)
 
 
+def standstill(message):
+    """The simulated time in ps at which a run says that it gets no further, or 0."""
+    found = re.search(r"to ([0-9.]+) (\w+) of simulated time .* the run gets no further", message)
+    return float(found[1]) * TIME_UNITS[found[2]] if found else 0
+
+
 class Judge:
     """Runs a case and collects what is wrong."""
 
@@ -351,6 +358,9 @@ class Judge:
                 if time_reached < int(file.attrs["simulated_time"]):
                     self.notes.append("slow on several processes")
                     return
+        if reference and 0 < time_reached < standstill(reference[1].err):
+            self.notes.append("slow on several processes")
+            return
         self.fault("hang", "alone" if run.processes == 1 else "under MPI", run, ended,
                    f"simulated {time_reached} ps, {packets} packets sent\n{ended.err[-2000:]}")
 

@@ -36,6 +36,11 @@ class Shrinking(unittest.TestCase):
     def shrunk(self, fails, parts=LARGE, runs=RUNS, most=2000):
         return shrink.Shrinker(fails, most).shrink(parts, runs)
 
+    def test_a_standstill_has_a_time(self):
+        message = "weft: a.yaml: from 750 ms to 1.75 s of simulated time 3 packets have been dropped or lost, and none has arrived: "
+        self.assertEqual(cases.standstill(message + "the run gets no further; look at network.buffer"), 1.75e12)
+        self.assertEqual(cases.standstill("weft: a.yaml:1: no such key"), 0)
+
     def test_one_key(self):
         """Only a loss with a bit error rate matters: all else goes."""
         fails = lambda parts, runs: any("bit_error_rate" in item for item in parts.get("network", {}).get("loss", []))  # noqa: E731
