@@ -131,6 +131,7 @@ class StaticAlgorithm final : public CollectiveAlgorithm {
 
   bool supports(CollectiveKind kind) const override { return kind == schedule_->kind; }
   std::uint32_t fixed_ranks() const override { return schedule_->members(); }
+  std::uint32_t size_unit() const override { return schedule_->chunks; }
   std::string refuses(const CollectiveCall& call) const override {
     if (call.communicator->size() != fixed_ranks())
       return fmt::format("the schedule is for {} ranks, but there are {}", fixed_ranks(), call.communicator->size());

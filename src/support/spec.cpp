@@ -29,8 +29,13 @@ std::string found(const Value& value) {
   switch (value.kind) {
     case Kind::null:
       return "nothing";
-    case Kind::scalar:
-      return fmt::format("'{}'", value.text);
+    case Kind::scalar: {  // a file of another format may be one long text
+      constexpr std::size_t longest = 60;
+      if (value.text.size() <= longest) return fmt::format("'{}'", value.text);
+      std::size_t end = longest;
+      while (end > 0 && (static_cast<unsigned char>(value.text[end]) & 0xc0U) == 0x80U) --end;  // whole characters
+      return fmt::format("'{}...'", value.text.substr(0, end));
+    }
     case Kind::map:
       return "a map";
     case Kind::sequence:

@@ -141,6 +141,7 @@ class Collective(unittest.TestCase):
         path = self.folder / "pair.xml"
         path.write_text(XML)
         self.assertTrue(self.json(path, "--size", "1MiB", "--check")["check"]["right"])
+        self.assertTrue(self.json(path, "--check")["check"]["right"])  # of 64 KiB in each of its chunks
         text = self.weft("collective", path, "--text")
         (self.folder / "pair.schedule").write_text(text)
         self.assertEqual(self.weft("collective", "pair.schedule", "--text"), text)

@@ -276,6 +276,13 @@ TEST(SpecKeys, OfNoMap) {
             "x.yaml:12: `workload.pairs`: expected a map, found a list");
 }
 
+TEST(SpecKeys, LongTextsAreCutInMessages) {
+  // After 60 bytes, and not within the two of a character.
+  const std::string text(59, 'a');
+  EXPECT_EQ(complaint([&] { Spec::parse(text + "\u00e4a", "x.yaml").at("key"); }),
+            "x.yaml:1: expected a map with the key 'key', found '" + text + "...'");
+}
+
 // Types ---------------------------------------------------------------------------------------------------------------
 
 TEST(SpecTypes, Sequences) {

@@ -26,7 +26,8 @@ po::options_description collective_description() {
   auto add = options.add_options();
   const auto text = [] { return po::value<std::string>(); };
   add("ranks,p", text(), "number of ranks (a schedule file says it itself)");
-  add("size,s", text(), "bytes as nccl-tests counts them, such as 64MiB");
+  add("size,s", text(),
+      "bytes as nccl-tests counts them, such as 64MiB (default of a file: 64 KiB for each of its chunks)");
   add("kind", text(), "all_reduce, all_gather, ... (default: the first that the algorithm has)");
   add("root", text(), "rank, for broadcast, reduce, gather, scatter (default 0)");
   add("channels", text(), "(default 1)");
@@ -213,9 +214,12 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.ranks = values.count("ranks", fixed);
   if (options.ranks > 65536) refuse(fmt::format("--ranks found {}; expected up to 65536", options.ranks));
   if (!values.has("size")) {
-    if (options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
+    const bool written = fixed != 0;  // step by step in a file: 64 KiB for each of its chunks
+    if (!written && options.kind != CollectiveKind::barrier && !map["text"].as<bool>() && !options.show_graph)
       refuse("`weft collective` needs --size, such as --size 64MiB");
-    options.size = Bytes(options.kind == CollectiveKind::barrier ? 1 : 0);
+    options.size = written                                   ? Bytes(std::int64_t{algorithm->size_unit()} << 16)
+                   : options.kind == CollectiveKind::barrier ? Bytes(1)
+                                                             : Bytes();
   } else {
     options.size = bytes_of(values, "size");
   }

@@ -281,6 +281,8 @@ class CollectiveAlgorithm {
   virtual std::string refuses(const CollectiveCall& call) const;
   /// The only number of ranks that it is for, or 0.
   virtual std::uint32_t fixed_ranks() const { return 0; }
+  /// It is for sizes in bytes that are a multiple of this.
+  virtual std::uint32_t size_unit() const { return 1; }
   /// The only protocol that it is for, if any.
   virtual std::optional<Protocol> fixed_protocol() const { return std::nullopt; }
   /// The text form of a schedule that is written out step by step (docs/reference/schedule_format.md), else an empty
