@@ -6,11 +6,11 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "results/agreement.hpp"
+#include "results/result_tables.hpp"
 
 namespace weft {
 
@@ -43,25 +43,43 @@ struct Share {
   Partial partial;
 };
 
-/// One share per collective that this process took part in, in ascending order of id.
-std::vector<Share> sum_up(const std::vector<CollectivePart>& parts, std::uint64_t collectives,
-                          const CollectiveTimesById* times) {
-  std::unordered_map<std::uint32_t, Partial> by_id;
-  for (const CollectivePart& part : parts) {
-    if (part.collective >= collectives)
-      throw InternalError(fmt::format("rank {} took part in collective {}, which nobody announced: please report this",
-                                      part.rank, part.collective));
-    by_id[part.collective].add({part.start, part.end, part.bytes, part.messages, 1, part.start, {}});
+/// Goes through a log once, in order of the collectives.
+class ShareReader {
+ public:
+  ShareReader(const CollectiveLog& log, bool with_times)
+      : parts_(log.parts()), times_(log.times()), with_times_(with_times) {
+    more_parts_ = parts_.next(part_);
+    more_times_ = with_times && times_.next(of_last_);
   }
-  std::vector<Share> shares;
-  shares.reserve(by_id.size());
-  for (const auto& [id, partial] : by_id) {
-    shares.push_back({id, partial});
-    if (times != nullptr) shares.back().partial.last = times->at(id);
+
+  /// One share for each collective below `end` that this process took part in and that has not been read yet.
+  std::vector<Share> below(std::uint64_t end) {
+    std::vector<Share> shares;
+    while (more_parts_ && part_.collective < end) {
+      if (shares.empty() || shares.back().id != part_.collective) shares.push_back({part_.collective, {}});
+      shares.back().partial.add({part_.start, part_.end, part_.bytes, part_.messages, 1, part_.start, {}});
+      more_parts_ = parts_.next(part_);
+    }
+    for (Share& share : shares)
+      if (with_times_) share.partial.last = times_of(share.id);
+    return shares;
   }
-  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.id < b.id; });
-  return shares;
-}
+
+ private:
+  CollectiveTimes times_of(std::uint64_t id) {
+    CollectiveTimes last;
+    for (; more_times_ && of_last_.collective <= id; more_times_ = times_.next(of_last_))
+      if (of_last_.collective == id && last.before(of_last_.times)) last = of_last_.times;
+    return last;
+  }
+
+  CollectiveLog::PartCursor parts_;
+  CollectiveLog::TimesCursor times_;
+  bool with_times_;
+  bool more_parts_ = false, more_times_ = false;
+  CollectivePart part_;
+  CollectiveLog::Times of_last_;
+};
 
 CollectiveResult result_of(const CollectiveInfo& info, const Partial& partial) {
   CollectiveResult result;
@@ -102,18 +120,22 @@ struct PartialReduction {
   PartialReduction& operator=(const PartialReduction&) = delete;
 };
 
-std::vector<Share> sum_up_together(MPI_Comm comm, const std::vector<CollectivePart>& parts, std::uint64_t collectives,
-                                   const CollectiveTimesById* times = nullptr) {
-  std::vector<Share> shares;
-  collectively(comm, [&] { shares = sum_up(parts, collectives, times); });
-  return shares;
+/// Collective: the log in order, if all that it names has been announced.
+void sort_together(MPI_Comm comm, CollectiveLog& log, std::uint64_t collectives) {
+  collectively(comm, [&] {
+    const CollectivePart& greatest = log.greatest();
+    if (log.size() > 0 && greatest.collective >= collectives)
+      throw InternalError(fmt::format("rank {} took part in collective {}, which nobody announced: please report this",
+                                      greatest.rank, greatest.collective));
+    log.sort();
+  });
 }
 
-/// Process i owns the ids [bounds[i], bounds[i + 1]).
-std::vector<std::uint64_t> block_bounds(std::uint64_t collectives, int processes) {
+/// Of the ids first to end - 1 process i owns [bounds[i], bounds[i + 1]).
+std::vector<std::uint64_t> block_bounds(std::uint64_t first, std::uint64_t end, int processes) {
   std::vector<std::uint64_t> bounds;
   for (int i = 0; i <= processes; ++i)
-    bounds.push_back(collectives * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(processes));
+    bounds.push_back(first + (end - first) * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(processes));
   return bounds;
 }
 
@@ -152,12 +174,14 @@ double CollectiveResult::algorithm_bandwidth() const {
 
 double CollectiveResult::bus_bandwidth() const { return algorithm_bandwidth() * info.bus_factor; }
 
-std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                 const CollectiveDirectory& all, std::size_t limit) {
+std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, CollectiveLog& log, const CollectiveDirectory& all,
+                                                 std::size_t limit) {
   const std::size_t count = std::min<std::size_t>(limit, all.count);
   std::vector<Partial> mine(count), total(count);
-  for (const Share& share : sum_up_together(comm, parts, all.count))
-    if (share.id < count) mine[share.id] = share.partial;
+  sort_together(comm, log, all.count);
+  collectively(comm, [&] {
+    for (const Share& share : ShareReader(log, false).below(count)) mine[share.id] = share.partial;
+  });
   const PartialReduction reduction;
   MPI_Reduce(mine.data(), total.data(), static_cast<int>(count), reduction.type, reduction.add, 0, comm);
   int process = 0;
@@ -167,23 +191,66 @@ std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vecto
   return results;
 }
 
-std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const CollectiveDirectory& all,
-                                                       const CollectiveTimesById* times) {
-  int process = 0;
-  int processes = 0;
+class CollectivePieces::Sums {
+ public:
+  Sums(MPI_Comm comm, const CollectiveLog& log, const CollectiveDirectory& all, bool with_times)
+      : comm_(comm), all_(all), shares_(log, with_times) {
+    MPI_Comm_rank(comm, &process_);
+    MPI_Comm_size(comm, &processes_);
+  }
+
+  bool done() const { return first_ == all_.count; }
+
+  std::vector<CollectiveResult> next() {
+    const std::uint64_t end = std::min(first_ + at_once, all_.count);
+    const std::vector<std::uint64_t> bounds = block_bounds(first_, end, processes_);
+    first_ = end;
+    const std::uint64_t first = bounds[static_cast<std::size_t>(process_)];
+    std::vector<Partial> owned(bounds[static_cast<std::size_t>(process_) + 1] - first);
+    std::vector<Share> mine;
+    collectively(comm_, [&] { mine = shares_.below(end); });
+    for (const Share& share : to_owners(comm_, mine, bounds)) owned[share.id - first].add(share.partial);
+    std::vector<CollectiveResult> results;
+    results.reserve(owned.size());
+    for (std::size_t i = 0; i < owned.size(); ++i)
+      results.push_back(result_of(all_.info(static_cast<std::uint32_t>(first + i)), owned[i]));
+    return results;
+  }
+
+ private:
+  static constexpr std::uint64_t at_once = 1U << 13;  // collectives
+
+  MPI_Comm comm_;
+  const CollectiveDirectory& all_;
+  ShareReader shares_;
+  int process_ = 0, processes_ = 1;
+  std::uint64_t first_ = 0;  // not summed up yet
+};
+
+CollectivePieces::CollectivePieces(MPI_Comm comm, CollectiveLog& log, const CollectiveDirectory& all, bool with_times) {
+  sort_together(comm, log, all.count);
+  collectively(comm, [&] { sums_ = std::make_unique<Sums>(comm, log, all, with_times); });
+}
+CollectivePieces::~CollectivePieces() = default;
+
+bool CollectivePieces::done() const { return sums_->done(); }
+std::vector<CollectiveResult> CollectivePieces::next() { return sums_->next(); }
+
+std::vector<std::uint64_t> longest_texts_of(MPI_Comm comm, const CollectiveDirectory& all) {
+  int process = 0, processes = 1;
   MPI_Comm_rank(comm, &process);
   MPI_Comm_size(comm, &processes);
-  const std::vector<std::uint64_t> bounds = block_bounds(all.count, processes);
-  const std::uint64_t first = bounds[static_cast<std::size_t>(process)];
-  std::vector<Partial> owned(bounds[static_cast<std::size_t>(process) + 1] - first);
-  for (const Share& share : to_owners(comm, sum_up_together(comm, parts, all.count, times), bounds))
-    owned[share.id - first].add(share.partial);
-  std::vector<CollectiveResult> results;
-  results.reserve(owned.size());
-  for (std::size_t i = 0; i < owned.size(); ++i)
-    results.push_back(result_of(all.info(static_cast<std::uint32_t>(first + i)), owned[i]));
-  return results;
+  const std::vector<std::uint64_t> bounds = block_bounds(0, all.count, processes);
+  std::vector<CollectiveResult> one(1);
+  std::vector<std::uint64_t> longest = longest_texts(one);
+  for (std::uint64_t id = bounds[static_cast<std::size_t>(process)]; id < bounds[static_cast<std::size_t>(process) + 1];
+       ++id) {
+    one.front().info = all.info(static_cast<std::uint32_t>(id));
+    const std::vector<std::uint64_t> lengths = longest_texts(one);
+    std::transform(lengths.begin(), lengths.end(), longest.begin(), longest.begin(),
+                   [](std::uint64_t a, std::uint64_t b) { return std::max(a, b); });
+  }
+  return longest;
 }
 
 }  // namespace weft

@@ -4,10 +4,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <mpi.h>
 
+#include "results/collective_log.hpp"
 #include "results/records.hpp"
 
 namespace weft {
@@ -33,16 +35,32 @@ struct CollectiveResult {
   double bus_bandwidth() const;
 };
 
-/// Collective: every process passes its own parts and the same `all`. Process 0 gets the `limit` collectives with the
+/// Collective: every process passes its own log and the same `all`. Process 0 gets the `limit` collectives with the
 /// lowest ids, in ascending order; the others get nothing. Parts of unknown collectives throw InternalError everywhere.
-/// Memory grows with a process's own parts and its share of the collectives.
-std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                 const CollectiveDirectory& all, std::size_t limit = 1000);
+std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, CollectiveLog& log, const CollectiveDirectory& all,
+                                                 std::size_t limit = 1000);
 
-/// The same for the collectives that this process owns in the file: `all` is cut into blocks by id. For Hdf5Recorder.
-/// `times`: of all finished collectives of `parts`, or nullptr.
-std::vector<CollectiveResult> reduce_owned_collectives(MPI_Comm comm, const std::vector<CollectivePart>& parts,
-                                                       const CollectiveDirectory& all,
-                                                       const CollectiveTimesById* times = nullptr);
+/// All collectives in ascending order of id, some thousand at a time, each on one process. Every member function is
+/// collective, but done(). The log and the directory have to live as long.
+class CollectivePieces {
+ public:
+  /// `with_times`: the log has those of all finished collectives. Parts of unknown ones throw InternalError everywhere.
+  CollectivePieces(MPI_Comm comm, CollectiveLog& log, const CollectiveDirectory& all, bool with_times);
+  ~CollectivePieces();
+  CollectivePieces(const CollectivePieces&) = delete;
+  CollectivePieces& operator=(const CollectivePieces&) = delete;
+
+  bool done() const;
+  /// Of the next ones those that this process has summed up. Throws EnvironmentError everywhere if a log cannot be
+  /// read.
+  std::vector<CollectiveResult> next();
+
+ private:
+  class Sums;
+  std::unique_ptr<Sums> sums_;
+};
+
+/// What longest_texts() says of all of them, of a share of them on each process.
+std::vector<std::uint64_t> longest_texts_of(MPI_Comm comm, const CollectiveDirectory& all);
 
 }  // namespace weft

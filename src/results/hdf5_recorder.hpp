@@ -13,6 +13,7 @@
 #include <mpi.h>
 
 #include "results/agreement.hpp"
+#include "results/collective_log.hpp"
 #include "results/file_lock.hpp"
 #include "results/file_writes.hpp"
 #include "results/hdf5_support.hpp"
@@ -69,10 +70,17 @@ class Hdf5Recorder {
     std::vector<Row>().swap(rows);  // the packed rows and their exchange need the memory
     append_rows(open, std::move(packed), last, interval);
   }
-  /// /collectives, of `parts` and `times` of the process's own ranks; `all` is the same on every process. Without
-  /// `times`, here and elsewhere, there are no columns for them: nullptr.
-  void write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all,
-                         const CollectiveTimesById* times = nullptr);
+  /// Before the first portion of a table whose number of rows, and the longest of all their texts, are known: it lies
+  /// in one piece, as if it were written at once.
+  template <class Row>
+  void announce(std::uint64_t rows, std::vector<std::uint64_t> longest, bool complete = true) {
+    OpenTable& open = open_[std::string(ResultTable<Row>::name)];
+    open.info = describe<Row>(agreed_widths(std::move(longest), true), complete);
+    create_columns(open, rows, true, 0);
+  }
+  /// /collectives, of the process's own ranks; `all` is the same on every process. `with_times`: with columns for them,
+  /// which the log has.
+  void write_collectives(CollectiveLog& log, const CollectiveDirectory& all, bool with_times = false);
   /// One row per MPI process, and facts about all of them (name, value, unit), into /manifest/parallel.
   void write_processes(std::vector<ProcessRecord> rows,
                        const std::vector<std::tuple<std::string, double, std::string>>& facts);
@@ -89,7 +97,8 @@ class Hdf5Recorder {
     TableInfo info;
     hdf5::Handle group;
     std::vector<hdf5::Handle> columns;
-    std::uint64_t rows = 0;
+    std::uint64_t rows = 0;    // written
+    std::uint64_t extent = 0;  // for which there is room
   };
   template <class Row>
   TableContext context_of(bool last, std::int64_t interval) const {

@@ -55,9 +55,9 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
   MPI_Exscan(&mine, &first, 1, MPI_UINT64_T, MPI_SUM, comm_);
   if (!open.group)
     create_columns(open, all, last, interval);
-  else if (all > 0)
+  else if (open.rows + all > open.extent)
     together([&] {
-      const hsize_t extent = open.rows + all;
+      const hsize_t extent = open.extent = open.rows + all;
       for (const hdf5::Handle& column : open.columns)
         hdf5::check(H5Dset_extent(column.get(), &extent), "cannot extend a data set");
     });
@@ -81,6 +81,7 @@ void Hdf5Recorder::append_rows(OpenTable& open, PackedRows rows, bool last, std:
 // A table that is written in one go lies in one piece; others grow by chunks.
 void Hdf5Recorder::create_columns(OpenTable& open, std::uint64_t rows, bool final, std::int64_t interval) {
   constexpr hsize_t rows_per_chunk = 1 << 16;
+  open.extent = rows;
   together([&] {
     open.group = hdf5::create_group(file_.get(), open.info.name);
     hdf5::write_attribute(open.group.get(), "description", open.info.description);
@@ -141,9 +142,13 @@ void Hdf5Recorder::write_text(hid_t group, const std::string& name, const std::s
   });
 }
 
-void Hdf5Recorder::write_collectives(const std::vector<CollectivePart>& parts, const CollectiveDirectory& all,
-                                     const CollectiveTimesById* times) {
-  write(reduce_owned_collectives(comm_, parts, all, times), 0, times != nullptr);
+void Hdf5Recorder::write_collectives(CollectiveLog& log, const CollectiveDirectory& all, bool with_times) {
+  CollectivePieces pieces(comm_, log, all, with_times);
+  announce<CollectiveResult>(all.count, longest_texts_of(comm_, all), with_times);
+  do {
+    std::vector<CollectiveResult> some = pieces.next();
+    append(std::move(some), pieces.done(), 0, with_times);
+  } while (!pieces.done());
 }
 
 void Hdf5Recorder::write_processes(std::vector<ProcessRecord> rows,

@@ -3,10 +3,10 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <unordered_map>
 
 #include "support/time_parts.hpp"
 
@@ -58,6 +58,7 @@ struct CollectivePart {
   std::int64_t end = 0;
   std::uint64_t messages = 0;  ///< sent by this rank
   std::int64_t bytes = 0;      ///< sent by this rank
+  auto operator<=>(const CollectivePart&) const = default;
 };
 
 /// What the rank that ended last in a collective has spent its part of it on.
@@ -70,9 +71,6 @@ struct CollectiveTimes {
   /// Of two that have ended at the same time, the one with the lower number is the last.
   bool before(const CollectiveTimes& other) const { return end != other.end ? end < other.end : rank > other.rank; }
 };
-
-/// Of the ranks of a process, by the collective's id.
-using CollectiveTimesById = std::unordered_map<std::uint32_t, CollectiveTimes>;
 
 /// What of a collective is known beforehand, the same on every MPI rank.
 struct CollectiveInfo {

@@ -21,7 +21,7 @@ struct MessageSelection {
 
 class MessageLog {
  public:
-  explicit MessageLog(MessageSelection selection) : selection_(selection) {}
+  explicit MessageLog(MessageSelection selection = {}) : selection_(selection) {}
   void add(const MessageRecord& row) {
     fingerprint_ += weft::fingerprint(row);
     if (selection_.takes(row.id)) rows_.push_back(row);

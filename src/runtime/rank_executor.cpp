@@ -391,11 +391,11 @@ void RankExecutor::complete(Time now, std::uint64_t id) {
   record_.finished = now.ps();
   if (operation.kind == Operation::Kind::collective) {
     if (!is_aggregator()) {
-      records_.collectives.push_back({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
-                                      live.collective->messages(), live.collective->bytes().count()});
+      records_.collectives.add({operation.call->id, rank_.value(), live.start.ps(), now.ps(),
+                                live.collective->messages(), live.collective->bytes().count()});
       if (explains_)
-        records_.add_collective(operation.call->id,
-                                {live.start.ps(), now.ps(), rank_.value(), live.collective->parts()});
+        records_.collectives.add(operation.call->id,
+                                 {live.start.ps(), now.ps(), rank_.value(), live.collective->parts()});
     }
     const std::uint32_t communicator = operation.call->communicator->id();
     running_collective_.erase(communicator);
@@ -628,6 +628,8 @@ void RankExecutor::account(Time now) {
   record_.exposed += span;
   unexplained_ += span;
   transfers_.add((now - Time::from_ps(span)).ps(), now.ps());
+  if (transfers_.keeps_many())
+    for (const TimeSpan& kept : transfers_.take_kept()) records_.undecided.add({rank_.value(), kept.begin, kept.end});
 }
 
 // What has happened now is what the rank has waited for, as far as it communicates and does not compute.

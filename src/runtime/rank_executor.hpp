@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "fabric/client/host_network.hpp"
+#include "results/collective_log.hpp"
 #include "results/records.hpp"
 #include "runtime/collective_run.hpp"
 #include "runtime/connection.hpp"
@@ -26,6 +27,7 @@
 #include "schedule/program/placement.hpp"
 #include "schedule/program/program.hpp"
 #include "schedule/program/workload.hpp"
+#include "support/sorted_records.hpp"
 
 namespace weft {
 
@@ -43,18 +45,13 @@ struct RunRecords {
   MessageLog messages;
   std::uint64_t messages_delivered = 0;
   std::int64_t bytes_delivered = 0;
-  std::vector<CollectivePart> collectives;
+  CollectiveLog collectives;
+  SortedRecords<RankSpan> undecided;  ///< TransferBook::take_kept() of all ranks, so far
   std::vector<OperationRecord> operations;
   std::vector<DependencyRecord> dependencies;  ///< of these
   OperationSelection keep_operations;
   bool explain = true;  ///< keep what times were spent on
   bool causes = true;   ///< and which message had to come before which
-  CollectiveTimesById collective_times;
-
-  void add_collective(std::uint32_t id, const CollectiveTimes& times) {
-    CollectiveTimes& last = collective_times[id];
-    if (last.before(times)) last = times;
-  }
 };
 
 /// A rank; or an aggregator in one collective and channel, since it serves all that it has at the same time.

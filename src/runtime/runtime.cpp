@@ -17,10 +17,11 @@ constexpr std::uint64_t start_token = (std::uint64_t{1} << 62) + 1;
 
 Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
                  OperationSelection operations, bool explain, bool causes)
-    : workload_(workload),
-      placement_(placement),
-      network_(network),
-      records_{MessageLog(messages), 0, 0, {}, {}, {}, std::move(operations), explain, causes, {}} {
+    : workload_(workload), placement_(placement), network_(network) {
+  records_.messages = MessageLog(messages);
+  records_.keep_operations = std::move(operations);
+  records_.explain = explain;
+  records_.causes = causes;
   for (const JobInfo& job : workload.jobs())
     for (std::uint32_t r = job.first_rank; r < job.first_rank + job.ranks; ++r)
       add_rank(workload, r, job.background, placement, network);

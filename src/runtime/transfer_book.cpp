@@ -14,8 +14,10 @@ void TransferBook::add(std::int64_t begin, std::int64_t end) {
   const bool collective = collectives_ > 0;
   if (!open_.empty() && open_.back().end == begin && open_.back().collective == collective)
     open_.back().end = end;
-  else
+  else {
+    settle();
     open_.push_back({{begin, end}, collective});
+  }
 }
 
 void TransferBook::end_recv(std::int64_t start, std::int64_t sent) {

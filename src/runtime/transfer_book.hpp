@@ -2,6 +2,7 @@
 // Times in which a rank computes nothing and communicates: is something being transferred, or does it wait for others?
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -15,15 +16,25 @@ struct TimeSpan {
   std::int64_t end = 0;
 };
 
+/// The same of a rank.
+struct RankSpan {
+  std::uint32_t rank = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  auto operator<=>(const RankSpan&) const = default;
+};
+
 /// What is known of one rank at the end of a run without asking others.
 struct RankTransfers {
   std::uint32_t rank = 0;
-  std::int64_t transferring = 0;    ///< it computed nothing, and a send, or a message for a recv, was on its way
-  std::vector<TimeSpan> undecided;  ///< else, and a collective was in flight: whether all had come, others know
+  std::int64_t transferring = 0;  ///< it computed nothing, and a send, or a message for a recv, was on its way
+  /// Else, and a collective was in flight: whether all had come, others know. Those that have not been taken before.
+  std::vector<TimeSpan> undecided;
   std::vector<std::pair<std::uint32_t, std::int64_t>> under_way;  ///< collectives that have not ended: call, start
 };
 
-/// Told of everything in the order of time. Memory: one span per collective, and what happens while a recv waits.
+/// Told of everything in the order of time. Memory: what has been kept and not taken yet, and what happens while a recv
+/// waits.
 class TransferBook {
  public:
   void start_send() { ++sends_; }
@@ -37,7 +48,11 @@ class TransferBook {
   void add(std::int64_t begin, std::int64_t end);
 
   std::int64_t transferring() const { return transferring_; }
-  std::vector<TimeSpan> undecided() const;
+  std::vector<TimeSpan> undecided() const;  ///< in order and apart, without those that have been taken
+
+  bool keeps_many() const { return kept_.size() >= 256; }
+  /// Of undecided() those that stay as they are; all later ones come behind them.
+  std::vector<TimeSpan> take_kept() { return std::exchange(kept_, {}); }
 
  private:
   struct Span : TimeSpan {
@@ -49,7 +64,7 @@ class TransferBook {
   std::uint32_t collectives_ = 0;
   std::multiset<std::int64_t> recvs_;  // starts of those in flight
   std::int64_t transferring_ = 0;
-  std::vector<Span> open_;      // a recv may still turn out to have been a transfer; empty ones need no memory
+  std::vector<Span> open_;      // the last one, and what a recv may still turn out to have transferred
   std::vector<TimeSpan> kept_;  // before these; a collective was in flight
 };
 

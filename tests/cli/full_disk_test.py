@@ -32,6 +32,13 @@ LIMITED = """trap '' XFSZ
 exec "$0" "$@"
 """
 SECONDS = 30
+# 13,000 collectives of four ranks: more than a process with two of them, or with all, keeps in memory.
+COLLECTIVES = {
+    "topology": {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"},
+    "workload": {"kind": "collective", "collective": "all_gather", "size": "4 B", "iterations": 13_000},
+    "output": {"messages": "none"},
+}
+NOWHERE = "/proc/self"  # a folder in which nobody makes files
 
 
 class FullDisk(ProgramTest):
@@ -70,6 +77,22 @@ class FullDisk(ProgramTest):
     def test_any_room_and_number_of_processes(self):
         rooms = [10, 20, 50, 100, 200, 300, 400, 600, 800, 1000]
         self.check([{"room": room * KILOBYTE, "ranks": ranks} for ranks in (1, 2, 3, 4, 8) for room in rooms])
+
+    def test_no_room_for_what_is_kept_outside_of_memory(self):
+        """In the middle of a run, on one process of three alone where the others have fewer ranks."""
+        path = self.write(COLLECTIVES)
+        for ranks in (1, 3):
+            with self.subTest(ranks=ranks):
+                folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder))
+                done = subprocess.run(
+                    ["mpirun", "-n", str(ranks), "/bin/sh", "-c", f'TMPDIR={NOWHERE} exec "$0" "$@"', str(WEFT), "run", path,
+                     "-o", "out.h5", "--quiet"], cwd=folder, env=environment(), text=True, capture_output=True,
+                    timeout=SECONDS)  # fmt: skip
+                self.assertEqual(done.returncode, EXIT_ENVIRONMENT, done.stderr)
+                self.assertEqual(re.findall("weft: .*", done.stderr),
+                                 [f"weft: a temporary file in '{NOWHERE}' cannot be made: No such file or directory "
+                                  "(TMPDIR names another folder)"])  # fmt: skip
+                self.assertEqual(list(folder.iterdir()), [])
 
     def test_in_portions(self):
         rooms = [10, 30, 100, 300, 1000]

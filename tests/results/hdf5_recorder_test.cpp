@@ -34,6 +34,13 @@ int world_size() {
   return size;
 }
 
+/// Most of them on disk.
+CollectiveLog log_of(const std::vector<CollectivePart>& parts) {
+  CollectiveLog log(4);
+  for (const CollectivePart& part : parts) log.add(part);
+  return log;
+}
+
 /// A file opened by one process through HDF5's serial driver.
 class ReadFile {
  public:
@@ -174,8 +181,8 @@ void write_sample(MPI_Comm comm, const std::string& path, std::uint64_t salt, bo
   }
   late.insert(late.end(), early.begin(), early.end());
   recorder.append(std::move(late), true);
-  recorder.write_collectives(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks),
-                             sample::directory());
+  CollectiveLog log = log_of(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks));
+  recorder.write_collectives(log, sample::directory());
   recorder.write(sample::dealt<LinkRecord>(
       deal, sample::links, [](std::uint32_t id, std::uint32_t) { return sample::link(id); }, 1));
   const auto series = sample::dealt<LinkSample>(deal, sample::links, sample::sample, sample::samples_per_link);
@@ -400,7 +407,8 @@ TEST_F(Recorder, TablesWithoutRowsAreThereAndEmpty) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("empty.h5"));
   recorder.write_outcome(0, 0);
   recorder.write(std::vector<MessageRecord>());
-  recorder.write_collectives({}, sample::directory(0));
+  CollectiveLog nothing;
+  recorder.write_collectives(nothing, sample::directory(0));
   recorder.write(std::vector<LinkRecord>());
   recorder.finish(true);
   if (world_rank() != 0) return;
@@ -414,9 +422,9 @@ TEST_F(Recorder, TablesWithoutRowsAreThereAndEmpty) {
 
 TEST_F(Recorder, UnfinishedCollectivesHaveNoTime) {
   Hdf5Recorder recorder(MPI_COMM_WORLD, path("unfinished.h5"));
-  std::vector<CollectivePart> parts;
-  if (world_rank() == world_size() - 1) parts = {sample::part(0, 1), sample::part(0, 2)};  // 2 of 5 ranks
-  recorder.write_collectives(parts, sample::directory(2));
+  CollectiveLog log;
+  if (world_rank() == world_size() - 1) log = log_of({sample::part(0, 1), sample::part(0, 2)});  // 2 of 5 ranks
+  recorder.write_collectives(log, sample::directory(2));
   recorder.finish(false);
   if (world_rank() != 0) return;
   const ReadFile file(path("unfinished.h5"));
@@ -494,10 +502,52 @@ TEST_F(Recorder, TwoRowsOfOneIdAreABugOnAllProcesses) {
   EXPECT_THROW(recorder.write(rows), InternalError);
 }
 
+// More than are summed up at once, and each with ranks on all processes: what is written is what each was made of.
+TEST_F(Recorder, CollectivesInPiecesAreThoseOfAllProcesses) {
+  constexpr std::uint32_t count = 20'000;
+  const auto processes = static_cast<std::uint32_t>(world_size());
+  const auto me = static_cast<std::uint32_t>(world_rank());
+  CollectiveLog log(1000);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t id =
+        (i * 7919U) % count;  // in no order, each once: 7919 is a prime that does not divide 20,000
+    const std::int64_t start = 10 * std::int64_t{id} + me, end = start + 1000 + me;
+    log.add({id, me, start, end, 2, 100});
+    TimeParts parts;
+    parts[TimePart::transfer] = end - start;
+    log.add(id, {start, end, me, parts});
+  }
+  const CollectiveDirectory directory{
+      count, [processes](std::uint32_t id) {
+        return CollectiveInfo{id, "all_reduce", "ring", id == 17'777 ? "a longer label" : "x", processes, 100, 1, 0};
+      }};
+  Hdf5Recorder recorder(MPI_COMM_WORLD, path("pieces.h5"));
+  recorder.write_collectives(log, directory, true);
+  recorder.finish(true);
+  if (world_rank() != 0) return;
+  const ReadFile file(path("pieces.h5"));
+  const auto ids = file.integers("collectives/id"), starts = file.integers("collectives/start");
+  const auto ends = file.integers("collectives/end"), messages = file.integers("collectives/messages");
+  const auto transfer = file.integers("collectives/part_transfer"), peers = file.integers("collectives/part_peers");
+  EXPECT_EQ(file.integer_attribute("collectives", "rows"), count);
+  ASSERT_EQ(ids.size(), count);
+  const std::int64_t last = processes - 1;
+  for (std::uint32_t id = 0; id < count; ++id) {
+    ASSERT_EQ(ids[id], id);
+    ASSERT_EQ(starts[id], 10 * std::int64_t{id});                     // the first rank's
+    ASSERT_EQ(ends[id], 10 * std::int64_t{id} + last + 1000 + last);  // the last rank's
+    ASSERT_EQ(messages[id], 2 * std::int64_t{processes});
+    ASSERT_EQ(transfer[id], 1000 + last);  // of the rank that ended last
+    ASSERT_EQ(peers[id], last);            // until that one had started
+  }
+  EXPECT_EQ(file.texts("collectives/label")[17'777], "a longer label");
+  EXPECT_EQ(file.texts("collectives/label")[0], "x");
+}
+
 TEST(CollectiveResults, FirstProcessGetsTheLowestIds) {
   const sample::Deal deal{3, static_cast<std::uint32_t>(world_rank()), static_cast<std::uint32_t>(world_size())};
-  const auto parts = sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks);
-  const auto results = reduce_collectives(MPI_COMM_WORLD, parts, sample::directory(), 3);
+  CollectiveLog log = log_of(sample::dealt<CollectivePart>(deal, sample::collectives, sample::part, sample::ranks));
+  const auto results = reduce_collectives(MPI_COMM_WORLD, log, sample::directory(), 3);
   ASSERT_EQ(results.size(), world_rank() == 0 ? 3U : 0U);
   for (std::uint32_t c = 0; c < results.size(); ++c) {
     EXPECT_EQ(results[c].info.id, c);
@@ -508,9 +558,9 @@ TEST(CollectiveResults, FirstProcessGetsTheLowestIds) {
 }
 
 TEST(CollectiveResults, PartsOfUnknownCollectivesAreABugOnAllProcesses) {
-  std::vector<CollectivePart> parts;
-  if (world_rank() == world_size() - 1) parts.push_back(sample::part(9, 0));
-  EXPECT_THROW(reduce_collectives(MPI_COMM_WORLD, parts, sample::directory(1)), InternalError);
+  CollectiveLog log;
+  if (world_rank() == world_size() - 1) log.add(sample::part(9, 0));
+  EXPECT_THROW(reduce_collectives(MPI_COMM_WORLD, log, sample::directory(1)), InternalError);
 }
 
 }  // namespace

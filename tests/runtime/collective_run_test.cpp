@@ -186,7 +186,11 @@ TEST(collective_run, cuts_a_step_into_slices_and_counts_them) {
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{300, 300, 300, slice, slice, slice, slice, slice, slice}));
   std::int64_t last = 0;
   for (const MessageRecord& row : job.messages()) last = std::max(last, row.delivered);
-  for (const CollectivePart& part : job.runtime.records().collectives) {
+  CollectiveLog& log = job.runtime.records().collectives;
+  log.sort();
+  EXPECT_EQ(log.size(), 2U);
+  CollectiveLog::PartCursor parts = log.parts();
+  for (CollectivePart part; parts.next(part);) {
     EXPECT_EQ(part.messages, part.rank == 0 ? 9U : 0U);
     EXPECT_EQ(part.bytes, part.rank == 0 ? 3 * (2 * slice + 300) : 0);
     EXPECT_EQ(part.end, part.rank == 0 ? 0 : last);

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "support/sorted_records.hpp"
 #include "support/temporary_file.hpp"
 #include "workloads/importers/goal_file.hpp"
-#include "workloads/reading/sorted_records.hpp"
 
 namespace weft {
 

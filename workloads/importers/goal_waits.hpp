@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/sorted_records.hpp"
 #include "workloads/importers/goal_file.hpp"
-#include "workloads/reading/sorted_records.hpp"
 
 namespace weft {
 

@@ -42,17 +42,19 @@ void enter(CallTimes& call, std::int64_t start) {
 
 }  // namespace
 
-void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const std::vector<const CollectivePart*>& parts,
+void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const CollectiveLog& log,
                    const std::vector<RankTransfers>& ranks,
                    const std::function<void(std::uint64_t first, std::span<const CallTimes> times)>& look) {
-  auto part = parts.begin();
+  CollectiveLog::PartCursor parts = log.parts();
+  CollectivePart part;
+  bool more = parts.next(part);
   std::vector<CallTimes> times;
   for (std::uint64_t first = 0; first < calls; first += calls_at_once) {
     times.assign(std::min(calls_at_once, calls - first), {});
-    for (; part != parts.end() && (*part)->collective < first + times.size(); ++part) {
-      CallTimes& call = times[(*part)->collective - first];
-      enter(call, (*part)->start);
-      call.end = std::max(call.end, (*part)->end);
+    for (; more && part.collective < first + times.size(); more = parts.next(part)) {
+      CallTimes& call = times[part.collective - first];
+      enter(call, part.start);
+      call.end = std::max(call.end, part.end);
       ++call.finished;
     }
     for (const RankTransfers& rank : ranks)

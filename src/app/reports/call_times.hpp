@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/process_group.hpp"
-#include "results/records.hpp"
+#include "results/collective_log.hpp"
 #include "runtime/transfer_book.hpp"
 
 namespace weft {
@@ -23,9 +23,9 @@ struct CallTimes {
 };
 
 /// Collective: `look` gets the times of all calls, in blocks of neighbouring ids: the first id, and the times of it and
-/// of those that follow. `parts`: of this process, in order of their calls; `ranks`: for collectives that have not
-/// ended. Memory does not grow with the number of calls.
-void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const std::vector<const CollectivePart*>& parts,
+/// of those that follow. `log`: of this process, sorted; `ranks`: for collectives that have not ended. Memory does not
+/// grow with the number of calls. Throws EnvironmentError, the same on all processes, if a log cannot be read.
+void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const CollectiveLog& log,
                    const std::vector<RankTransfers>& ranks,
                    const std::function<void(std::uint64_t first, std::span<const CallTimes> times)>& look);
 

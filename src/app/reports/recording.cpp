@@ -166,7 +166,7 @@ class FingerprintParts {
     return all(simulation_.runtime().records().messages.fingerprint());
   }
   std::uint64_t part(std::type_identity<CollectivePart>) {
-    return all(sum_of(simulation_.runtime().records().collectives));
+    return all(simulation_.runtime().records().collectives.fingerprint());
   }
   std::uint64_t part(std::type_identity<LinkRecord>) {
     return all(sum_of(link_records(experiment_, simulation_.network(), end_)));
@@ -274,8 +274,7 @@ std::uint64_t Recording::write_rest(const RunFacts& facts) {
   if (output.messages.every > 0)
     recorder_.append(records.messages.take(), true, 0, output.attribution == Attribution::full);
   const bool explained = output.attribution != Attribution::none;
-  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload),
-                              explained ? &records.collective_times : nullptr);
+  recorder_.write_collectives(records.collectives, collective_directory(*experiment_.workload), explained);
   recorder_.write(link_records(experiment_, simulation_.network(), end));
   if (simulation_.has_fabric() && explained) recorder_.write(link_wait_records(simulation_.fabric()));
   if (simulation_.has_fabric() && simulation_.fabric().buffered()) {

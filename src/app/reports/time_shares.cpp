@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <span>
 
 #include "schedule/collective/collective.hpp"
+#include "support/sorted_records.hpp"
 
 namespace weft {
 namespace {
@@ -52,17 +55,36 @@ class CallGroups {
   std::map<std::uint32_t, std::int64_t> strides_;
 };
 
-/// How much of `spans`, which are in order and apart, is covered by `transfers`.
-std::int64_t covered_by(const std::vector<TimeSpan>& spans, std::vector<TimeSpan>& transfers) {
-  std::sort(transfers.begin(), transfers.end(), [](const TimeSpan& a, const TimeSpan& b) { return a.begin < b.begin; });
-  std::int64_t sum = 0, until = 0;  // everything before is counted
-  auto span = spans.begin();
-  for (const TimeSpan& transfer : transfers) {
-    const std::int64_t from = std::max(transfer.begin, until);
-    while (span != spans.end() && span->end <= from) ++span;
-    for (auto at = span; at != spans.end() && at->begin < transfer.end; ++at)
-      sum += std::max<std::int64_t>(0, std::min(at->end, transfer.end) - std::max(at->begin, from));
-    until = std::max(until, transfer.end);
+/// Spans rank after rank, each rank's in order; those that touch or overlap are one.
+class SpansByRank {
+ public:
+  explicit SpansByRank(const SortedRecords<RankSpan>& spans) : spans_(spans) { more_ = spans_.next(next_); }
+
+  /// The next one of `rank`, or false. Ranks in ascending order.
+  bool next(std::uint32_t rank, TimeSpan& span) {
+    while (more_ && next_.rank < rank) more_ = spans_.next(next_);
+    if (!more_ || next_.rank != rank) return false;
+    span = {next_.begin, next_.end};
+    while ((more_ = spans_.next(next_)) && next_.rank == rank && next_.begin <= span.end)
+      span.end = std::max(span.end, next_.end);
+    return true;
+  }
+
+ private:
+  SortedRecords<RankSpan>::Cursor spans_;
+  RankSpan next_;
+  bool more_ = false;
+};
+
+/// How much of a rank's spans both have. `next_a`, `next_b`: the next span, in order and apart, or false.
+template <class NextA, class NextB>
+std::int64_t common_time(NextA&& next_a, NextB&& next_b) {
+  TimeSpan a, b;
+  bool more = next_a(a) && next_b(b);
+  std::int64_t sum = 0;
+  while (more) {
+    sum += std::max<std::int64_t>(0, std::min(a.end, b.end) - std::max(a.begin, b.begin));
+    more = a.end < b.end ? next_a(a) : next_b(b);
   }
   return sum;
 }
@@ -70,44 +92,57 @@ std::int64_t covered_by(const std::vector<TimeSpan>& spans, std::vector<TimeSpan
 /// Times of this process's ranks in collectives from the arrival of the last member on.
 class CollectiveTransfers {
  public:
-  CollectiveTransfers(const Workload& workload, std::vector<RankTransfers> ranks,
-                      const std::vector<CollectivePart>& parts, Time end, bool complete)
-      : workload_(workload), ranks_(std::move(ranks)), spans_(ranks_.size()), end_(end.ps()), complete_(complete) {
-    for (const CollectivePart& part : parts) parts_.push_back(&part);
-    std::sort(parts_.begin(), parts_.end(), [](const CollectivePart* a, const CollectivePart* b) {
-      return std::pair(a->collective, a->rank) < std::pair(b->collective, b->rank);
-    });
-    for (std::size_t i = 0; i < ranks_.size(); ++i) place_[ranks_[i].rank] = i;
-    part_ = parts_.begin();
+  CollectiveTransfers(const Workload& workload, const std::vector<RankTransfers>& ranks, const CollectiveLog& log,
+                      Time end, bool complete)
+      : workload_(workload), ranks_(ranks), parts_(log.parts()), end_(end.ps()), complete_(complete) {
+    more_ = parts_.next(part_);
   }
-
-  const std::vector<const CollectivePart*>& parts() const { return parts_; }
-  const std::vector<RankTransfers>& ranks() const { return ranks_; }
 
   void add(std::uint64_t first, std::span<const CallTimes> times) {
-    for (; part_ != parts_.end() && (*part_)->collective < first + times.size(); ++part_)
-      add((*part_)->collective, times[(*part_)->collective - first], place_.at((*part_)->rank), (*part_)->start,
-          (*part_)->end);
-    for (std::size_t i = 0; i < ranks_.size(); ++i)
-      for (const auto& [call, start] : ranks_[i].under_way)
-        if (call >= first && call < first + times.size()) add(call, times[call - first], i, start, end_);
+    for (; more_ && part_.collective < first + times.size(); more_ = parts_.next(part_))
+      add(part_.collective, times[part_.collective - first], part_.rank, part_.start, part_.end);
+    for (const RankTransfers& rank : ranks_)
+      for (const auto& [call, start] : rank.under_way)
+        if (call >= first && call < first + times.size()) add(call, times[call - first], rank.rank, start, end_);
   }
 
-  std::int64_t exposed(std::size_t i) { return ranks_[i].transferring + covered_by(ranks_[i].undecided, spans_[i]); }
+  /// Of each rank of `ranks`, behind the last add(). `undecided`: what has been taken of theirs before, sorted.
+  std::vector<std::int64_t> exposed(const SortedRecords<RankSpan>& undecided) {
+    transferring_.sort();
+    SpansByRank transferring(transferring_), taken(undecided);
+    std::vector<std::size_t> order(ranks_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return ranks_[a].rank < ranks_[b].rank; });
+    std::vector<std::int64_t> result(ranks_.size());
+    for (const std::size_t i : order) {
+      const RankTransfers& rank = ranks_[i];
+      auto rest = rank.undecided.begin();
+      const auto next_undecided = [&](TimeSpan& span) {
+        if (taken.next(rank.rank, span)) return true;
+        if (rest == rank.undecided.end()) return false;
+        span = *rest++;
+        return true;
+      };
+      const auto next_transfer = [&](TimeSpan& span) { return transferring.next(rank.rank, span); };
+      result[i] = rank.transferring + common_time(next_transfer, next_undecided);
+    }
+    return result;
+  }
 
  private:
-  void add(std::uint32_t call, const CallTimes& times, std::size_t rank, std::int64_t start, std::int64_t end) {
+  void add(std::uint32_t call, const CallTimes& times, std::uint32_t rank, std::int64_t start, std::int64_t end) {
     if (!complete_ && times.entered < workload_.call(call).communicator->size()) return;
     const std::int64_t from = std::max(start, times.last);
-    if (from < end) spans_[rank].push_back({from, end});
+    if (from < end) transferring_.add({rank, from, end});
   }
 
   const Workload& workload_;
-  std::vector<RankTransfers> ranks_;
-  std::vector<const CollectivePart*> parts_;
-  std::vector<const CollectivePart*>::const_iterator part_;
-  std::map<std::uint32_t, std::size_t> place_;  // of a rank in ranks_
-  std::vector<std::vector<TimeSpan>> spans_;
+  const std::vector<RankTransfers>& ranks_;
+  CollectiveLog::PartCursor parts_;
+  CollectivePart part_;
+  bool more_ = false;
+  SortedRecords<RankSpan> transferring_;
   std::int64_t end_;
   bool complete_;
 };
@@ -117,10 +152,14 @@ class CollectiveTransfers {
 RunShares shares_of_run(const Workload& workload, Simulation& simulation, Time end, bool complete) {
   RunShares result;
   Runtime& runtime = simulation.runtime();
-  CollectiveTransfers transfers(workload, runtime.rank_transfers(end), runtime.records().collectives, end, complete);
+  RunRecords& written = runtime.records();
+  written.collectives.sort();
+  written.undecided.sort();
+  const std::vector<RankTransfers> ranks = runtime.rank_transfers(end);
+  CollectiveTransfers transfers(workload, ranks, written.collectives, end, complete);
   CallGroups groups(workload);
   const bool sums_up = simulation.group().rank() == 0;
-  for_all_calls(simulation.group(), workload.call_count(), transfers.parts(), transfers.ranks(),
+  for_all_calls(simulation.group(), workload.call_count(), written.collectives, ranks,
                 [&](std::uint64_t first, std::span<const CallTimes> times) {
                   transfers.add(first, times);
                   for (std::size_t i = 0; sums_up && i < times.size(); ++i) {
@@ -129,10 +168,11 @@ RunShares shares_of_run(const Workload& workload, Simulation& simulation, Time e
                   }
                 });
   const std::vector<RankRecord> records = runtime.rank_records(end);
+  const std::vector<std::int64_t> exposed = transfers.exposed(written.undecided);
   for (std::size_t i = 0; i < records.size(); ++i) {
     const RankRecord& row = records[i];
-    const std::int64_t exposed = transfers.exposed(i);
-    result.ranks.push_back({row.compute, row.communication - row.exposed, exposed, row.exposed - exposed, row.idle});
+    result.ranks.push_back(
+        {row.compute, row.communication - row.exposed, exposed[i], row.exposed - exposed[i], row.idle});
   }
   return result;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Sorting in runs on disk, against std::sort.
-#include "workloads/reading/sorted_records.hpp"
+#include "support/sorted_records.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -37,6 +37,27 @@ TEST(SortedRecords, GiveEverythingInOrder) {
     EXPECT_EQ(sorted_by(SortedRecords<std::uint64_t>(), numbers), due) << count;
     EXPECT_EQ(sorted_by(SortedRecords<std::uint64_t>(100, 64), numbers), due) << count;
     EXPECT_EQ(sorted_by(SortedRecords<std::uint64_t>(7, 3), numbers), due) << count;
+  }
+}
+
+TEST(SortedRecords, AreReadByManyAtATime) {
+  for (const std::size_t run : {std::size_t{7}, std::size_t{10'000}}) {
+    SortedRecords<std::uint64_t> records(run, 3);
+    for (std::uint64_t number = 1000; number-- > 0;) records.add(number * 37 % 1000);
+    records.sort();
+    records.sort();  // does nothing
+    EXPECT_EQ(records.size(), 1000U);
+    SortedRecords<std::uint64_t>::Cursor ahead(records), behind(records);
+    std::uint64_t number = 0;
+    for (std::uint64_t i = 0; i < 500; ++i) ASSERT_TRUE(ahead.next(number));
+    EXPECT_EQ(number, 499U);
+    for (std::uint64_t i = 0; i < 1000; ++i) {
+      ASSERT_TRUE(behind.next(number));
+      EXPECT_EQ(number, i);
+    }
+    EXPECT_FALSE(behind.next(number));
+    ASSERT_TRUE(ahead.next(number));
+    EXPECT_EQ(number, 500U);
   }
 }
 
