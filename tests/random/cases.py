@@ -347,6 +347,10 @@ class Judge:
                 time_reached, packets = int(file.attrs["simulated_time"]), int(file["links/packets"][:].sum())
         except (OSError, KeyError):
             time_reached, packets = -1, -1
+        # Open MPI's daemon lost a process that a signal met before it had joined: none of weft has run.
+        if run.processes > 1 and time_reached < 0 and "PMIX ERROR: UNREACHABLE" in ended.err:
+            self.notes.append("a signal met Open MPI before its processes had joined")
+            return
         if self.absurd:
             self.notes.append("took too long with values that make no sense")
             return

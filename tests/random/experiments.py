@@ -13,7 +13,7 @@ import machines  # noqa: E402
 import names  # noqa: E402
 import networks  # noqa: E402
 import workloads  # noqa: E402
-from draw import MS, NS, RATE_UNITS, TIME_UNITS, US, Draw  # noqa: E402
+from draw import MS, NS, RATE_UNITS, SIZE_UNITS, TIME_UNITS, US, Draw  # noqa: E402
 from weft_testing import weft  # noqa: E402
 
 ABSURD_CASES, ABSURD_VALUES = 0.3, 0.03  # experiments with values that make no sense, and how many of their values
@@ -123,7 +123,8 @@ class Generator:
             networks.settle_timers(parts["network"], topology, "background" in parts)
             settle_intervals(parts["output"], topology)
         # A message that goes back to its beginning after each loss need not end (Guo et al. 2016, section 4.1).
-        if lasts_for_ever(parts["network"]) or parts["network"].get("recovery") == "go_back_0":
+        if (lasts_for_ever(parts["network"]) or parts["network"].get("recovery") == "go_back_0"
+                or (not d.absurd_values and overloads(parts["workload"], topology))):
             parts["simulation"].setdefault("until", d.time(100 * US, 2 * MS))
         if d.absurd_values and d.chance(0.1):
             place = parts[d.pick(parts)]
@@ -151,6 +152,28 @@ class Generator:
             if last.refused and d.chance(0.03):
                 return last  # some go on to be refused by all numbers of processes alike
         return last or Experiment(seed, {"topology": {}})
+
+
+def overloads(workload, topology):
+    """A job in the background asks for more than half of the slowest link without an end: queues before it grow with
+    time, and so do the steps of whatever waits in them."""
+    slowest = min([rate for rate in networks.quantities(topology, RATE_UNITS) if rate > 0], default=10**10)
+    headers, framing = 200, 3  # bytes of a message's headers and answers; framed links carry up to so many times the bytes
+    for job in workload.get("jobs", []) if isinstance(workload.get("jobs"), list) else []:
+        work = job.get("workload", {}) if isinstance(job, dict) and job.get("background") else {}
+        start = work.get("start")
+        if not isinstance(start, dict) or "count" in start or "stop" in start:
+            continue
+        size = max(networks.quantities([work.get("size"), job.get("set", [])], SIZE_UNITS), default=0)
+        receivers = max(1, ranks_of(work, job) - 1) if work.get("pattern") == "all_to_all" else 1
+        interval = min(networks.quantities(start.get("interval"), TIME_UNITS), default=0)
+        if interval > 0 and receivers * (size + headers) * framing * 8e12 / interval > slowest / 2:
+            return True
+    return False
+
+
+def ranks_of(work, job):
+    return max([ranks for ranks in (work.get("ranks"), job.get("ranks")) if isinstance(ranks, int)], default=16)
 
 
 def lasts_for_ever(network):

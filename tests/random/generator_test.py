@@ -147,6 +147,24 @@ class Endless(unittest.TestCase):
         self.assertEqual(alone, [{}])
 
 
+    def test_a_job_that_asks_for_more_than_a_link_carries_is_told_from_one_that_does_not(self):
+        slow = {"kind": "star", "hosts": 9, "link_rate": "1 Gb/s", "link_delay": "500 ns"}
+
+        def jobs(interval, background=True, **more):
+            start = {"process": "periodic", "interval": interval, **more}
+            return {"jobs": [{"workload": {"kind": "program"}},
+                             {"workload": {"pattern": "all_to_all", "size": "1 B", "ranks": 9, "start": start},
+                              "background": background}]}
+
+        # Eight messages of 1 B with 200 B of headers in 5 us are 2.6 Gb/s, in 500 us a hundredth of that.
+        self.assertTrue(experiments.overloads(jobs("5 us"), slow))
+        self.assertFalse(experiments.overloads(jobs("500 us"), slow))
+        self.assertFalse(experiments.overloads(jobs("5 us", count=3), slow))
+        self.assertFalse(experiments.overloads(jobs("5 us", background=False), slow))
+        self.assertFalse(experiments.overloads(jobs("5 us"), {**slow, "link_rate": "100 Gb/s"}))
+        self.assertFalse(experiments.overloads({"kind": "program"}, slow))
+
+
 class Accepted(unittest.TestCase):
     """What is drawn is no nonsense: the program takes most of it."""
 
