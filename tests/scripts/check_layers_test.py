@@ -39,8 +39,8 @@ class CheckLayers(unittest.TestCase):
             "src/routing/b.hpp": [],
             "topologies/families/torus.cpp": ['"graph/machine/graph.hpp"', '"units/time.hpp"'],
             "workloads/reading/device.hpp": ["<nlohmann/json.hpp>"],
-            "workloads/step/pass_work.hpp": ['"workloads/reading/device.hpp"'],
-            "workloads/step/stage_plan.cpp": ['"workloads/step/pass_work.hpp"'],
+            "workloads/pass/pass_work.hpp": ['"workloads/reading/device.hpp"'],
+            "workloads/step/stage_plan.cpp": ['"workloads/pass/pass_work.hpp"'],
         }
         self.assertEqual(check(files), (0, []))
 
