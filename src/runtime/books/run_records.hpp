@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the executors of a process write down.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "results/records.hpp"
+#include "runtime/books/message_log.hpp"
+#include "support/time_parts.hpp"
+#include "transport/message.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// Whose operations have a row in /operations.
+struct OperationSelection {
+  bool any = false;
+  std::vector<std::uint32_t> ranks;  ///< ascending; empty: all
+  bool keeps(std::uint32_t rank) const {
+    return any && (ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank));
+  }
+};
+
+struct RunRecords {
+  MessageLog messages;
+  std::uint64_t messages_delivered = 0;
+  std::int64_t bytes_delivered = 0;
+  std::vector<CollectivePart> collectives;
+  std::vector<OperationRecord> operations;
+  std::vector<DependencyRecord> dependencies;  ///< of these
+  OperationSelection keep_operations;
+  bool explain = true;  ///< keep what times were spent on
+  bool causes = true;   ///< and which message had to come before which
+  CollectiveTimesById collective_times;
+
+  /// A message was delivered: its row. Gives what its time was spent on, if that is kept.
+  TimeParts add_message(Time now, const Message& message);
+  void add_collective(std::uint32_t id, const CollectiveTimes& times) {
+    CollectiveTimes& last = collective_times[id];
+    if (last.before(times)) last = times;
+  }
+};
+
+}  // namespace weft
