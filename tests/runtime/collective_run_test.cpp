@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/connection.hpp"
+#include "runtime/execution/connection.hpp"
 #include "tests/runtime/job.hpp"
 
 namespace weft::collective_run_test {

@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/runtime.hpp"
+#include "runtime/execution/runtime.hpp"
 #include "tests/fabric/lean_machine.hpp"
 #include "tests/workloads/workload_under_test.hpp"
 

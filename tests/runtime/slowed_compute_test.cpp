@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Compute operations that are slower while their rank communicates: when they end, to the picosecond.
-#include "runtime/slowed_compute.hpp"
+#include "runtime/execution/slowed_compute.hpp"
 
 #include <gtest/gtest.h>
 

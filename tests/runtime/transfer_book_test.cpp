@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of what is transferred while a rank computes nothing.
-#include "runtime/transfer_book.hpp"
+#include "runtime/books/transfer_book.hpp"
 
 #include <gtest/gtest.h>
 

@@ -39,8 +39,8 @@ class CheckLayers(unittest.TestCase):
             "src/routing/b.hpp": [],
             "topologies/families/torus.cpp": ['"graph/machine/graph.hpp"', '"units/time.hpp"'],
             "workloads/reading/device.hpp": ["<nlohmann/json.hpp>"],
-            "workloads/step/pass_work.hpp": ['"workloads/reading/device.hpp"'],
-            "workloads/step/stage_plan.cpp": ['"workloads/step/pass_work.hpp"'],
+            "workloads/pass/pass_work.hpp": ['"workloads/reading/device.hpp"'],
+            "workloads/step/stage_plan.cpp": ['"workloads/pass/pass_work.hpp"'],
         }
         self.assertEqual(check(files), (0, []))
 
@@ -55,7 +55,7 @@ class CheckLayers(unittest.TestCase):
             ("src/engine/a.cpp", '"../graph/graph.hpp"'),
             ("src/support/a.cpp", '"support/missing.hpp"'),
             ("src/cellar/a.cpp", "<vector>"),  # no such room
-            ("src/runtime/a.cpp", "<ns3/node.h>"),
+            ("src/runtime/books/a.cpp", "<ns3/node.h>"),
             ("src/engine/a.cpp", "<ns3/core-module.h>"),
             ("src/fabric/packet/a.cpp", "<mpi.h>"),
             ("src/app/running/a.cpp", "<hdf5.h>"),

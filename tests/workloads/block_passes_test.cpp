@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // FLOPs and bytes of the passes of a block against the published formulas.
-#include "workloads/step/block_passes.hpp"
+#include "workloads/pass/block_passes.hpp"
 
 #include <gtest/gtest.h>
 

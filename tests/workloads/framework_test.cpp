@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
-#include "workloads/step/block_passes.hpp"
+#include "workloads/pass/block_passes.hpp"
 #include "workloads/step/stage_plan.hpp"
 #include "workloads/training/training_reading.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "workloads/step/pass_work.hpp"
+#include "workloads/pass/pass_work.hpp"
 
 namespace weft {
 namespace {

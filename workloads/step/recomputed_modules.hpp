@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "workloads/step/block_passes.hpp"
+#include "workloads/pass/block_passes.hpp"
 
 namespace weft {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // A stage's plan: what comes after all passes: sums of what several ranks hold, the norm, the optimizer.
 #include "workloads/compute/adam.hpp"
+#include "workloads/pass/pass_work.hpp"
 #include "workloads/reading/reading.hpp"
-#include "workloads/step/pass_work.hpp"
 #include "workloads/step/stage_planner.hpp"
 
 namespace weft {
@@ -86,13 +86,6 @@ void StagePlanner::clip() {
       collective(group, CollectiveKind::all_reduce, Bytes(4), Stream::communication, "gradient norm");
   sum.phase = Phase::optimizer;
   reductions_.push_back(add(sum, {computed}));
-}
-
-std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole) {
-  if (plan.sharding == Sharding::none) return held.sum();
-  const std::int64_t ranks = whole.size(plan.sharding == Sharding::parameters ? GroupKind::shard : GroupKind::data);
-  const std::int64_t copies = whole.size(GroupKind::expert_data);
-  return (held.dense + ranks - 1) / ranks + (held.experts + copies - 1) / copies;
 }
 
 std::int64_t StagePlanner::kept_elements() const { return kept_parameters(result_.parameters, plan_, *setup_.whole); }

@@ -24,18 +24,6 @@ std::string PlannedOperation::label() const {
   return text + std::string(what);
 }
 
-HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan) {
-  const auto part = [](std::int64_t whole, std::int64_t ranks) { return (whole + ranks - 1) / ranks; };
-  HeldParameters held;
-  for (const Tensor& tensor : tensors) {
-    if (tensor.split == Split::expert)
-      held.experts += part(tensor.elements, plan.expert * plan.expert_tensor);
-    else
-      held.dense += tensor.split == Split::tensor ? part(tensor.elements, plan.tensor) : tensor.elements;
-  }
-  return held;
-}
-
 StageLayers layers_of_stage(const ParallelPlan& plan, std::uint32_t stage) {
   StageLayers layers;
   for (std::uint32_t s = 0; s < stage; ++s) layers.first += plan.stage_layers[s];

@@ -10,9 +10,10 @@
 #include <vector>
 
 #include "schedule/program/program.hpp"
+#include "workloads/parallel/held_parameters.hpp"
 #include "workloads/parallel/rank_layout.hpp"
+#include "workloads/pass/block_passes.hpp"
 #include "workloads/pipeline/pipeline_schedule.hpp"
-#include "workloads/step/block_passes.hpp"
 
 namespace weft {
 
@@ -45,17 +46,6 @@ struct PlannedOperation {
 
   std::string label() const;
 };
-
-/// Parameters of a part of the model that one rank holds (before sharding).
-struct HeldParameters {
-  std::int64_t dense = 0;    ///< the same on all data-parallel ranks
-  std::int64_t experts = 0;  ///< the same on all expert-data ranks
-  std::int64_t sum() const { return dense + experts; }
-};
-HeldParameters held_parameters(const std::vector<Tensor>& tensors, const ParallelPlan& plan);
-
-/// Those of them that the rank's optimizer works on; `whole`: of all ranks.
-std::int64_t kept_parameters(const HeldParameters& held, const ParallelPlan& plan, const RankLayout& whole);
 
 /// Blocks [first, last) of a stage.
 struct StageLayers {

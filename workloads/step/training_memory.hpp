@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "workloads/parallel/training_description.hpp"
+#include "workloads/pass/block_passes.hpp"
 #include "workloads/pipeline/pipeline_schedule.hpp"
-#include "workloads/step/block_passes.hpp"
 
 namespace weft {
 

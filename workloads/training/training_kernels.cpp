@@ -2,7 +2,7 @@
 // The table of a training job's kernels, for people.
 #include <string_view>
 
-#include "workloads/step/pass_work.hpp"
+#include "workloads/pass/pass_work.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 #include "workloads/training/training_workload.hpp"
 

@@ -12,7 +12,7 @@
 #include "app/running/prepare.hpp"
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/packet/port.hpp"
-#include "runtime/rank_executor.hpp"
+#include "runtime/execution/rank_executor.hpp"
 #include "transport/queue_pair.hpp"
 #include "units/text.hpp"
 

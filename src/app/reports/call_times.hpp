@@ -10,7 +10,7 @@
 
 #include "engine/process_group.hpp"
 #include "results/collective_log.hpp"
-#include "runtime/transfer_book.hpp"
+#include "runtime/books/transfer_book.hpp"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/runtime.hpp"
+#include "runtime/execution/runtime.hpp"
 
 namespace weft {
 

@@ -12,8 +12,8 @@
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/topology/topology_builder.hpp"
 #include "routing/routing_algorithm.hpp"
-#include "runtime/message_log.hpp"
-#include "runtime/rank_executor.hpp"
+#include "runtime/books/message_log.hpp"
+#include "runtime/execution/rank_executor.hpp"
 #include "schedule/program/workload.hpp"
 #include "support/spec.hpp"
 

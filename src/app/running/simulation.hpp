@@ -15,7 +15,7 @@
 #include "fabric/network/fabric.hpp"
 #include "graph/partition/partition.hpp"
 #include "internet/transfer_log.hpp"
-#include "runtime/runtime.hpp"
+#include "runtime/execution/runtime.hpp"
 
 namespace weft {
 

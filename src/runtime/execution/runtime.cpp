@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "runtime/runtime.hpp"
+#include "runtime/execution/runtime.hpp"
 
 #include <utility>
 

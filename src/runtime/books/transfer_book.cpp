@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "runtime/transfer_book.hpp"
+#include "runtime/books/transfer_book.hpp"
 
 #include <algorithm>
 

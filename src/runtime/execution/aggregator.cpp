@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Executors of aggregators: switches' parts in collectives.
-#include "runtime/rank_executor.hpp"
+#include "runtime/execution/rank_executor.hpp"
 
 namespace weft {
 namespace {
@@ -22,15 +22,8 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
 // Takes up the oldest call of the communicator of which something has come, if none is under way. All members send to
 // an aggregator in every call that needs it, and calls of one communicator have ascending ids.
 void RankExecutor::serve(std::uint32_t communicator) {
-  const auto under_way = communicators_.find(communicator);
-  if (under_way != communicators_.end() && !under_way->second.empty()) return;
-  const ReceiveConnection::Slice* oldest = nullptr;
-  for (auto at = receive_connections_.lower_bound({communicator, 0, 0});
-       at != receive_connections_.end() && at->first.communicator == communicator; ++at) {
-    if (at->second.empty()) continue;
-    const ReceiveConnection::Slice& first = at->second.front();
-    if (oldest == nullptr || first.collective < oldest->collective) oldest = &first;
-  }
+  if (!queues_.is_idle(communicator)) return;
+  const ReceiveConnection::Slice* const oldest = connections_.oldest_slice(communicator);
   if (oldest == nullptr) return;
   Operation operation;
   operation.id = served_calls_++;

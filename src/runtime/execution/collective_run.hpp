@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/connection.hpp"
+#include "runtime/execution/connection.hpp"
 #include "schedule/collective/collective.hpp"
 #include "support/time_parts.hpp"
 #include "units/time.hpp"
@@ -35,7 +35,7 @@ class CollectiveRun {
   std::uint64_t messages() const { return messages_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
-  /// Why the time has passed since it was told last, or since `begin` (runtime/explanation.hpp).
+  /// Why the time has passed since it was told last, or since `begin` (runtime/books/explanation.hpp).
   void begin_at(Time begin) { explained_ = begin; }
   template <class Why>
   void explain(Time now, const Why& why) {

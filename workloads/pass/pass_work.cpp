@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "workloads/step/pass_work.hpp"
+#include "workloads/pass/pass_work.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include "runtime/collective_run.hpp"
+#include "runtime/execution/collective_run.hpp"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "runtime/rank_executor.hpp"
+#include "runtime/execution/rank_executor.hpp"
 #include "support/contract.hpp"
 #include "support/interrupt.hpp"
 

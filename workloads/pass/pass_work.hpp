@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "workloads/compute/kernel_time.hpp"
-#include "workloads/step/block_passes.hpp"
+#include "workloads/pass/block_passes.hpp"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 
 #include "fabric/client/host_client.hpp"
 #include "fabric/client/host_network.hpp"
-#include "runtime/rank_executor.hpp"
+#include "runtime/execution/rank_executor.hpp"
 #include "schedule/program/placement.hpp"
 #include "schedule/program/workload.hpp"
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The books of a rank: for how long it computed, communicated and did neither, and what its exposed time was spent on.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "results/records.hpp"
+#include "runtime/books/transfer_book.hpp"
+#include "schedule/program/program.hpp"
+#include "support/sorted_records.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// Told of everything in the order of time: account() or explain() first, then what has changed.
+class RankBook {
+ public:
+  /// `explains`: keeps what exposed time was spent on. `undecided` takes TransferBook::take_kept() now and then.
+  RankBook(std::uint32_t rank, std::uint32_t node, bool explains, SortedRecords<RankSpan>& undecided)
+      : explains_(explains), undecided_(undecided) {
+    record_.rank = rank;
+    record_.node = node;
+  }
+  bool explains() const { return explains_; }
+
+  /// The rank begins.
+  void open(Time now) { last_change_ = now; }
+  /// The time since the last call goes to what was under way.
+  void account(Time now);
+  /// The same; and what has happened now is what the rank has waited for, as far as it communicates and does not
+  /// compute. `why`: runtime/books/explanation.hpp.
+  template <class Why>
+  void explain(Time now, const Why& why) {
+    if (!explains_) return;
+    account(now);
+    why.add_to(record_.parts, std::exchange(unexplained_, 0));
+  }
+
+  void begin_compute() { ++computing_; }
+  void end_compute() { --computing_; }
+  /// `start`: of the operation.
+  void begin_communication(Operation::Kind kind, Time start);
+  /// `sent`: recv: when its message was.
+  void end_communication(Operation::Kind kind, Time start, Time sent);
+  void end_operation(Time now) { record_.finished = now.ps(); }
+  void add_sent(std::uint32_t messages) { record_.messages_sent += messages; }
+  void add_bytes_sent(std::int64_t bytes) { record_.bytes_sent += bytes; }
+  void add_received(std::int64_t bytes) {
+    ++record_.messages_received;
+    record_.bytes_received += bytes;
+  }
+
+  /// Closes the books at `end` (idle time runs until there).
+  RankRecord record(Time end) const;
+  /// What of its communication was transferred, until `end`, but for RankTransfers::under_way.
+  RankTransfers transfers(Time end) const;
+
+ private:
+  bool explains_;
+  Time last_change_;
+  std::uint32_t computing_ = 0;
+  std::uint32_t communicating_ = 0;
+  std::int64_t unexplained_ = 0;  // ps of record_.exposed that no part has yet
+  RankRecord record_;
+  TransferBook transfers_;
+  SortedRecords<RankSpan>& undecided_;
+};
+
+}  // namespace weft

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the executors of a process write down.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "results/collective_log.hpp"
+#include "results/records.hpp"
+#include "runtime/books/message_log.hpp"
+#include "runtime/books/transfer_book.hpp"
+#include "support/sorted_records.hpp"
+#include "support/time_parts.hpp"
+#include "transport/message.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// Whose operations have a row in /operations.
+struct OperationSelection {
+  bool any = false;
+  std::vector<std::uint32_t> ranks;  ///< ascending; empty: all
+  bool keeps(std::uint32_t rank) const {
+    return any && (ranks.empty() || std::binary_search(ranks.begin(), ranks.end(), rank));
+  }
+};
+
+struct RunRecords {
+  MessageLog messages;
+  std::uint64_t messages_delivered = 0;
+  std::int64_t bytes_delivered = 0;
+  CollectiveLog collectives;
+  SortedRecords<RankSpan> undecided;  ///< TransferBook::take_kept() of all ranks, so far
+  std::vector<OperationRecord> operations;
+  std::vector<DependencyRecord> dependencies;  ///< of these
+  OperationSelection keep_operations;
+  bool explain = true;  ///< keep what times were spent on
+  bool causes = true;   ///< and which message had to come before which
+
+  /// A message was delivered: its row. Gives what its time was spent on, if that is kept.
+  TimeParts add_message(Time now, const Message& message);
+};
+
+}  // namespace weft

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the operations of a rank wait for.
+#include <fmt/format.h>
+
+#include "runtime/execution/rank_executor.hpp"
+
+namespace weft {
+
+std::string RankExecutor::describe(const LiveOperation& live) const {
+  return (is_aggregator() ? fmt::format("aggregator at host {}: ", host_) : fmt::format("rank {}: ", rank_.value())) +
+         live.describe();
+}
+
+void RankExecutor::add_waits(std::vector<RankWait>& waits) const {
+  for (const auto& [id, live] : live_) {
+    if (!live.started) continue;
+    if (live.operation.kind == Operation::Kind::recv && !live.operation.any_source)
+      waits.push_back({{rank_.value()}, {live.operation.peer.value()}, Waiter::none, describe(live)});
+    if (!live.collective) continue;
+    for (const auto& [awaited, channel] : live.collective->awaited_ranks()) {
+      const auto named = [&](std::uint32_t rank) {
+        return rank < placement_.ranks() ? Waiter{rank} : Waiter{rank, live.operation.call->id, channel};
+      };
+      waits.push_back({named(rank_.value()), named(awaited), live.operation.call->id, describe(live)});
+    }
+  }
+}
+
+std::vector<std::string> RankExecutor::waiting(std::size_t most) const {
+  std::vector<std::string> lines;
+  for (const auto& [id, live] : live_) {
+    if (lines.size() >= most) return lines;
+    lines.push_back(describe(live));
+  }
+  if (lines.empty() && !finished())
+    lines.push_back(fmt::format("rank {}: messages have come that no operation receives", rank_.value()));
+  return lines;
+}
+
+}  // namespace weft

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/pass/attention_passes.hpp"
+
+namespace weft {
+
+// GEMMs that make queries, keys and values.
+std::vector<Product> AttentionPasses::inputs(const AttentionShape& a) const {
+  if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
+  std::vector<Product> products;
+  if (a.query_rank > 0) {
+    products.push_back({tokens_, a.query_rank, h_});
+    products.push_back({tokens_, heads(a) * a.head_size, a.query_rank});
+  } else {
+    products.push_back({tokens_, heads(a) * a.head_size, h_});
+  }
+  products.push_back({tokens_, a.kv_rank + a.rope_size, h_});
+  products.push_back({tokens_, heads(a) * (a.head_size - a.rope_size + a.value_size), a.kv_rank});
+  return products;
+}
+
+void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to) const {
+  Work before(setup_);
+  before.small(KernelPlace::attention_norm, false, units_of(a));
+  Work in(setup_);
+  for (const Product& product : inputs(a)) product.forward(in);
+  in.small(KernelPlace::attention_input, false, units_of(a));
+  to.push_back(before.segment("attention norm"));
+  gather(to, "attention gather");
+  to.push_back(in.segment("attention input"));
+  add_core(to, a, false);
+  Work out(setup_);
+  out.small(KernelPlace::attention_output, false, units_of(a));
+  Product{tokens_, h_, heads(a) * a.value_size}.forward(out);
+  to.push_back(out.segment("attention output"));
+  sum(to, "attention sum");
+  Work after(setup_);
+  after.small(KernelPlace::attention_residual, false, units_of(a));
+  to.push_back(after.segment("attention residual"));
+}
+
+void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too,
+                               bool weights_too) const {
+  const Product out{tokens_, h_, heads(a) * a.value_size};
+  if (inputs_too) {
+    gather(to, "attention gradient gather");
+    Work work(setup_);
+    work.small(KernelPlace::attention_residual, true, units_of(a));
+    out.input_gradient(work);
+    work.small(KernelPlace::attention_output, true, units_of(a));
+    to.push_back(work.segment("attention output gradient"));
+    if (setup_.description->recompute == Recompute::selective) core_again(a, to);
+    add_core(to, a, true);
+    gather_again(to, "attention gather again", weights_too);
+    Work in(setup_);
+    in.small(KernelPlace::attention_input, true, units_of(a));
+    for (const Product& product : inputs(a)) product.input_gradient(in);
+    to.push_back(in.segment("attention input gradient"));
+    sum(to, "attention gradient sum");
+    if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
+  }
+  if (weights_too) {
+    Work work(setup_);
+    out.weight_gradient(work);
+    for (const Product& product : inputs(a)) product.weight_gradient(work);
+    to.push_back(work.segment("attention weight gradient"));
+  }
+  if (inputs_too) {
+    Work norm(setup_);
+    norm.small(KernelPlace::attention_norm, true, units_of(a));
+    to.push_back(norm.segment("attention norm gradient"));
+    to.back().join = true;
+  }
+}
+
+void AttentionPasses::operators_again(const AttentionShape& a, std::vector<Segment>& to) const {
+  Work attention(setup_);
+  const bool scattered = t_ > 1 && plan_.sequence;
+  add_small(KernelPlace::attention_norm, false, units_of(a), "attention norm again", to);
+  gather(to, "attention gather");
+  attention.matmul(tokens_, kv_heads(a) * a.head_size, h_);
+  attention.small(KernelPlace::attention_input, false, units_of(a));
+  attention.small(KernelPlace::attention_output, false, units_of(a));
+  if (!scattered) attention.matmul(tokens_, h_, heads(a) * a.value_size);
+  to.push_back(attention.segment("attention operators again"));
+  if (!scattered) sum(to, "attention sum");
+}
+
+}  // namespace weft

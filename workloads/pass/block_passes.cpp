@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/pass/block_passes.hpp"
+
+#include "workloads/pass/attention_passes.hpp"
+#include "workloads/pass/mixture_passes.hpp"
+#include "workloads/pass/mlp_passes.hpp"
+#include "workloads/pass/parameter_passes.hpp"
+#include "workloads/pass/pass_builder.hpp"
+
+namespace weft {
+namespace {
+
+class BlockBuilder : private PassBuilder {
+ public:
+  explicit BlockBuilder(const PassSetup& setup) : PassBuilder(setup), attention_(setup), mlp_(setup), mixture_(setup) {}
+
+  PartPasses block(const BlockShape& block) {
+    if (!block.products.empty()) return sample_products(block);
+    PartPasses passes;
+    build_forward(block, passes.forward);
+    if (setup_.description->recompute == Recompute::full)
+      build_forward(block, passes.recompute, setup_.kernels().recomputes_what_is_needed);
+    if (setup_.description->recompute == Recompute::operators) build_operators_again(block, passes.recompute);
+    build_backward(block, passes.backward, true, true);
+    build_backward(block, passes.input_gradient, true, false);
+    build_backward(block, passes.weight_gradient, false, true);
+    add_gradient_accumulation(setup_, block.tensors, passes);
+    add_shared_copies(setup_, block.tensors, passes, true);
+    return passes;
+  }
+
+ private:
+  void build_forward(const BlockShape& block, std::vector<Segment>& to, bool needed_only = false) const {
+    attention_.forward(block.attention, to);
+    if (block.cross_attention) attention_.forward(block.attention, to);
+    Work norm(setup_);
+    norm.small(KernelPlace::mlp_norm, false, common_units());
+    to.push_back(norm.segment("MLP norm"));
+    if (block.mlp.mixture())
+      mixture_.forward(block.mlp, to);
+    else
+      mlp_.forward(mlp_.shape(block.mlp.inner, block.mlp.gated), "MLP", to, needed_only);
+    if (needed_only && !block.mlp.mixture()) return;
+    Work residual(setup_);
+    residual.small(KernelPlace::mlp_residual, false, common_units());
+    to.push_back(residual.segment("MLP residual"));
+    to.back().join = true;
+  }
+
+  /// What torchtitan's selective checkpointing of operators computes again: all small kernels, and every second GEMM
+  /// (torchtitan/models/llama/parallelize_llama.py, _apply_ac_to_transformer_block), which are those for keys, behind
+  /// attention, and for gates, or the only one of an MLP without; fused attention is kept. So is what tensor ranks have
+  /// summed and scattered, so that the GEMM before it is not needed again; what they gather is gathered again.
+  void build_operators_again(const BlockShape& block, std::vector<Segment>& to) const {
+    attention_.operators_again(block.attention, to);
+    Work middle(setup_);
+    middle.small(KernelPlace::attention_residual, false, attention_.units_of(block.attention));
+    middle.small(KernelPlace::mlp_norm, false, common_units());
+    to.push_back(middle.segment("MLP norm again"));
+    mlp_.operators_again(mlp_.shape(block.mlp.inner, block.mlp.gated), to);
+  }
+
+  void build_backward(const BlockShape& block, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+    const RecomputedModules& again = setup_.description->recompute_modules;
+    if (inputs_too) add_small(KernelPlace::mlp_residual, true, common_units(), "MLP residual gradient", to);
+    if (block.mlp.mixture()) {
+      if (inputs_too && again.mixture) mixture_.forward(block.mlp, to);
+      mixture_.backward(block.mlp, to, inputs_too, weights_too);
+    } else {
+      const FeedForward mlp = mlp_.shape(block.mlp.inner, block.mlp.gated);
+      if (inputs_too && again.mlp) mlp_.forward(mlp, "MLP again", to);
+      mlp_.backward(mlp, to, inputs_too, weights_too);
+    }
+    if (inputs_too) {
+      Work norm(setup_);
+      norm.small(KernelPlace::mlp_norm, true, common_units());
+      to.push_back(norm.segment("MLP norm gradient"));
+      to.back().join = true;
+    }
+    if (block.cross_attention) attention_.backward(block.attention, to, inputs_too, weights_too);
+    attention_.backward(block.attention, to, inputs_too, weights_too);
+  }
+
+  PartPasses sample_products(const BlockShape& block) const {
+    Work forward(setup_), inputs(setup_), weights(setup_);
+    const std::int64_t samples = setup_.description->micro_batch;
+    for (const SampleProduct& p : block.products) {
+      const Product product{p.rows * samples, p.columns, p.inner};
+      product.forward(forward);
+      forward.memory(p.rows * samples * p.columns * 4);  // norm and activation: read and written twice
+      product.input_gradient(inputs);
+      inputs.memory(p.rows * samples * p.columns * 6);
+      product.weight_gradient(weights);
+    }
+    PartPasses passes;
+    passes.forward.push_back(forward.segment("products"));
+    if (setup_.description->recompute == Recompute::full) passes.recompute = passes.forward;
+    passes.input_gradient.push_back(inputs.segment("products input gradient"));
+    passes.weight_gradient.push_back(weights.segment("products weight gradient"));
+    passes.backward = passes.input_gradient;
+    passes.backward.push_back(passes.weight_gradient.front());
+    return passes;
+  }
+
+  AttentionPasses attention_;
+  MlpPasses mlp_;
+  MixturePasses mixture_;
+};
+
+}  // namespace
+
+PartPasses block_passes(const PassSetup& setup, const BlockShape& block) { return BlockBuilder(setup).block(block); }
+
+}  // namespace weft

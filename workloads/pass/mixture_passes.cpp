@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/pass/mixture_passes.hpp"
+
+#include <utility>
+
+namespace weft {
+
+Segment MixturePasses::dispatch(const MlpShape& mlp, std::string_view what, const std::string& precision,
+                                bool combine) const {
+  Segment segment;
+  segment.kind = Segment::Kind::collective;
+  segment.what = what;
+  segment.stream = Stream::expert;
+  segment.group = GroupKind::expert;
+  segment.collective = CollectiveKind::all_to_all;
+  segment.size = bytes_of(routed_tokens(*setup_.description) * mlp.experts_per_token, h_, element_bytes(precision));
+  segment.by_load = true;
+  segment.combine = combine;
+  return segment;
+}
+
+// Copies of tokens to their experts (`combine`: back). By servers: one copy for each server that a token goes to, as
+// many as may be, then on to the experts there.
+void MixturePasses::travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine,
+                           bool beside, std::vector<Segment>& to) const {
+  if (plan_.expert < 2) return;
+  std::vector<Segment> legs{dispatch(mlp, what, precision, combine)};
+  if (plan_.expert_server > 0) {
+    legs.push_back(legs.front());
+    legs[0].group = GroupKind::expert_rail;
+    legs[0].size =
+        bytes_of(routed_tokens(*setup_.description) * servers_of_token(plan_, mlp), h_, element_bytes(precision));
+    legs[1].group = GroupKind::expert_server;
+    if (combine) std::swap(legs[0], legs[1]);
+  }
+  for (Segment& leg : legs) {
+    leg.beside = beside;  // the second one waits for the first in their stream
+    to.push_back(leg);
+  }
+}
+
+// Rows of one local expert when the tokens are spread evenly.
+FeedForward MixturePasses::expert(const MlpShape& mlp) const {
+  const std::int64_t here = share_of(mlp.experts, plan_.expert);
+  const std::int64_t rows =
+      share_of(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
+  return feed_forward(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
+}
+
+KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
+  KernelUnits units = common_units();
+  unit(units, KernelUnit::choices) = routed_tokens(*setup_.description) * mlp.experts;
+  return units;
+}
+
+// The units of the copies of tokens that come to the experts here, when they are spread evenly.
+KernelUnits MixturePasses::units_of_copies(const FeedForward& inner) const {
+  KernelUnits units = common_units();
+  unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
+  return units;
+}
+
+// All rows of the experts here, for the ranks that share them.
+Segment MixturePasses::expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const {
+  Segment segment = dispatch(mlp, what, activation_precision(*setup_.description), false);
+  segment.group = GroupKind::expert_tensor;
+  segment.collective = kind;
+  segment.size = segment.size * plan_.expert_tensor;
+  segment.by_load = false;
+  return segment;
+}
+
+std::string MixturePasses::dispatch_precision() const {
+  const TrainingDescription& d = *setup_.description;
+  return d.dispatch_precision.empty() ? activation_precision(d) : d.dispatch_precision;
+}
+
+// Of gradients on their way to experts: as tokens if GEMMs have fp8, which takes gradients, too (DeepSeek-AI,
+// arXiv:2412.19437, 3.3.3).
+std::string MixturePasses::gradient_precision() const {
+  const TrainingDescription& d = *setup_.description;
+  return d.precision == "fp8" ? dispatch_precision() : d.precision;
+}
+
+void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const {
+  Work router = unquantised();
+  router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
+  router.small(KernelPlace::router, false, units_of_choices(mlp));
+  to.push_back(router.segment("router"));
+  // The shared experts compute while the tokens travel.
+  travel(mlp, "dispatch", dispatch_precision(), false, mlp.shared_inner > 0, to);
+  if (mlp.shared_inner > 0) MlpPasses::forward(shape(mlp.shared_inner, mlp.gated), "shared expert", to);
+  experts_forward(mlp, to);
+  travel(mlp, "combine", activation_precision(*setup_.description), true, false, to);
+}
+
+void MixturePasses::experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const {
+  if (plan_.expert_tensor > 1) {
+    to.push_back(expert_collective(mlp, "expert gather", CollectiveKind::all_gather));
+    to.back().join = true;
+  }
+  const FeedForward inner = expert(mlp);
+  Work work(setup_);
+  work.small(KernelPlace::experts_input, false, units_of_copies(inner));
+  inner.up.forward(work);
+  work.small(KernelPlace::mlp_activation, false, units_of(inner), inner.gated);
+  inner.down.forward(work);
+  work.small(KernelPlace::experts_output, false, units_of_copies(inner));
+  to.push_back(work.segment("experts"));
+  to.back().by_load = to.back().join = true;
+  if (plan_.expert_tensor > 1) to.push_back(expert_collective(mlp, "expert sum", CollectiveKind::reduce_scatter));
+}
+
+void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const {
+  experts_backward(mlp, to, inputs_too, weights_too);
+  if (mlp.shared_inner > 0) {
+    const FeedForward shared = shape(mlp.shared_inner, mlp.gated);
+    if (inputs_too && setup_.description->recompute_modules.shared_experts)
+      MlpPasses::forward(shared, "shared expert again", to);
+    MlpPasses::backward(shared, to, inputs_too, weights_too);
+  }
+  if (inputs_too) {
+    Work router = unquantised();
+    router.small(KernelPlace::router, true, units_of_choices(mlp));
+    router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
+    router.matmul(h_, mlp.experts, routed_tokens(*setup_.description));
+    to.push_back(router.segment("router gradient"));
+    to.back().join = true;
+  }
+}
+
+void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too,
+                                     bool weights_too) const {
+  const FeedForward inner = expert(mlp);
+  if (inputs_too) {
+    travel(mlp, "combine gradient", gradient_precision(), false, false, to);
+    if (plan_.expert_tensor > 1)
+      to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
+    Work work(setup_);
+    work.small(KernelPlace::experts_output, true, units_of_copies(inner));
+    inner.down.input_gradient(work);
+    work.small(KernelPlace::mlp_activation, true, units_of(inner), inner.gated);
+    inner.up.input_gradient(work);
+    work.small(KernelPlace::experts_input, true, units_of_copies(inner));
+    to.push_back(work.segment("experts input gradient"));
+    to.back().by_load = true;
+    if (plan_.expert_tensor > 1)
+      to.push_back(expert_collective(mlp, "expert gradient sum", CollectiveKind::reduce_scatter));
+    travel(mlp, "dispatch gradient", activation_precision(*setup_.description), true, weights_too, to);
+  }
+  if (weights_too) {
+    Work work(setup_);
+    inner.up.weight_gradient(work);
+    inner.down.weight_gradient(work);
+    to.push_back(work.segment("experts weight gradient"));
+    to.back().by_load = true;
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The mixture of experts of a block: router, tokens on their way to experts and back, experts, shared experts.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "workloads/pass/mlp_passes.hpp"
+
+namespace weft {
+
+class MixturePasses : private MlpPasses {
+ public:
+  explicit MixturePasses(const PassSetup& setup) : MlpPasses(setup) {}
+
+  void forward(const MlpShape& mlp, std::vector<Segment>& to) const;
+  /// `inputs_too`, `weights_too`: gradients of inputs, of weights.
+  void backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const;
+
+ private:
+  /// All-to-all of the copies of a rank's tokens.
+  Segment dispatch(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine) const;
+  void travel(const MlpShape& mlp, std::string_view what, const std::string& precision, bool combine, bool beside,
+              std::vector<Segment>& to) const;
+  Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const;
+  std::string dispatch_precision() const;
+  std::string gradient_precision() const;
+
+  FeedForward expert(const MlpShape& mlp) const;
+  KernelUnits units_of_choices(const MlpShape& mlp) const;
+  KernelUnits units_of_copies(const FeedForward& inner) const;
+  void experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const;
+  void experts_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const;
+};
+
+}  // namespace weft

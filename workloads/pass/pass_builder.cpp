@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "workloads/pass/pass_builder.hpp"
+
+namespace weft {
+
+PassBuilder::PassBuilder(const PassSetup& setup)
+    : setup_(setup),
+      plan_(setup.description->parallel),
+      tokens_(tokens_per_rank(*setup.description)),
+      t_(plan_.tensor),
+      c_(plan_.context),
+      h_(setup.description->model.hidden),
+      element_(activation_bytes(*setup.description)) {}
+
+KernelUnits PassBuilder::common_units() const {
+  KernelUnits units{};
+  unit(units, KernelUnit::residual) = norm_tokens() * h_;
+  unit(units, KernelUnit::hidden) = tokens_ * h_;
+  return units;
+}
+
+std::int64_t PassBuilder::norm_tokens() const { return plan_.sequence ? share_of(tokens_, t_) : tokens_; }
+
+Work PassBuilder::unquantised() const { return {setup_, activation_precision(*setup_.description)}; }
+
+void PassBuilder::add_small(KernelPlace place, bool backward, const KernelUnits& units, std::string_view what,
+                            std::vector<Segment>& to) const {
+  Work work(setup_);
+  work.small(place, backward, units);
+  Segment segment = work.segment(what);
+  if (!segment.kernels.empty()) to.push_back(segment);
+}
+
+Segment PassBuilder::tensor_collective(std::string_view what, CollectiveKind kind) const {
+  Segment segment;
+  segment.kind = Segment::Kind::collective;
+  segment.what = what;
+  segment.stream = Stream::tensor;
+  segment.group = GroupKind::tensor;
+  segment.collective = kind;
+  segment.size = bytes_of(tokens_, h_, element_);
+  return segment;
+}
+
+void PassBuilder::gather(std::vector<Segment>& to, std::string_view what, bool beside) const {
+  if (t_ == 1 || !plan_.sequence) return;
+  to.push_back(tensor_collective(what, CollectiveKind::all_gather));
+  to.back().size = bytes_of(tokens_, h_, element_bytes(setup_.description->precision));
+  to.back().beside = beside;
+  add_small(KernelPlace::tensor_gathered, false, common_units(), "copies of what was gathered", to);
+}
+
+void PassBuilder::gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const {
+  if (!setup_.kernels().keeps_gathered) gather(to, what, overlaps(weights_too));
+}
+
+void PassBuilder::sum(std::vector<Segment>& to, std::string_view what) const {
+  if (t_ == 1) return;
+  if (plan_.sequence)
+    add_small(KernelPlace::tensor_scattered, false, common_units(), "copies of what is scattered", to);
+  to.push_back(tensor_collective(what, plan_.sequence ? CollectiveKind::reduce_scatter : CollectiveKind::all_reduce));
+}
+
+}  // namespace weft

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the passes of all parts of a model are made of: sizes, small kernels, and communication of tensor parallelism.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "workloads/pass/block_passes.hpp"
+#include "workloads/pass/pass_work.hpp"
+
+namespace weft {
+
+/// Of one rank and one micro-batch. Sizes: `tokens_` b s / c of a rank, `t_` and `c_` tensor and context ranks, `h_`
+/// the model's hidden size, `element_` bytes of an activation.
+class PassBuilder {
+ protected:
+  explicit PassBuilder(const PassSetup& setup);
+
+  /// Elements that small kernels of any part work on.
+  KernelUnits common_units() const;
+  static std::int64_t& unit(KernelUnits& units, KernelUnit which) { return units[static_cast<std::size_t>(which)]; }
+  /// Kernels of a place by themselves, if there are any.
+  void add_small(KernelPlace place, bool backward, const KernelUnits& units, std::string_view what,
+                 std::vector<Segment>& to) const;
+  /// GEMMs that do not have fp8: the core of attention, routers and the head.
+  Work unquantised() const;
+
+  /// Of all tokens' hidden vectors.
+  Segment tensor_collective(std::string_view what, CollectiveKind kind) const;
+  /// Sums and gathers of a backward pass run beside the GEMMs for the gradients of weights.
+  bool overlaps(bool weights_too) const { return weights_too && setup_.description->overlap_tensor; }
+  /// What a GEMM reads is gathered as it reads it, in fp8 where it has fp8 (NVIDIA, Transformer Engine,
+  /// transformer_engine/pytorch/module/layernorm_linear.py: with_quantized_all_gather). Nothing without sequence
+  /// parallelism.
+  void gather(std::vector<Segment>& to, std::string_view what, bool beside = false) const;
+  /// The same for the gradients of weights, if it was not kept.
+  void gather_again(std::vector<Segment>& to, std::string_view what, bool weights_too) const;
+  /// The sum over tensor ranks of what a GEMM, cut along its inner dimension, leaves on each.
+  void sum(std::vector<Segment>& to, std::string_view what) const;
+
+  const PassSetup& setup_;
+  const ParallelPlan& plan_;
+  std::int64_t tokens_, t_, c_, h_, element_;
+
+ private:
+  std::int64_t norm_tokens() const;
+};
+
+}  // namespace weft
