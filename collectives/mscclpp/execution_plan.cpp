@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "collectives/mscclpp/packets.hpp"
 #include "collectives/mscclpp/plan.hpp"

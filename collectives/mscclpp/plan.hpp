@@ -5,11 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "collectives/plans/static_schedule.hpp"
 
@@ -68,7 +69,7 @@ struct PlanBlock {
 /// A plan, checked as far as that needs no execution.
 struct ExecutionPlan {
   PlanPlace place;
-  PlanJson json;
+  std::shared_ptr<const PlanJson> json;  ///< the file
   std::vector<PlanGpu> gpus;
   std::vector<PlanBlock> blocks;  ///< of all GPUs
   std::uint32_t parts = 1;        ///< of a chunk of the plan, each of which is a chunk of the schedule

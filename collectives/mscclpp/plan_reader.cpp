@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "collectives/mscclpp/operands.hpp"
 #include "collectives/mscclpp/plan.hpp"
@@ -48,7 +49,7 @@ class PlanReader {
 
   void read() {
     try {
-      plan_.json = PlanJson::parse(read_whole_file(place_.file));
+      plan_.json = std::make_shared<const PlanJson>(PlanJson::parse(read_whole_file(place_.file)));
     } catch (const PlanJson::exception& problem) {
       place_.fail(fmt::format("this is no JSON: {}", problem.what()));
     }
@@ -58,29 +59,29 @@ class PlanReader {
 
  private:
   void read_head() {
-    if (!plan_.json.is_object() || !plan_.json.contains("gpus") || !plan_.json.contains("collective"))
+    if (!plan_.json->is_object() || !plan_.json->contains("gpus") || !plan_.json->contains("collective"))
       place_.fail("this is no execution plan of MSCCL++: it has no 'gpus' or no 'collective'");
-    schedule_.name = plan_.json.value("name", "mscclpp");
+    schedule_.name = plan_.json->value("name", "mscclpp");
     std::replace(schedule_.name.begin(), schedule_.name.end(), ' ', '_');
     if (schedule_.name.empty()) schedule_.name = "mscclpp";
-    const std::string kind = plan_.json.at("collective").get<std::string>();
+    const std::string kind = plan_.json->at("collective").get<std::string>();
     const auto known = plan_kinds.find(kind);
     if (known == plan_kinds.end())
       place_.fail(fmt::format(
           "the collective is '{}'; allgather, allreduce, alltoall, broadcast, reduce and reducescatter are known",
           kind));
     schedule_.kind = known->second;
-    const std::string protocol = plan_.json.value("protocol", "Simple");
+    const std::string protocol = plan_.json->value("protocol", "Simple");
     if (protocol != "Simple" && protocol != "LL")
       place_.fail(fmt::format("the protocol is '{}'; expected Simple or LL", protocol));
     if (protocol == "LL") schedule_.protocol = Protocol::ll;
-    schedule_.in_place = plan_.json.value("inplace", false);
+    schedule_.in_place = plan_.json->value("inplace", false);
     if (schedule_.in_place && schedule_.kind == CollectiveKind::all_to_all)
       place_.fail("alltoall in place: its blocks cannot be exchanged within one buffer");
   }
 
   void read_gpus() {
-    const PlanJson& list = plan_.json.at("gpus");
+    const PlanJson& list = plan_.json->at("gpus");
     if (!list.is_array() || list.empty() || list.size() > max_plan_gpus)
       place_.fail(fmt::format("'gpus' is a list of 1 to {} GPUs", max_plan_gpus));
     plan_.gpus.resize(list.size());

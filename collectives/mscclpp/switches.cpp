@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "collectives/mscclpp/switches.hpp"
 
+#include <nlohmann/json.hpp>
+
 namespace weft {
 
 /// Channels of stores have numbers from here on, until all of loads are known.
