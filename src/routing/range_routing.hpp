@@ -41,10 +41,10 @@ class RangeRouting : public RoutingAlgorithm {
       return;
     }
     const auto place = formula().place(at.value() - hosts_);
+    const std::uint64_t salt = ecmp_salt(at.value(), seed_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const PortRange range = formula().ports(place, requests[i].destination);
-      const std::uint32_t choice =
-          range.count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], at.value(), seed_), range.count);
+      const std::uint32_t choice = range.count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], salt), range.count);
       ports[i] = static_cast<std::uint16_t>(range.first + choice);
     }
   }

@@ -49,12 +49,17 @@ struct QueueReports {
   std::uint32_t listeners = 0;
 };
 
-/// ECMP hash of a flow at a node: the flow key, the node (so that tiers do not choose alike) and the seed (mixed, or
-/// the next seed would give each node the choices of its neighbour in number).
-constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint32_t node, std::uint64_t seed) {
+/// What the ECMP hashes of all flows at a node have in common: the node (so that tiers do not choose alike) and the
+/// seed (mixed, or the next seed would give each node the choices of its neighbour in number).
+constexpr std::uint64_t ecmp_salt(std::uint32_t node, std::uint64_t seed) { return node + mix64(seed); }
+/// ECMP hash of a flow at a node, for those who ask for many flows at the same node.
+constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint64_t salt) {
   std::uint64_t x = (static_cast<std::uint64_t>(flow.source) << 32 | flow.destination) * 0x9e3779b97f4a7c15U;
-  x ^= (static_cast<std::uint64_t>(flow.queue_pair) << 32 | node) + mix64(seed);
+  x ^= (static_cast<std::uint64_t>(flow.queue_pair) << 32) + salt;
   return static_cast<std::uint32_t>(mix64(x) >> 32);
+}
+constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint32_t node, std::uint64_t seed) {
+  return ecmp_hash(flow, ecmp_salt(node, seed));
 }
 /// One of n equal choices, without division: floor(hash * n / 2^32).
 constexpr std::uint32_t ecmp_choice(std::uint32_t hash, std::uint32_t n) {

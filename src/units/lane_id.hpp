@@ -25,7 +25,7 @@ class LaneId {
 
   constexpr std::uint32_t value() const { return value_; }
   constexpr std::uint32_t bit() const { return 1U << value_; }
-  constexpr bool in(std::uint32_t lanes) const { return (lanes >> value_ & 1U) != 0; }
+  constexpr bool in(std::uint32_t lanes) const { return (lanes & bit()) != 0; }
   constexpr LaneId& operator++() {
     ++value_;
     return *this;

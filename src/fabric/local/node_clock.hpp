@@ -58,7 +58,7 @@ class NodeClock {
   }
   /// Something happens at a time.
   void happen(Time time, std::uint64_t count = 1) {
-    now = std::max(now, time);
+    if (time > now) now = time;  // std::max() takes addresses, for which the compiler keeps the time in memory
     events += count;
   }
   bool in_node() const { return running != nobody; }

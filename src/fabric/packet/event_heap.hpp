@@ -38,11 +38,10 @@ class EventHeap {
 
   /// The first event happens now.
   void take() { taken_ = true; }
+  /// An event that is in no heap would be the first one.
+  bool precedes(const NodeEvent& event) const { return items_.empty() || before(item_of(event), items_.front()); }
   void push(const NodeEvent& event) {
-    const Item item{
-        event.time.ps(),
-        static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane.value(),
-        std::uint64_t{event.data} << 16 | event.classes};
+    const Item item = item_of(event);
     if (taken_) {
       taken_ = false;
       sink(0, item);
@@ -67,6 +66,11 @@ class EventHeap {
     std::uint64_t order = 0;   // kind, port, lane
     std::uint64_t detail = 0;  // data, classes
   };
+  static Item item_of(const NodeEvent& event) {
+    return {event.time.ps(),
+            static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane.value(),
+            std::uint64_t{event.data} << 16 | event.classes};
+  }
   static bool before(const Item& a, const Item& b) {
     if (a.time != b.time) [[likely]]
       return a.time < b.time;

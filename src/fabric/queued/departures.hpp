@@ -38,6 +38,8 @@ class Departures {
   void collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size);
   Time arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const;
   void record_hop(PortId port_index, Packet& packet, Time now);
+  void record_in(std::uint32_t slot, PortId port_index, Time now);
+  void record_end(PortId port_index, Packet& packet, Time now);
   void export_rest(const Packet& packet, Batch& batch);
   std::uint32_t telemetry_of(const Packet& packet) const;
   static constexpr Time never = Time::max();

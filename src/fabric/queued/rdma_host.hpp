@@ -27,7 +27,7 @@ struct Connection {
   PortId port;  ///< of the host
   LaneId lane;
   bool listed = false;            ///< in a list of the port: ready or held
-  bool pacing_pending = false;    ///< an event will look at it when it may send again
+  bool pacing_pending = false;    ///< it will be looked at when it may send again
   Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer
   Time next_send;                 ///< not before, by its rate
   Time last_send;
@@ -85,8 +85,15 @@ struct GivenCredits {
   Time timeout_at = Time::max();  ///< when an event looks whether it was lost
 };
 
+/// When a connection that its rate holds back may send again, without an event: each packet has such a time.
+struct PacingEnd {
+  Time time = Time::max();       ///< or never
+  std::uint32_t connection = 0;  ///< of the host
+};
+
 struct RdmaHost {
   std::uint64_t messages = 0;  ///< posted so far: message numbers
+  PacingEnd pacing;            ///< of one connection; others that are held back at the same time have events
   HostTimers timers;
   std::vector<Connection> connections;
   std::vector<NicPort> ports;  ///< [ports of the host]

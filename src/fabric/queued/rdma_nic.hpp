@@ -43,7 +43,7 @@ class RdmaNic {
   void unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);
-  void end_pacing(const LocalNode& node, const NodeEvent& event);
+  void end_pacing(const LocalNode& node, std::uint32_t number, Time now);
   bool time_out(const LocalNode& node, const NodeEvent& event);
   bool control_timer(const LocalNode& node, const NodeEvent& event);
 
@@ -52,6 +52,8 @@ class RdmaNic {
   bool window_allows(const Connection& connection) const;
   bool may_send(const Connection& connection, Time now) const;
   void list(const LocalNode& node, Connection& connection, Time now);
+  void await_pacing(const LocalNode& node, Connection& connection);
+  bool pacing_ends_first(std::uint32_t local, const RdmaHost& host) const;
   bool send_from(const LocalNode& node, Connection& connection, Time now);
   static void pace(Connection& connection);
   void obey(const LocalNode& node, Connection& connection, Time now);

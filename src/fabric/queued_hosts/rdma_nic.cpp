@@ -14,6 +14,10 @@ Moment moment_of(const Connection& connection, Time now) {
   return {now.ps(), connection.sent_bytes, connection.sender.sent_packets()};
 }
 
+NodeEvent pacing_event(const Connection& connection, Time end) {
+  return {end, connection.port, connection.sender.number(), NodeEvent::Kind::pacing, {}, 0};
+}
+
 // std::min() takes references, for which the compiler keeps all times in memory.
 constexpr Time first_of(Time a, Time b) { return a < b ? a : b; }
 
@@ -24,7 +28,8 @@ constexpr Time first_of(Time a, Time b) { return a < b ? a : b; }
 void RdmaNic::run(std::uint32_t local, Time end) {
   const LocalNode& node = net_.nodes.all[local];
   const EventHeap& events = q_.state.events[local];
-  HostTimers& timers = q_.state.hosts[node.host].timers;
+  RdmaHost& host = q_.state.hosts[node.host];
+  HostTimers& timers = host.timers;
   const std::span<const Arrival> arrivals = net_.gather(node, end);
   const Arrival* came = arrivals.data();
   const Arrival* const last = came + arrivals.size();
@@ -32,14 +37,19 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     const Time arrival = came != last ? came->when() : never;
     const Time event = events.next();
     const Time timer = timers.next();
+    const Time pacing = host.pacing.time;
     const PortId port = next_port(node);
-    const Time now = first_of(first_of(arrival, event), first_of(timer, q_.state.ports[port].event_at));
+    const Time own = first_of(first_of(event, pacing), first_of(timer, q_.state.ports[port].event_at));
+    const Time now = first_of(arrival, own);
     if (now >= end) break;
     if (arrival == now) {
       q_.receivers.receive(node, came->port, *came->packet);
       ++came;
     } else if (timer == now) {
       net_.client->on_timer(node.id, now, timers.take().token);
+    } else if (pacing == now && (event != now || pacing_ends_first(local, host))) {
+      host.pacing.time = never;
+      end_pacing(node, host.pacing.connection, now);
     } else if (event == now) {
       if (!q_.events.handle_first(local)) continue;
     } else {
@@ -84,10 +94,8 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
     return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now.ps());
   if (connection.next_send > now) {
     connection.waits.wait_for(Reason::pacing, now.ps());
-    if (std::exchange(connection.pacing_pending, true)) return;
-    return q_.events.add(
-        net_.nodes.local_of[node.id],
-        {connection.next_send, connection.port, connection.sender.number(), NodeEvent::Kind::pacing, {}, 0});
+    if (!std::exchange(connection.pacing_pending, true)) await_pacing(node, connection);
+    return;
   }
   connection.listed = true;
   QueuedState& state = q_.state;
@@ -101,6 +109,21 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
     nic.ready.push_back(connection.sender.number());
   }
   wake(connection.port, now);
+}
+
+// Most hosts have one connection that its rate holds back: that needs no event.
+void RdmaNic::await_pacing(const LocalNode& node, Connection& connection) {
+  const std::uint32_t local = net_.nodes.local_of[node.id];
+  PacingEnd& pacing = q_.state.hosts[node.host].pacing;
+  if (pacing.time == never && local == net_.clock.running)
+    pacing = {connection.next_send, connection.sender.number()};
+  else
+    q_.events.add(local, pacing_event(connection, connection.next_send));
+}
+
+// Of what happens at one time, the order is that of events.
+bool RdmaNic::pacing_ends_first(std::uint32_t local, const RdmaHost& host) const {
+  return q_.state.events[local].precedes(pacing_event(host.connections[host.pacing.connection], host.pacing.time));
 }
 
 // The NIC decides what to send after all that comes in at the same time.
@@ -261,10 +284,10 @@ void RdmaNic::watch(const LocalNode& node, Connection& connection) {
 
 // Events --------------------------------------------------------------------------------------------------------------
 
-void RdmaNic::end_pacing(const LocalNode& node, const NodeEvent& event) {
-  Connection& connection = q_.state.hosts[node.host].connections[event.data];
+void RdmaNic::end_pacing(const LocalNode& node, std::uint32_t number, Time now) {
+  Connection& connection = q_.state.hosts[node.host].connections[number];
   connection.pacing_pending = false;
-  list(node, connection, event.time);
+  list(node, connection, now);
 }
 
 bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {

@@ -25,16 +25,28 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   send_on(port, packet, arrival);
 }
 
+// Calls what is rare with the same arguments at the end, so that no register is saved for the common case.
 void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
+  if ((packet.flags & packet_last) != 0 || packet.message == no_slot) [[unlikely]]
+    return record_end(port_index, packet, now);
+  record_in(packet.message, port_index, now);
+}
+
+inline void Departures::record_in(std::uint32_t slot, PortId port_index, Time now) {
+  const OutputPort& port = net_.outputs[port_index];
+  const PortState& ps = q_.state.ports[port_index];
+  q_.state.telemetry[slot].add({now.ps(), ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index),
+                                port.rate_bps, port.directed_link});
+}
+
+// The first record of a packet, and those of the last packet of a message.
+[[gnu::noinline]] void Departures::record_end(PortId port_index, Packet& packet, Time now) {
   std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
   if (slot == no_slot) {
     if ((packet.flags & packet_trimmed) != 0) return;
     slot = q_.state.telemetry.add();
   }
-  const OutputPort& port = net_.outputs[port_index];
-  const PortState& ps = q_.state.ports[port_index];
-  q_.state.telemetry[slot].add({now.ps(), ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index),
-                                port.rate_bps, port.directed_link});
+  record_in(slot, port_index, now);
 }
 
 void Departures::forget(const Packet& packet) {

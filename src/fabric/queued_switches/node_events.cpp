@@ -43,7 +43,7 @@ bool NodeEvents::handle(std::uint32_t local, const NodeEvent& event) {
       q_.reporter.report(event);
       return false;
     case NodeEvent::Kind::pacing:
-      q_.nics.end_pacing(net_.nodes.all[local], event);
+      q_.nics.end_pacing(net_.nodes.all[local], event.data, event.time);
       break;
     case NodeEvent::Kind::port_free:
       return q_.ports.look_at(event.port, event.time);
@@ -54,8 +54,9 @@ bool NodeEvents::handle(std::uint32_t local, const NodeEvent& event) {
 Time NodeEvents::next(const LocalNode& node) const {
   const std::uint32_t local = net_.nodes.local_of[node.id];
   const EventHeap& events = q_.state.events[local];
-  const Time by_ports =
-      node.host == no_slot ? q_.state.deferred[local].next : q_.state.ports[q_.nics.next_port(node)].event_at;
+  const Time by_ports = node.host == no_slot ? q_.state.deferred[local].next
+                                             : std::min(q_.state.ports[q_.nics.next_port(node)].event_at,
+                                                        q_.state.hosts[node.host].pacing.time);
   return events.empty() ? by_ports : std::min(by_ports, events.time());
 }
 
