@@ -13,7 +13,7 @@ or, on the command line, with a function that gives (module, inputs):
 
 Input: what torch.export.export gives, or a torch.fx.GraphModule whose nodes have shapes
 (torch.fx.passes.shape_prop.ShapeProp). Each operator of the graph becomes a kernel of each rank, after those whose
-results it takes: matrix products with m, n, k and their bytes, everything else with its bytes. Views take no time.
+results it takes: GEMMs with m, n, k and their bytes, everything else with its bytes. Views take no time.
 Functional collectives (torch.ops._c10d_functional) become collectives of all ranks. With train=True a backward pass of
 twice the forward pass's work follows, gradients of all parameters are reduced among the ranks in buckets of 25 MiB, and
 an optimizer goes over them (Adam, 28 bytes a parameter)."""

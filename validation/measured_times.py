@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Times of a collective that others have measured on a machine, beside ours: reported, held to nothing."""
 
+import csv
+
 from oracles.wire import quantity
 
 LARGE = 64 << 20  # bytes from which on packets are larger, and fewer
@@ -16,19 +18,52 @@ def named(size, units=(" GiB", " MiB", " KiB")):
     return next((f"{size >> shift}{unit}" for shift, unit in zip((30, 20, 10), units, strict=True) if size >> shift), f"{size} B")
 
 
+def add_times(case, name, measured, ours):
+    """A row of times in us, `ours` beside `measured`, one for one."""
+    case.compare(
+        name,
+        ", ".join(f"{us:g}" for us in measured) + " us",
+        ", ".join(f"{us:.4g}" for us in ours) + " us",
+        ", ".join(f"{100 * (us / published - 1):+.0f}" for us, published in zip(ours, measured, strict=True)) + " %",
+    )
+
+
 def compare_times(case, name, measured, changes_of):
     """A row of times: `measured` in us by bytes, ours with changes_of(bytes) of the experiment."""
     ours = []
     for size in measured:
         packets = larger_packets(case.experiment["network"]) if size >= LARGE else {}
         ours.append(case.run(changes_of(size) | packets)[0].time / 1e6)
-    errors = [f"{100 * (us / published - 1):+.0f}" for us, published in zip(ours, measured.values(), strict=True)]
-    case.compare(
-        name,
-        ", ".join(f"{us:g}" for us in measured.values()) + " us",
-        ", ".join(f"{us:.4g}" for us in ours) + " us",
-        ", ".join(errors) + " %",
-    )
+    add_times(case, name, measured.values(), ours)
+
+
+class Cluster:
+    """One collective on one machine, over numbers of GPUs and sizes; `what`: the GPU's name."""
+
+    def __init__(self, case, what):
+        self.case, self.what = case, what
+        with open(case.folder / "measured.csv", encoding="utf-8") as file:
+            self.measured = {(int(row["gpus"]), int(row["bytes"])): float(row["time_us"])
+                             for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+
+    def time(self, gpus, size, changes=None):
+        """Ours in us, with changes of the experiment."""
+        changes = (changes or {}) | {"workload.ranks": gpus, "workload.size": f"{size} B"}
+        changes |= larger_packets(self.case.experiment["network"]) if size >= LARGE // 8 else {}
+        return self.case.run(changes)[0].time / 1e6
+
+    def add_sizes(self, gpus, sizes):
+        """A row of these sizes as the experiment has them; their (measured, ours) by size."""
+        pairs = {size: (self.measured[gpus, size], self.time(gpus, size)) for size in sizes}
+        add_times(self.case, f"{gpus} {self.what}: all_reduce of {', '.join(map(named, sizes))}",
+                  *zip(*pairs.values(), strict=True))
+        return pairs
+
+    def add_changes(self, changes):
+        """A row for each (size, numbers of GPUs, what the change is, the change)."""
+        for size, counts, what, change in changes:
+            add_times(self.case, f"one change, {named(size)} on {', '.join(map(str, counts))} {self.what}: {what}",
+                      [self.measured[gpus, size] for gpus in counts], [self.time(gpus, size, change) for gpus in counts])
 
 
 def add_errors(case, name, pairs, least=None):

@@ -9,6 +9,7 @@
 // are used at the same time.
 #include <fmt/format.h>
 
+#include "collectives/steps/kinds.hpp"
 #include "collectives/steps/torus_phases.hpp"
 
 namespace weft {
@@ -23,10 +24,7 @@ StepGenerator all_reduce(Grid grid, PhaseOrder order, std::uint32_t index, Messa
 
 class Bucket final : public CollectiveAlgorithm {
  public:
-  bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-           kind == CollectiveKind::all_gather;
-  }
+  bool supports(CollectiveKind kind) const override { return is_all_reduce_or_phase(kind); }
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::all_reduce; }
   std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::whole(call).credits; }
   std::string refuses(const CollectiveCall& call) const override {

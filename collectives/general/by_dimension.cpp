@@ -22,6 +22,7 @@
 
 #include <fmt/format.h>
 
+#include "collectives/steps/kinds.hpp"
 #include "support/contract.hpp"
 
 namespace weft::by_dimension {
@@ -480,8 +481,7 @@ std::string refuse_algorithm(const DimensionPlan& plan, std::uint32_t dimension)
 class ByDimension final : public CollectiveAlgorithm {
  public:
   bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-           kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
+    return is_all_reduce_or_phase(kind) || kind == CollectiveKind::all_to_all;
   }
   std::uint32_t lanes(const CollectiveCall& call) const override {
     return static_cast<std::uint32_t>(dimensions_of(call).size()) * call.tuning.channels;

@@ -5,6 +5,7 @@
 // all_gather are one round of P - 1 messages of S/P each, all_reduce is both. The two lanes of a channel send and
 // receive independently.
 #include "collectives/steps/exchange.hpp"
+#include "collectives/steps/kinds.hpp"
 #include "schedule/collective/step_generator.hpp"
 
 namespace weft {
@@ -89,10 +90,7 @@ StepGenerator all_reduce_in(CollectiveCall call, std::uint32_t index, MessageSiz
 
 class Direct final : public CollectiveAlgorithm {
  public:
-  bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-           kind == CollectiveKind::all_gather;
-  }
+  bool supports(CollectiveKind kind) const override { return is_all_reduce_or_phase(kind); }
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::all_reduce; }
   std::uint32_t lanes(const CollectiveCall& call) const override { return 2 * call.tuning.channels; }
   std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::whole(call).credits; }

@@ -10,6 +10,7 @@
 // is recursive doubling.
 #include <memory>
 
+#include "collectives/steps/kinds.hpp"
 #include "collectives/steps/partner_rounds.hpp"
 #include "schedule/collective/collective.hpp"
 #include "support/contract.hpp"
@@ -73,10 +74,7 @@ class HalvingReduceScatterStream final : public RoundStream {
 
 class HalvingDoubling final : public CollectiveAlgorithm {
  public:
-  bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-           kind == CollectiveKind::reduce_scatter;
-  }
+  bool supports(CollectiveKind kind) const override { return is_all_reduce_or_phase(kind); }
   std::uint32_t credits(const CollectiveCall& call) const override { return ExchangeSizes(call).credits; }
   std::unique_ptr<StepStream> steps(const CollectiveCall& call, std::uint32_t index,
                                     std::uint32_t channel) const override {

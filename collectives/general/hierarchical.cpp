@@ -9,6 +9,7 @@
 // NCCL_P2P_PXN_LEVEL). Time without chunks, g members of N servers: 2 (g-1)/g S / B_inside + 2 (N-1)/N (S/g) / B_rail.
 #include <algorithm>
 
+#include "collectives/steps/kinds.hpp"
 #include "collectives/steps/torus_phases.hpp"
 
 namespace weft {
@@ -146,8 +147,7 @@ StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
 class Hierarchical final : public CollectiveAlgorithm {
  public:
   bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce_scatter ||
-           kind == CollectiveKind::all_gather || kind == CollectiveKind::all_to_all;
+    return is_all_reduce_or_phase(kind) || kind == CollectiveKind::all_to_all;
   }
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::all_reduce; }
   std::uint32_t credits(const CollectiveCall& call) const override { return MessageSizes::whole(call).credits; }

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "collectives/steps/in_network.hpp"
+#include "collectives/steps/kinds.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 
 namespace weft {
@@ -38,10 +39,7 @@ StepGenerator publish(SwitchedServer server, std::uint32_t index, std::uint32_t 
 
 class Nvls final : public CollectiveAlgorithm {
  public:
-  bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-           kind == CollectiveKind::reduce_scatter;
-  }
+  bool supports(CollectiveKind kind) const override { return is_all_reduce_or_phase(kind); }
   bool takes_block_tables(CollectiveKind kind) const override { return kind != CollectiveKind::all_reduce; }
   std::optional<Protocol> fixed_protocol() const override { return Protocol::simple; }
   std::uint32_t credits(const CollectiveCall& call) const override {

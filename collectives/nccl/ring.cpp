@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "collectives/steps/exchange.hpp"
+#include "collectives/steps/kinds.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/collective.hpp"
 #include "support/contract.hpp"
@@ -317,9 +318,8 @@ class ShiftStream final : public RingStream {
 class Ring : public CollectiveAlgorithm {
  public:
   bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-           kind == CollectiveKind::reduce_scatter || kind == CollectiveKind::broadcast ||
-           kind == CollectiveKind::reduce || kind == CollectiveKind::send_recv;
+    return is_all_reduce_or_phase(kind) || kind == CollectiveKind::broadcast || kind == CollectiveKind::reduce ||
+           kind == CollectiveKind::send_recv;
   }
   bool takes_block_tables(CollectiveKind kind) const override {
     return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
@@ -352,10 +352,7 @@ class Ring : public CollectiveAlgorithm {
 
 class BidirectionalRing final : public Ring {
  public:
-  bool supports(CollectiveKind kind) const override {
-    return kind == CollectiveKind::all_reduce || kind == CollectiveKind::all_gather ||
-           kind == CollectiveKind::reduce_scatter;
-  }
+  bool supports(CollectiveKind kind) const override { return is_all_reduce_or_phase(kind); }
   std::uint32_t channels(const CollectiveCall& call) const override { return std::max(2U, call.tuning.channels); }
 
  private:

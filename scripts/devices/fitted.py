@@ -23,7 +23,7 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
         print(line)
 
     if not kinds["products"] and "products" not in sustained:
-        raise ValueError("no table of products, and the device has no 'sustained' to take them from; expected one")
+        raise ValueError("no table of GEMMs, and the device has no 'sustained' to take them from; expected one")
     for table in kinds["products"]:
         fit_products(device, sustained, table, units, tell)
     launch = float(str(sustained.get("launch", "0 us")).split()[0]) * 1e-6
@@ -42,7 +42,7 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
 def fit_products(device, sustained, table, units, tell):
     found = [precision for precision in PEAKS if precision in set(table["precision"]) and precision in device.peak]
     if not found:
-        raise ValueError(f"products in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16 or fp8, with a "
+        raise ValueError(f"GEMMs in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16 or fp8, with a "
                          "peak in the device's file")
     for precision in found:
         launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision == "fp8" and "launch" in sustained else None
@@ -50,7 +50,7 @@ def fit_products(device, sustained, table, units, tell):
         sustained["fp8_products" if precision == "fp8" else "products"] = result["rates"]
         if launch is None:
             sustained["launch"] = f"{result['launch']} us"
-        tell(f"{precision} products", result)
+        tell(f"{precision} GEMMs", result)
 
 
 def text_of(data, names, remarks):

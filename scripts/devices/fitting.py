@@ -74,13 +74,13 @@ def products_of(values, units):
 def fit_products(device, table, precision, units, launch=None):
     """Without `launch` the shortest time of the table is the launch: a kernel with nothing to do. With it the table's times have
     a quantisation of the m x k factor besides, five bytes of each element, whose launches and fraction of the
-    bandwidth are fitted and not part of a product."""
+    bandwidth are fitted and not part of a GEMM."""
     quantised = launch is not None
     table = table.where(table["precision"] == precision)
     launch = launch if quantised else rounded(float(np.min(table["seconds"])) * 1e6) * 1e-6
     table = table.where(2 * table["m"] * table["n"] * table["k"] * table["count"] >= LEAST_FLOPS)
     if len(table) < 30:
-        raise ValueError(f"{len(table)} products of 1 GFLOP and more in {precision}; expected at least 30")
+        raise ValueError(f"{len(table)} GEMMs of 1 GFLOP and more in {precision}; expected at least 30")
     given, unseen = table.halves()
     low = [0.05] * 5 + [0, 0.3, 0, 1, 0, 0] + ([0, 0.05] if quantised else [])
     high = [1] * 5 + [600, 1, 1, 20, 0.3, 20] + ([20, 1] if quantised else [])

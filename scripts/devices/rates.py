@@ -78,7 +78,7 @@ def slowed(device, work, seconds):
 
 
 def product_seconds(device, rates, precision, m, n, k, count=1, launch=None):
-    """Of `count` products of m x k by k x n; results have 16 bits at least."""
+    """Of `count` GEMMs of m x k by k x n; results have 16 bits at least."""
     peak = device.peak[precision]
     size = ELEMENT[precision]
     traffic = (size * (m * k + k * n) + max(size, 2) * m * n) * count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""The curves of a device: rates of products, attention and memory kernels over their size."""
+"""The curves of a device: rates of GEMMs, attention and memory kernels over their size."""
 
 import json
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from devices.rates import attention_seconds, memory_seconds, product_seconds
 
-SIDES = 2.0 ** np.arange(8, 15)  # of square products
+SIDES = 2.0 ** np.arange(8, 15)  # of square GEMMs
 THIN = (64, 128, 256, 512, 1024, 4096)  # inner sides of products of 8192 x 8192
 LENGTHS = 2.0 ** np.arange(9, 16)
 HEADS, TOKENS = 16, 2.0**15  # of attention
@@ -85,7 +85,7 @@ def as_text(device):
     found = curves(device)
     lines = [*head(device), f"  launch         {device.sustained.get('launch', '0 s')}"]
     names = list(found["products"])
-    lines += ["products inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>9}" for name in names)]
+    lines += ["GEMMs inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>9}" for name in names)]
     for rows in zip(*found["products"].values()):
         lines.append(f"  {' x '.join(f'{side:.0f}' for side in rows[0][:3]):<24}"
                      + "".join(f"{row[3]:>9.1f}" for row in rows))
@@ -110,7 +110,7 @@ def draw(device, path):
     found = curves(device)
     panels = [name for name in ("products", "attention", "memory") if found[name]]
     figure, axes = plt.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), layout="constrained", squeeze=False)
-    labels = {"products": ("side of square products", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
+    labels = {"products": ("side of square GEMMs", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
               "memory": ("bytes", "GB/s")}  # fmt: skip
     for axis, panel in zip(axes[0], panels):
         for name, rates in found[panel].items():

@@ -85,7 +85,7 @@ class DeviceCommand(ProgramTest):
             self.assertGreaterEqual(len(lines), 1, path)
             for line in lines:
                 self.assertIn(line, text)
-            self.assertEqual("products inside a step" in text, device(path.stem).sustained is not None)
+            self.assertEqual("GEMMs inside a step" in text, device(path.stem).sustained is not None)
 
     def test_devices_of_one_chip_differ_where_their_data_sheets_do(self):
         """The GH200's GPU is an H100 with HBM3 of 4 TB/s; a GB200 has a 72nd of 360 and 720 PFLOP/s with sparsity, of
@@ -131,7 +131,7 @@ class DeviceCommand(ProgramTest):
         output = self.folder / "mine.yaml"
         done = self.run_weft("device", "fit", self.table(f"precision,m,n,k,time_us\n{rows}\n"), "--device", "a100-sxm",
                              "--units", 108, "-o", output)  # fmt: skip
-        self.assertRegex(done.out, r"bf16 products: fitted to \d+ shapes; on \d+ other shapes: mean error [0-2]\.\d %")
+        self.assertRegex(done.out, r"bf16 GEMMs: fitted to \d+ shapes; on \d+ other shapes: mean error [0-2]\.\d %")
         self.assertIn("Made by `weft device fit`", output.read_text())
         # The program reads it.
         self.assertEqual(len(self.seconds(str(output), [{"m": 512, "n": 512, "k": 4096}])), 1)

@@ -95,7 +95,7 @@ class Published(ProgramTest):
         Varied(case, "host", False).run()
         host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
         self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
-        Varied(case, "products' rate", False).run()
+        Varied(case, "GEMMs' rate", False).run()
         tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["products"]["tiles"]
                  for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
         for before, after in zip(*tiles):

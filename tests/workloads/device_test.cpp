@@ -57,7 +57,7 @@ TEST(Device, CollectivesTakeUnitsInAStep) {
   EXPECT_NE(complaint([&] { read_device(Spec::parse(example + all, "toy.yaml")); }).find("131"), std::string::npos);
 }
 
-// A product of 132 tiles of 128 x 128, all of which are worked on at once, k = 4096: alone 2 * 132 * 128^2 * 4096 FLOPs
+// A GEMM of 132 tiles of 128 x 128, all of which are worked on at once, k = 4096: alone 2 * 132 * 128^2 * 4096 FLOPs
 // at 0.8 of the peak. Beside collectives 108 units have them in 132 / 108 of the time, since units share the work
 // evenly. A kernel of memory has what is left of the bandwidth, 2 - 0.4 of 2 TB/s, and no unit makes it slower.
 TEST(Device, CollectivesTakeUnitsFromProductsAndBandwidthFromKernelsOfMemory) {

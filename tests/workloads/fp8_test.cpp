@@ -47,7 +47,7 @@ struct Case {
 };
 
 // Two bytes for what goes from one operator to the next, one for what products have read. Transformer Engine: norms and
-// activation functions leave only the fp8 that products read; attention keeps what it gives, and the product behind it
+// activation functions leave only the fp8 that GEMMs read; attention keeps what it gives, and the GEMM behind it
 // its own copy.
 TEST(Fp8, ActivationsAreKeptAsTheyAreRead) {
   Case one("fp8");

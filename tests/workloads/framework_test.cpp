@@ -261,7 +261,7 @@ TEST(KernelCatalogue, SequencesThatPyTorchCutsAreCopied) {
   EXPECT_EQ(calls(megatron.passes().backward, CollectiveKind::all_gather), 4);
 }
 
-// Of a whole block PyTorch computes again what its backward pass needs: all but the product 2 T f h that ends the MLP,
+// Of a whole block PyTorch computes again what its backward pass needs: all but the GEMM 2 T f h that ends the MLP,
 // the sum over tensor ranks behind it, and the residual, 6 N. Megatron-LM computes all of it.
 TEST(KernelCatalogue, RecomputationEndsWithWhatIsNeeded) {
   BlockOfGpt one("pytorch_eager", 1, "llama-3.1-8b");
@@ -277,7 +277,7 @@ TEST(KernelCatalogue, RecomputationEndsWithWhatIsNeeded) {
   EXPECT_DOUBLE_EQ(flops_of(all.passes().recompute), flops_of(all.passes().forward));
 }
 
-// Where tensor ranks scatter their sums, these are kept, and the product behind attention is not needed again; both
+// Where tensor ranks scatter their sums, these are kept, and the GEMM behind attention is not needed again; both
 // inputs are gathered again.
 TEST(KernelCatalogue, OperatorsComputedAgainOnTensorRanks) {
   BlockOfGpt cut("pytorch_compiled", 4, "llama-3.1-8b");

@@ -207,8 +207,8 @@ std::string resnet(const std::string& depths, const std::string& widths, const s
 double billions(const ModelConfig& model) {
   double products = static_cast<double>(model.hidden * model.head_classes);
   for (const auto kind : model.blocks)
-    for (const SampleProduct& product : model.shapes[kind].products)
-      products += static_cast<double>(product.rows) * static_cast<double>(product.columns * product.inner);
+    for (const SampleGemm& gemm : model.shapes[kind].gemms)
+      products += static_cast<double>(gemm.rows) * static_cast<double>(gemm.columns * gemm.inner);
   return products / 1e9;
 }
 

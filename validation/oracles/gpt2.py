@@ -31,7 +31,7 @@ class Gpt2:
 @dataclasses.dataclass
 class Device:
     peak: Fraction  # operations per second
-    products: Fraction  # fraction of the peak that matrix products reach
+    gemms: Fraction  # fraction of the peak that GEMMs reach
     fused: Fraction  # the same of attention as one kernel
     bandwidth: Fraction  # bytes per second
 
@@ -44,32 +44,32 @@ class Device:
         peak = Fraction(number) * {"GFLOP/s": 10**9, "TFLOP/s": 10**12, "PFLOP/s": 10**15}[unit]
         number, unit = description["memory_bandwidth"].split()
         bandwidth = Fraction(number) * {"GB/s": 10**9, "TB/s": 10**12}[unit]
-        products = description["matmul"]["peak_fraction"]
-        fused = description.get("fused_kernels", {}).get("peak_fraction", products)
-        return Device(peak, Fraction(str(products)), Fraction(str(fused)), bandwidth)
+        gemms = description["matmul"]["peak_fraction"]
+        fused = description.get("fused_kernels", {}).get("peak_fraction", gemms)
+        return Device(peak, Fraction(str(gemms)), Fraction(str(fused)), bandwidth)
 
     def time(self, operations, traffic, fraction):
         """The roofline of one kernel, in whole picoseconds."""
         exact = max(Fraction(operations) / (self.peak * fraction), Fraction(traffic) / self.bandwidth) * PICOSECONDS
         return int(exact + Fraction(1, 2))
 
-    def product(self, m, n, k):
+    def gemm(self, m, n, k):
         """m x k times k x n in 2-byte precision."""
-        return self.time(2 * m * n * k, 2 * (m * k + k * n + m * n), self.products)
+        return self.time(2 * m * n * k, 2 * (m * k + k * n + m * n), self.gemms)
 
     def memory(self, elements):
         return self.time(0, 2 * elements, 1)
 
 
 def linear(device, rows, columns, inner):
-    """(forward, backward) of a linear layer: backward one product each for the gradients of its input and its weights."""
-    backward = device.product(rows, inner, columns) + device.product(inner, columns, rows)
-    return device.product(rows, columns, inner), backward
+    """(forward, backward) of a linear layer: backward one GEMM each for the gradients of its input and its weights."""
+    backward = device.gemm(rows, inner, columns) + device.gemm(inner, columns, rows)
+    return device.gemm(rows, columns, inner), backward
 
 
 def attention(device, model, b, s):
     """One kernel over queries, keys, values and the result, 4 b s h elements. The causal mask leaves half of the scores:
-    2 products of b s^2 h / 2 forward; backward 5, and twice the traffic (Dao et al., arXiv:2205.14135, algorithm 4)."""
+    2 GEMMs of b s^2 h / 2 forward; backward 5, and twice the traffic (Dao et al., arXiv:2205.14135, algorithm 4)."""
     half = b * s * s * model.h  # 2 operations for each of b s^2 h / 2
     elements = 4 * b * s * model.h
     return device.time(2 * half, 2 * elements, device.fused), device.time(5 * half, 4 * elements, device.fused)
@@ -79,10 +79,10 @@ def passes(model, device, b, s):
     """(forward, backward) time of embedding, block and head: b sequences of s tokens."""
     h, T = model.h, b * s
 
-    def total(products, forward_elements, backward_elements):
+    def total(gemms, forward_elements, backward_elements):
         return (
-            sum(forward for forward, _ in products) + sum(device.memory(n) for n in forward_elements),
-            sum(backward for _, backward in products) + sum(device.memory(n) for n in backward_elements),
+            sum(forward for forward, _ in gemms) + sum(device.memory(n) for n in forward_elements),
+            sum(backward for _, backward in gemms) + sum(device.memory(n) for n in backward_elements),
         )
 
     block = [

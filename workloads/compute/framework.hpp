@@ -99,9 +99,9 @@ struct KernelCatalogue {
   std::array<std::array<std::vector<SmallKernel>, 2>, kernel_place_count> places;
   /// Gradients added up over micro-batches, one kernel for each tensor.
   struct Accumulation {
-    std::int64_t bytes = 0;        ///< read and written per parameter; 0: not counted
-    bool from_second = false;      ///< the first micro-batch has nothing to add to
-    std::int64_t in_products = 0;  ///< the GEMM does it instead: bytes per parameter more than writing its result
+    std::int64_t bytes = 0;     ///< read and written per parameter; 0: not counted
+    bool from_second = false;   ///< the first micro-batch has nothing to add to
+    std::int64_t in_gemms = 0;  ///< the GEMM does it instead: bytes per parameter more than writing its result
   } accumulation;
   /// Before the norm of all gradients is known, and after; empty: as adam_traffic() says, in one kernel.
   std::vector<SmallKernel> gradient_norm, optimizer;

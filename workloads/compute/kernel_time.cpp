@@ -62,8 +62,8 @@ double slowed(const Device& device, const SharedWork& work, double seconds) {
 }
 
 /// Seconds of a GEMM cut into such tiles and, along k, into `splits` parts.
-double seconds_in_tiles(const Device& device, const ProductRates& rates, const Kernel& kernel,
-                        const ProductRates::TileChoice& tile, std::int64_t splits) {
+double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kernel& kernel,
+                        const GemmRates::TileChoice& tile, std::int64_t splits) {
   const auto parts = static_cast<double>(splits);
   const auto count = static_cast<double>(kernel.count);
   const double tiles = pieces(kernel.m, tile.m) * pieces(kernel.n, tile.n) * count * parts;
@@ -83,16 +83,16 @@ double seconds_in_tiles(const Device& device, const ProductRates& rates, const K
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
   const SustainedRates& sustained = *device.sustained;
-  const bool fp8 = kernel.precision == "fp8" && sustained.fp8_products;
-  const ProductRates& rates = fp8 ? *sustained.fp8_products : sustained.products;
+  const bool fp8 = kernel.precision == "fp8" && sustained.fp8_gemms;
+  const GemmRates& rates = fp8 ? *sustained.fp8_gemms : sustained.gemms;
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
-  const auto consider = [&](const ProductRates::TileChoice& tile) {
+  const auto consider = [&](const GemmRates::TileChoice& tile) {
     for (std::int64_t splits = 1; splits <= rates.max_splits; splits *= 2)
       if (splits == 1 || kernel.k / splits >= min_inner)
         best = std::min(best, seconds_in_tiles(device, rates, kernel, tile, splits));
   };
-  for (const ProductRates::TileChoice& tile : rates.tiles) {
+  for (const GemmRates::TileChoice& tile : rates.tiles) {
     consider(tile);
     if (tile.m != tile.n) consider({tile.n, tile.m, tile.peak_fraction});
   }

@@ -64,7 +64,7 @@ class Builder {
 
   void add_attention(std::vector<Tensor>& tensors, const std::string& name, bool with_positions) const {
     const std::int64_t width = attention_.heads * attention_.head_size;
-    for (const char* product : {".q", ".k", ".v"}) add_columns(tensors, name + product, model_.hidden, width, false);
+    for (const char* matrix : {".q", ".k", ".v"}) add_columns(tensors, name + matrix, model_.hidden, width, false);
     add_rows(tensors, name + ".o", width, model_.hidden, false);
     if (with_positions) add_whole(tensors, name + ".relative_attention_bias", buckets_, attention_.heads, false);
     add_norm(tensors, name + ".layer_norm", model_.hidden, false);

@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-/// GPT with ReLU and products of their own for queries, keys and values. The table of positions has two rows more than
+/// GPT with ReLU and GEMMs of their own for queries, keys and values. The table of positions has two rows more than
 /// there are positions (OPTLearnedPositionalEmbedding of transformers).
 class Opt : public ModelFamily {
  public:

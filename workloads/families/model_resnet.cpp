@@ -16,7 +16,7 @@ class Convolutions {
   explicit Convolutions(BlockShape& block) : block_(block) {}
   /// kernel x kernel from `in` to `out` channels, whose result is `side` x `side`.
   void add(const std::string& name, std::int64_t kernel, std::int64_t in, std::int64_t out, std::int64_t side) {
-    block_.products.push_back({side * side, out, kernel * kernel * in});
+    block_.gemms.push_back({side * side, out, kernel * kernel * in});
     block_.tensors.push_back({name + ".convolution.weight", kernel * kernel * in * out});
     block_.tensors.push_back({name + ".normalization.weight", out});
     block_.tensors.push_back({name + ".normalization.bias", out});

@@ -156,16 +156,16 @@ class RecommendationProgram final : public RankProgram {
     Time sum;
     Kernel kernel;
     kernel.precision = job_.precision;
-    const auto product = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    const auto gemm = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
       kernel.m = m;
       kernel.n = n;
       kernel.k = k;
       sum += job_.times.of(kernel);
     };
     for (std::size_t i = 1; i < widths.size(); ++i) {
-      if (!backward) product(job_.batch, widths[i], widths[i - 1]);
-      if (backward) product(job_.batch, widths[i - 1], widths[i]);
-      if (backward) product(widths[i - 1], widths[i], job_.batch);
+      if (!backward) gemm(job_.batch, widths[i], widths[i - 1]);
+      if (backward) gemm(job_.batch, widths[i - 1], widths[i]);
+      if (backward) gemm(widths[i - 1], widths[i], job_.batch);
     }
     return sum;
   }

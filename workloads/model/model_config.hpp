@@ -53,7 +53,7 @@ struct MlpShape {
 };
 
 /// A GEMM of fixed size per sample (a convolution as one): `rows` x `inner` times `inner` x `columns`.
-struct SampleProduct {
+struct SampleGemm {
   std::int64_t rows = 0;
   std::int64_t columns = 0;
   std::int64_t inner = 0;
@@ -65,8 +65,8 @@ struct BlockShape {
   AttentionShape attention;
   bool cross_attention = false;  ///< a second attention of the same shape over the encoder's output
   MlpShape mlp;
-  std::vector<SampleProduct> products;  ///< of blocks without attention and MLP
-  std::vector<Tensor> tensors;  ///< in the order in which the framework registers them, which is the forward order
+  std::vector<SampleGemm> gemms;  ///< of blocks without attention and MLP
+  std::vector<Tensor> tensors;    ///< in the order in which the framework registers them, which is the forward order
 };
 
 /// Embedding, blocks, head.

@@ -9,7 +9,7 @@ namespace weft {
 namespace {
 
 /// Multiplications per token of the matrices around attention.
-double attention_products(const AttentionShape& a, std::int64_t hidden) {
+double attention_gemms(const AttentionShape& a, std::int64_t hidden) {
   const double h = real(hidden);
   const double out = real(a.heads * a.value_size) * h;
   if (!a.latent()) return h * real(a.heads * a.head_size + a.kv_heads * (a.head_size + a.value_size)) + out;
@@ -20,7 +20,7 @@ double attention_products(const AttentionShape& a, std::int64_t hidden) {
   return query + keys + out;
 }
 
-double mlp_products(const MlpShape& mlp, std::int64_t hidden) {
+double mlp_gemms(const MlpShape& mlp, std::int64_t hidden) {
   const double matrices = mlp.gated ? 3 : 2;
   if (!mlp.mixture()) return matrices * real(hidden) * real(mlp.inner);
   return real(hidden) * (real(mlp.experts) +  // the router
@@ -34,12 +34,12 @@ ModelFlops forward_flops(const ModelConfig& model, std::int64_t sequence_length)
   ModelFlops flops;
   for (std::int64_t layer = 0; layer < model.layers(); ++layer) {
     const BlockShape& block = model.layer_shape(layer);
-    for (const SampleProduct& product : block.products)
-      flops.linear += 2 * real(product.rows) * real(product.columns) * real(product.inner);
-    if (!block.products.empty()) continue;
+    for (const SampleGemm& gemm : block.gemms)
+      flops.linear += 2 * real(gemm.rows) * real(gemm.columns) * real(gemm.inner);
+    if (!block.gemms.empty()) continue;
     const AttentionShape& a = block.attention;
     const double attentions = a.heads == 0 ? 0 : block.cross_attention ? 2 : 1;
-    flops.linear += 2 * s * (attentions * attention_products(a, model.hidden) + mlp_products(block.mlp, model.hidden));
+    flops.linear += 2 * s * (attentions * attention_gemms(a, model.hidden) + mlp_gemms(block.mlp, model.hidden));
     const double full = 2 * s * s * real(a.heads * (a.head_size + a.value_size));
     double seen = a.causal ? 0.5 : 1;
     if (a.window > 0) seen = std::min(seen, real(a.window) / s);

@@ -415,7 +415,7 @@ class Settling {
     const auto say = [&](bool asked, const char* name, auto&& has) {
       if (asked && !some(has)) d_.ignored.push_back(fmt::format("recompute_modules {}: no block has it", name));
     };
-    say(again.mlp, "mlp", [](const BlockShape& shape) { return shape.products.empty() && !shape.mlp.mixture(); });
+    say(again.mlp, "mlp", [](const BlockShape& shape) { return shape.gemms.empty() && !shape.mlp.mixture(); });
     say(again.mixture, "moe", [](const BlockShape& shape) { return shape.mlp.mixture(); });
     say(again.shared_experts, "shared_experts", [](const BlockShape& shape) { return shape.mlp.shared_inner > 0; });
   }

@@ -31,7 +31,7 @@ Bytes AttentionCore::kv_bytes(const AttentionShape& a) const {
 Kernel AttentionCore::fused(const AttentionShape& a, const Extent& extent, bool backward) const {
   const double scores = (extent.causal ? 0.5 : 1) * static_cast<double>(extent.rows) *
                         static_cast<double>(extent.columns) * static_cast<double>(extent.heads);
-  const auto products = static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
+  const auto inner = static_cast<double>(backward ? 3 * a.head_size + 2 * a.value_size : a.head_size + a.value_size);
   const std::int64_t elements =
       (extent.rows * extent.heads + extent.columns * extent.kv_heads) * (a.head_size + a.value_size);
   Kernel kernel;
@@ -42,7 +42,7 @@ Kernel AttentionCore::fused(const AttentionShape& a, const Extent& extent, bool 
   kernel.causal = extent.causal;
   kernel.backward = backward;
   kernel.bytes = bytes_of(elements, backward ? 2 : 1, element_).count();
-  kernel.flops = 2 * scores * products;
+  kernel.flops = 2 * scores * inner;
   return kernel;
 }
 

@@ -4,25 +4,25 @@
 namespace weft {
 
 // GEMMs that make queries, keys and values.
-std::vector<Product> AttentionPasses::inputs(const AttentionShape& a) const {
+std::vector<Gemm> AttentionPasses::inputs(const AttentionShape& a) const {
   if (!a.latent()) return {{tokens_, heads(a) * a.head_size + kv_heads(a) * (a.head_size + a.value_size), h_}};
-  std::vector<Product> products;
+  std::vector<Gemm> gemms;
   if (a.query_rank > 0) {
-    products.push_back({tokens_, a.query_rank, h_});
-    products.push_back({tokens_, heads(a) * a.head_size, a.query_rank});
+    gemms.push_back({tokens_, a.query_rank, h_});
+    gemms.push_back({tokens_, heads(a) * a.head_size, a.query_rank});
   } else {
-    products.push_back({tokens_, heads(a) * a.head_size, h_});
+    gemms.push_back({tokens_, heads(a) * a.head_size, h_});
   }
-  products.push_back({tokens_, a.kv_rank + a.rope_size, h_});
-  products.push_back({tokens_, heads(a) * (a.head_size - a.rope_size + a.value_size), a.kv_rank});
-  return products;
+  gemms.push_back({tokens_, a.kv_rank + a.rope_size, h_});
+  gemms.push_back({tokens_, heads(a) * (a.head_size - a.rope_size + a.value_size), a.kv_rank});
+  return gemms;
 }
 
 void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to) const {
   Work before(setup_);
   before.small(KernelPlace::attention_norm, false, units_of(a));
   Work in(setup_);
-  for (const Product& product : inputs(a)) product.forward(in);
+  for (const Gemm& gemm : inputs(a)) gemm.forward(in);
   in.small(KernelPlace::attention_input, false, units_of(a));
   to.push_back(before.segment("attention norm"));
   gather(to, "attention gather");
@@ -30,7 +30,7 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
   add_core(to, a, false);
   Work out(setup_);
   out.small(KernelPlace::attention_output, false, units_of(a));
-  Product{tokens_, h_, heads(a) * a.value_size}.forward(out);
+  Gemm{tokens_, h_, heads(a) * a.value_size}.forward(out);
   to.push_back(out.segment("attention output"));
   sum(to, "attention sum");
   Work after(setup_);
@@ -40,7 +40,7 @@ void AttentionPasses::forward(const AttentionShape& a, std::vector<Segment>& to)
 
 void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to, bool inputs_too,
                                bool weights_too) const {
-  const Product out{tokens_, h_, heads(a) * a.value_size};
+  const Gemm out{tokens_, h_, heads(a) * a.value_size};
   if (inputs_too) {
     gather(to, "attention gradient gather");
     Work work(setup_);
@@ -53,7 +53,7 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
     gather_again(to, "attention gather again", weights_too);
     Work in(setup_);
     in.small(KernelPlace::attention_input, true, units_of(a));
-    for (const Product& product : inputs(a)) product.input_gradient(in);
+    for (const Gemm& gemm : inputs(a)) gemm.input_gradient(in);
     to.push_back(in.segment("attention input gradient"));
     sum(to, "attention gradient sum");
     if (overlaps(weights_too) && t_ > 1) to.back().beside = true;
@@ -61,7 +61,7 @@ void AttentionPasses::backward(const AttentionShape& a, std::vector<Segment>& to
   if (weights_too) {
     Work work(setup_);
     out.weight_gradient(work);
-    for (const Product& product : inputs(a)) product.weight_gradient(work);
+    for (const Gemm& gemm : inputs(a)) gemm.weight_gradient(work);
     to.push_back(work.segment("attention weight gradient"));
   }
   if (inputs_too) {

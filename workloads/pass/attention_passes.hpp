@@ -21,7 +21,7 @@ class AttentionPasses : public AttentionCore {
   void operators_again(const AttentionShape& a, std::vector<Segment>& to) const;
 
  private:
-  std::vector<Product> inputs(const AttentionShape& a) const;
+  std::vector<Gemm> inputs(const AttentionShape& a) const;
 };
 
 }  // namespace weft

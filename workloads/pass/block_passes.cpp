@@ -15,7 +15,7 @@ class BlockBuilder : private PassBuilder {
   explicit BlockBuilder(const PassSetup& setup) : PassBuilder(setup), attention_(setup), mlp_(setup), mixture_(setup) {}
 
   PartPasses block(const BlockShape& block) {
-    if (!block.products.empty()) return sample_products(block);
+    if (!block.gemms.empty()) return sample_gemms(block);
     PartPasses passes;
     build_forward(block, passes.forward);
     if (setup_.description->recompute == Recompute::full)
@@ -81,16 +81,16 @@ class BlockBuilder : private PassBuilder {
     attention_.backward(block.attention, to, inputs_too, weights_too);
   }
 
-  PartPasses sample_products(const BlockShape& block) const {
+  PartPasses sample_gemms(const BlockShape& block) const {
     Work forward(setup_), inputs(setup_), weights(setup_);
     const std::int64_t samples = setup_.description->micro_batch;
-    for (const SampleProduct& p : block.products) {
-      const Product product{p.rows * samples, p.columns, p.inner};
-      product.forward(forward);
+    for (const SampleGemm& p : block.gemms) {
+      const Gemm gemm{p.rows * samples, p.columns, p.inner};
+      gemm.forward(forward);
       forward.memory(p.rows * samples * p.columns * 4);  // norm and activation: read and written twice
-      product.input_gradient(inputs);
+      gemm.input_gradient(inputs);
       inputs.memory(p.rows * samples * p.columns * 6);
-      product.weight_gradient(weights);
+      gemm.weight_gradient(weights);
     }
     PartPasses passes;
     passes.forward.push_back(forward.segment("products"));

@@ -66,7 +66,7 @@ struct PartPasses {
 };
 
 /// Arithmetic and communication per micro-batch of a block on one of its ranks, by tensor, sequence, context and expert
-/// parallelism. Products: QKV 2bsh(a+2k)d, scores and values 4bs^2 ad, output 2bsadh, MLP 4bshf or gated 6bshf; a
+/// parallelism. GEMMs: QKV 2bsh(a+2k)d, scores and values 4bs^2 ad, output 2bsadh, MLP 4bshf or gated 6bshf; a
 /// backward pass takes a GEMM for the gradient of each input (Narayanan et al., arXiv:2104.04473, appendix;
 /// Korthikanti et al., arXiv:2205.05198, appendix A). Communication per block, forward and backward each: tensor
 /// parallelism 2 all-reduces of bsh (Shoeybi et al., arXiv:1909.08053); with sequence parallelism 2 all-gathers and 2

@@ -35,8 +35,8 @@ class EndBuilder : private PassBuilder {
   PartPasses head() {
     const ModelConfig& model = setup_.description->model;
     PartPasses passes;
-    const Product logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
-                         share_of(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
+    const Gemm logits{model.vocabulary > 0 ? tokens_ : setup_.description->micro_batch,
+                      share_of(model.vocabulary > 0 ? model.vocabulary : model.head_classes, t_), h_};
     Work norm(setup_);
     norm.small(KernelPlace::final_norm, false, common_units());
     Work forward = unquantised();
@@ -61,13 +61,13 @@ class EndBuilder : private PassBuilder {
   }
 
  private:
-  KernelUnits units_of(const Product& logits) const {
+  KernelUnits units_of(const Gemm& logits) const {
     KernelUnits units = common_units();
     unit(units, KernelUnit::logits) = logits.rows * logits.columns;
     return units;
   }
 
-  std::vector<Segment> head_backward(const Product& logits, bool inputs_too, bool weights_too) const {
+  std::vector<Segment> head_backward(const Gemm& logits, bool inputs_too, bool weights_too) const {
     std::vector<Segment> to;
     if (inputs_too) {
       Work work = unquantised();

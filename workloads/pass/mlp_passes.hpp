@@ -12,7 +12,7 @@ namespace weft {
 
 /// GEMMs of an MLP or of a rank's experts.
 struct FeedForward {
-  Product up, down;
+  Gemm up, down;
   bool gated;  ///< `up` makes two factors
 };
 

@@ -12,10 +12,10 @@ namespace weft {
 
 Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {}
 
-Work::Work(const PassSetup& setup, std::string products)
-    : setup_(setup), products_(std::move(products)), activations_(activation_precision(*setup.description)) {}
+Work::Work(const PassSetup& setup, std::string gemms)
+    : setup_(setup), gemms_(std::move(gemms)), activations_(activation_precision(*setup.description)) {}
 
-void Work::product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more) {
+void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more) {
   Kernel kernel;
   kernel.m = m;
   kernel.n = n;
@@ -23,15 +23,15 @@ void Work::product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t 
   kernel.count = count;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
-  kernel.precision = products_;
-  if (products_ != activations_ || more > 0) {
+  kernel.precision = gemms_;
+  if (gemms_ != activations_ || more > 0) {
     using Wide = unsigned __int128;
-    const auto read = static_cast<Wide>(m + n) * static_cast<Wide>(k) * static_cast<Wide>(element_bytes(products_));
+    const auto read = static_cast<Wide>(m + n) * static_cast<Wide>(k) * static_cast<Wide>(element_bytes(gemms_));
     const auto written =
         static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + more);
     kernel.bytes = saturated((read + written) * static_cast<Wide>(count)).count();
   }
-  std::string name = fmt::format("product {} x {} x {}", m, n, k);
+  std::string name = fmt::format("GEMM {} x {} x {}", m, n, k);
   if (count > 1) name += fmt::format(", {} of them", count);
   add(kernel, name, kernel.flops);
 }
@@ -120,7 +120,7 @@ void Work::add(const Kernel& kernel, const std::string& name, double flops) {
   const Time time = setup_.times->of(kernel);
   time_ += time;
   slowed_ += setup_.times->beside(kernel);
-  flops_ += kernel.flops;  // of products: those of small kernels are not what a model's FLOPs are counted by
+  flops_ += kernel.flops;  // of GEMMs: those of small kernels are not what a model's FLOPs are counted by
   kernels_.push_back({name, kernel, flops, time});
 }
 

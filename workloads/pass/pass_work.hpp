@@ -16,13 +16,13 @@ class Work {
  public:
   /// GEMMs have the job's precision, or another one. All else has activation_precision(), also what GEMMs give.
   explicit Work(const PassSetup& setup);
-  Work(const PassSetup& setup, std::string products);
+  Work(const PassSetup& setup, std::string gemms);
 
   /// `count` GEMMs of m x k by k x n.
-  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { product(m, n, k, count, 0); }
+  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { add_gemm(m, n, k, count, 0); }
   /// The GEMM that is the gradient of a weight, which may be added to what is there.
   void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
-    product(m, n, k, count, setup_.kernels().accumulation.in_products);
+    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms);
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -36,10 +36,10 @@ class Work {
 
  private:
   /// `more`: bytes of each element of the result beside reading the factors and writing it.
-  void product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more);
+  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
-  std::string products_, activations_;  // precisions
+  std::string gemms_, activations_;  // precisions
   Time time_, slowed_;
   double flops_ = 0;
   std::vector<KernelUse> kernels_;
@@ -52,7 +52,7 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
 Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision);
 
 /// Rows x columns times inner: a GEMM and those for the gradients of its inputs.
-struct Product {
+struct Gemm {
   std::int64_t rows, columns, inner;
   std::int64_t count = 1;
   void forward(Work& work) const { work.matmul(rows, columns, inner, count); }

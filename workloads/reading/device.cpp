@@ -114,9 +114,9 @@ SharedWork read_shared_work(const Spec& map) {
 }
 
 /// `products: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
-ProductRates read_products(const Spec& map) {
+GemmRates read_gemms(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
-  ProductRates rates;
+  GemmRates rates;
   rates.work = read_shared_work(map);
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
   if (const auto value = map.find("most_splits")) rates.max_splits = value->integer(1, 1024);
@@ -150,8 +150,8 @@ AttentionRates read_attention(const Spec& map) {
 
 SustainedRates read_sustained(const Spec& map) {
   SustainedRates rates;
-  rates.products = read_products(map.at("products"));
-  if (const auto products = map.find("fp8_products")) rates.fp8_products = read_products(*products);
+  rates.gemms = read_gemms(map.at("products"));
+  if (const auto products = map.find("fp8_products")) rates.fp8_gemms = read_gemms(*products);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
       std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
@@ -166,7 +166,7 @@ SustainedRates read_sustained(const Spec& map) {
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
   // Beside communication GEMMs keep a unit at least.
   if (const auto taken = map.find("collective_units"))
-    rates.collective_units = taken->integer(0, rates.products.work.units - 1);
+    rates.collective_units = taken->integer(0, rates.gemms.work.units - 1);
   if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();
   map.finish();
   return rates;
@@ -222,15 +222,15 @@ std::optional<Device> beside_communication(const Device& device) {
   if (!device.in_a_step || !device.sustained) return std::nullopt;
   const SustainedRates& rates = *device.sustained;
   if (rates.collective_units == 0 && rates.collective_bandwidth == Bandwidth()) return std::nullopt;
-  const auto units = static_cast<double>(rates.products.work.units);
+  const auto units = static_cast<double>(rates.gemms.work.units);
   const double left = (units - static_cast<double>(rates.collective_units)) / units;
   Device rest = device;
   for (auto& [precision, peak] : rest.peak) peak *= left;
   const auto leave = [&](SharedWork& work) {
     work.units = std::max<std::int64_t>(1, std::llround(static_cast<double>(work.units) * left));
   };
-  leave(rest.sustained->products.work);
-  if (rest.sustained->fp8_products) leave(rest.sustained->fp8_products->work);
+  leave(rest.sustained->gemms.work);
+  if (rest.sustained->fp8_gemms) leave(rest.sustained->fp8_gemms->work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
   rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;

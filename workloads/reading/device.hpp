@@ -53,7 +53,7 @@ struct SharedWork {
 };
 
 /// GEMMs of one precision.
-struct ProductRates {
+struct GemmRates {
   struct TileChoice {
     std::int64_t m = 1, n = 1;
     double peak_fraction = 1;  ///< while all units work on such tiles
@@ -83,8 +83,8 @@ struct SustainedRates {
   /// Of the clock, and of what goes with it, what power leaves in a step of many seconds; 1: not known, as `slowing`
   /// says.
   double clock = 1;
-  ProductRates products;
-  std::optional<ProductRates> fp8_products;  ///< of fp8, if they differ
+  GemmRates gemms;
+  std::optional<GemmRates> fp8_gemms;  ///< of fp8, if they differ
   /// By library, the first one for frameworks that name none; empty: fused_fraction.
   std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent

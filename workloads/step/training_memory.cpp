@@ -28,11 +28,11 @@ struct KeptBytes {
         attention_output(kept_or(d.attention_output_precision, d.precision == "fp8" ? passed + read : passed)) {}
 
   double passed;  ///< from one operator to the next
-  /// What a product has read: the same, or a copy in fp8, which is all that a norm or an activation function in front
+  /// What a GEMM has read: the same, or a copy in fp8, which is all that a norm or an activation function in front
   /// of it leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
   double read;
   double activation_input;
-  double attention_output;  ///< for its own backward pass, and that of the product behind it
+  double attention_output;  ///< for its own backward pass, and that of the GEMM behind it
 
  private:
   static double kept_or(const std::string& precision, double otherwise) {
@@ -40,9 +40,9 @@ struct KeptBytes {
   }
 };
 
-/// A norm's input; its output, which the products share (Korthikanti et al., 4.1: 2sb(h) each), unless it is computed
+/// A norm's input; its output, which the GEMMs share (Korthikanti et al., 4.1: 2sb(h) each), unless it is computed
 /// again; the mask of a dropout, 1 byte.
-double around_products(const TrainingDescription& d, double input, double output) {
+double around_gemms(const TrainingDescription& d, double input, double output) {
   return real(d.model.hidden) * (input + (d.recompute_modules.norms ? 0 : output) + (d.model.dropout ? 1 : 0));
 }
 
@@ -52,7 +52,7 @@ TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a
   const double queries = real(a.heads * a.head_size), keys = real(a.kv_heads * a.head_size),
                values = real(a.kv_heads * a.value_size), out = real(a.heads * a.value_size);
   TokenBytes bytes;
-  bytes.whole = around_products(d, kept.passed, kept.read);
+  bytes.whole = around_gemms(d, kept.passed, kept.read);
   bytes.shared = kept.attention_output * out;
   if (!(a.latent() && again.up_projections)) bytes.shared += kept.passed * (queries + keys + values);
   // The compressions before and behind their norms, and the rotary key.
@@ -62,7 +62,7 @@ TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a
   return bytes;
 }
 
-/// What an activation function takes, of both products if there is a gate, and what it gives.
+/// What an activation function takes, of both GEMMs if there is a gate, and what it gives.
 double activation_function_bytes(const KeptBytes& kept, double width, bool gated, bool again) {
   return width * (kept.activation_input * (gated ? 2 : 1) + (again ? 0 : kept.read));
 }
@@ -74,7 +74,7 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   TokenBytes bytes;
   // A router does not read fp8 (Megatron-LM, megatron/core/transformer/moe/shared_experts.py: what comes of the norm is
   // kept for it, and shared experts do with that).
-  bytes.whole = around_products(d, kept.passed, mlp.mixture() ? kept.passed : kept.read);
+  bytes.whole = around_gemms(d, kept.passed, mlp.mixture() ? kept.passed : kept.read);
   if (mlp.mixture() ? again.mixture : again.mlp) return bytes;  // only what goes in
   if (!mlp.mixture()) {
     bytes.shared = activation_function_bytes(kept, real(mlp.inner), mlp.gated, false);
@@ -84,7 +84,7 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
                                            again.expert_activations);
   if (!again.shared_experts) bytes.shared += activation_function_bytes(kept, real(mlp.shared_inner), mlp.gated, false);
   // The copies that come. Nobody needs what goes back: tokens are scaled by their routing weights before the last
-  // product of an expert (Megatron-LM, megatron/core/transformer/moe/experts.py, TEGroupedMLP: permuted_probs).
+  // GEMM of an expert (Megatron-LM, megatron/core/transformer/moe/experts.py, TEGroupedMLP: permuted_probs).
   bytes.whole += kept.read * h * real(mlp.experts_per_token);
   return bytes;
 }
@@ -176,8 +176,8 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
   return most;
 }
 
-/// Parameters of blocks as products of fp8 read them: quantised once a step, and kept along both dimensions, because
-/// these products want both factors along the inner one (NVIDIA, Transformer Engine,
+/// Parameters of blocks as GEMMs of fp8 read them: quantised once a step, and kept along both dimensions, because
+/// these GEMMs want both factors along the inner one (NVIDIA, Transformer Engine,
 /// transformer_engine/pytorch/module/base.py, get_weight_workspace; its documentation, "Handling transposes").
 /// Parameters that have fp8 are one of the two.
 std::int64_t fp8_copies(const TrainingDescription& d, std::int64_t parameters) {
@@ -193,10 +193,9 @@ double block_activation_bytes(const PassSetup& setup, const BlockShape& block) {
   const double element = real(activation_bytes(d));
   const double tokens = real(tokens_per_rank(d));
   const double t = real(plan.tensor);
-  if (!block.products.empty()) {
+  if (!block.gemms.empty()) {
     double bytes = 0;
-    for (const SampleProduct& product : block.products)
-      bytes += real(product.rows * product.columns * d.micro_batch) * element * 2;
+    for (const SampleGemm& gemm : block.gemms) bytes += real(gemm.rows * gemm.columns * d.micro_batch) * element * 2;
     return d.recompute == Recompute::full ? 0 : bytes;
   }
   if (d.recompute == Recompute::full) return tokens * real(d.model.hidden) * element / (plan.sequence ? t : 1);
@@ -254,7 +253,7 @@ RankMemory memory_of_rank(const PassSetup& setup, const PipelineSchedule& schedu
     if (plan.sharding < from) return held.sum() * bytes;
     return (shared_out(held.dense, dense_ranks) + shared_out(held.experts, expert_ranks)) * bytes;
   };
-  // Gathered; products of fp8 have copies of their own.
+  // Gathered; GEMMs of fp8 have copies of their own.
   const std::int64_t element = d.parameter_precision == "fp8" ? 1 : activation_bytes(d);
   RankMemory memory;
   memory.parameters = state(element_bytes(d.parameter_precision), Sharding::parameters);

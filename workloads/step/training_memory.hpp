@@ -35,7 +35,7 @@ struct RankMemory {
 /// the same sum of their own tensors: what follows for f = 4h, no gate, and k = a. s is the rank's part of the
 /// sequence, but for the scores' columns. Models without dropout have no masks, 2 of the 34.
 ///
-/// Products of fp8 keep what they have read in 1 byte an element; what goes from one operator to the next keeps 2. Such
+/// GEMMs of fp8 keep what they have read in 1 byte an element; what goes from one operator to the next keeps 2. Such
 /// a block with all heads, no gate, and no dropout keeps sbh (2 (2 + 1) + 3 * 2 + (2 + 1) + (2 + 1) f/h): of norms, of
 /// queries, keys and values, of what attention gives, of the MLP. attention_output_precision and
 /// activation_input_precision replace 3 and 2 of these.

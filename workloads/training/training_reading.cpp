@@ -141,7 +141,7 @@ void read_precisions(Fields& fields, const Spec& spec, const Device& device, Tra
     throw spec.error(fmt::format("'{}' has no peak for '{}'; set `precision`", device.name, d.precision));
   if (!device.peak.contains(activation_precision(d)))
     throw d.error("precision",
-                  fmt::format("'{}' has no peak for '{}', which attention and the head have where products "
+                  fmt::format("'{}' has no peak for '{}', which attention and the head have where GEMMs "
                               "have {}",
                               device.name, activation_precision(d), d.precision),
                   spec.where());

@@ -25,7 +25,7 @@ def add_arguments(parser):
     parser.add_argument("input", metavar="FILE", help="HLO after optimizations (--xla_dump_to), or StableHLO")
     parser.add_argument("--device", metavar="NAME", default="h100", help="whose times operations take (h100; "
                         "workloads/devices)")
-    parser.add_argument("--precision", metavar="NAME", help="of all matrix products (that of their operands)")
+    parser.add_argument("--precision", metavar="NAME", help="of all GEMMs (that of their operands)")
     parser.add_argument("--trip-count", metavar="N", type=natural, help="of while loops that do not show it")
     parser.add_argument("--most-operations", metavar="N", type=natural, default=MOST_OPERATIONS,
                         help=f"of a device, loops written out ({MOST_OPERATIONS})")
@@ -55,7 +55,7 @@ def read(options):
     plan = Plan(reader(options.input).read(), options)
     imported = Imported([options.input], plan.ranks, [
         f"{options.input}: {plan.module.replicas} replicas of {plan.module.partitions} partitions, on "
-        f"{plan.device.name}.", f"Each device: {plan.flops / 1e12:.6g} TFLOP in matrix products."])
+        f"{plan.device.name}.", f"Each device: {plan.flops / 1e12:.6g} TFLOP in GEMMs."])
     chakra_workload(imported, plan.ranks, plan.names, plan.write)
     for place, text in plan.notes.lines():
         imported.ignore(place, text)

@@ -36,7 +36,7 @@ def dimension(text):
 
 def add_arguments(parser):
     parser.add_argument("input", metavar="MODEL.onnx")
-    for name, text in (("data", "replicas, each with a batch of its own"), ("tensor", "ranks that share each product"),
+    for name, text in (("data", "replicas, each with a batch of its own"), ("tensor", "ranks that share each GEMM"),
                        ("pipeline", "stages, one behind the other")):
         parser.add_argument(f"--{name}", metavar="N", type=natural, default=1, help=f"{text} (1)")
     parser.add_argument("--batch", metavar="N", type=natural, help="samples of a replica in a step, if the model's "
@@ -47,7 +47,7 @@ def add_arguments(parser):
     parser.add_argument("--inference", action="store_true", help="the forward pass alone")
     parser.add_argument("--device", metavar="NAME", default="h100", help="whose times operators take (h100; "
                         "workloads/devices)")
-    parser.add_argument("--precision", metavar="NAME", help="of all products (that of their tensors)")
+    parser.add_argument("--precision", metavar="NAME", help="of all GEMMs (that of their tensors)")
 
 
 def other_kind(path):

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "schedule/program/workload_filter.hpp"
 #include "schedule/transform/transform_operations.hpp"
+#include "schedule/transform/transformed_workload.hpp"
 
 namespace weft {
 namespace {
@@ -106,27 +106,12 @@ std::map<std::uint32_t, std::uint32_t> read_moves(const Spec& value, std::uint32
   return moves;
 }
 
-/// A line for `weft describe`.
-class MovedWorkload final : public WorkloadFilter {
- public:
-  MovedWorkload(std::unique_ptr<Workload> before, std::string line)
-      : WorkloadFilter(std::move(before)), line_(std::move(line)) {}
-  std::vector<std::pair<std::string, std::string>> description() const override {
-    auto lines = inner().description();
-    lines.emplace_back("transform", line_);
-    return lines;
-  }
-
- private:
-  std::string line_;
-};
-
 std::unique_ptr<Workload> described_as_moved(std::unique_ptr<Workload> workload, const Spec& value) {
   std::vector<std::string> texts;
   for (const auto& [rank, place] : read_moves(value, workload->ranks()))
     texts.push_back(fmt::format("{} to that of {}", rank, place));
-  return std::make_unique<MovedWorkload>(std::move(workload),
-                                         fmt::format("ranks change places: {}", fmt::join(texts, ", ")));
+  return std::make_unique<TransformedWorkload>(std::move(workload),
+                                               fmt::format("ranks change places: {}", fmt::join(texts, ", ")));
 }
 
 }  // namespace

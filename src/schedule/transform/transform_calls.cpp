@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "schedule/program/workload_filter.hpp"
 #include "schedule/transform/transform_operations.hpp"
+#include "schedule/transform/transformed_workload.hpp"
 #include "units/text.hpp"
 
 namespace weft {
@@ -23,21 +23,6 @@ std::string text_of(const CallChoice& choice) {
   if (!choice.communicators.empty()) text += fmt::format(" of communicator {}", fmt::join(choice.communicators, ", "));
   return text;
 }
-
-/// The calls of a workload, with other contents or numbers.
-class ChangedCalls : public WorkloadFilter {
- public:
-  ChangedCalls(std::unique_ptr<Workload> before, std::string line)
-      : WorkloadFilter(std::move(before)), line_(std::move(line)) {}
-  std::vector<std::pair<std::string, std::string>> description() const override {
-    auto lines = inner().description();
-    lines.emplace_back("transform", line_);
-    return lines;
-  }
-
- private:
-  std::string line_;
-};
 
 // Other sizes -------------------------------------------------------------------------------------------------------
 
@@ -74,10 +59,10 @@ CollectiveCall resized(CollectiveCall call, double factor) {
   return call;
 }
 
-class ResizedCalls final : public ChangedCalls {
+class ResizedCalls final : public TransformedWorkload {
  public:
   ResizedCalls(std::unique_ptr<Workload> before, CallChoice choice, double factor, const Spec& where)
-      : ChangedCalls(std::move(before), fmt::format("{} have {} times the bytes", text_of(choice), factor)),
+      : TransformedWorkload(std::move(before), fmt::format("{} have {} times the bytes", text_of(choice), factor)),
         choice_(std::move(choice)),
         factor_(factor) {
     for (std::uint32_t id = 0; id < call_count(); ++id) {
@@ -135,10 +120,10 @@ std::unique_ptr<RankProgram> ResizedCalls::program(Rank rank) const {
 
 // Without some ------------------------------------------------------------------------------------------------------
 
-class FewerCalls final : public ChangedCalls {
+class FewerCalls final : public TransformedWorkload {
  public:
   FewerCalls(std::unique_ptr<Workload> before, CallChoice choice)
-      : ChangedCalls(std::move(before), fmt::format("{} are left out", text_of(choice))) {
+      : TransformedWorkload(std::move(before), fmt::format("{} are left out", text_of(choice))) {
     for (std::uint32_t id = 0; id < inner().call_count(); ++id) {
       const bool gone = choice.fits(inner().call(id));
       number_.push_back(gone ? none : static_cast<std::uint32_t>(kept_.size()));
@@ -212,10 +197,10 @@ std::unique_ptr<RankProgram> FewerCalls::program(Rank rank) const {
 
 // All again ---------------------------------------------------------------------------------------------------------
 
-class RepeatedWorkload final : public ChangedCalls {
+class RepeatedWorkload final : public TransformedWorkload {
  public:
   RepeatedWorkload(std::unique_ptr<Workload> before, std::uint32_t times, const Spec& where)
-      : ChangedCalls(std::move(before), fmt::format("all operations {} times, one after another", times)),
+      : TransformedWorkload(std::move(before), fmt::format("all operations {} times, one after another", times)),
         times_(times) {
     if (inner().jobs().size() != 1) throw where.error("several jobs; expected a workload of one");
     for (std::uint32_t kind = 0; kind < inner().kind_count(); ++kind) {

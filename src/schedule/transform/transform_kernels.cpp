@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <fnmatch.h>
 
-#include "schedule/program/workload_filter.hpp"
 #include "schedule/transform/transform_operations.hpp"
+#include "schedule/transform/transformed_workload.hpp"
 
 namespace weft {
 namespace {
@@ -23,20 +23,14 @@ Time scaled(Time time, double factor) {
 
 /// A filter whose programs are all of one class and know its settings.
 using MakeProgram = std::function<std::unique_ptr<RankProgram>(std::unique_ptr<RankProgram>)>;
-class FilteredWorkload final : public WorkloadFilter {
+class FilteredWorkload final : public TransformedWorkload {
  public:
   FilteredWorkload(std::unique_ptr<Workload> before, MakeProgram make, std::string line)
-      : WorkloadFilter(std::move(before)), make_(std::move(make)), line_(std::move(line)) {}
+      : TransformedWorkload(std::move(before), std::move(line)), make_(std::move(make)) {}
   std::unique_ptr<RankProgram> program(Rank rank) const override { return make_(inner().program(rank)); }
-  std::vector<std::pair<std::string, std::string>> description() const override {
-    auto lines = inner().description();
-    lines.emplace_back("transform", line_);
-    return lines;
-  }
 
  private:
   MakeProgram make_;
-  std::string line_;
 };
 
 class ScaledProgram final : public ProgramFilter {

@@ -7,7 +7,7 @@ import yaml
 
 SOURCE = "ai-dynamo/aiconfigurator 095f58a; sitar-lab/NeuSight 6945927"
 GPUS = ("A100", "H100", "H200", "B200")
-# What the tables of fp8 have besides the product, fitted with it (workloads/devices): us, and the fraction of the bandwidth at which five
+# What the tables of fp8 have besides the GEMM, fitted with it (workloads/devices): us, and the fraction of the bandwidth at which five
 # bytes of each element of the m x k factor are read and written.
 QUANTISATION = {"H100": (9.27, 0.608), "H200": (9.32, 0.488), "B200": (12.9, 0.546)}
 BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
@@ -34,10 +34,10 @@ def ready_made(case, gpu):
 
 
 def check(case):
-    products, attention = rows_of(case, "products.csv"), rows_of(case, "attention.csv")
+    gemms, attention = rows_of(case, "products.csv"), rows_of(case, "attention.csv")
     for gpu in GPUS:
         for precision in ("bf16", "fp8"):
-            rows = [row for row in products if (row["gpu"], row["precision"]) == (gpu, precision)]
+            rows = [row for row in gemms if (row["gpu"], row["precision"]) == (gpu, precision)]
             if rows:
                 check_products(case, gpu, precision, rows)
     for gpu in GPUS:
@@ -54,7 +54,7 @@ def check_products(case, gpu, precision, rows):
         ours = ours + time * 1e-6 + np.array([5 * shape["m"] * shape["k"] for shape in shapes]) / (BANDWIDTH[gpu] * fraction)
     found = errors(ours, rows)
     mean, high = np.mean(np.abs(found)), np.percentile(np.abs(found), 95)
-    case.add(f"{gpu}, {precision}: {len(rows)} products not fitted to, from 1 GFLOP up: mean error, 95th percentile",
+    case.add(f"{gpu}, {precision}: {len(rows)} GEMMs not fitted to, from 1 GFLOP up: mean error, 95th percentile",
              f"at most {PRODUCTS[0]} %, {PRODUCTS[1]} %", f"{mean:.1f} %, {high:.1f} %",
              f"{np.mean(found):+.1f} % with its sign", mean <= PRODUCTS[0] and high <= PRODUCTS[1])  # fmt: skip
 

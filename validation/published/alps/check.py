@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import csv
-
-from measured_times import LARGE, add_errors, larger_packets, named
+from measured_times import Cluster, add_errors, named
 
 SOURCE = "boeschf/nccl-benchmark-on-alps-2025 897cff4, Alps"
 
@@ -30,23 +28,14 @@ def sizes_of(gpus):
     return [size for size in SIZES if gpus <= 16 or size <= 32 << 20]
 
 
-def time_of(case, gpus, size, changes):
-    changes = changes | {"workload.ranks": gpus, "workload.size": f"{size} B"}
-    changes |= larger_packets(case.experiment["network"]) if size >= LARGE // 8 else {}
-    return case.run(changes)[0].time / 1e6
+def tree_messages(nodes):
+    """Up and down the deeper way of NCCL's tree of so many nodes, a power of two: log2 each (src/graph/trees.cc)."""
+    return 2 * (nodes.bit_length() - 1)
 
 
-def add_changes(case, measured):
-    for size, counts, what, changes in CHANGES:
-        ours = {gpus: time_of(case, gpus, size, changes) for gpus in counts}
-        case.compare(
-            f"one change, {named(size)} on {', '.join(map(str, counts))} GH200: {what}",
-            ", ".join(f"{measured[gpus, size]:g}" for gpus in counts) + " us",
-            ", ".join(f"{us:.4g}" for us in ours.values()) + " us",
-            ", ".join(f"{100 * (ours[gpus] / measured[gpus, size] - 1):+.0f}" for gpus in counts) + " %",
-        )
+def add_rest(case, cluster):
     size = 32 << 10
-    left = {gpus: measured[gpus, size] - time_of(case, gpus, size, {}) for gpus in (16, 32, 64)}
+    left = {gpus: cluster.measured[gpus, size] - cluster.time(gpus, size) for gpus in (16, 32, 64)}
     left = {gpus: us / tree_messages(gpus // 4) for gpus, us in left.items()}
     case.compare(
         f"what is left of {named(size)} on 16, 32, 64 GH200, for each message on the way up and down the tree of nodes",
@@ -56,32 +45,17 @@ def add_changes(case, measured):
     )
 
 
-def tree_messages(nodes):
-    """Up and down the deeper way of NCCL's tree of so many nodes, a power of two: log2 each (src/graph/trees.cc)."""
-    return 2 * (nodes.bit_length() - 1)
-
-
 def check(case):
-    with open(case.folder / "measured.csv", encoding="utf-8") as file:
-        measured = {(int(row["gpus"]), int(row["bytes"])): float(row["time_us"])
-                    for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    cluster = Cluster(case, "GH200")
     pairs = {}  # how it is known -> [(measured, ours)]
     for gpus in (4, 8, 16, 32, 64):
-        row = {size: measured[gpus, size] for size in sizes_of(gpus)}
-        ours = {}
-        for size in row:
-            ours[size] = time_of(case, gpus, size, {})
-            known = "calibrated on" if gpus == CALIBRATED else "one server, predicted" if gpus == 4 else "predicted"
-            pairs.setdefault(f"{'up to 32 KiB' if size <= 32 << 10 else 'larger'}, {known}", []).append(
-                (row[size], ours[size]))
-        case.compare(
-            f"{gpus} GH200: all_reduce of {', '.join(map(named, row))}",
-            ", ".join(f"{us:g}" for us in row.values()) + " us",
-            ", ".join(f"{us:.4g}" for us in ours.values()) + " us",
-            ", ".join(f"{100 * (ours[size] / row[size] - 1):+.0f}" for size in row) + " %",
-        )  # fmt: skip
+        known = "calibrated on" if gpus == CALIBRATED else "one server, predicted" if gpus == 4 else "predicted"
+        found = cluster.add_sizes(gpus, sizes_of(gpus))
+        for size, pair in found.items():
+            pairs.setdefault(f"{'up to 32 KiB' if size <= 32 << 10 else 'larger'}, {known}", []).append(pair)
         if gpus == 4:
-            add_errors(case, "256 KiB to 16 MiB, one server, predicted", [(row[size], ours[size]) for size in MESH])
-    for name, found in pairs.items():
-        add_errors(case, name, found)
-    add_changes(case, measured)
+            add_errors(case, "256 KiB to 16 MiB, one server, predicted", [found[size] for size in MESH])
+    for name, times in pairs.items():
+        add_errors(case, name, times)
+    cluster.add_changes(CHANGES)
+    add_rest(case, cluster)

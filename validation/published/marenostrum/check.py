@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-import csv
-
-from measured_times import LARGE, add_errors, larger_packets, named
+from measured_times import Cluster, add_errors
 
 SOURCE = "HLC-Lab/pico 413bc5d, MareNostrum 5"
 
@@ -29,41 +27,13 @@ def sizes_of(gpus):
     return [size for size in SIZES if size <= (128 << 20) * 16 // gpus]
 
 
-def time_of(case, gpus, size, changes):
-    changes = changes | {"workload.ranks": gpus, "workload.size": f"{size} B"}
-    changes |= larger_packets(case.experiment["network"]) if size >= LARGE // 8 else {}
-    return case.run(changes)[0].time / 1e6
-
-
-def add_changes(case, measured):
-    for size, counts, what, changes in CHANGES:
-        ours = {gpus: time_of(case, gpus, size, changes) for gpus in counts}
-        case.compare(
-            f"one change, {named(size)} on {', '.join(map(str, counts))} H100: {what}",
-            ", ".join(f"{measured[gpus, size]:g}" for gpus in counts) + " us",
-            ", ".join(f"{us:.4g}" for us in ours.values()) + " us",
-            ", ".join(f"{100 * (ours[gpus] / measured[gpus, size] - 1):+.0f}" for gpus in counts) + " %",
-        )
-
-
 def check(case):
-    with open(case.folder / "measured.csv", encoding="utf-8") as file:
-        measured = {(int(row["gpus"]), int(row["bytes"])): float(row["time_us"])
-                    for row in csv.DictReader(line for line in file if not line.startswith("#"))}
+    cluster = Cluster(case, "H100")
     pairs = {}  # (how it is known, size class) -> [(measured, ours)]
     for gpus in (16, 32, 64, 128, 256):
-        row = {size: measured[gpus, size] for size in sizes_of(gpus)}
-        ours = {}
-        for size in row:
-            ours[size] = time_of(case, gpus, size, {})
-            known = "calibrated on" if gpus in CALIBRATED else "predicted"
-            pairs.setdefault((known, "up to 16 KiB" if size <= SMALL else "larger"), []).append((row[size], ours[size]))
-        case.compare(
-            f"{gpus} H100: all_reduce of {', '.join(map(named, row))}",
-            ", ".join(f"{us:g}" for us in row.values()) + " us",
-            ", ".join(f"{us:.4g}" for us in ours.values()) + " us",
-            ", ".join(f"{100 * (ours[size] / row[size] - 1):+.0f}" for size in row) + " %",
-        )  # fmt: skip
+        known = "calibrated on" if gpus in CALIBRATED else "predicted"
+        for size, pair in cluster.add_sizes(gpus, sizes_of(gpus)).items():
+            pairs.setdefault((known, "up to 16 KiB" if size <= SMALL else "larger"), []).append(pair)
     for (known, name), found in pairs.items():
         add_errors(case, f"{name}, {known}", found)
-    add_changes(case, measured)
+    cluster.add_changes(CHANGES)

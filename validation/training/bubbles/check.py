@@ -7,7 +7,7 @@ TRANSFER = 1e-9  # s, at most: 2 MiB take 0.17 ns on each of two links, and 2 ps
 
 
 def passes(config, batch, length):
-    """Seconds of forward pass, gradient of inputs, gradient of weights of the whole model: products alone."""
+    """Seconds of forward pass, gradient of inputs, gradient of weights of the whole model: GEMMs alone."""
     h, f, layers = config["hidden_size"], config["intermediate_size"], config["num_hidden_layers"]
     dense = 2 * batch * length * (4 * h * h + 3 * h * f)
     scores = 4 * batch * length * length * h
