@@ -87,7 +87,9 @@ class Hpcc final : public CongestionControl {
           largest = load;
           span = elapsed;
         }
-        last = hop;
+        last.time_ps = hop.time_ps;
+        last.transmitted_bytes = hop.transmitted_bytes;
+        last.queue_bytes = hop.queue_bytes;
       }
     }
     if (largest < 0) return false;

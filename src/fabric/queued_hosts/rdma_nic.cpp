@@ -50,6 +50,13 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     } else if (pacing == now && (event != now || pacing_ends_first(local, host))) {
       host.pacing.time = never;
       end_pacing(node, host.pacing.connection, now);
+      // Mostly its port is free, and nothing else happens before that sends: looked at without another round.
+      const PortId woken = next_port(node);
+      if (q_.state.ports[woken].event_at == now && events.next() > now) {
+        net_.clock.happen(now);
+        q_.state.ports[woken].event_at = never;
+        serve(node, woken, now);
+      }
     } else if (event == now) {
       if (!q_.events.handle_first(local)) continue;
     } else {

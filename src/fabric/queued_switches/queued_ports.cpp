@@ -39,9 +39,9 @@ template <bool plain>
   std::uint32_t ready = ps.occupied & ~ps.blocked;
   while (ready != 0) {
     const LaneId lane = choose_lane(port_index, ready);
-    const Bytes frame = state.queue_of(port_index, lane).queue.front().frame_bytes();
-    if (plain || q_.control.takes_credit(port_index, lane, frame, now)) {
-      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame);
+    const auto frame = [&] { return state.queue_of(port_index, lane).queue.front().frame_bytes(); };
+    if (plain || q_.control.takes_credit(port_index, lane, frame(), now)) {
+      if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame());
       leave_queue<plain>(port_index, lane, now);
       return true;
     }
@@ -85,17 +85,21 @@ void QueuedPorts::catch_up(PortId port_index, Time before) {
     catch_up_as<false>(port_index, before);
 }
 
-// Ports that defer belong to switches whose senders go on: they have no pause and no credit to tell.
+// Ports that defer belong to switches whose senders go on: they have no pause and no credit to tell, and nothing that
+// they send changes that.
 template <bool plain>
 inline void QueuedPorts::catch_up_as(PortId port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
-  OutputPort& port = net_.outputs[port_index];
-  while (ps.deferred && ps.event_at < before) {
-    const Time now = std::exchange(ps.event_at, never);
-    net_.clock.happen(now);
+  const OutputPort& port = net_.outputs[port_index];
+  if (!ps.deferred) return;
+  Time now;
+  std::uint64_t looks = 0;
+  for (; ps.event_at < before; ++looks) {
+    now = std::exchange(ps.event_at, never);
     if (port.free_at <= now && !(plain ? send_first<true>(port_index, now) : send_next(port_index, now))) continue;
-    if (has_work(port_index)) look_again(port_index, port.free_at);
+    if ((ps.occupied & ~ps.blocked) != 0) ps.event_at = port.free_at;
   }
+  net_.clock.happen(now, looks);
 }
 
 // The last packet of a message has waited here: its message learns of it.
