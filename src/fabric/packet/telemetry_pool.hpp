@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -26,6 +27,8 @@ struct Telemetry {
   void add(const HopTelemetry& hop) {
     if (count < most) reinterpret_cast<HopTelemetry*>(hops)[count++] = hop;
   }
+  /// Before it goes to another process: what is there from before stays here.
+  void clear_rest() { std::memset(hops + count * sizeof(HopTelemetry), 0, (most - count) * sizeof(HopTelemetry)); }
   std::span<const HopTelemetry> view() const { return {reinterpret_cast<const HopTelemetry*>(hops), count}; }
 };
 static_assert(std::is_trivially_copyable_v<Telemetry> && std::is_trivially_default_constructible_v<Telemetry>);

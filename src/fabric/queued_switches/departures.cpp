@@ -80,6 +80,7 @@ void Departures::export_rest(const Packet& packet, Batch& batch) {
     net_.messages.release(packet.message);
   }
   if (telemetry == no_slot) return;
+  q_.state.telemetry[telemetry].clear_rest();
   batch.append(q_.state.telemetry[telemetry]);
   q_.state.telemetry.release(telemetry);
 }
