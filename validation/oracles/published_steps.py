@@ -165,7 +165,7 @@ def without(case, part, framework):
     device = yaml.safe_load((case.root / "workloads/devices/a100-sxm.yaml").read_text())
     changes = {}
     places = kernels["kernels"]
-    if part == "kernels between attention's products":
+    if part == "kernels between attention's GEMMs":
         places.pop("attention_core")
     elif part == "kernels of norms, residuals, biases, copies, GELU":
         for place in set(places) - {"attention_core", "embedding", "final_norm", "loss"}:
@@ -177,7 +177,7 @@ def without(case, part, framework):
         kernels["step"] = {"optimizer": [{"kernel": "Adam", "per": "parameters", "reads": 16, "writes": 14}]}
     elif part == "messages that block":
         kernels.pop("blocking_messages")
-    elif part == "products by shape (one tile, 0.925 of the peak instead)":
+    elif part == "GEMMs by shape (one tile, 0.925 of the peak instead)":
         one = device["matmul"]
         device["sustained"]["products"] = {
             "units": one["units"], "bandwidth_fraction": one["bandwidth_fraction"],
@@ -203,12 +203,12 @@ def without(case, part, framework):
 
 
 PARTS = [
-    "kernels between attention's products",
+    "kernels between attention's GEMMs",
     "kernels of norms, residuals, biases, copies, GELU",
     "embedding and loss",
     "gradients added up, optimizer of 66 to 72 B per parameter (30 B instead)",
     "messages that block",
-    "products by shape (one tile, 0.925 of the peak instead)",
+    "GEMMs by shape (one tile, 0.925 of the peak instead)",
     "curves of bandwidth (0.66 instead)",
     "the clock that lasts (that of single kernels instead)",
     "what collectives take of the device",
