@@ -16,14 +16,16 @@
 
 namespace weft {
 
-/// One direction of a link as in-band telemetry sees it at the moment at which the data packet leaves it.
+/// One direction of a link as in-band telemetry sees it at the moment at which the data packet leaves it. Two of them
+/// share a cache line.
 struct HopTelemetry {
   std::int64_t time_ps = 0;            ///< when the packet's transmission began
   std::int64_t transmitted_bytes = 0;  ///< wire bytes sent by this port before the packet; never decreases
-  std::int64_t queue_bytes = 0;        ///< wire bytes waiting behind the packet
   std::int64_t rate_bps = 0;
+  std::uint32_t queue_bytes = 0;    ///< wire bytes waiting behind the packet, or 4 GiB less one if more
   std::uint32_t directed_link = 0;  ///< tells one hop from another: after a change of path the hop starts afresh
 };
+static_assert(sizeof(HopTelemetry) == 32);
 
 /// What the sender knows of a path when a queue pair opens.
 struct FlowPath {

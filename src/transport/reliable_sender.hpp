@@ -27,6 +27,11 @@ class ReliableSender {
   /// Append a message (a slot of `pool`). Its first_psn is set here.
   void post(std::uint32_t slot, MessagePool& pool, const RecoveryRules& rules);
 
+  /// Where the oldest packet that is not acknowledged is kept, or null; and the slot of its message, or no_slot. For
+  /// fetching ahead.
+  const void* oldest_sent() const { return ring_.empty() ? nullptr : &sent(acked_); }
+  std::uint32_t oldest_message() const { return oldest_; }
+
   /// Something is waiting to be sent, again or for the first time.
   bool has_packet() const { return lost_ > 0 || next_ < posted_; }
   /// Payload bytes of the packet that next_packet() would give. Requires has_packet().

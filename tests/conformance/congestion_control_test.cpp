@@ -112,7 +112,7 @@ class RandomLife {
       for (HopTelemetry& hop : hops_) {
         hop.time_ps = at_.now - static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i));
         hop.transmitted_bytes += static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i));
-        hop.queue_bytes = static_cast<std::int64_t>(random_below(1'000'000, seed_, 12, i));
+        hop.queue_bytes = static_cast<std::uint32_t>(random_below(1'000'000, seed_, 12, i));
         hop.rate_bps = path_.nic_rate.bps();
       }
       ack.hops = hops_;

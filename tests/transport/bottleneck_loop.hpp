@@ -194,7 +194,7 @@ class BottleneckLoop {
       return;
     }
     Packet packet{index, now_, false, {}};
-    packet.hops[0] = {now_, flow.sent, 0, settings_.rate.bps(), static_cast<std::uint32_t>(1 + index)};
+    packet.hops[0] = {now_, flow.sent, settings_.rate.bps(), 0, static_cast<std::uint32_t>(1 + index)};
     flow.last_sent = now_;
     flow.nic_free = now_ + packet_time_;
     flow.in_flight += mtu;
@@ -233,7 +233,7 @@ class BottleneckLoop {
     account_queue(now_);
     busy_ = true;
     packet.marked = services_.ecn && mark();
-    packet.hops[1] = {now_, transmitted_, queued_bytes_, settings_.rate.bps(), 0};
+    packet.hops[1] = {now_, transmitted_, settings_.rate.bps(), static_cast<std::uint32_t>(queued_bytes_), 0};
     transmitted_ += wire_.count();
     push(now_ + packet_time_, Kind::departure, packet.flow);
     push(now_ + packet_time_ + settings_.delay.ps(), Kind::delivery, packet.flow, packet);

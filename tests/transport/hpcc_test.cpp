@@ -29,7 +29,7 @@ struct Sender {
       hops[i].time_ps += elapsed;
       hops[i].rate_bps = 100'000'000'000;
       hops[i].transmitted_bytes += static_cast<std::int64_t>(loads[i] * 0.0125 * static_cast<double>(elapsed));
-      hops[i].queue_bytes = queues[i];
+      hops[i].queue_bytes = static_cast<std::uint32_t>(queues[i]);
       hops[i].directed_link = static_cast<std::uint32_t>(i);
     }
     AckEvent event;

@@ -114,21 +114,24 @@ std::vector<Measurement> plan(std::uint64_t unit, bool quick, ProcessGroup& grou
   const auto together = [&all, &group](const std::string& name, const std::string& text) {
     all.push_back({true, [=, &group] { return run_weft(name, text, group, EngineChoice::weft); }});
   };
-  const std::string small = permutation_text(8, unit * (1 << 20));
-  const std::string middle = permutation_text(16, unit * (256 << 10));
+  // The same traffic with each mechanism: of a shorter run more is its beginning, when memory is touched first.
+  const std::uint64_t small_bytes = unit * (1 << 20);
+  const std::uint64_t middle_bytes = unit * (256 << 10);
+  const std::string small = permutation_text(8, small_bytes);
+  const std::string middle = permutation_text(16, middle_bytes);
   const std::string ring = all_reduce_text(unit * (1 << 20));
   const bool several = group.size() > 1;
   alone("permutation", small, EngineChoice::weft);
   if (several) together("permutation", small);
   alone("permutation", permutation_text(8, unit * (512 << 10)), EngineChoice::ns3_default);
   for (const Mechanism& mechanism : mechanisms)
-    alone(mechanism.name, permutation_text(8, unit * (512 << 10), mechanism.network), EngineChoice::weft);
+    alone(mechanism.name, permutation_text(8, small_bytes, mechanism.network), EngineChoice::weft);
   all.push_back({false, [unit] { return run_ns3_stack(8, unit * (32 << 10)); }});
   alone("permutation", middle, EngineChoice::weft);
   if (several) together("permutation", middle);
   for (const Mechanism& mechanism : mechanisms)
     if (mechanism.also_large && !quick)
-      alone(mechanism.name, permutation_text(16, unit * (128 << 10), mechanism.network), EngineChoice::weft);
+      alone(mechanism.name, permutation_text(16, middle_bytes, mechanism.network), EngineChoice::weft);
   alone("permutation", permutation_text(32, unit * (64 << 10)), EngineChoice::weft);
   if (!several) return all;
   alone("all_reduce", ring, EngineChoice::weft);

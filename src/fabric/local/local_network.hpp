@@ -53,6 +53,7 @@ class LocalNetwork {
   EarlierRates rates;
   PortSampler sampler{rates};
   PortObservers observers;
+  bool fetches_ahead = false;  ///< what an epoch touches does not fit the second cache
 
   /// A packet is on its way to a local port, behind those that are.
   // A call with the same arguments at the end, so that no register is saved for the common case.

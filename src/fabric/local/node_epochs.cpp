@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/local/node_epochs.hpp"
 
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include <fmt/format.h>
 #include <unistd.h>
+
+#include "support/error.hpp"
 
 namespace weft {
 namespace {
 
-/// How many nodes the second cache holds, roughly: half a KiB of ports and packets each is touched between two visits.
-/// Measured: fetching ahead begins to pay at 1,000 nodes with 512 KiB, at 2,000 with 1 MiB.
-std::size_t nodes_in_second_cache() {
+// Bytes. Virtual machines and emulators may know nothing of it, or something else than the processor has: then
+// WEFT_SECOND_CACHE tells. No result depends on it.
+std::size_t second_cache() {
   constexpr long usual = 1 << 20;
+  if (const char* text = std::getenv("WEFT_SECOND_CACHE")) {
+    std::size_t bytes = 0;
+    const char* end = text + std::strlen(text);
+    if (const auto [rest, failure] = std::from_chars(text, end, bytes); failure != std::errc() || rest != end)
+      throw EnvironmentError(fmt::format("WEFT_SECOND_CACHE: found '{}'; expected a number of bytes", text));
+    return bytes;
+  }
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return static_cast<std::size_t>(bytes > 0 ? bytes : usual) / 512;
+  return static_cast<std::size_t>(bytes > 0 ? bytes : usual);
 }
 
 }  // namespace
 
 // What comes from another process has passed through no cache of this one, and the last cache is shared.
 NodeEpochs::NodeEpochs(LocalNetwork& net)
-    : net_(net), nodes_in_cache_(nodes_in_second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
+    : net_(net), cache_(second_cache() / (net.cut.neighbours().empty() ? 1 : 2)) {}
 
 Time NodeEpochs::next_time() const {
   const std::uint64_t epoch = net_.clock.calendar.first();

@@ -22,7 +22,7 @@ class NodeEpochs {
   explicit NodeEpochs(LocalNetwork& net);
 
   /// Other processes run on this core between two epochs, and leave nothing of this one in its caches.
-  void expect_cold_caches() { nodes_in_cache_ = 0; }
+  void expect_cold_caches() { cache_ = 0; }
   /// Called as soon as nothing that comes before the end of advance() will leave the process any more; null: not.
   void set_boundary_done(std::function<void()> done) { boundary_done_ = std::move(done); }
 
@@ -51,7 +51,7 @@ class NodeEpochs {
 
   LocalNetwork& net_;
   std::vector<std::uint32_t> nodes_;  // of the running epoch
-  std::size_t nodes_in_cache_;        // of an epoch, that stay in the processor's cache until the next one
+  std::size_t cache_;                 // bytes that stay in the processor's second cache from one epoch to the next
   std::uint64_t epochs_ = 0;
   std::uint64_t critical_events_ = 0;
   std::function<void()> boundary_done_;
@@ -77,11 +77,12 @@ void NodeEpochs::advance(Model& model, Time end) {
 template <class Model>
 std::uint64_t NodeEpochs::run_epoch(Model& model, std::size_t interior, Time epoch_end) {
   std::uint64_t busiest = 0;
+  net_.fetches_ahead = nodes_.size() > cache_ / Model::touched_bytes;
   // Backwards: the nodes that were scheduled last have been sent to last, and are in the cache the most likely.
   for (std::size_t left = nodes_.size(); left-- > 0;) {
     look_for_interrupt();  // epochs may be long: there is no bound on the delay of links
     if (left + 1 == interior && next_time() == net_.clock.epoch_start(epoch_end)) boundary_done_();
-    if (nodes_.size() > nodes_in_cache_) fetch_next(model, left, epoch_end);
+    if (net_.fetches_ahead) fetch_next(model, left, epoch_end);
     const std::uint32_t local = nodes_[left];
     const std::uint64_t events = net_.clock.events;
     run_node(model, local, epoch_end);
@@ -118,7 +119,11 @@ void NodeEpochs::fetch_next(const Model& model, std::size_t left, Time epoch_end
     fetch_arrivals(node, epoch_end);
     model.fetch_second(node);
   }
-  if (left >= 1) fetch_later_arrivals(net_.nodes.all[nodes_[left - 1]], epoch_end);
+  if (left >= 1) {
+    const LocalNode& node = net_.nodes.all[nodes_[left - 1]];
+    fetch_later_arrivals(node, epoch_end);
+    model.fetch_third(node);
+  }
 }
 
 }  // namespace weft

@@ -55,6 +55,7 @@ class Blocks {
     if (block == nullptr) [[unlikely]]
       return fresh();
     free_ = block->next;
+    if (free_ != nullptr) __builtin_prefetch(&free_->next);
     return block;
   }
   /// The block's entries stay readable until reuse_retired().

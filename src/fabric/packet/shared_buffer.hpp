@@ -98,6 +98,8 @@ class SharedBuffer {
   std::int64_t shared_used() const { return used_; }
   std::int64_t held(std::size_t queue) const { return queues_[queue].bytes + queues_[queue].in_headroom; }
   std::int64_t in_headroom(std::size_t queue) const { return queues_[queue].in_headroom; }
+  /// What it knows of a queue. For fetching ahead.
+  const void* account_of(std::size_t queue) const { return queues_.data() + queue; }
   std::uint64_t memory_bytes() const { return queues_.capacity() * sizeof(Queue); }
 
  private:

@@ -28,6 +28,8 @@ class PacketRouter {
   std::uint16_t route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now);
 
  private:
+  void fetch_telemetry(std::span<const Arrival> arrivals) const;
+
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
   std::vector<std::int64_t> queued_;  // bytes waiting at each port of a node

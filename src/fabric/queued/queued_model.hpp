@@ -64,8 +64,12 @@ struct QueuedModel {
   void run(const LocalNode& node, Time end);
   void watch_queue(PortId port_index, LaneId lane, Time now);
   Time next_event(const LocalNode& node) const;
+  /// As those of FifoModel. Measured with a second cache of 1 MiB: fetching ahead takes 4 % off at 600 nodes, 12 % at
+  /// 900.
+  static constexpr std::size_t touched_bytes = 2048;
   void fetch_first(const LocalNode& node) const;
   void fetch_second(const LocalNode& node) const;
+  void fetch_third(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
   std::uint32_t open_queue_pair(const LocalNode& node, std::uint32_t destination) {

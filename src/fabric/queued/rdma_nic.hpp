@@ -38,7 +38,8 @@ class RdmaNic {
   // Something has happened --------------------------------------------------------------------------------------------
   /// The NIC decides what to send after all that comes in at the same time.
   void wake(PortId port_index, Time now);
-  void push_urgent(const LocalNode& node, PortId port_index, const Packet& packet, Time now);
+  /// An ACK or its like, which is to be filled in at once.
+  Packet& add_urgent(const LocalNode& node, PortId port_index, Time now);
   /// The other end of the link stops a class no longer.
   void unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
@@ -48,6 +49,7 @@ class RdmaNic {
   bool control_timer(const LocalNode& node, const NodeEvent& event);
 
  private:
+  void fetch_telemetry(std::span<const Arrival> arrivals) const;
   void serve(const LocalNode& node, PortId port_index, Time now);
   bool window_allows(const Connection& connection) const;
   bool may_send(const Connection& connection, Time now) const;

@@ -50,32 +50,13 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   const auto answer =
       receiver.on_data(packet.time, packet, net_.messages, state.rules, state.services.cnp_interval.ps());
 
-  Packet reply;
-  reply.set_ends(node.id, packet.source);
-  reply.queue_pair = packet.queue_pair;
-  reply.lane = state.plan.control.value() & 0xfU;
-  reply.psn = answer.expected;
-  const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
-  // Sixteen bits name the packet that is answered. One that is further from the expected one stays unnamed: the sender
-  // sends it again when its timer says so.
-  const bool named = ahead >= INT16_MIN && ahead <= INT16_MAX;
-  reply.payload = static_cast<std::uint16_t>(named ? ahead : -1);
-  reply.message = no_slot;
-  reply.entropy = packet.entropy;
-  if (answer.cnp) {
-    reply.kind = PacketKind::cnp;
-    q_.nics.push_urgent(node, port_index, reply, now);
-  }
-  if (answer.nack) {
-    reply.kind = PacketKind::nack;
-    reply.flags = answer.trimmed ? packet_trimmed : 0;
-    q_.nics.push_urgent(node, port_index, reply, now);
-  }
+  if (answer.cnp) answer_with(PacketKind::cnp, node, port_index, packet, answer);
+  if (answer.nack)
+    answer_with(PacketKind::nack, node, port_index, packet, answer).flags = answer.trimmed ? packet_trimmed : 0;
   if (answer.ack) {
-    reply.kind = PacketKind::ack;
-    reply.flags = answer.ecn ? packet_ecn : 0;
-    reply.message = std::exchange(telemetry, no_slot);
-    q_.nics.push_urgent(node, port_index, reply, now);
+    Packet& ack = answer_with(PacketKind::ack, node, port_index, packet, answer);
+    ack.flags = answer.ecn ? packet_ecn : 0;
+    ack.message = std::exchange(telemetry, no_slot);
   }
   if (telemetry != no_slot) state.telemetry.release(telemetry);
   for (std::uint32_t i = 0; i < answer.delivered; ++i) {
@@ -85,6 +66,24 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
     message.repaired = (packet.flags & packet_again) != 0 ? 1 : 0;
     net_.client->on_message(node.id, now, message);
   }
+}
+
+// Sixteen bits name the packet that is answered. One that is further from the expected one stays unnamed: the sender
+// sends it again when its timer says so.
+Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId port_index, const Packet& packet,
+                                 const ReliableReceiver::Answer& answer) {
+  const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
+  const bool named = ahead >= INT16_MIN && ahead <= INT16_MAX;
+  Packet& reply = q_.nics.add_urgent(node, port_index, Time::from_ps(packet.time));
+  reply.set_ends(node.id, packet.source);
+  reply.queue_pair = packet.queue_pair;
+  reply.lane = q_.state.plan.control.value() & 0xfU;
+  reply.psn = answer.expected;
+  reply.payload = static_cast<std::uint16_t>(named ? ahead : -1);
+  reply.message = no_slot;
+  reply.entropy = packet.entropy;
+  reply.kind = kind;
+  return reply;
 }
 
 // Pulls ---------------------------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   packet.kind = PacketKind::pull;
   packet.lane = q_.state.plan.control.value() & 0xfU;
   packet.message = no_slot;
-  q_.nics.push_urgent(node, event.port, packet, event.time);
+  q_.nics.add_urgent(node, event.port, event.time) = packet;
   watch_pulls(node, event.port, event.time);
   return true;
 }

@@ -4,32 +4,8 @@
 #include <algorithm>
 
 #include "fabric/frames/frame_table.hpp"
-#include "fabric/packet/fetching.hpp"
 
 namespace weft {
-namespace {
-
-// What each packet touches of ports and hosts.
-void fetch_ports(const LocalNode& node, const QueuedState& state) {
-  for (const PortId p : node.all_ports()) fetch_line(&state.ports[p]);
-  if (node.host != no_slot) fetch(&state.hosts[node.host], &state.hosts[node.host] + 1);
-}
-
-// The same of classes and connections.
-void fetch_classes(const LocalNode& node, const QueuedState& state) {
-  for (const PortId p : node.all_ports()) {
-    fetch_line(&state.queue_of(p, state.plan.control));
-    fetch_line(&state.queue_of(p, state.plan.data));
-  }
-  if (node.host == no_slot) return;
-  const RdmaHost& host = state.hosts[node.host];
-  fetch(host.ports.data(), host.ports.data() + 1);
-  if (host.connections.size() == 1) fetch(host.connections.data(), host.connections.data() + 1);
-  if (const void* timers = host.timers.memory()) fetch_line(timers);
-}
-
-}  // namespace
-
 QueuedModel::QueuedModel(LocalNetwork& net)
     : net(net),
       events(*this, net),
@@ -65,10 +41,6 @@ Time QueuedModel::next_event(const LocalNode& node) const {
   const Time next = events.next(node);
   return node.host == no_slot ? next : std::min(next, state.hosts[node.host].timers.next());
 }
-
-void QueuedModel::fetch_first(const LocalNode& node) const { fetch_ports(node, state); }
-
-void QueuedModel::fetch_second(const LocalNode& node) const { fetch_classes(node, state); }
 
 std::vector<WaitBeyond> QueuedModel::settle_waits(Time end) {
   for (const PortId p : net.nodes.ports()) {

@@ -31,6 +31,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
   RdmaHost& host = q_.state.hosts[node.host];
   HostTimers& timers = host.timers;
   const std::span<const Arrival> arrivals = net_.gather(node, end);
+  if (net_.fetches_ahead && q_.state.services.telemetry) fetch_telemetry(arrivals);
   const Arrival* came = arrivals.data();
   const Arrival* const last = came + arrivals.size();
   while (true) {
@@ -65,6 +66,13 @@ void RdmaNic::run(std::uint32_t local, Time end) {
     }
     net_.clock.happen(now);
   }
+}
+
+// What ACKs bring back lies anywhere in memory: it is there when they are read.
+void RdmaNic::fetch_telemetry(std::span<const Arrival> arrivals) const {
+  for (const Arrival& came : arrivals)
+    if (came.packet->kind == PacketKind::ack && came.packet->message != no_slot)
+      q_.state.telemetry.fetch_all(came.packet->message);
 }
 
 // A port of a host is looked at: as QueuedPorts::kick() does, without what a plain host has not. What it calls has no
@@ -155,9 +163,10 @@ void RdmaNic::unhold(const LocalNode& node, PortId port_index, LaneId lane, Time
   nic.held.resize(kept);
 }
 
-void RdmaNic::push_urgent(const LocalNode& node, PortId port_index, const Packet& packet, Time now) {
-  q_.state.hosts[node.host].ports[port_index - node.first_port].urgent.push_back(packet);
+// Written where it waits: a copy would load what was just stored by wider words, for which processors wait.
+Packet& RdmaNic::add_urgent(const LocalNode& node, PortId port_index, Time now) {
   wake(port_index, now);
+  return q_.state.hosts[node.host].ports[port_index - node.first_port].urgent.emplace_back();
 }
 
 // ACKs and their like.
@@ -171,12 +180,12 @@ bool RdmaNic::send_urgent(const LocalNode& node, PortId port_index, Time now) {
       !q_.control.takes_credit(port_index, state.plan.control,
                                Bytes(net_.sizes.control_wire - net_.sizes.wire_overhead), now))
     return false;
-  Packet packet = nic.urgent[nic.urgent_head++];
-  if (!nic.has_urgent()) {
+  Packet& packet = nic.urgent[nic.urgent_head];
+  q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(port, packet));
+  if (++nic.urgent_head == nic.urgent.size()) {
     nic.urgent.clear();
     nic.urgent_head = 0;
   }
-  q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(port, packet));
   return true;
 }
 
@@ -372,7 +381,7 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
     ack.ecn = marked;
     ack.rtt = progress.rtt;
     ack.in_flight = sender.in_flight();
-    if (packet.message != no_slot && state.services.telemetry) ack.hops = state.telemetry[packet.message].view();
+    if (packet.message != no_slot && state.services.telemetry) ack.hops = state.telemetry.hops(packet.message);
     connection.allowance = connection.control->on_ack(ack);
   }
   if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);

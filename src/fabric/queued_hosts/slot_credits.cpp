@@ -28,7 +28,7 @@ PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   std::uint16_t port = 0;
   const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
   if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
-  q_.nics.push_urgent(node, node.first_port + port, credit, now);
+  q_.nics.add_urgent(node, node.first_port + port, now) = credit;
   return node.first_port + port;
 }
 
@@ -62,7 +62,7 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
     reply.lane = q_.state.plan.control.value() & 0xfU;
     reply.psn = connection.credits;
     reply.kind = PacketKind::credit_ack;
-    q_.nics.push_urgent(node, port_index, reply, Time::from_ps(packet.time));
+    q_.nics.add_urgent(node, port_index, Time::from_ps(packet.time)) = reply;
   }
   for (std::uint32_t i = 0; i < credits; ++i)
     net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);

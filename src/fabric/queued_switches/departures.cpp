@@ -35,8 +35,9 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
 inline void Departures::record_in(std::uint32_t slot, PortId port_index, Time now) {
   const OutputPort& port = net_.outputs[port_index];
   const PortState& ps = q_.state.ports[port_index];
-  q_.state.telemetry[slot].add({now.ps(), ps.wire_bytes + ps.link_frame_bytes, q_.state.queued_bytes(port_index),
-                                port.rate_bps, port.directed_link});
+  const std::int64_t queued = std::min<std::int64_t>(q_.state.queued_bytes(port_index), UINT32_MAX);
+  q_.state.telemetry.add_hop(slot, {now.ps(), ps.wire_bytes + ps.link_frame_bytes, port.rate_bps,
+                                    static_cast<std::uint32_t>(queued), port.directed_link});
 }
 
 // The first record of a packet, and those of the last packet of a message.
@@ -65,7 +66,7 @@ void Departures::forget(const Packet& packet) {
 // Over the cut --------------------------------------------------------------------------------------------------------
 
 // Packets are read where they lie.
-static_assert(sizeof(Telemetry) % alignof(Packet) == 0);
+static_assert(sizeof(TelemetryRecord) % alignof(Packet) == 0);
 
 void Departures::export_packet(const OutputPort& port, const Packet& packet, Time arrival) {
   export_rest(packet, net_.cut.write(port, packet, arrival));
@@ -80,9 +81,7 @@ void Departures::export_rest(const Packet& packet, Batch& batch) {
     net_.messages.release(packet.message);
   }
   if (telemetry == no_slot) return;
-  q_.state.telemetry[telemetry].clear_rest();
-  batch.append(q_.state.telemetry[telemetry]);
-  q_.state.telemetry.release(telemetry);
+  batch.append(q_.state.telemetry.take(telemetry));
 }
 
 // Slot of what a packet has collected on its way, or no_slot.
@@ -105,8 +104,7 @@ void Departures::take_in(const CutEnd& end, Packet packet, Time arrival, std::sp
   }
   if (q_.state.services.telemetry && has_telemetry &&
       (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
-    const std::uint32_t slot = q_.state.telemetry.add();
-    q_.state.telemetry[slot] = take_record<Telemetry>(batch, at);
+    const std::uint32_t slot = q_.state.telemetry.add(take_record<TelemetryRecord>(batch, at));
     (carries_descriptor(packet) ? net_.messages[packet.message].telemetry : packet.message) = slot;
   }
   if (packet.kind == PacketKind::frame) packet.message = q_.frames.table->import_from(batch, at);

@@ -23,9 +23,19 @@ std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::s
     requests_[i] = {packet.source, packet.destination, packet.queue_pair};
   }
   if (arrivals.empty()) return {};
+  if (net_.fetches_ahead && q_.state.services.telemetry) fetch_telemetry(arrivals);
   if (q_.state.spreads) net_.parameters.fabric.load_balancing->spread(arrivals, requests_.data());
   net_.routing.route(NodeId(node.id), {requests_.data(), arrivals.size()}, routes_.data());
   return {routes_.data(), arrivals.size()};
+}
+
+// What packets take along lies anywhere in memory: it is there when they leave.
+void PacketRouter::fetch_telemetry(std::span<const Arrival> arrivals) const {
+  for (const Arrival& came : arrivals) {
+    const Packet& packet = *came.packet;
+    if (packet.kind == PacketKind::data && (packet.flags & packet_last) == 0 && packet.message != no_slot)
+      q_.state.telemetry.fetch_next(packet.message);
+  }
 }
 
 std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now) {

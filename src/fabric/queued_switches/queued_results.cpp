@@ -200,7 +200,7 @@ void QueuedResults::add_counters(PortId port, LinkCounters& counters) const {
 std::uint64_t QueuedResults::memory_bytes() const {
   const QueuedState& state = q_.state;
   std::uint64_t bytes = state.ports.capacity() * sizeof(PortState) + state.classes.capacity() * sizeof(ClassQueue);
-  bytes += state.blocks.memory() + state.depths.capacity() * sizeof(DepthHistogram);
+  bytes += state.blocks.memory() + state.telemetry.memory_bytes() + state.depths.capacity() * sizeof(DepthHistogram);
   for (const DepthHistogram& depths : state.depths) bytes += depths.memory_bytes();
   for (const SharedBuffer& buffer : state.buffers) bytes += buffer.memory_bytes();
   for (const EventHeap& events : state.events) bytes += events.memory_bytes();

@@ -97,6 +97,7 @@ template <bool plain>
   return true;
 }
 
+// The packet's time is still that of its arrival here: `now`.
 template <bool plain>
 [[gnu::always_inline]] inline void QueuedSwitch::wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane,
                                                       Time now, WireTime size) {
@@ -107,7 +108,6 @@ template <bool plain>
   const bool bypass = state.is_bypass(lane);
   ClassQueue& queue = state.queue_of(out, lane);
   if (state.marks_at_arrival) q_.marking.mark(out, queue, packet, queue.bytes, now, now);
-  packet.time = now.ps();
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
     net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now).ps();
   if constexpr (!plain) state.note_depth(out, lane, now);
@@ -176,6 +176,14 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
   if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
+// The queues of the next nodes lie anywhere in memory: they are there when packets leave.
+[[gnu::noinline]] void QueuedSwitch::fetch_queues_beyond(const LocalNode& node,
+                                                         std::span<const std::uint16_t> routes) const {
+  if (net_.cut.on_boundary(net_.clock.running)) return;  // links that leave the process have none here
+  for (const std::uint16_t route : routes)
+    __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + route].peer()], 1);
+}
+
 template <bool plain>
 inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals) {
   const LocalNode& node = net_.nodes.all[local];
@@ -183,6 +191,7 @@ inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arr
   const bool one_by_one = !plain && q_.state.routes_one_by_one;
   const std::span<const std::uint16_t> routes =
       one_by_one ? std::span<const std::uint16_t>() : q_.router.route(node, arrivals);
+  if (net_.fetches_ahead) fetch_queues_beyond(node, routes);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& came = arrivals[i];
     if (!events.empty() && events.time() < came.when()) [[unlikely]]

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// What the next nodes of an epoch will need, asked for in three visits: each asks for what the one before has brought
+// the addresses of. Only the memory that most packets touch.
+#include "fabric/packet/fetching.hpp"
+#include "fabric/queued/queued_model.hpp"
+
+namespace weft {
+namespace {
+
+// Asking for address 0 walks through the page tables each time.
+void fetch_if_any(const void* at) {
+  if (at != nullptr) fetch_line(at);
+}
+
+void fetch_tables_of_host(const RdmaHost& host) {
+  fetch(host.ports.data(), host.ports.data() + 1);
+  if (host.connections.size() == 1) fetch(host.connections.data(), host.connections.data() + 1);
+  fetch_if_any(host.timers.memory());
+  if (const auto* receiver = host.receivers.latest()) fetch(receiver, receiver + 1);
+}
+
+// What a sender touches with each ACK, and what congestion control knows: its first three lines, which hold the state
+// of most algorithms.
+void fetch_connection(const Connection& connection, const MessagePool& messages) {
+  constexpr std::size_t control_bytes = 192;
+  if (const auto* control = reinterpret_cast<const std::byte*>(connection.control.get()))
+    fetch(control, control + control_bytes);
+  fetch_if_any(connection.sender.oldest_sent());
+  if (connection.sender.oldest_message() != no_slot) fetch_line(&messages[connection.sender.oldest_message()]);
+}
+
+// Packets that may leave in this epoch.
+void fetch_waiting(const ClassQueue& queue) {
+  constexpr std::size_t packets = 8;
+  const QueuedPacket* first = &queue.queue.front();
+  fetch(first, first + packets);
+}
+
+}  // namespace
+
+void QueuedModel::fetch_first(const LocalNode& node) const {
+  const std::uint32_t local = net.nodes.local_of[node.id];
+  fetch(&state.ports[node.first_port], &state.ports[node.first_port] + node.ports);
+  fetch_line(&state.events[local]);
+  if (node.host != no_slot)
+    fetch(&state.hosts[node.host], &state.hosts[node.host] + 1);
+  else
+    fetch_line(&state.deferred[local]);
+}
+
+void QueuedModel::fetch_second(const LocalNode& node) const {
+  for (const PortId p : node.all_ports()) {
+    fetch_line(&state.queue_of(p, state.plan.control));
+    fetch_line(&state.queue_of(p, state.plan.data));
+  }
+  fetch_if_any(state.events[net.nodes.local_of[node.id]].memory());
+  if (node.host != no_slot) return fetch_tables_of_host(state.hosts[node.host]);
+  const SharedBuffer* buffer = state.ports[node.first_port].memory;
+  if (buffer != nullptr) fetch(buffer, buffer + 1);
+}
+
+void QueuedModel::fetch_third(const LocalNode& node) const {
+  if (node.host != no_slot) {
+    const RdmaHost& host = state.hosts[node.host];
+    if (host.connections.size() == 1) fetch_connection(host.connections.front(), net.messages);
+    return;
+  }
+  for (const PortId p : node.all_ports()) {
+    const PortState& ps = state.ports[p];
+    if (ps.memory != nullptr) fetch_line(ps.memory->account_of(ps.first_queue + state.plan.data.value()));
+    const ClassQueue& queue = state.queue_of(p, state.plan.data);
+    if (!queue.queue.empty()) fetch_waiting(queue);
+    if (queue.bytes > queue.mark_floor) fetch_line(state.markers[state.queue_number(p, state.plan.data)].get());
+  }
+}
+
+}  // namespace weft

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// Telemetry of packets under way: what hops have written is what is read, whichever slots packets have.
+#include "fabric/packet/telemetry_pool.hpp"
+
+#include <gtest/gtest.h>
+
+namespace weft {
+namespace {
+
+HopTelemetry hop_of(std::uint32_t packet, std::uint32_t hop) {
+  return {packet * 1000 + hop, packet * 2000 + hop, packet * 3000 + hop, packet * 4000 + hop, hop};
+}
+
+void expect_hops(std::span<const HopTelemetry> hops, std::uint32_t packet, std::uint32_t count) {
+  ASSERT_EQ(hops.size(), count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const HopTelemetry expected = hop_of(packet, i);
+    EXPECT_EQ(hops[i].time_ps, expected.time_ps);
+    EXPECT_EQ(hops[i].transmitted_bytes, expected.transmitted_bytes);
+    EXPECT_EQ(hops[i].rate_bps, expected.rate_bps);
+    EXPECT_EQ(hops[i].queue_bytes, expected.queue_bytes);
+    EXPECT_EQ(hops[i].directed_link, expected.directed_link);
+  }
+}
+
+// 200 packets are more than a chunk has; each hop of all of them comes before the next hop of any.
+TEST(telemetry_pool, keeps_the_hops_of_many_packets_apart) {
+  constexpr std::uint32_t packets = 200;
+  constexpr std::uint32_t hops = 6;
+  TelemetryPool pool;
+  std::vector<std::uint32_t> slots;
+  for (std::uint32_t p = 0; p < packets; ++p) slots.push_back(pool.add());
+  for (std::uint32_t h = 0; h < hops; ++h)
+    for (std::uint32_t p = 0; p < packets; ++p) pool.add_hop(slots[p], hop_of(p, h));
+  EXPECT_EQ(pool.live(), packets);
+  for (std::uint32_t p = 0; p < packets; ++p) expect_hops(pool.hops(slots[p]), p, hops);
+}
+
+TEST(telemetry_pool, a_slot_that_is_used_again_begins_without_hops) {
+  TelemetryPool pool;
+  const std::uint32_t slot = pool.add();
+  pool.add_hop(slot, hop_of(1, 0));
+  pool.release(slot);
+  EXPECT_EQ(pool.live(), 0U);
+  EXPECT_EQ(pool.add(), slot);  // what was released last is in the cache
+  EXPECT_TRUE(pool.hops(slot).empty());
+}
+
+TEST(telemetry_pool, records_no_more_hops_than_a_packet_has_room_for) {
+  TelemetryPool pool;
+  const std::uint32_t slot = pool.add();
+  const std::uint32_t next = pool.add();
+  for (std::uint32_t h = 0; h < TelemetryPool::max_hops + 3; ++h) pool.add_hop(slot, hop_of(1, h));
+  expect_hops(pool.hops(slot), 1, TelemetryPool::max_hops);
+  EXPECT_TRUE(pool.hops(next).empty());
+}
+
+TEST(telemetry_pool, a_record_goes_to_another_process) {
+  TelemetryPool here;
+  TelemetryPool there;
+  for (std::uint32_t i = 0; i < 70; ++i) there.add();  // it has other slots
+  const std::uint32_t slot = here.add();
+  for (std::uint32_t h = 0; h < 4; ++h) here.add_hop(slot, hop_of(7, h));
+  const TelemetryRecord record = here.take(slot);
+  EXPECT_EQ(here.live(), 0U);
+  for (std::uint32_t h = 4; h < TelemetryRecord::max_hops; ++h) EXPECT_EQ(record.hops[h].time_ps, 0);
+  const std::uint32_t arrived = there.add(record);
+  expect_hops(there.hops(arrived), 7, 4);
+  there.add_hop(arrived, hop_of(7, 4));
+  expect_hops(there.hops(arrived), 7, 5);
+}
+
+// Two hops share a cache line, and none has parts of two.
+TEST(telemetry_pool, a_hop_lies_in_one_cache_line) {
+  TelemetryPool pool;
+  for (std::uint32_t p = 0; p < 3; ++p) {
+    const std::uint32_t slot = pool.add();
+    for (std::uint32_t h = 0; h < TelemetryPool::max_hops; ++h) pool.add_hop(slot, hop_of(p, h));
+    for (const HopTelemetry& hop : pool.hops(slot)) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&hop) % 32, 0U);
+  }
+}
+
+}  // namespace
+}  // namespace weft
