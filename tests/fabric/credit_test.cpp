@@ -40,7 +40,7 @@ TEST(credit, throughput_is_buffer_over_round_trip_or_the_rate) {
       const std::int64_t begin = frames * full < round ? i / frames * round + i % frames * full : i * full;
       ASSERT_EQ(tap->entries[static_cast<std::size_t>(i)].start.ps(), begin) << "frame " << i << ", " << frames;
     }
-    EXPECT_EQ(machine.fabric->congestion().dropped, 0U);
+    EXPECT_EQ(machine.fabric->results().congestion().dropped, 0U);
   }
 }
 
@@ -61,8 +61,8 @@ TEST(credit, an_incast_loses_nothing_and_fills_no_more_than_the_buffers) {
   for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 200 * mtu});
   machine.run();
   machine.expect_quiet();
-  EXPECT_EQ(machine.fabric->congestion().dropped, 0U);
-  EXPECT_EQ(machine.fabric->congestion().repeated, 0U);
+  EXPECT_EQ(machine.fabric->results().congestion().dropped, 0U);
+  EXPECT_EQ(machine.fabric->results().congestion().repeated, 0U);
   EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 8 * buffer);
   EXPECT_GT(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 7 * buffer);
 }
@@ -75,7 +75,7 @@ TEST(credit, lost_packets_give_their_credit_back) {
   machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
   machine.run();
   machine.expect_quiet();
-  EXPECT_GT(machine.fabric->congestion().lost, 20U);
+  EXPECT_GT(machine.fabric->results().congestion().lost, 20U);
 }
 
 TEST(credit, lost_updates_come_when_the_link_works_again) {
@@ -86,7 +86,7 @@ TEST(credit, lost_updates_come_when_the_link_works_again) {
   machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
   machine.run();
   machine.expect_quiet();
-  EXPECT_GT(machine.fabric->congestion().lost, 0U);
+  EXPECT_GT(machine.fabric->results().congestion().lost, 0U);
 }
 
 // One class for all: ACKs take credit like data, and give it back like data.
@@ -96,7 +96,7 @@ TEST(credit, in_one_queue_acks_have_credits_too) {
   machine.post({Time(), 1, machine.open(1, 0), 500 * mtu});
   machine.run();
   machine.expect_quiet();
-  EXPECT_EQ(machine.fabric->congestion().repeated, 0U);
+  EXPECT_EQ(machine.fabric->results().congestion().repeated, 0U);
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ TEST(depth_histogram, of_a_queue_that_drains_packet_by_packet) {
   constexpr std::int64_t full = 1020 * 80;         // ps at 100 Gb/s
   LeanMachine machine("{kind: star, hosts: 21, link_rate: 100 Gb/s, link_delay: 100 ns}",
                       network_of("{mtu: 938 B, queues: output, ack_interval: 1024}"));
-  machine.fabric->keep_queue_depths();
+  machine.fabric->probes().queue_depths();
   for (std::uint32_t h = 1; h <= 20; ++h) machine.post({Time(), h, machine.open(h, 0), mtu});
   machine.run();
   machine.expect_quiet();
@@ -88,7 +88,7 @@ TEST(depth_histogram, of_a_queue_that_drains_packet_by_packet) {
   for (std::int64_t waiting = 19; waiting > 0; --waiting) spans.emplace_back(waiting * frame, full);
   const std::int64_t end = first + 19 * full + 77'700;
   spans.emplace_back(0, 77'700);
-  const auto depths = machine.fabric->queue_depths(Time::from_ps(end));
+  const auto depths = machine.fabric->results().queue_depths(Time::from_ps(end));
   ASSERT_EQ(depths.size(), 1U);  // the other ports' queues have stayed empty
   EXPECT_EQ(depths[0].lane, 1U);
   EXPECT_EQ(depths[0].priority, 3U);
@@ -103,16 +103,16 @@ TEST(depth_histogram, of_a_queue_that_drains_packet_by_packet) {
   EXPECT_GT(exact(spans, 0.5), 0);
   EXPECT_LT(exact(spans, 0.9), exact(spans, 0.99));
   ProcessGroup group = ProcessGroup::alone();
-  EXPECT_EQ(machine.fabric->hot_links(group, 1, Time::from_ps(end)).at(0).p99_queue, depths[0].p99);
+  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, Time::from_ps(end)).at(0).p99_queue, depths[0].p99);
 }
 
 TEST(depth_histogram, is_not_kept_unless_asked_for) {
   LeanMachine machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}", network_of("{queues: output}"));
   for (const std::uint32_t h : {1U, 2U}) machine.post({Time(), h, machine.open(h, 0), 4096});
   machine.run();
-  EXPECT_TRUE(machine.fabric->queue_depths(machine.fabric->now()).empty());
+  EXPECT_TRUE(machine.fabric->results().queue_depths(machine.fabric->now()).empty());
   ProcessGroup group = ProcessGroup::alone();
-  EXPECT_EQ(machine.fabric->hot_links(group, 1, machine.fabric->now()).at(0).p99_queue, -1);
+  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, machine.fabric->now()).at(0).p99_queue, -1);
 }
 
 }  // namespace

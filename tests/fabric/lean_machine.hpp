@@ -114,14 +114,14 @@ class LeanMachine final : public HostClient {
   /// What leaves through a port, by class; control, data and other, unless routing or scheduling want it otherwise.
   LinkClassCounters class_counters(NodeId node, std::uint32_t lane, std::uint32_t port = 0) const {
     const PortEnd& end = topology.graph.ports(node)[port];
-    for (const LinkClassCounters& counters : fabric->class_counters(fabric->now()))
+    for (const LinkClassCounters& counters : fabric->results().class_counters(fabric->now()))
       if (counters.directed_link == directed(end.link, end.direction) && counters.lane == lane) return counters;
     ADD_FAILURE() << "node " << node.value() << " has no class " << lane << " at port " << port;
     return {};
   }
   std::shared_ptr<TapLog> tap(NodeId node, std::uint32_t port = 0) {
     auto log = std::make_shared<TapLog>();
-    fabric->add_tap(node, port, log);
+    fabric->probes().add_tap(node, port, log);
     return log;
   }
   NodeId a_switch(std::uint32_t number) const { return NodeId(topology.graph.host_count() + number); }

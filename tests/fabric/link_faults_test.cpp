@@ -172,7 +172,7 @@ TEST(link_faults, switches_that_choose_drop_what_no_way_is_left_for) {
     machine.post({Time::from_us(10), 0, machine.open(0, 2), 10 * mtu});
     machine.run_until(Time::from_ms(2));
     EXPECT_TRUE(machine.messages.empty()) << balancing;
-    EXPECT_GT(machine.fabric->congestion().dropped, 0U) << balancing;
+    EXPECT_GT(machine.fabric->results().congestion().dropped, 0U) << balancing;
   }
 }
 

@@ -38,7 +38,7 @@ TEST(ndp, an_incast_fills_the_receivers_link_and_loses_nothing_beyond_the_first_
   for (std::uint32_t h = 0; h < senders; ++h) machine.post({Time(), h, machine.open(h, 8), packets * mtu});
   machine.run();
   machine.expect_quiet();
-  const CongestionTotals totals = machine.fabric->congestion();
+  const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_EQ(totals.dropped, 0U);
   EXPECT_EQ(totals.timeouts, 0U);
   // Of the 8 x 16 packets that come in 16 packet times, 16 are sent and 64 wait; headers delay a few of them.

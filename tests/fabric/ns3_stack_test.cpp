@@ -216,14 +216,14 @@ TEST(ns3_stack, at_the_same_time_the_frame_goes_before_the_packet) {
 TEST(ns3_stack, frames_count_in_samples_and_queues) {
   Scenario scenario(line1, "{}", test::silence);
   const Time interval = Time::from_us(1);
-  scenario.fabric().set_sampling(interval);
+  scenario.fabric().probes().sample_ports(interval);
   const Ns3View view(scenario.fabric(), scenario.topology());
   constexpr std::uint32_t bytes = 4000;
   constexpr int frames = 4;
   for (int i = 0; i < frames; ++i) send_at(Time::from_ns(100), view.device(NodeId(0), 0), bytes);
   scenario.run();
   const Time each = frame_time(bytes);
-  const auto samples = scenario.fabric().take_samples(Time::from_us(3));
+  const auto samples = scenario.fabric().results().take_samples(Time::from_us(3));
   std::int64_t busy = 0;
   for (const PortSample& sample : samples) busy += sample.busy_ps;
   EXPECT_EQ(busy, (frames * each).ps());

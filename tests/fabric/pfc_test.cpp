@@ -187,7 +187,7 @@ TEST(pfc, a_pause_ends_after_its_quanta_if_nobody_takes_it_back) {
   run.machine.expect_quiet();
   const std::int64_t last_told = plan.stop + plan.refreshes * (OneStop::pause_length / 2);
   EXPECT_EQ(run.begin_of(run.before), last_told + pause_time + OneStop::delay + OneStop::pause_length);
-  EXPECT_EQ(run.machine.fabric->congestion().lost, 0U);
+  EXPECT_EQ(run.machine.fabric->results().congestion().lost, 0U);
 }
 
 TEST(pfc, a_pause_stops_one_class_and_control_goes_before_data) {

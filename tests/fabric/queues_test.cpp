@@ -166,7 +166,7 @@ TEST_P(RandomTraffic, waits_until_the_end_and_no_longer) {
   machine.run_until(Time::from_ps(end));
   const std::vector<LinkCounters> before = machine.fabric->link_counters();
   ProcessGroup alone = ProcessGroup::alone();
-  machine.fabric->settle_waits(alone, Time::from_ps(end));
+  machine.fabric->results().settle_waits(alone, Time::from_ps(end));
   const std::vector<LinkCounters> after = machine.fabric->link_counters();
   machine.run();
 
@@ -200,7 +200,7 @@ TEST(queues, what_waits_at_the_end_counts_until_then_by_hand) {
     const Time end = Time::from_ps(s + 1'000'000 + 3 * s + s / 4) + machine.parameters.switch_latency;
     machine.run_until(end);
     ProcessGroup alone = ProcessGroup::alone();
-    machine.fabric->settle_waits(alone, end);
+    machine.fabric->results().settle_waits(alone, end);
     EXPECT_DOUBLE_EQ(machine.counters(machine.a_switch(0), 2).queue_byte_ps, static_cast<double>(w * (6 * s + s)))
         << buffered;
   }
@@ -212,7 +212,7 @@ TEST(queues, samples_are_those_of_the_model) {
     Draws draws(9);
     const std::string text = odd_machine(draws);
     LeanMachine machine(text, odd_network(draws, acks));
-    machine.fabric->set_sampling(Time::from_ps(interval));
+    machine.fabric->probes().sample_ports(Time::from_ps(interval));
     post_randomly(machine, draws);
     machine.run();
     const NaiveNetwork naive(machine);
@@ -232,7 +232,7 @@ TEST(queues, samples_are_those_of_the_model) {
       }
     }
     Series found;
-    for (const PortSample& sample : machine.fabric->take_samples(machine.fabric->now()))
+    for (const PortSample& sample : machine.fabric->results().take_samples(machine.fabric->now()))
       EXPECT_TRUE(found
                       .emplace(std::pair(sample.directed_link, std::int64_t{sample.interval}),
                                std::pair(sample.busy_ps, sample.queue_bytes))

@@ -31,7 +31,7 @@ TEST(trimming, nothing_is_dropped_and_each_trimmed_packet_is_repeated_once) {
   for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu + 7});
   machine.run();
   machine.expect_quiet();
-  const CongestionTotals totals = machine.fabric->congestion();
+  const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_GT(totals.trimmed, 50U);
   EXPECT_EQ(totals.dropped, 0U);
   EXPECT_EQ(totals.timeouts, 0U);
@@ -114,7 +114,7 @@ TEST(trimming, without_it_the_same_incast_drops) {
   for (std::uint32_t h = 0; h < 8; ++h) machine.post({Time(), h, machine.open(h, 8), 100 * mtu});
   machine.run();
   machine.expect_quiet();
-  const CongestionTotals totals = machine.fabric->congestion();
+  const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_EQ(totals.trimmed, 0U);
   EXPECT_GT(totals.dropped, 50U);
   EXPECT_GE(totals.repeated, totals.dropped);
@@ -139,7 +139,7 @@ TEST(trimming, a_slow_last_link_is_busy_with_payload_until_all_is_there) {
   for (std::uint32_t h = 0; h < 32; ++h) machine.post({Time(), h, machine.open(h, 32), 20 * mtu});
   machine.run();
   machine.expect_quiet();
-  const CongestionTotals totals = machine.fabric->congestion();
+  const CongestionTotals totals = machine.fabric->results().congestion();
   EXPECT_GT(totals.trimmed, 32U);
   EXPECT_EQ(totals.dropped, 0U);
   const LinkCounters last = machine.counters(machine.a_switch(0), 32);

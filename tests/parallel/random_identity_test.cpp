@@ -167,13 +167,13 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
   };
   // Samples are taken now and then, as when rows are written in portions.
   int looks = 0;
-  simulation.set_on_pause([&](Time now) { sum_up(simulation.fabric().take_closed_samples(now)); });
+  simulation.set_on_pause([&](Time now) { sum_up(simulation.fabric().results().take_closed_samples(now)); });
   const RunFacts facts =
       simulation.run([&looks](Time) { return ++looks % 7 == 0 ? Simulation::Look::pause : Simulation::Look::go_on; });
   if (!facts.cut_short) {
     EXPECT_EQ(simulation.unfinished_ranks(), 0U) << text;
   }
-  sum_up(simulation.fabric().take_samples(facts.simulated));
+  sum_up(simulation.fabric().results().take_samples(facts.simulated));
   return {run_fingerprint(experiment, simulation, facts), simulation.group().sum(samples), facts.packet_hops,
           facts.simulated.ps(), facts.messages};
 }

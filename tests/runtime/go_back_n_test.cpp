@@ -21,7 +21,7 @@ TEST(go_back_n, a_queue_in_step_with_the_sender_lets_it_through_in_the_end) {
           test::read_workload("{kind: traffic, pattern: pairs, pairs: [[0, 1]], size: 1 MB}", test::context_of(2)),
           test::network_of("{buffer: {size: 300 kB}}"));
   job.complete();
-  const CongestionTotals totals = job.machine.fabric->congestion();
+  const CongestionTotals totals = job.machine.fabric->results().congestion();
   EXPECT_GT(totals.timeouts, 0U);
   EXPECT_LE(totals.timeouts, 35U);
   ASSERT_EQ(job.messages().size(), 1U);

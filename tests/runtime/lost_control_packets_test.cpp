@@ -39,7 +39,7 @@ CongestionTotals totals_of(const std::string& machine, const std::string& networ
                                   test::context_of(hosts)),
               test::network_of(text), {}, seed);
           job.complete();
-          const CongestionTotals totals = job.machine.fabric->congestion();
+          const CongestionTotals totals = job.machine.fabric->results().congestion();
           sum.lost += totals.lost;
           sum.pauses += totals.pauses;
           sum.cnps += totals.cnps;

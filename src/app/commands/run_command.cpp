@@ -75,7 +75,7 @@ PcapTaps add_pcap_taps(const Experiment& experiment, const std::string& output, 
     std::replace_if(
         port.begin(), port.end(), [](char c) { return c == ':' || c == '/'; }, '-');
     taps.push_back(std::make_shared<PcapTap>(file + "." + port + ".pcap", fabric));
-    fabric.add_tap(name.node, name.port, taps.back());
+    fabric.probes().add_tap(name.node, name.port, taps.back());
   }
   return taps;
 }
@@ -115,7 +115,7 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
   const double time = std::max(1.0, static_cast<double>(facts.simulated.ps()));
   std::vector<HotLinkLine> lines;
   if (!simulation.has_fabric()) return lines;  // nothing waits inside the ideal network
-  for (const HotLink& hot : simulation.fabric().hot_links(simulation.group(), most, facts.simulated)) {
+  for (const HotLink& hot : simulation.fabric().results().hot_links(simulation.group(), most, facts.simulated)) {
     const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
     const unsigned way = hot.directed_link % 2;
     lines.push_back({graph.name(link.ends[way]), graph.name(link.ends[1 - way]),

@@ -47,7 +47,7 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNet
 std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end) {
   std::vector<LinkClassRecord> rows;
   if (!simulation.has_fabric()) return rows;
-  for (const LinkClassCounters& c : simulation.fabric().class_counters(end))
+  for (const LinkClassCounters& c : simulation.fabric().results().class_counters(end))
     rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes, c.peak_queue_bytes, c.marked,
                     c.dropped, c.trimmed, c.paused, c.pauses_received, c.stopped, c.pauses_sent});
   return rows;
@@ -58,28 +58,28 @@ std::vector<LinkWaitRecord> link_wait_records(const Fabric& fabric) {
     return number == JobsOfHosts::no_job ? std::int64_t{-1} : std::int64_t{number};
   };
   std::vector<LinkWaitRecord> rows;
-  for (const auto& [link, wait] : fabric.link_waits())
+  for (const auto& [link, wait] : fabric.results().link_waits())
     rows.push_back({link, job(wait.waiter), job(wait.ahead), wait.waits, wait.time, wait.first, wait.last});
   return rows;
 }
 
 std::vector<LinkPauseRecord> link_pause_records(const Fabric& fabric, Time end) {
   std::vector<LinkPauseRecord> rows;
-  for (const auto& [link, lane, by, cause] : fabric.link_pauses(end))
+  for (const auto& [link, lane, by, cause] : fabric.results().link_pauses(end))
     rows.push_back({link, lane, by, cause.stops, cause.time, cause.first, cause.last});
   return rows;
 }
 
 std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
   std::vector<QueueDepthRecord> rows;
-  for (const QueueDepth& d : fabric.queue_depths(end))
+  for (const QueueDepth& d : fabric.results().queue_depths(end))
     rows.push_back({d.directed_link, d.lane, d.priority, d.occupied, d.peak, d.mean, d.p50, d.p90, d.p99, d.p999});
   return rows;
 }
 
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   std::vector<QueuePairRecord> rows;
-  for (const QueuePairCounters& c : fabric.queue_pair_counters())
+  for (const QueuePairCounters& c : fabric.results().queue_pair_counters())
     rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window,
                     c.messages, c.bytes});
   return rows;
@@ -102,7 +102,7 @@ std::vector<QueuePairRate> rates(const std::vector<QueuePairSample>& taken) {
 
 std::vector<ReceiverRecord> receiver_records(const Fabric& fabric) {
   std::vector<ReceiverRecord> rows;
-  for (const ReceiverCounters& c : fabric.receiver_counters())
+  for (const ReceiverCounters& c : fabric.results().receiver_counters())
     rows.push_back({c.host, c.source, c.number, c.packets, c.out_of_order, c.widest_gap, c.duplicates});
   return rows;
 }
@@ -192,7 +192,7 @@ Recording::Recording(Hdf5Recorder& recorder, const Experiment& experiment, Simul
     : recorder_(recorder), experiment_(experiment), simulation_(simulation), jobs_(experiment.workload->jobs()) {}
 
 std::size_t Recording::rows_held() const {
-  const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().samples_held() : 0;
+  const std::size_t samples = simulation_.has_fabric() ? simulation_.fabric().results().samples_held() : 0;
   return simulation_.runtime().records().messages.rows().size() + samples;
 }
 
@@ -235,10 +235,10 @@ void Recording::write_portion(Time now) {
                      output.attribution == Attribution::full);
   const Time ended = std::min(now, Time::from_ps(simulation_.group().maximum(simulation_.network().now().ps())));
   if (output.sampling > Time())
-    append_series(simulation_.fabric().take_closed_samples(ended), output.sampling,
+    append_series(simulation_.fabric().results().take_closed_samples(ended), output.sampling,
                   [](const std::vector<PortSample>& taken) { return samples(taken); });
   if (output.rates.interval > Time())
-    append_series(simulation_.fabric().take_closed_queue_pair_samples(ended), output.rates.interval,
+    append_series(simulation_.fabric().results().take_closed_queue_pair_samples(ended), output.rates.interval,
                   [](const std::vector<QueuePairSample>& taken) { return rates(taken); });
   kept_rows_ = rows_held();
 }
@@ -252,14 +252,15 @@ void Recording::write_rest_of_series(const RunFacts& facts) {
   Fabric& fabric = simulation_.fabric();
   const Time end = facts.simulated;
   if (facts.interrupted && left_out_ == 0) {
-    const std::uint64_t rows = simulation_.group().sum(fabric.samples_until(end));
+    const std::uint64_t rows = simulation_.group().sum(fabric.results().samples_until(end));
     if (rows > max_rows_after_signal) left_out_ = rows;
   }
   const bool write = left_out_ == 0;
   if (output.sampling > Time())
-    recorder_.append(write ? samples(fabric.take_samples(end)) : std::vector<LinkSample>(), true, output.sampling.ps());
+    recorder_.append(write ? samples(fabric.results().take_samples(end)) : std::vector<LinkSample>(), true,
+                     output.sampling.ps());
   if (output.rates.interval > Time())
-    recorder_.append(write ? rates(fabric.take_queue_pair_samples(end)) : std::vector<QueuePairRate>(), true,
+    recorder_.append(write ? rates(fabric.results().take_queue_pair_samples(end)) : std::vector<QueuePairRate>(), true,
                      output.rates.interval.ps());
 }
 

@@ -132,13 +132,13 @@ void Simulation::build_network(const Experiment& experiment) {
   auto fabric = std::make_unique<Fabric>(*experiment.topology, partition_, group_.rank(), experiment.network,
                                          *experiment.routing, experiment.seed, drive);
   if (shares_cores()) fabric->expect_cold_caches();
-  if (experiment.output.sampling > Time()) fabric->set_sampling(experiment.output.sampling);
+  if (experiment.output.sampling > Time()) fabric->probes().sample_ports(experiment.output.sampling);
   if (const RateOptions& rates = experiment.output.rates; rates.interval > Time())
-    fabric->sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
-  if (experiment.output.queue_depths) fabric->keep_queue_depths();
+    fabric->probes().sample_queue_pairs(rates.interval, rates.hosts, rates.destinations);
+  if (experiment.output.queue_depths) fabric->probes().queue_depths();
   if (experiment.output.attribution != Attribution::none) {
-    fabric->count_waits_by_job(jobs_of_hosts(experiment));
-    fabric->count_pause_causes();
+    fabric->probes().waits_by_job(jobs_of_hosts(experiment));
+    fabric->probes().pause_causes();
   }
   fabric_ = fabric.get();
   network_ = std::move(fabric);
@@ -192,7 +192,7 @@ RunFacts Simulation::run(const Looker& look) {
   if (facts.interrupted) interruption_noticed();
   const bool idle = group_.sum(network_->idle() ? 0 : 1) == 0;
   // Of all processes: one that is idle alone may only be waiting for another.
-  if (idle && !facts.interrupted && fabric_ != nullptr && group_.sum(fabric_->packets_wait() ? 1 : 0) > 0)
+  if (idle && !facts.interrupted && fabric_ != nullptr && group_.sum(fabric_->deadlocks().packets_wait() ? 1 : 0) > 0)
     refuse_deadlock(Time::max());
   facts.outlived = facts.outlived && !idle;
   facts.cut_short = !facts.interrupted && !idle && !facts.outlived;
@@ -200,7 +200,7 @@ RunFacts Simulation::run(const Looker& look) {
   if (until_ < Time::max() && !facts.interrupted && !facts.outlived && transfers_unfinished()) facts.cut_short = true;
   WEFT_EXPECT(!facts.cut_short || until_ < Time::max(), "the run ended with packets on links");
   if (!facts.outlived) facts.simulated = facts.cut_short ? until_ : Time::from_ps(group_.maximum(network_->now().ps()));
-  if (fabric_ != nullptr) fabric_->settle_waits(group_, facts.simulated);
+  if (fabric_ != nullptr) fabric_->results().settle_waits(group_, facts.simulated);
   facts.packet_hops = group_.sum(network_->packet_hops());
   facts.events = group_.sum(network_->events());
   facts.messages = group_.sum(runtime_->messages_delivered());
@@ -216,10 +216,10 @@ void Simulation::run_epochs(const Looker& look, RunFacts& facts) {
   engine->set_between_epochs([this, &look, &facts](Time now) {
     const Look wish = look(now);
     facts.interrupted = wish == Look::stop;
-    return wish == Look::go_on && fabric_ != nullptr && fabric_->suspicious() ? Look::pause : wish;
+    return wish == Look::go_on && fabric_ != nullptr && fabric_->deadlocks().suspicious() ? Look::pause : wish;
   });
   engine->set_on_pause([this](Time now) {
-    if (fabric_ != nullptr && group_.sum(fabric_->take_suspicion() ? 1 : 0) > 0)
+    if (fabric_ != nullptr && group_.sum(fabric_->deadlocks().take_suspicion() ? 1 : 0) > 0)
       refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     if (on_pause_) on_pause_(now);
   });
@@ -233,7 +233,7 @@ void Simulation::run_reference(const Looker& look, RunFacts& facts) {
   constexpr std::int64_t epochs = 256;
   const std::int64_t interval = epochs * fabric_->inner_epoch().ps();
   const Looker watching = [this, &look](Time now) {
-    if (fabric_->take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
+    if (fabric_->deadlocks().take_suspicion()) refuse_deadlock(now - fabric_->parameters().fabric.pfc.watchdog);
     return look(now);
   };
   Poll state{watching, *network_, interval, facts.interrupted};
@@ -283,7 +283,7 @@ void Simulation::run_engine() {
 // A cycle counts only if all of its links have been stopped for as long as the watchdog waits: one that is stopped for
 // a moment may still drain to elsewhere.
 void Simulation::refuse_deadlock(Time stopped_by) {
-  const std::string cycle = fabric_->find_deadlock(group_, stopped_by);
+  const std::string cycle = fabric_->deadlocks().find(group_, stopped_by);
   if (cycle.empty()) return;
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
@@ -296,7 +296,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
 
 CongestionTotals Simulation::congestion() {
   if (fabric_ == nullptr) return {};
-  CongestionTotals totals = fabric_->congestion();
+  CongestionTotals totals = fabric_->results().congestion();
   for (std::uint64_t* count : {&totals.dropped, &totals.lost, &totals.trimmed, &totals.marked, &totals.pauses,
                                &totals.repeated, &totals.timeouts, &totals.cnps, &totals.out_of_order})
     *count = group_.sum(*count);

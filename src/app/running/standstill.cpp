@@ -50,8 +50,9 @@ Standstill::Standstill(const Experiment& experiment, const Fabric* fabric)
 void Standstill::look(Time now, ProcessGroup& group) {
   next_look_ = bounded_sum(next_look_, Time::from_ps(patience_.ps() / looks));
   std::uint64_t arrived = 0;
-  for (const ReceiverCounters& c : fabric_->receiver_counters()) arrived += c.packets + c.out_of_order + c.duplicates;
-  const CongestionTotals totals = fabric_->congestion();
+  for (const ReceiverCounters& c : fabric_->results().receiver_counters())
+    arrived += c.packets + c.out_of_order + c.duplicates;
+  const CongestionTotals totals = fabric_->results().congestion();
   arrived = group.sum(arrived + totals.trimmed);
   const std::uint64_t lost = group.sum(totals.dropped + totals.lost);
   if (arrived != arrived_ || lost == lost_ || now < quiet_until_) {

@@ -7,7 +7,6 @@
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/local/node_epochs.hpp"
 #include "fabric/network/port_model.hpp"
-#include "fabric/probes/waits_by_job.hpp"
 #include "support/contract.hpp"
 #include "support/error.hpp"
 
@@ -20,7 +19,10 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
     : net_(std::make_unique<LocalNetwork>(topology, partition, process, parameters, routing, seed, drive, client_)),
       model_(std::make_unique<PortModel>(std::in_place_type<FifoModel>, *net_)),
       epochs_(std::make_unique<NodeEpochs>(*net_)),
-      lookahead_(partition.lookahead) {
+      lookahead_(partition.lookahead),
+      results_(*net_, model_),
+      probes_(*net_, model_),
+      deadlocks_(*net_, model_) {
   // A process alone looks up now and then, for interrupts and progress.
   if (lookahead_ == Time::max()) lookahead_ = inner_epoch() * 256;
   if (parameters.buffered() || routing.per_packet() || routing.lanes() > 1) build_queues();
@@ -47,41 +49,9 @@ void Fabric::build_queues() {
   model_ = std::move(queued);
 }
 
-bool Fabric::buffered() const { return model_->queued() != nullptr; }
-
-void Fabric::set_sampling(Time interval) {
-  net_->sampler.start(interval);
-  for (OutputPort& port : net_->outputs) port.next_sample = interval;
-}
+bool Fabric::buffered() const { return model_->buffered(); }
 
 void Fabric::expect_cold_caches() { epochs_->expect_cold_caches(); }
-
-void Fabric::sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts,
-                                std::vector<std::uint32_t> destinations) {
-  WEFT_EXPECT(buffered(), "queue pairs are to be sampled where ports have no queues by class");
-  model_->queued()->samples.start(interval, std::move(hosts), std::move(destinations));
-}
-
-void Fabric::keep_queue_depths() {
-  WEFT_EXPECT(buffered(), "depths of queues are asked for where ports have none by class");
-  QueuedState& state = model_->queued()->state;
-  state.depths.resize(state.classes.size());
-}
-
-void Fabric::count_waits_by_job(JobsOfHosts jobs) {
-  net_->observers.count_waits(std::move(jobs), net_->outputs.size());
-}
-
-void Fabric::count_pause_causes() {
-  if (buffered()) model_->queued()->control.count_causes();
-}
-
-void Fabric::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap) {
-  if (!owns(node)) return;
-  const PortId index = net_->nodes.port(node, port);
-  net_->observers.add_tap(index, std::move(tap), net_->outputs.size());
-  net_->outputs[index].tapped = true;
-}
 
 // Links --------------------------------------------------------------------------------------------------------------
 
@@ -155,13 +125,9 @@ Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, T
   return {start, port.free_at};
 }
 
-void Fabric::add_arrival_observer(NodeId node, std::uint32_t port, ArrivalObserver observer) {
-  net_->observers.add_arrival_observer(net_->nodes.port(node, port), std::move(observer));
-}
-
 // Packets of ns-3's stacks -------------------------------------------------------------------------------------------
 
-bool Fabric::carries_frames() const { return buffered() && model_->queued()->frames.table; }
+bool Fabric::carries_frames() const { return model_->frames() != nullptr; }
 std::uint32_t Fabric::host_count() const { return net_->topology.graph.host_count(); }
 
 FrameTable& Fabric::carry_frames() {
@@ -230,6 +196,31 @@ SendTimes Fabric::send_times(std::uint32_t host, std::uint32_t queue_pair, Time 
 void Fabric::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
   model_->visit([&](auto& model) { model.timers(net_->nodes.of_host(host)).set(at, token); });
   net_->clock.wake_software(net_->nodes.local_of[host], at);
+}
+
+// What is read from outside -------------------------------------------------------------------------------------------
+
+std::uint64_t Fabric::events() const { return net_->clock.events; }
+std::uint32_t Fabric::node_count() const { return static_cast<std::uint32_t>(net_->nodes.all.size()); }
+std::vector<LinkCounters> Fabric::link_counters() const { return results_.link_counters(); }
+void Fabric::check_conservation(ProcessGroup& group) const { Conservation(*net_, model_).check(group); }
+
+std::uint64_t Fabric::packet_hops() const {
+  std::uint64_t total = 0;
+  for (const OutputPort& port : net_->outputs) total += port.packets;
+  return total;
+}
+
+std::uint64_t Fabric::memory_bytes() const {
+  return net_->memory_bytes() + model_->visit([](auto& model) { return model.memory_bytes(); });
+}
+
+bool Fabric::idle() const {
+  return model_->visit([this](auto& model) {
+    return std::all_of(net_->nodes.all.begin(), net_->nodes.all.end(), [&](const LocalNode& node) {
+      return net_->next_arrival(node) == LocalNetwork::never && model.next_event(node) == LocalNetwork::never;
+    });
+  });
 }
 
 // DataPath -----------------------------------------------------------------------------------------------------------

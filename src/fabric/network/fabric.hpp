@@ -18,10 +18,10 @@
 #include "fabric/client/link_counters.hpp"
 #include "fabric/frames/frame_header.hpp"
 #include "fabric/local/drive.hpp"
+#include "fabric/network/fabric_checks.hpp"
+#include "fabric/network/fabric_probes.hpp"
+#include "fabric/network/fabric_results.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "fabric/probes/arrival_observer.hpp"
-#include "fabric/probes/fabric_reports.hpp"
-#include "fabric/probes/port_tap.hpp"
 #include "graph/partition/partition.hpp"
 #include "routing/routing_algorithm.hpp"
 #include "transport/congestion_control.hpp"
@@ -35,7 +35,6 @@ class Ptr;
 namespace weft {
 
 struct FrameCounters;
-struct JobsOfHosts;
 struct PortModel;
 class FrameTable;
 class LocalNetwork;
@@ -58,22 +57,15 @@ class Fabric final : public HostNetwork {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  /// Record a sample of every port each `interval` (> 0). Before the run.
-  void set_sampling(Time interval);
   /// Other processes run on this core between two epochs, and leave nothing of this one in its caches.
   void expect_cold_caches();
-  /// Record a sample each `interval` (> 0) of the queue pairs of `hosts` (ascending) to `destinations` (ascending;
-  /// empty: all). Requires buffered(). Before the run.
-  void sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
-  /// Keep how long each queue is how deep, for queue_depths(). Requires buffered(). Before the run.
-  void keep_queue_depths();
-  /// Count for which job's packets those of each job wait. Before the run.
-  void count_waits_by_job(JobsOfHosts jobs);
-  /// Count which output of a switch filled the ingress queues whose senders it stopped. Before the run.
-  void count_pause_causes();
-  /// Copy every packet that leaves through `port` of `node` to `tap` (pcap, trace sinks). Before the run. No-op if not
-  /// owned here.
-  void add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap);
+  /// What the run is to record. Before the run.
+  FabricProbes& probes() { return probes_; }
+  /// What the run has shown.
+  FabricResults& results() { return results_; }
+  const FabricResults& results() const { return results_; }
+  /// Whether its packets still move.
+  Deadlocks& deadlocks() { return deadlocks_; }
 
   // Links that differ from the topology. Before the run
   // ----------------------------------------------
@@ -102,8 +94,6 @@ class Fabric final : public HostNetwork {
   Departure reserve_port(NodeId node, std::uint32_t port, Time now, Bytes wire);
   /// Time to put a packet on the wire of an owned port.
   Time serialization_at(NodeId node, std::uint32_t port, const Packet& packet) const;
-  using ArrivalObserver = weft::ArrivalObserver;
-  void add_arrival_observer(NodeId node, std::uint32_t port, ArrivalObserver observer);
   /// `action` is called at the end of each advance(end), while ParallelSimulatorImpl::enter() is allowed; nullptr:
   /// none.
   void set_after_advance(std::function<void(Time end)> action) { after_advance_ = std::move(action); }
@@ -154,55 +144,15 @@ class Fabric final : public HostNetwork {
   // Results ----------------------------------------------------------------------------------------------------------
   std::uint64_t packet_hops() const override;
   std::uint64_t events() const override;
-  std::uint64_t inner_epochs() const;
   Time inner_epoch() const;
   std::vector<LinkCounters> link_counters() const override;
-  /// The run has ended at `end`: what had not begun to leave by then has waited until then, and no longer. Once, before
-  /// waits are read. Collective.
-  void settle_waits(ProcessGroup& group, Time end);
-  /// The `most` links for which packets have waited most until `end`, over all processes; the same on each. Collective.
-  std::vector<HotLink> hot_links(ProcessGroup& group, std::size_t most, Time end) const;
-  /// By class, queue pair and receiver: empty where ports have no queues by class. `end`: until when pauses count that
-  /// have not ended.
-  std::vector<LinkClassCounters> class_counters(Time end) const;
-  /// Of queues in which something has waited, over the time until `end`; nothing without keep_queue_depths().
-  std::vector<QueueDepth> queue_depths(Time end) const;
-  /// Rows of /link_waits; nothing without count_waits_by_job().
-  std::vector<LinkJobWait> link_waits() const;
-  /// Rows of /link_pauses; nothing without count_pause_causes(). `end`: until when stops count that have not ended.
-  std::vector<LinkPause> link_pauses(Time end) const;
-  std::vector<QueuePairCounters> queue_pair_counters() const;
-  std::vector<ReceiverCounters> receiver_counters() const;
   /// Ports have queues by class, and connections recover losses.
   bool buffered() const;
-  /// Samples up to `end`, closing the last interval there. Moves them out.
-  std::vector<PortSample> take_samples(Time end);
-  /// Those of the intervals that ended at `now` or before, everything before which has happened. Moves them out;
-  /// others, which events without effect may have closed, stay.
-  std::vector<PortSample> take_closed_samples(Time now);
-  std::size_t samples_held() const;
-  /// Samples of ports and of queue pairs that take_samples(end) and take_queue_pair_samples(end) would give, about.
-  std::uint64_t samples_until(Time end) const;
-  /// The same of queue pairs.
-  std::vector<QueuePairSample> take_queue_pair_samples(Time end);
-  std::vector<QueuePairSample> take_closed_queue_pair_samples(Time now);
   std::uint32_t node_count() const override;
-  /// Some link has been paused for longer than pfc.watchdog since this was asked last.
-  bool suspicious() const;
-  bool take_suspicion();
-  /// Collective: ports that wait for each other in a cycle and have all been stopped since `stopped_by` at the latest,
-  /// as text; empty if there is none.
-  std::string find_deadlock(ProcessGroup& group, Time stopped_by) const;
-  /// Packets wait in queues of owned nodes. O(ports).
-  bool packets_wait() const;
-  /// What congestion has done at owned nodes.
-  CongestionTotals congestion() const;
   /// O(ports).
   bool idle() const override;
-  std::uint64_t messages_in_flight() const;
-  /// Every packet sent was received, per link, also over the cut, and nothing is queued; throws InternalError
-  /// otherwise. Collective.
-  void check_conservation(ProcessGroup& group);
+  /// As Conservation::check().
+  void check_conservation(ProcessGroup& group) const;
   void finish(ProcessGroup& group, bool all_idle) override {
     if (all_idle) check_conservation(group);
   }
@@ -213,15 +163,14 @@ class Fabric final : public HostNetwork {
   void build_queues();
   void apply_link_times(std::uint32_t directed_link, const LinkTimes& times);
   void shrink_epoch(Time length);
-  std::uint64_t packets_delivered(PortId port) const;
-  void check_links() const;
-  void check_cut(ProcessGroup& group) const;
-  void check_frames(ProcessGroup& group) const;
 
   std::unique_ptr<LocalNetwork> net_;
   std::unique_ptr<PortModel> model_;
   std::unique_ptr<NodeEpochs> epochs_;
   Time lookahead_;
+  FabricResults results_;
+  FabricProbes probes_;
+  Deadlocks deadlocks_;
   std::function<void(Time)> after_advance_;
   bool advancing_ = false;
 };

@@ -22,6 +22,9 @@ struct PortModel {
   }
   /// Null unless ports have queues by class.
   QueuedModel* queued() { return std::get_if<QueuedModel>(&of); }
+  bool buffered() const { return std::holds_alternative<QueuedModel>(of); }
+  /// Null unless hosts send frames of ns-3's stacks.
+  FrameTable* frames() { return buffered() ? queued()->frames.table.get() : nullptr; }
 };
 
 }  // namespace weft

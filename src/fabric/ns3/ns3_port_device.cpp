@@ -171,13 +171,13 @@ void FabricPortDevice::watch_transmissions() {
   if (transmissions_watched_ || place_.fabric == nullptr) return;
   transmissions_watched_ = true;
   const ns3::Ptr<FabricPortDevice> self(this);
-  place_.fabric->add_tap(place_.node, place_.port,
-                         std::make_shared<FunctionTap>([self](Time start, const Packet& packet) {
-                           const PortPlace& place = self->place_;
-                           if (place.fabric == nullptr) return;
-                           const Time end = start + place.fabric->serialization_at(place.node, place.port, packet);
-                           self->note_transmission(start, end, packet, place.fabric->frame_of(packet));
-                         }));
+  place_.fabric->probes().add_tap(
+      place_.node, place_.port, std::make_shared<FunctionTap>([self](Time start, const Packet& packet) {
+        const PortPlace& place = self->place_;
+        if (place.fabric == nullptr) return;
+        const Time end = start + place.fabric->serialization_at(place.node, place.port, packet);
+        self->note_transmission(start, end, packet, place.fabric->frame_of(packet));
+      }));
 }
 
 void FabricPortDevice::watch_arrivals() {
@@ -188,20 +188,21 @@ void FabricPortDevice::watch_arrivals() {
       self->traces_->add(last_bit, self, PortEvent::rx_end, packet, self->place_.fabric->frame_of(packet));
   };
   if (peer_ == nullptr) {
-    place_.fabric->add_arrival_observer(place_.node, place_.port, [self, note](Time last_bit, const Packet& packet) {
-      if (self->place_.fabric != nullptr) note(last_bit, packet);
-    });
+    place_.fabric->probes().add_arrival_observer(place_.node, place_.port,
+                                                 [self, note](Time last_bit, const Packet& packet) {
+                                                   if (self->place_.fabric != nullptr) note(last_bit, packet);
+                                                 });
     return;
   }
   const PortPlace sender = peer_->place_;
-  place_.fabric->add_tap(sender.node, sender.port,
-                         std::make_shared<FunctionTap>([self, note, sender](Time start, const Packet& packet) {
-                           Fabric* fabric = self->place_.fabric;
-                           if (fabric == nullptr) return;
-                           note(start + fabric->serialization_at(sender.node, sender.port, packet) +
-                                    fabric->link_times(sender.directed_link).delay,
-                                packet);
-                         }));
+  place_.fabric->probes().add_tap(sender.node, sender.port,
+                                  std::make_shared<FunctionTap>([self, note, sender](Time start, const Packet& packet) {
+                                    Fabric* fabric = self->place_.fabric;
+                                    if (fabric == nullptr) return;
+                                    note(start + fabric->serialization_at(sender.node, sender.port, packet) +
+                                             fabric->link_times(sender.directed_link).delay,
+                                         packet);
+                                  }));
 }
 
 // Packets of an ns-3 stack -------------------------------------------------------------------------------------------
