@@ -3,6 +3,7 @@
 """`scripts/validate --published`: rows with errors, means, order, drawings; and what a varied constant is."""
 
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -63,6 +64,16 @@ class Published(ProgramTest):
         self.assertAlmostEqual(mean, 10)
         self.assertAlmostEqual(worst, -20)
         self.assertAlmostEqual(order, 200 / 3)
+
+    def test_clock_of_less_power_is_between_two_that_were_measured(self):
+        """FlashAttention-3 forward, head size 64, no mask, 2048 to 8192 keys, TFLOP/s: an H100 PCIe of 114 multiprocessors and 350 W
+        (Dao-AILab/flash-attention, issue 1777), and an H100 SXM5 of 132 and 700 W (arXiv:2407.08608, figure 5)."""
+        pcie, sxm = (298, 310, 323), (460, 476, 496)
+        ratio = math.prod(one / other for one, other in zip(pcie, sxm)) ** (1 / 3) * 132 / 114
+        exponent = math.log(ratio) / math.log(350 / 700)
+        self.assertAlmostEqual(exponent, 0.41, delta=0.005)
+        device = table_of("torchtitan")[0]["device"]
+        self.assertAlmostEqual(device["clock"], (500 / 700) ** exponent, delta=0.0005)
 
     def test_long_pipelines_are_continued_from_short_ones(self):
         """530B has 35 stages of 3 blocks and 8 x 35 micro-batches; a job whose step takes 5 + 7 p + 11 g + 13 g p is known from
