@@ -87,6 +87,15 @@ class DeviceCommand(ProgramTest):
                 self.assertIn(line, text)
             self.assertEqual("GEMMs inside a step" in text, device(path.stem).sustained is not None)
 
+    def test_devices_without_curves_say_what_all_kernels_have(self):
+        """FlashAttention-2 on the MI300X, forward and backward, head size 128, 16,384 keys, batches of 1, 2, 4 and 8, TFLOP/s
+        (ROCm/flash-attention, issue 142), of a peak of 1307.4."""
+        text = self.run_weft("device", "mi300x").out
+        attention = 100 * (223.08 + 230.54 + 231.57 + 228.36) / 4 / 1307.4
+        self.assertIn(f"GEMMs          {100 * 668.4 / 1307.4:.1f} % of the peak", text)  # the best one that was found
+        self.assertIn(f"attention      {attention:.1f} % of the peak", text)
+        self.assertIn("other kernels  100 % of the memory's bandwidth", text)
+
     def test_devices_of_one_chip_differ_where_their_data_sheets_do(self):
         """The GH200's GPU is an H100 with HBM3 of 4 TB/s; a GB200 has a 72nd of 360 and 720 PFLOP/s with sparsity, of
         576 TB/s."""
