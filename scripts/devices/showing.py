@@ -74,14 +74,23 @@ def head(device):
              f"  memory         {data['memory']}, {data['memory_bandwidth']}"]  # fmt: skip
     for number, line in enumerate(data.get("validity", [])):
         lines.append(f"  {'' if number else 'valid for':<14} {line}")
-    if "efficiency" in data:
+    if "efficiency" in data and device.sustained is not None:
         lines.append(f"  without shape  {100 * data['efficiency']:.3g} % of the peak")
     return lines
 
 
+def without_curves(data):
+    """What all kernels of a kind have where no curve says more: what a job with a framework takes of such a device, too."""
+    gemms = data.get("matmul", {}).get("peak_fraction", data.get("efficiency", 1))
+    memory = data.get("memory_kernels", {}).get("bandwidth_fraction", 1)
+    return [f"  GEMMs          {100 * gemms:.3g} % of the peak, whatever the shape",
+            f"  attention      {100 * data.get('fused_kernels', {}).get('peak_fraction', gemms):.3g} % of the peak, forward and backward",
+            f"  other kernels  {100 * memory:.3g} % of the memory's bandwidth"]  # fmt: skip
+
+
 def as_text(device):
     if device.sustained is None:
-        return "\n".join(head(device))
+        return "\n".join([*head(device), *without_curves(device.data)])
     found = curves(device)
     lines = [*head(device), f"  launch         {device.sustained.get('launch', '0 s')}"]
     names = list(found["products"])

@@ -3,6 +3,7 @@
 """`weft device`: curves, drawings, constants from measurements; its formulas are those of the program."""
 
 import json
+import math
 import pathlib
 import sys
 import unittest
@@ -86,6 +87,29 @@ class DeviceCommand(ProgramTest):
             for line in lines:
                 self.assertIn(line, text)
             self.assertEqual("GEMMs inside a step" in text, device(path.stem).sustained is not None)
+
+    def test_devices_without_curves_say_what_all_kernels_have(self):
+        """FlashAttention-2 on the MI300X, forward and backward, head size 128, 16,384 keys, batches of 1, 2, 4 and 8, TFLOP/s
+        (ROCm/flash-attention, issue 142), of a peak of 1307.4."""
+        text = self.run_weft("device", "mi300x").out
+        attention = 100 * (223.08 + 230.54 + 231.57 + 228.36) / 4 / 1307.4
+        self.assertIn(f"GEMMs          {100 * 668.4 / 1307.4:.1f} % of the peak", text)  # the best one that was found
+        self.assertIn(f"attention      {attention:.1f} % of the peak", text)
+        self.assertIn("other kernels  100 % of the memory's bandwidth", text)
+
+    def test_pytorchs_attention_is_slower_than_the_package_it_comes_from(self):
+        """Forward, head size 128, no mask, 16,384 tokens in sequences of 4096, 8192 and 16,384, in ms, on one GPU: PyTorch's kernel and
+        that of flash-attention 2 (pytorch/benchmark, pull request 2443). A100 and B200 have none of their own."""
+        pytorch, package = (1.65574, 3.27904, 6.55098), (1.55882, 3.08669, 6.14246)
+        ratio = math.prod(other / one for one, other in zip(pytorch, package)) ** (1 / 3)
+        for name in ("h100-sxm", "h200-sxm", "gh200"):
+            libraries = {one["library"]: one for one in device(name).sustained["attention"]}
+            ours, theirs = libraries["flash_2_pytorch"], libraries["flash_2"]
+            for (size, slower), (same, faster) in zip(ours["peak_fraction"], theirs["peak_fraction"]):
+                self.assertEqual(size, same)
+                self.assertAlmostEqual(slower / faster, ratio, delta=0.002)
+            for key in set(ours) - {"library", "peak_fraction"}:
+                self.assertEqual(ours[key], theirs[key])
 
     def test_devices_of_one_chip_differ_where_their_data_sheets_do(self):
         """The GH200's GPU is an H100 with HBM3 of 4 TB/s; a GB200 has a 72nd of 360 and 720 PFLOP/s with sparsity, of

@@ -3,6 +3,7 @@
 """`scripts/validate --published`: rows with errors, means, order, drawings; and what a varied constant is."""
 
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -18,9 +19,9 @@ from weft_testing import ProgramTest  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
 from oracles.published_steps import NARAYANAN, predict  # noqa: E402
-from oracles.published_report import moved_by  # noqa: E402
+from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
 from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
-from oracles.training_sets import batch_of, seconds_of, summary, table_of  # noqa: E402
+from oracles.training_sets import batch_of, read, seconds_of, sets, summary, table_of  # noqa: E402
 
 
 def validate(*words):
@@ -49,6 +50,12 @@ class Published(ProgramTest):
         done = validate("--published", "nowhere")
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stderr, "known: .*torchtitan")
+        done = validate("--published", "--sensitivity", "nowhere")
+        self.assertRegex(done.stderr, "known: .*torchtitan")
+        for words in (["torchtitan"], ["--short"]):
+            done = validate("--published", "--sensitivity", "--update-docs", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("all rows of all sets", done.stderr)
 
     def test_times_of_rows(self):
         """2 sequences of 8192 tokens on each of 8 GPUs at 6667 tokens/s and GPU; 8 x 4096 x 5 x 6 tokens of a batch of 240."""
@@ -63,6 +70,16 @@ class Published(ProgramTest):
         self.assertAlmostEqual(mean, 10)
         self.assertAlmostEqual(worst, -20)
         self.assertAlmostEqual(order, 200 / 3)
+
+    def test_clock_of_less_power_is_between_two_that_were_measured(self):
+        """FlashAttention-3 forward, head size 64, no mask, 2048 to 8192 keys, TFLOP/s: an H100 PCIe of 114 multiprocessors and 350 W
+        (Dao-AILab/flash-attention, issue 1777), and an H100 SXM5 of 132 and 700 W (arXiv:2407.08608, figure 5)."""
+        pcie, sxm = (298, 310, 323), (460, 476, 496)
+        ratio = math.prod(one / other for one, other in zip(pcie, sxm)) ** (1 / 3) * 132 / 114
+        exponent = math.log(ratio) / math.log(350 / 700)
+        self.assertAlmostEqual(exponent, 0.41, delta=0.005)
+        device = table_of("torchtitan")[0]["device"]
+        self.assertAlmostEqual(device["clock"], (500 / 700) ** exponent, delta=0.0005)
 
     def test_long_pipelines_are_continued_from_short_ones(self):
         """530B has 35 stages of 3 blocks and 8 x 35 micro-batches; a job whose step takes 5 + 7 p + 11 g + 13 g p is known from
@@ -118,6 +135,30 @@ class Published(ProgramTest):
         root = len(CONSTANTS) ** 0.5
         self.assertAlmostEqual(fast, 10 * (1 - 0.01 * root))
         self.assertAlmostEqual(slow, 10 * (1 + 0.03 * root))
+
+    def test_measured_times_inside_their_intervals_are_counted(self):
+        """Of four rows predicted at 10 s, -10 to +20 %, the first was measured faster than that, the last slower; errors are
+        10/8 - 1, 0, 10/11 - 1 and 10/13 - 1."""
+        found = [Interval(published, 10.0, 9.0, 12.0, {}) for published in (8.0, 10.0, 11.0, 13.0)]
+        self.assertEqual([one.inside for one in found], [False, True, True, False])
+        mean = 100 * (0.25 + 0 + 1 / 11 + 3 / 13) / 4
+        self.assertEqual(cells_of("mine", found),
+                         ["mine", "4", f"{mean:.1f} %", "+25.0 %", "0 %", "-10.0 to +20.0 %", "2 of 4", "1", "1"])
+        # A plan that weft refuses is no row.
+        self.assertEqual(cells_of("mine", [*found, "refused"]), cells_of("mine", found))
+
+    def test_table_of_intervals_is_written_between_its_comments(self):
+        text = page_with(f"before\n{BEGIN}\nold\n{END}\nafter\n", [["mine", *"12345678"]])
+        self.assertTrue(text.startswith(f"before\n{BEGIN}\n\n| set |"), text)
+        self.assertIn("\n| mine | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |\n", text)
+        self.assertTrue(text.endswith(f"\n\n{END}\nafter\n"), text)
+        self.assertNotIn("old", text)
+        self.assertRaises(SystemExit, page_with, "no comments", [])
+
+    def test_page_has_each_set_with_all_of_its_rows(self):
+        table = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+        rows = {cells[1].strip(): int(cells[2]) for cells in (line.split("|") for line in table.splitlines()[4:] if line)}
+        self.assertEqual(rows, {read(name)["name"]: len(table_of(name)[1]) for name in sets()})
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """All rows of all published sets: predicted beside measured, with errors, order and the peers' figures."""
 
 import concurrent.futures
-import os
+import dataclasses
 import pathlib
 import sys
 import tempfile
@@ -100,30 +100,107 @@ def moved_by(changes):
     return ", ".join(f"{name} {slow:+.1f} {fast:+.1f}" for name, (slow, fast) in ordered if max(abs(slow), abs(fast)) >= 0.1)
 
 
-def intervals(names, weft):
-    """How far each constant moves the rows of some seconds."""
+@dataclasses.dataclass
+class Interval:
+    """A row's time as published and as predicted, the ends that all constants together give it, and what each one does."""
+
+    published: float
+    middle: float
+    fast: float
+    slow: float
+    changes: dict  # {constant: (slow end, fast end) in percent}
+
+    @property
+    def inside(self):
+        return self.fast <= self.published <= self.slow
+
+    def line(self, name):
+        inside = "inside" if self.inside else "outside"
+        return (f"  {name:<44} {self.published:.3f} s {inside} {self.fast:.3f} to {self.slow:.3f} s, {self.middle:.3f} s; "
+                f"{moved_by(self.changes)}")  # fmt: skip
+
+
+def interval_of(row, weft):
+    """Of one row, or what weft says against the plan."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
+        try:
+            middle, changes, fast, slow = sensitivity(row, case_of(weft, scratch))
+            found = Interval(row.published, middle, fast, slow, changes)
+        except RuntimeError as error:
+            found = str(error).strip().splitlines()[-1]
+    print(f"{row.name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def cells_of(name, found):
+    """Of a set's line in the table: rows, errors, order, and how many measured times lie in their intervals."""
+    known = [one for one in found if isinstance(one, Interval)]
+    mean, worst, order = summary([(one.published, one.middle) for one in known])
+    slow, fast = (sum(100 * (getattr(one, end) / one.middle - 1) for one in known) / len(known) for end in ("slow", "fast"))
+    short, long = sum(one.published < one.fast for one in known), sum(one.published > one.slow for one in known)
+    return [name, str(len(known)), f"{mean:.1f} %", f"{worst:+.1f} %", f"{order:.0f} %", f"{fast:+.1f} to {slow:+.1f} %",
+            f"{len(known) - short - long} of {len(known)}", str(short), str(long)]  # fmt: skip
+
+
+HEADINGS = ["set", "rows", "mean error", "largest", "order", "interval, mean", "measured inside", "faster than it", "slower than it"]
+PAGE = FOLDER.parents[2] / "docs" / "reference" / "compute_times.md"
+BEGIN = "<!-- scripts/validate --published --sensitivity --update-docs writes this table -->"
+END = "<!-- end of the table -->"
+
+
+def page_with(text, lines):
+    """The page's text with the table between its two comments; SystemExit if it has no place for one."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise SystemExit(f"scripts/validate: {PAGE.name} has no lines '{BEGIN}' and '{END}'")
+    table = [HEADINGS, ["---"] * len(HEADINGS), *lines]
+    return f"{before}{BEGIN}\n\n" + "\n".join(f"| {' | '.join(cells)} |" for cells in table) + f"\n\n{END}{after}"
+
+
+def intervals(names, weft, short, jobs, update):
+    """How far each constant moves each row, and how many measured times lie in the interval of all of them. 1 if a plan
+    could not be run."""
+    chosen = [name for name in sets() if not names or any(part in name for part in names)]
+    if not chosen:
+        sys.exit(f"scripts/validate: no published set matches {names}; known: {', '.join(sets())}")
+    if update:
+        page_with(PAGE.read_text(), [])  # says at once if there is nowhere to write
     print("changes of the step with each constant at its slow and fast end, in %, the largest first; the interval is of all "
           "together")
     for number, (constant, (_, _, low, high, why)) in enumerate(CONSTANTS.items(), 1):
         print(f"  {number} {constant}: x {low:g} and x {high:g}: {why}")
-    for name in sets():
-        if names and not any(part in name for part in names):
-            continue
-        facts, rows = table_of(name)
-        print(facts["name"])
-        for row in rows:
-            if not row.short:
-                continue
-            with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
-                middle, changes, fast, slow = sensitivity(row, case_of(weft, scratch))
-            inside = "inside" if fast <= row.published <= slow else "outside"
-            print(f"  {row.name:<36} {row.published:.3f} s {inside} {fast:.3f} to {slow:.3f} s, {middle:.3f} s; {moved_by(changes)}")
-    return 0
+    lines, refused = [], False
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        tables = {name: table_of(name) for name in chosen}
+        running = {name: [(row, pool.submit(interval_of, row, weft)) for row in rows if row.short or not short]
+                   for name, (_, rows) in tables.items()}  # fmt: skip
+        for name, futures in running.items():
+            print(tables[name][0]["name"], flush=True)
+            found = []
+            for row, future in futures:
+                found.append(future.result())
+                refused |= isinstance(found[-1], str)
+                print(f"  {row.name:<44} - {found[-1]}" if isinstance(found[-1], str) else found[-1].line(row.name), flush=True)
+            if any(isinstance(one, Interval) for one in found):
+                lines.append(cells_of(tables[name][0]["name"], found))
+    print()
+    print_table([HEADINGS, *lines])
+    if update:
+        PAGE.write_text(page_with(PAGE.read_text(), lines))
+    return int(refused)
 
 
-def report(names, weft, drawing, short):
+def print_table(table):
+    widths = [max(len(cells[column]) for cells in table) for column in range(len(table[0]))]
+    for cells in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip())
+
+
+def report(names, weft, drawing, short, jobs):
     """0, or 1 if a plan could not be run."""
-    predicted = predict_all(names, pathlib.Path(weft), short, min(4, len(os.sched_getaffinity(0))))
+    predicted = predict_all(names, pathlib.Path(weft), short, jobs)
     if not predicted:
         sys.exit(f"scripts/validate: no published set matches {names}; known: {', '.join(sets())}")
     points_of = {facts["name"]: print_set(name, facts, rows) for name, (facts, rows) in predicted.items()}

@@ -55,7 +55,7 @@ CONSTANTS = {
     "memory kernels' rate": ("device", memory, 0.9, 1.1, "mean error of norms and softmax on shapes held out"),
     "launches": ("device", launches, 2.0, 0.5, "published launches of 1.5 to 3 us, ours 1.7 to 2.6 us"),
     "clock": ("device", clock, 0.945, 1.03,
-              "with another power by its square root instead of its cube root; the H100's and the H200's differ by 3 %"),
+              "the H100's and the H200's differ by 3 %; with another power its square root instead of the power of 0.41 is as much again"),
     "collectives' bandwidth": ("device", beside, 2 / 3, 2.0, "1 to 3 B of memory for a byte that arrives, of which 2 are counted"),
     "NVLink's rate": ("machine", "nvlink_rate", 0.92, 1.08, "mean error of the fit to calls of NCCL"),
     "links' rate": ("machine", "link_rate", 0.85, 1.0, "what other traffic and placement take"),

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include <fmt/format.h>
 
@@ -120,7 +122,18 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
   map.finish(abbreviated_parallelism);
 }
 
+/// Formats that devices have and no device file: "did you mean 'fp8'" would not say why.
+void refuse_unmeasured(const Spec& value) {
+  static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
+  if (!formats.contains(value.text())) return;
+  throw value.error(
+      fmt::format("'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks; use fp8, and "
+                  "`operators` for kernels whose times are known",
+                  value.text()));
+}
+
 std::string read_precision(const Spec& value, const Device& device) {
+  refuse_unmeasured(value);
   const std::string precision = value.one_of(precision_names());
   if (device.peak.contains(precision)) return precision;
   std::vector<std::string> known;

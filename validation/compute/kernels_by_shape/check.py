@@ -5,12 +5,15 @@ import json
 import numpy as np
 import yaml
 
-SOURCE = "ai-dynamo/aiconfigurator 095f58a; sitar-lab/NeuSight 6945927"
+SOURCE = "ai-dynamo/aiconfigurator 095f58a; sitar-lab/NeuSight 6945927; Azure/AI-benchmarking-guide 8fd0c6e"
 GPUS = ("A100", "H100", "H200", "B200")
 # What the tables of fp8 have besides the GEMM, fitted with it (workloads/devices): us, and the fraction of the bandwidth at which five
 # bytes of each element of the m x k factor are read and written.
 QUANTISATION = {"H100": (9.27, 0.608), "H200": (9.32, 0.488), "B200": (12.9, 0.546)}
 BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
+# BabelStream's copy, GB/s read and written (Azure/AI-benchmarking-guide, commit 8fd0c6e1, MIT, Azure_Results). Its arrays, of a size that is
+# not said, have 256 MiB unless it is asked for others.
+COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
 PRODUCTS, ATTENTION, MEMORY = (8, 20), 10, 12  # percent: mean and 95th percentile; mean; mean
 
 
@@ -43,6 +46,7 @@ def check(case):
     for gpu in GPUS:
         check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
     check_memory(case)
+    check_copies(case)
 
 
 def check_products(case, gpu, precision, rows):
@@ -95,3 +99,15 @@ def check_memory(case):
         mean = np.mean(np.abs(found))
         case.add(f"A100: {len(chosen)} memory kernels not fitted to, {traffic}: mean error", f"at most {MEMORY} %",
                  f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign", mean <= MEMORY)  # fmt: skip
+
+
+def check_copies(case):
+    """Curves of the H100 and the H200 are an A100's: what copies reach there says how far that goes."""
+    found = {}
+    for size in (512, 4096):
+        kernel = {"bytes": f"{size} MiB", "traffic": "elementwise", "precision": "bf16"}
+        found[size] = [size * 2**20 / seconds(case, ready_made(case, gpu), [kernel])[0] * 1e-9 for gpu in COPIES]
+    for size, rates in found.items():
+        case.compare(f"{', '.join(COPIES)}: copies, of {size} MiB here", f"{', '.join(map(str, COPIES.values()))} GB/s",
+                     f"{', '.join(f'{rate:.0f}' for rate in rates)} GB/s",
+                     f"{', '.join(f'{100 * (rate / known - 1):+.0f}' for rate, known in zip(rates, COPIES.values()))} %")  # fmt: skip
