@@ -26,6 +26,8 @@ struct HopTelemetry {
   std::uint32_t directed_link = 0;  ///< tells one hop from another: after a change of path the hop starts afresh
 };
 static_assert(sizeof(HopTelemetry) == 32);
+/// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
+constexpr std::uint32_t max_telemetry_hops = 10;
 
 /// What the sender knows of a path when a queue pair opens.
 struct FlowPath {

@@ -2,7 +2,7 @@
 // HPCC: the window follows the bytes in flight that telemetry reports for the most loaded hop. Y. Li et al., SIGCOMM
 // 2019, doi:10.1145/3341302.3342085, algorithm 1.
 #include <algorithm>
-#include <vector>
+#include <array>
 
 #include "transport/congestion_parameters.hpp"
 #include "units/text.hpp"
@@ -65,8 +65,9 @@ class Hpcc final : public CongestionControl {
   /// MeasureInflight: U, and whether there was a measurement. A hop that has no predecessor, after a change of path, or
   /// whose data is older than what is known (packets that overtook each other), is only taken down.
   bool measure(std::span<const HopTelemetry> hops) {
-    if (hops.size() != last_.size()) {
-      last_.assign(hops.begin(), hops.end());
+    if (hops.size() != known_hops_) {
+      known_hops_ = std::min(hops.size(), last_.size());
+      std::copy_n(hops.begin(), known_hops_, last_.begin());
       return false;
     }
     double largest = -1;
@@ -122,7 +123,8 @@ class Hpcc final : public CongestionControl {
   double load_ = 1;   ///< U
   std::int64_t stage_ = 0;
   std::uint64_t reference_until_ = 0;
-  std::vector<HopTelemetry> last_;
+  std::size_t known_hops_ = 0;
+  std::array<HopTelemetry, max_telemetry_hops> last_;  ///< [known_hops_]; in the object, with which it is fetched
 };
 
 class HpccKind final : public CongestionControlKind {

@@ -19,8 +19,7 @@ namespace weft {
 
 /// What goes with a packet to another process: the first `count` hops, and zeros.
 struct TelemetryRecord {
-  /// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
-  static constexpr std::uint32_t max_hops = 10;
+  static constexpr std::uint32_t max_hops = max_telemetry_hops;
   std::uint32_t count = 0;
   std::uint32_t reserved = 0;
   std::array<HopTelemetry, max_hops> hops{};

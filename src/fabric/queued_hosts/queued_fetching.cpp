@@ -19,10 +19,10 @@ void fetch_tables_of_host(const RdmaHost& host) {
   if (const auto* receiver = host.receivers.latest()) fetch(receiver, receiver + 1);
 }
 
-// What a sender touches with each ACK, and what congestion control knows: its first three lines, which hold the state
-// of most algorithms.
+// What a sender touches with each ACK, and what congestion control knows: its first five lines, which hold the state of
+// all algorithms, HPCC's of six hops among them.
 void fetch_connection(const Connection& connection, const MessagePool& messages) {
-  constexpr std::size_t control_bytes = 192;
+  constexpr std::size_t control_bytes = 320;
   if (const auto* control = reinterpret_cast<const std::byte*>(connection.control.get()))
     fetch(control, control + control_bytes);
   fetch_if_any(connection.sender.oldest_sent());
@@ -41,6 +41,10 @@ void fetch_waiting(const ClassQueue& queue) {
 void QueuedModel::fetch_first(const LocalNode& node) const {
   const std::uint32_t local = net.nodes.local_of[node.id];
   fetch(&state.ports[node.first_port], &state.ports[node.first_port] + node.ports);
+  for (const PortId p : node.all_ports()) {
+    fetch_line(&state.classes[state.queue_number(p, state.plan.control)]);
+    fetch_line(&state.classes[state.queue_number(p, state.plan.data)]);
+  }
   fetch_line(&state.events[local]);
   if (node.host != no_slot)
     fetch(&state.hosts[node.host], &state.hosts[node.host] + 1);
@@ -49,10 +53,6 @@ void QueuedModel::fetch_first(const LocalNode& node) const {
 }
 
 void QueuedModel::fetch_second(const LocalNode& node) const {
-  for (const PortId p : node.all_ports()) {
-    fetch_line(&state.queue_of(p, state.plan.control));
-    fetch_line(&state.queue_of(p, state.plan.data));
-  }
   fetch_if_any(state.events[net.nodes.local_of[node.id]].memory());
   if (node.host != no_slot) return fetch_tables_of_host(state.hosts[node.host]);
   const SharedBuffer* buffer = state.ports[node.first_port].memory;
