@@ -25,7 +25,7 @@ void fetch_connection(const Connection& connection, const MessagePool& messages)
   constexpr std::size_t control_bytes = 320;
   if (const auto* control = reinterpret_cast<const std::byte*>(connection.control.get()))
     fetch(control, control + control_bytes);
-  fetch_if_any(connection.sender.oldest_sent());
+  if (const auto* sent = static_cast<const std::byte*>(connection.sender.oldest_sent())) fetch(sent, sent + 128);
   if (connection.sender.oldest_message() != no_slot) fetch_line(&messages[connection.sender.oldest_message()]);
 }
 
