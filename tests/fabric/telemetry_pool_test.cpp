@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weft {
+namespace weft::telemetry_pool_test {
 namespace {
 
 HopTelemetry hop_of(std::uint32_t packet, std::uint32_t hop) {
@@ -81,4 +81,4 @@ TEST(telemetry_pool, a_hop_lies_in_one_cache_line) {
 }
 
 }  // namespace
-}  // namespace weft
+}  // namespace weft::telemetry_pool_test
