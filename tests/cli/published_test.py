@@ -70,6 +70,10 @@ class Published(ProgramTest):
         self.assertAlmostEqual(mean, 10)
         self.assertAlmostEqual(worst, -20)
         self.assertAlmostEqual(order, 200 / 3)
+        # 1.00 and 1.25 s to within 0.13 s each may be equal: two pairs are left, both right.
+        self.assertAlmostEqual(summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)], [0.13, 0.13, 0.13])[2], 100)
+        # Whole TFLOP/s: 137 may be 136.5 to 137.5, a time by 0.36 % more or less.
+        self.assertAlmostEqual(NARAYANAN[0].rounding / NARAYANAN[0].seconds, 0.5 / 137)
 
     def test_clock_of_less_power_is_between_two_that_were_measured(self):
         """FlashAttention-3 forward, head size 64, no mask, 2048 to 8192 keys, TFLOP/s: an H100 PCIe of 114 multiprocessors and 350 W

@@ -10,6 +10,7 @@ import time
 import types
 
 from harness import Case
+from oracles.published_steps import ordered_pairs
 from oracles.sensitivity import CONSTANTS, sensitivity
 from oracles.training_sets import FOLDER, sets, summary, table_of
 
@@ -58,18 +59,20 @@ def print_set(name, facts, rows):
     if "not_expressed" in facts:
         print(f"  not expressed: {facts['not_expressed']}")
     print(line("", "measured", "predicted", "error", facts.get("peer", "")))
-    points = []
+    points, roundings = [], []
     for row, found in rows:
         if isinstance(found, str):
             print(line(row.name, f"{row.published:.3f} s", "-", "-", row.peer) + f"  {found}")
             continue
         points.append((row.published, found))
+        roundings.append(row.rounding)
         error = 100 * (found / row.published - 1)
         print(line(row.name, f"{row.published:.3f} s", f"{found:.3f} s", f"{error:+.1f} %", row.peer))
     if points:
-        mean, worst, order = summary(points)
+        mean, worst, order = summary(points, roundings)
+        left = len(ordered_pairs(points)) - len(ordered_pairs(points, roundings))
         print(f"  {len(points)} of {len(rows)} rows: mean absolute error {mean:.1f} %, largest {worst:+.1f} %, "
-              f"{order:.1f} % of pairs in the right order\n")  # fmt: skip
+              f"{order:.1f} % of pairs in the right order{f', without {left} that rounding leaves open' if left else ''}\n")
     return points
 
 
@@ -102,13 +105,15 @@ def moved_by(changes):
 
 @dataclasses.dataclass
 class Interval:
-    """A row's time as published and as predicted, the ends that all constants together give it, and what each one does."""
+    """A row's time as published and as predicted, the ends that all constants together give it, what each one does, and by how much
+    the source may have rounded."""
 
     published: float
     middle: float
     fast: float
     slow: float
     changes: dict  # {constant: (slow end, fast end) in percent}
+    rounding: float = 0  # seconds
 
     @property
     def inside(self):
@@ -126,7 +131,7 @@ def interval_of(row, weft):
     with tempfile.TemporaryDirectory(prefix="weft-published-") as scratch:
         try:
             middle, changes, fast, slow = sensitivity(row, case_of(weft, scratch))
-            found = Interval(row.published, middle, fast, slow, changes)
+            found = Interval(row.published, middle, fast, slow, changes, row.rounding)
         except RuntimeError as error:
             found = str(error).strip().splitlines()[-1]
     print(f"{row.name}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
@@ -136,7 +141,7 @@ def interval_of(row, weft):
 def cells_of(name, found):
     """Of a set's line in the table: rows, errors, order, and how many measured times lie in their intervals."""
     known = [one for one in found if isinstance(one, Interval)]
-    mean, worst, order = summary([(one.published, one.middle) for one in known])
+    mean, worst, order = summary([(one.published, one.middle) for one in known], [one.rounding for one in known])
     slow, fast = (sum(100 * (getattr(one, end) / one.middle - 1) for one in known) / len(known) for end in ("slow", "fast"))
     short, long = sum(one.published < one.fast for one in known), sum(one.published > one.slow for one in known)
     return [name, str(len(known)), f"{mean:.1f} %", f"{worst:+.1f} %", f"{order:.0f} %", f"{fast:+.1f} to {slow:+.1f} %",

@@ -40,6 +40,7 @@ class Published:
     overlap_tensor: bool = True
     framework: str = "megatron_2022"
     peer: float = 0  # the peer's error in percent, if it is known for the row
+    rounding: float = 0  # the time may be so many seconds more or less: its source rounds
 
     @property
     def micro_batches(self):
@@ -57,8 +58,9 @@ def sc21(name, hidden, layers, heads, tensor, pipeline, data, virtual_stages, mi
     flops = 96 * batch * s * layers * hidden**2 * (1 + s / (6 * hidden) + V / (16 * layers * hidden))
     seconds = flops / (tensor * pipeline * data * teraflops * 1e12)
     shape = (hidden, layers, heads, tensor, pipeline, data, virtual_stages, micro_batch, batch)
+    # The table has whole TFLOP/s.
     return Published(name, *shape, "full", seconds, scatter_gather=tensor > 1, overlap_tensor=False,
-                     framework="megatron_2021", peer=peer)  # fmt: skip
+                     framework="megatron_2021", peer=peer, rounding=seconds * 0.5 / teraflops)  # fmt: skip
 
 
 def korthikanti(name, hidden, layers, heads, pipeline, virtual_stages, micro_batch, batch, full, selective):
@@ -223,7 +225,14 @@ def mean_error(points):
     return sum(abs(100 * (predicted / published - 1)) for published, predicted in points) / len(points)
 
 
-def right_order(points):
-    """Percent of pairs of points of which the slower one is predicted to be the slower one."""
-    pairs = list(itertools.combinations(points, 2))
-    return 100 * sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs) / len(pairs)
+def ordered_pairs(points, roundings=None):
+    """Pairs of points (published, predicted) of which the source tells which one is slower: their times differ by more than their
+    rounding."""
+    rounded = zip(points, roundings or [0] * len(points), strict=True)
+    return [(a, b) for (a, da), (b, db) in itertools.combinations(rounded, 2) if abs(a[0] - b[0]) > da + db]
+
+
+def right_order(points, roundings=None):
+    """Percent of ordered_pairs() of which the slower point is predicted to be the slower one."""
+    pairs = ordered_pairs(points, roundings)
+    return 100 * sum((a[0] < b[0]) == (a[1] < b[1]) for a, b in pairs) / len(pairs) if pairs else 100.0

@@ -29,6 +29,7 @@ class Row:
     run: object  # (case) -> seconds
     short: bool
     peer: str = ""
+    rounding: float = 0  # seconds
 
 
 def sets():
@@ -45,7 +46,8 @@ def table_of(name):
     if name in ("narayanan_2021", "korthikanti_2022"):
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
-                           one.name in small, f"{one.peer:+.1f} %" if one.peer else "") for one in rows_of(name)]  # fmt: skip
+                           one.name in small, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
+                       for one in rows_of(name)]  # fmt: skip
     rows = []
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
@@ -184,7 +186,7 @@ def step(case, facts, row):
     return more + (more - few) * (many - most) / group
 
 
-def summary(points):
-    """Mean absolute error in percent, largest error, and percent of pairs in the right order."""
+def summary(points, roundings=None):
+    """Mean absolute error in percent, largest error, and percent of pairs in the right order, as right_order()."""
     errors = [100 * (predicted / published - 1) for published, predicted in points]
-    return mean_error(points), max(errors, key=abs), right_order(points) if len(points) > 1 else 100.0
+    return mean_error(points), max(errors, key=abs), right_order(points, roundings)
