@@ -15,7 +15,7 @@ SIZES = 2.0 ** np.arange(20, 34)
 
 
 def precisions(device):
-    return [name for name in ("bf16", "fp16", "fp8") if name in device.peak]
+    return [name for name in ("bf16", "fp16", "fp8", "fp8_block") if name in device.peak]
 
 
 def product_rates(device, precision):

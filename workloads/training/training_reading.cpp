@@ -124,12 +124,17 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
 
 /// Formats that devices have and no device file: "did you mean 'fp8'" would not say why.
 void refuse_unmeasured(const Spec& value) {
+  if (value.text() == "fp8_block")
+    throw value.error(
+        "'fp8_block': GEMMs of a `program` and `operators` have it, a training job has not: no framework's catalogue "
+        "counts its "
+        "casts and their scales; use fp8");
   static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
   if (!formats.contains(value.text())) return;
-  throw value.error(
-      fmt::format("'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks; use fp8, and "
-                  "`operators` for kernels whose times are known",
-                  value.text()));
+  throw value.error(fmt::format(
+      "'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks of 32 and 16; use fp8, and "
+      "`operators` for kernels whose times are known",
+      value.text()));
 }
 
 std::string read_precision(const Spec& value, const Device& device) {
