@@ -39,6 +39,8 @@ std::vector<std::string> precision_names() {
   return names;
 }
 
+bool is_fp8(const std::string& precision) { return precision == "fp8" || precision == scaled_in_blocks; }
+
 std::vector<std::string> gemm_precision_names() {
   std::vector<std::string> names = precision_names();
   names.emplace_back(scaled_in_blocks);

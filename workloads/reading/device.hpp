@@ -130,6 +130,8 @@ struct Device {
 /// arXiv:2412.19437, 3.3).
 std::int64_t element_bytes(const std::string& precision);
 std::vector<std::string> precision_names();
+/// fp8 or fp8_block.
+bool is_fp8(const std::string& precision);
 /// Of GEMMs: those, and fp8_block, which has scales beside the numbers.
 std::vector<std::string> gemm_precision_names();
 

@@ -124,11 +124,6 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
 
 /// Formats that devices have and no device file: "did you mean 'fp8'" would not say why.
 void refuse_unmeasured(const Spec& value) {
-  if (value.text() == "fp8_block")
-    throw value.error(
-        "'fp8_block': GEMMs of a `program` and `operators` have it, a training job has not: no framework's catalogue "
-        "counts its "
-        "casts and their scales; use fp8");
   static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
   if (!formats.contains(value.text())) return;
   throw value.error(fmt::format(
@@ -139,7 +134,7 @@ void refuse_unmeasured(const Spec& value) {
 
 std::string read_precision(const Spec& value, const Device& device) {
   refuse_unmeasured(value);
-  const std::string precision = value.one_of(precision_names());
+  const std::string precision = value.one_of(gemm_precision_names());
   if (device.peak.contains(precision)) return precision;
   std::vector<std::string> known;
   for (const auto& [name, peak] : device.peak) known.push_back(name);
@@ -355,6 +350,12 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                   fmt::format("the kernels of '{}' are counted for activations of 16 bits, not for {}",
                               job.framework->name, activation_precision(d)),
                   spec.where());
+  if (d.precision == "fp8_block" && !(job.framework && casts_in_blocks(*job.framework)))
+    throw d.error(
+        "precision",
+        fmt::format("'fp8_block' needs the casts of a framework, which {}; use `framework: megatron_core`, or fp8",
+                    job.framework ? "'" + job.framework->name + "' does not have" : "the job does not name"),
+        spec.where());
   read_method(fields, d);
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
