@@ -50,6 +50,9 @@ def check(case):
                 check_products(case, gpu, precision, rows)
     for gpu in GPUS:
         check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
+    experts = rows_of(case, "experts.csv")
+    for gpu in ("H100", "B200"):
+        check_experts(case, gpu, [row for row in experts if row["gpu"] == gpu])
     check_memory(case)
     check_copies(case)
 
@@ -103,6 +106,37 @@ def check_attention(case, gpu, rows):
     case.add(f"{gpu}: {len(rows)} times of causal attention not fitted to: mean error",
              f"at most {ATTENTION} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
              mean <= ATTENTION)  # fmt: skip
+
+
+def kernels_of_experts(row):
+    """Of one GPU, in 16 bits: tokens read and their copies written, gates and up projections, both read and the activation written, the down
+    projection, its results read and their sums written. The choice of experts is left out."""
+    tokens, hidden, inter, chosen, experts, tp, ep = (
+        int(row[key]) for key in ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"))  # fmt: skip
+    count, inner = experts // ep, inter // tp
+    each = tokens * chosen // experts  # tokens of an expert
+    copies = each * count
+
+    def product(n, k):
+        return {"m": each, "n": n, "k": k, "count": count, "precision": "bf16"}
+
+    def memory(elements):
+        return {"bytes": f"{2 * elements} B", "traffic": "elementwise", "precision": "bf16"}
+
+    return [memory(2 * copies * hidden), product(2 * inner, hidden), memory(3 * copies * inner), product(hidden, inner),
+            memory((copies + tokens) * hidden)]  # fmt: skip
+
+
+def check_experts(case, gpu, rows):
+    """Grouped GEMMs have the curves of single ones: how far that goes, with the small kernels that were measured with them."""
+    kernels = [kernels_of_experts(row) for row in rows]
+    ours = seconds(case, ready_made(case, gpu), [kernel for layer in kernels for kernel in layer])
+    found = errors(ours.reshape(len(rows), -1).sum(axis=1), rows)
+    product = np.array([sum(2 * one["m"] * one["n"] * one["k"] * one["count"] for one in layer if "m" in one) for layer in kernels])
+    large = np.abs(found[product >= 1e11])
+    case.compare(f"{gpu}, bf16: {len(rows)} layers of experts with grouped GEMMs: mean error, median, 95th percentile", "no limit",
+                 f"{np.mean(np.abs(found)):.1f} %, {np.median(np.abs(found)):.1f} %, {np.percentile(np.abs(found), 95):.1f} %",
+                 f"{np.mean(found):+.1f} % with its sign; {len(large)} from 100 GFLOP up: {np.mean(large):.1f} %, {np.median(large):.1f} %")  # fmt: skip
 
 
 def check_memory(case):
