@@ -5,9 +5,11 @@ import copy
 import json
 
 from devices import fitting
+from devices.fitting import QUANTISING
+from devices.rates import PRODUCTS
 from devices.tables import LAYOUTS
 
-PEAKS = ("bf16", "fp16", "fp8")
+PEAKS = ("bf16", "fp16", "fp8", "fp8_block")
 
 
 def fitted(device, data, tables, units, names, measured_bandwidth=None):
@@ -42,12 +44,12 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
 def fit_products(device, sustained, table, units, tell):
     found = [precision for precision in PEAKS if precision in set(table["precision"]) and precision in device.peak]
     if not found:
-        raise ValueError(f"GEMMs in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16 or fp8, with a "
+        raise ValueError(f"GEMMs in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16, fp8 or fp8_block, with a "
                          "peak in the device's file")
     for precision in found:
-        launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision == "fp8" and "launch" in sustained else None
+        launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision in QUANTISING and "launch" in sustained else None
         result = fitting.fit_products(device, table, precision, units, launch)
-        sustained["fp8_products" if precision == "fp8" else "products"] = result["rates"]
+        sustained[PRODUCTS.get(precision, "products")] = result["rates"]
         if launch is None:
             sustained["launch"] = f"{result['launch']} us"
         tell(f"{precision} GEMMs", result)

@@ -11,7 +11,8 @@ KEY_BLOCK = 64
 BINARY = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
-ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp32": 4, "tf32": 4}
+ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp8_block": 1, "fp32": 4, "tf32": 4}
+PRODUCTS = {"fp8": "fp8_products", "fp8_block": "fp8_block_products"}  # keys of `sustained`; all others have `products`
 
 
 def quantity(text, units):
@@ -40,7 +41,7 @@ class Device:
         self.single = False  # kernels have rested before, as benchmarks measure them
 
     def products(self, precision):
-        return self.sustained.get("fp8_products" if precision == "fp8" else "products", self.sustained["products"])
+        return self.sustained.get(PRODUCTS.get(precision, "products"), self.sustained["products"])
 
     @property
     def clock(self):

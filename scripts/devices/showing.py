@@ -15,7 +15,7 @@ SIZES = 2.0 ** np.arange(20, 34)
 
 
 def precisions(device):
-    return [name for name in ("bf16", "fp16", "fp8") if name in device.peak]
+    return [name for name in ("bf16", "fp16", "fp8", "fp8_block") if name in device.peak]
 
 
 def product_rates(device, precision):
@@ -94,10 +94,10 @@ def as_text(device):
     found = curves(device)
     lines = [*head(device), f"  launch         {device.sustained.get('launch', '0 s')}"]
     names = list(found["products"])
-    lines += ["GEMMs inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>9}" for name in names)]
+    lines += ["GEMMs inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>10}" for name in names)]
     for rows in zip(*found["products"].values()):
         lines.append(f"  {' x '.join(f'{side:.0f}' for side in rows[0][:3]):<24}"
-                     + "".join(f"{row[3]:>9.1f}" for row in rows))
+                     + "".join(f"{row[3]:>10.1f}" for row in rows))
     if found["attention"]:
         lines += ["causal attention, 32,768 tokens, 16 heads, TFLOP/s",
                   f"  {'sequence':<36}" + "".join(f"{length:>8.0f}" for length in LENGTHS)]

@@ -38,10 +38,11 @@ class DeviceCommand(ProgramTest):
 
     def test_formulas_are_those_of_the_program(self):
         shapes = [(8192, 8192, 8192), (17, 4096, 51200), (4097, 128, 1024), (256, 65536, 32), (3329, 2560, 16384)]
-        for name, precision in (("a100-sxm", "bf16"), ("h100-sxm", "fp8"), ("b200-sxm", "fp8"), ("b200-sxm", "bf16")):
+        for name, precision in (("a100-sxm", "bf16"), ("h100-sxm", "fp8"), ("b200-sxm", "fp8"), ("b200-sxm", "bf16"),
+                                ("h100-sxm", "fp8_block"), ("b200-sxm", "fp8_block")):  # fmt: skip
             one = device(name)
             m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
-            size = 1 if precision == "fp8" else 2
+            size = 1 if precision in ("fp8", "fp8_block") else 2
             ours = product_seconds(one, one.products(precision), precision, m, n, k)
             kernels = [{"m": a, "n": b, "k": c, "precision": precision, "bytes": f"{size * (a * c + c * b) + 2 * a * b} B"}
                        for a, b, c in shapes]  # fmt: skip
@@ -120,7 +121,7 @@ class DeviceCommand(ProgramTest):
         self.assertEqual((gb200.peak["bf16"], gb200.peak["fp8"]), (360e15 / 72 / 2, 720e15 / 72 / 2))
         self.assertEqual(gb200.bandwidth, 576e12 / 72)
         for one, other in ((gh200, h100), (gb200, b200)):
-            for key in ("products", "fp8_products", "attention", "memory_kernels", "clock"):
+            for key in ("products", "fp8_products", "fp8_block_products", "attention", "memory_kernels", "clock"):
                 self.assertEqual(one.sustained[key], other.sustained[key])
 
     def test_complaints(self):

@@ -22,7 +22,7 @@ struct Case {
 
   explicit Case(const std::string& precision) {
     Device device;
-    device.peak = {{"bf16", 1e15}, {"fp8", 2e15}};
+    device.peak = {{"bf16", 1e15}, {"fp8", 2e15}, {"fp8_block", 2e15}};
     device.memory_bandwidth = Bandwidth::from_gbps(64000);  // products wait for arithmetic
     times = OperatorTimes(device);
     description.model = read_model(JsonConfig::load(workloads_folder() + "/models/deepseek-v3.json"));
@@ -88,6 +88,19 @@ TEST(Fp8, ProductsHaveCopiesOfTheirParameters) {
   EXPECT_EQ(fp8.memory().buffers, in_blocks);
 }
 
+// What GEMMs have read has a scale of 4 B for each 128; copies of parameters one for each 128 x 128.
+TEST(Fp8, BlocksHaveTheirScales) {
+  Case one("fp8_block");
+  const double read = 1 + 4.0 / 128;
+  const double attention = 2 * (2 * heads * (nope + rope) + heads * value) + (2 + read) * heads * value +
+                           (2 + read) * (query_rank + kv_rank) + 2 * rope;
+  EXPECT_DOUBLE_EQ(one.kept(0), 2 * (2 + read) * h + attention + (2 * 2 + read) * dense_inner);
+  std::int64_t in_blocks = 0;
+  for (std::int64_t layer = 0; layer < 61; ++layer)
+    in_blocks += elements_of(one.description.model.layer_shape(layer).tensors);
+  EXPECT_EQ(one.memory().buffers, 2 * (in_blocks + 4 * (in_blocks / (128 * 128))));
+}
+
 double seconds(const std::vector<Segment>& pass, std::string_view what) {
   double sum = 0;
   for (const Segment& segment : pass)
@@ -149,6 +162,14 @@ TEST(Fp8, ReadsItsKeys) {
   };
   EXPECT_GT(held(""), held("activation_input_precision: fp8"));
   EXPECT_GT(held(""), held("attention_output_precision: e5m6"));
+  // Casts of fp8_block are Megatron-Core's alone.
+  const std::string blocks = "{kind: training, device: h100-sxm, model: llama-3.1-8b, precision: fp8_block";
+  expect_complaint(blocks + "}", context_of(1), "x.yaml:1", {"needs the casts of a framework", "megatron_core"});
+  expect_complaint(blocks + ", framework: pytorch_eager}", context_of(1), "x.yaml:1", {"eager", "does not have"});
+  EXPECT_EQ(complaint_about(blocks + ", framework: megatron_core}", context_of(1)), "");
+  expect_complaint(
+      "{kind: training, device: a100-sxm, model: llama-3.1-8b, precision: fp8_block, framework: megatron_core}",
+      context_of(1), "x.yaml:1", {"no peak for 'fp8_block'"});
   expect_complaint(words + "attention_output_precision: e5m7}", context_of(1), "x.yaml:1", {"e5m7", "e5m6"});
 }
 

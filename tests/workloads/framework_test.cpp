@@ -9,6 +9,7 @@
 
 #include "tests/workloads/workload_under_test.hpp"
 #include "workloads/pass/block_passes.hpp"
+#include "workloads/pass/pass_work.hpp"
 #include "workloads/step/stage_plan.hpp"
 #include "workloads/training/training_reading.hpp"
 
@@ -201,6 +202,29 @@ TEST(KernelCatalogue, CastsOfFp8ByHand) {
   EXPECT_EQ(more(&PartPasses::forward), 3 * Llama::n + 3 * Llama::tokens * Llama::f);
   EXPECT_EQ(more(&PartPasses::backward), 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + (2 * 4 + 3 * 2) * Llama::n +
                                              (8 + 2) * Llama::tokens * Llama::f);
+}
+
+// Scaled in blocks each cast reads 2 B and writes a tensor and its transposition, each with a scale of 4 B for 128
+// (DeepSeek-AI, arXiv:2412.19437, 3.3; NVIDIA, Transformer Engine, Float8BlockScaling). Forward: what comes of two
+// norms, context, activation; backward: the gradients of QKV, of both projections' results, of both halves of the up
+// projection.
+TEST(KernelCatalogue, CastsOfFp8InBlocksByHand) {
+  BlockOfGpt plain("megatron_core", 1, "llama-3.1-8b"), cast("megatron_core", 1, "llama-3.1-8b");
+  cast.description.precision = "fp8_block";
+  cast.times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
+  const auto more = [&](const std::vector<Segment> PartPasses::*pass) {
+    return static_cast<double>(small_kernels(cast.passes().*pass).bytes - small_kernels(plain.passes().*pass).bytes);
+  };
+  const double each = 2 + 2 * (1 + 4.0 / 128);
+  const auto n = static_cast<double>(Llama::n), tokens = static_cast<double>(Llama::tokens);
+  EXPECT_DOUBLE_EQ(more(&PartPasses::forward), each * (3 * n + tokens * static_cast<double>(Llama::f)));
+  EXPECT_DOUBLE_EQ(more(&PartPasses::backward),
+                   each * (tokens * static_cast<double>(Llama::h + 2 * Llama::kd + 2 * Llama::f) + 2 * n));
+  // Weights, once a step: a scale for 128 x 128 of each of the two.
+  for (const SmallKernel& one : cast.kernels.optimizer) {
+    if (one.when != KernelWhen::fp8_block) continue;
+    EXPECT_EQ(kernel_of(one, 128 * 128 * 10, "bf16").bytes, 10 * (128 * 128 * (2 + 2) + 2 * 4));
+  }
 }
 
 // Parameters that eight ranks share out: a cast and a copy of the share, 10 B, and a copy of all, 4 B, in each pass;

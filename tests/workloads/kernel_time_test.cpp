@@ -144,11 +144,14 @@ TEST(KernelTime, InAStepBandwidthGoesWithTheSize) {
 
 /// 100 TFLOP/s and 1 TB/s as above, with all that a fit may have.
 const std::string fitted =
-    "name: toy\npeak: {bf16: 100 TFLOP/s, fp8: 200 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
+    "name: toy\npeak: {bf16: 100 TFLOP/s, fp8: 200 TFLOP/s, fp8_block: 200 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: "
+    "10 GB\n"
+    "efficiency: 0.9\n"
     "sustained:\n"
     "  products: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, most_splits: 2, tiles: [[100, 100, "
     "0.5]]}\n"
     "  fp8_products: {units: 10, slowing: 0.5, tiles: [[100, 100, 0.5]]}\n"
+    "  fp8_block_products: {units: 10, inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]}\n"
     "  attention:\n"
     "    - {library: first, launch: 1 us, units: 10, rows: 128, peak_fraction: [[64, 0.25], [256, 0.75]], sharpness: "
     "1, "
@@ -180,6 +183,18 @@ TEST(KernelTime, InAStepFp8HasItsOwnRatesAndLongKernelsSlowDown) {
   kernel.precision = "fp8";
   // 1e13 FLOP at 100 TFLOP/s: 100 ms; (1 + 100 / 10)^0.5.
   EXPECT_NEAR(microseconds(toy, kernel), 1e5 * std::sqrt(11), 0.1);
+}
+
+TEST(KernelTime, InAStepFp8ScaledInBlocksHasItsOwnRates) {
+  Device toy = device(fitted);
+  toy.in_a_step = true;
+  Kernel kernel = product(1000, 1000, 10'000);
+  kernel.precision = "fp8_block";
+  // 100 tiles on 10 units, each 10,000 along k and 400 more (half way between 1,000 and 100,000 over the logarithm), at
+  // a quarter of 200 TFLOP/s. A byte an element: 2e7 + 1e6 B at 1 TB/s are less.
+  EXPECT_NEAR(microseconds(toy, kernel), 100 * 2 * 1e4 * 10'400 / 50e6, 1e-3);
+  kernel.k = 100;  // the outermost point: 500 more
+  EXPECT_NEAR(microseconds(toy, kernel), 100 * 2 * 1e4 * 600 / 50e6, 1e-3);
 }
 
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {

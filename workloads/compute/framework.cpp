@@ -61,6 +61,7 @@ const Words<KernelWhen>& when_words() {
                                        {"grouped", KernelWhen::grouped},
                                        {"head_norms", KernelWhen::head_norms},
                                        {"fp8", KernelWhen::fp8},
+                                       {"fp8_block", KernelWhen::fp8_block},
                                        {"no_fp8", KernelWhen::no_fp8},
                                        {"sequence", KernelWhen::sequence},
                                        {"no_sequence", KernelWhen::no_sequence}};
@@ -126,6 +127,8 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
   for (const char* key : {"reads", "writes"})
     if (const auto value = map.find(key)) kernel.bytes += value->integer(0, max_bytes);
   if (kernel.bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
+  if (const auto value = map.find("row_scales")) kernel.row_scales = value->integer(0, max_bytes);
+  if (const auto value = map.find("block_scales")) kernel.block_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
   if (const auto value = map.find("traffic")) kernel.traffic = read_traffic(*value);
   if (const auto value = map.find("when")) kernel.when = word_of(*value, when_words());
@@ -221,6 +224,15 @@ KernelCatalogue make_plain_kernels() {
 const KernelCatalogue& plain_kernels() {
   static const KernelCatalogue kernels = make_plain_kernels();
   return kernels;
+}
+
+bool casts_in_blocks(const KernelCatalogue& kernels) {
+  const auto has = [](const std::vector<SmallKernel>& list) {
+    return std::any_of(list.begin(), list.end(),
+                       [](const SmallKernel& one) { return one.when == KernelWhen::fp8_block; });
+  };
+  return std::any_of(kernels.places.begin(), kernels.places.end(),
+                     [&](const auto& place) { return has(place[0]) || has(place[1]); });
 }
 
 KernelCatalogue read_kernel_catalogue(const Spec& spec) {

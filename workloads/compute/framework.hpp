@@ -75,8 +75,9 @@ enum class KernelWhen : std::uint8_t {
   no_positions,
   grouped,      ///< fewer keys and values than queries
   head_norms,   ///< queries and keys of each head are normed
-  fp8,          ///< GEMMs have fp8
-  no_fp8,       ///< they have not
+  fp8,          ///< GEMMs have fp8 with a scale for each tensor
+  fp8_block,    ///< they have fp8 scaled in blocks
+  no_fp8,       ///< they have neither
   sequence,     ///< with sequence parallelism
   no_sequence,  ///< without
 };
@@ -87,7 +88,9 @@ struct SmallKernel {
   KernelUnit unit = KernelUnit::residual;
   std::int64_t bytes = 0;     ///< read and written per unit
   std::int64_t elements = 0;  ///< the same in elements of the precision of activations
-  double flops = 0;           ///< per unit; for people: they take no time beside the bytes
+  /// Scales of fp32 besides: so many for each 128 units, and for each 128 x 128 of them.
+  std::int64_t row_scales = 0, block_scales = 0;
+  double flops = 0;  ///< per unit; for people: they take no time beside the bytes
   Traffic traffic = Traffic::elementwise;
   KernelWhen when = KernelWhen::always;
 };
@@ -139,6 +142,9 @@ struct KernelCatalogue {
 
 /// What a job that names no framework has: an element read or written where an operation cannot do without.
 const KernelCatalogue& plain_kernels();
+
+/// Whether it has what GEMMs of fp8_block need besides.
+bool casts_in_blocks(const KernelCatalogue& kernels);
 
 /// Reads a whole catalogue (docs/reference/compute_times.md). Throws InputError.
 KernelCatalogue read_kernel_catalogue(const Spec& spec);

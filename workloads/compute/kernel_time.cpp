@@ -83,8 +83,8 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
   const SustainedRates& sustained = *device.sustained;
-  const bool fp8 = kernel.precision == "fp8" && sustained.fp8_gemms;
-  const GemmRates& rates = fp8 ? *sustained.fp8_gemms : sustained.gemms;
+  const auto other = sustained.other_gemms.find(kernel.precision);
+  const GemmRates& rates = other == sustained.other_gemms.end() ? sustained.gemms : other->second;
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
   const auto consider = [&](const GemmRates::TileChoice& tile) {

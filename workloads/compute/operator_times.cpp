@@ -112,7 +112,7 @@ class OperatorFileReader {
       throw InputError(where_, fmt::format("`kernel`: '{}' is neither 'matmul' nor 'memory'", kind));
     }
     const std::string precision = cell(cells, "precision");
-    const std::vector<std::string> names = precision_names();
+    const std::vector<std::string> names = gemm_precision_names();
     if (!precision.empty() && std::find(names.begin(), names.end(), precision) == names.end())
       throw InputError(where_, fmt::format("`precision`: unknown '{}'{}; known here: {}", precision,
                                            did_you_mean(precision, names), listed(names)));

@@ -18,7 +18,7 @@ Bytes bytes_of(std::int64_t a, std::int64_t b, std::int64_t element) {
 }
 
 std::string activation_precision(const TrainingDescription& description) {
-  return description.precision == "fp8" ? "bf16" : description.precision;
+  return is_fp8(description.precision) ? "bf16" : description.precision;
 }
 
 std::int64_t activation_bytes(const TrainingDescription& description) {

@@ -100,7 +100,7 @@ class Settling {
     if (d_.gradient_precision.empty()) d_.gradient_precision = d_.parameter_precision;
     if (d_.dispatch_precision.empty()) d_.dispatch_precision = activation_precision(d_);
     if (d_.combine_precision.empty()) d_.combine_precision = activation_precision(d_);
-    require_precision("precision", d_.precision);
+    require_precision("precision", d_.precision, gemm_precision_names());
     require_precision("parameter_precision", d_.parameter_precision);
     require_precision("gradient_precision", d_.gradient_precision);
     require_precision("dispatch_precision", d_.dispatch_precision);

@@ -79,7 +79,7 @@ std::string MixturePasses::dispatch_precision() const {
 // arXiv:2412.19437, 3.3.3).
 std::string MixturePasses::gradient_precision() const {
   const TrainingDescription& d = *setup_.description;
-  return d.precision == "fp8" ? dispatch_precision() : d.precision;
+  return is_fp8(d.precision) ? dispatch_precision() : d.precision;
 }
 
 void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const {

@@ -10,6 +10,8 @@
 
 namespace weft {
 
+using Wide = unsigned __int128;
+
 Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {}
 
 Work::Work(const PassSetup& setup, std::string gemms)
@@ -25,7 +27,6 @@ void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
   kernel.precision = gemms_;
   if (gemms_ != activations_ || more > 0) {
-    using Wide = unsigned __int128;
     const auto read = static_cast<Wide>(m + n) * static_cast<Wide>(k) * static_cast<Wide>(element_bytes(gemms_));
     const auto written =
         static_cast<Wide>(m) * static_cast<Wide>(n) * static_cast<Wide>(element_bytes(activations_) + more);
@@ -76,8 +77,10 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
     }
     case KernelWhen::fp8:
       return description.precision == "fp8";
+    case KernelWhen::fp8_block:
+      return description.precision == "fp8_block";
     case KernelWhen::no_fp8:
-      return description.precision != "fp8";
+      return !is_fp8(description.precision);
     case KernelWhen::sequence:
       return description.parallel.sequence && description.parallel.tensor > 1;
     case KernelWhen::no_sequence:
@@ -97,10 +100,24 @@ void Work::small(const std::string& name, const SmallKernel& one, std::int64_t u
   add(kernel_of(one, units, activations_), name, one.flops * static_cast<double>(units));
 }
 
+namespace {
+
+/// Of fp32, for each 128 units and for each 128 x 128; the last ones may be a part.
+Wide scale_bytes(const SmallKernel& small, std::int64_t units) {
+  constexpr std::int64_t side = 128;
+  const auto scales = [units](std::int64_t elements, std::int64_t each) {
+    return static_cast<Wide>((units + elements - 1) / elements) * static_cast<Wide>(each);
+  };
+  return 4 * (scales(side, small.row_scales) + scales(side * side, small.block_scales));
+}
+
+}  // namespace
+
 Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string& precision) {
   Kernel kernel;
   kernel.kind = Kernel::Kind::memory;
-  kernel.bytes = bytes_of(units, 1, small.bytes + small.elements * element_bytes(precision)).count();
+  const auto each = static_cast<Wide>(small.bytes + small.elements * element_bytes(precision));
+  kernel.bytes = saturated(static_cast<Wide>(units) * each + scale_bytes(small, units)).count();
   kernel.precision = precision;
   kernel.traffic = small.traffic;
   return kernel;

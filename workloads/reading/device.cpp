@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 5> precisions{
     {{"bf16", 2}, {"fp16", 2}, {"fp32", 4}, {"fp8", 1}, {"tf32", 4}}};
+constexpr std::string_view scaled_in_blocks = "fp8_block";
 
 constexpr std::array<std::pair<std::string_view, double>, 3> flops_units{
     {{"GFLOP/s", 1e9}, {"TFLOP/s", 1e12}, {"PFLOP/s", 1e15}}};
@@ -27,6 +28,7 @@ constexpr std::array<std::pair<std::string_view, double>, 3> flops_units{
 std::int64_t element_bytes(const std::string& precision) {
   for (const auto& [name, bytes] : precisions)
     if (name == precision) return bytes;
+  if (precision == scaled_in_blocks) return 1;
   WEFT_EXPECT(false, "precision '{}'", precision);
   return 0;
 }
@@ -34,6 +36,14 @@ std::int64_t element_bytes(const std::string& precision) {
 std::vector<std::string> precision_names() {
   std::vector<std::string> names;
   for (const auto& [name, bytes] : precisions) names.emplace_back(name);
+  return names;
+}
+
+bool is_fp8(const std::string& precision) { return precision == "fp8" || precision == scaled_in_blocks; }
+
+std::vector<std::string> gemm_precision_names() {
+  std::vector<std::string> names = precision_names();
+  names.emplace_back(scaled_in_blocks);
   return names;
 }
 
@@ -151,7 +161,8 @@ AttentionRates read_attention(const Spec& map) {
 SustainedRates read_sustained(const Spec& map) {
   SustainedRates rates;
   rates.gemms = read_gemms(map.at("products"));
-  if (const auto products = map.find("fp8_products")) rates.fp8_gemms = read_gemms(*products);
+  if (const auto products = map.find("fp8_products")) rates.other_gemms["fp8"] = read_gemms(*products);
+  if (const auto products = map.find("fp8_block_products")) rates.other_gemms["fp8_block"] = read_gemms(*products);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
       std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
@@ -230,7 +241,7 @@ std::optional<Device> beside_communication(const Device& device) {
     work.units = std::max<std::int64_t>(1, std::llround(static_cast<double>(work.units) * left));
   };
   leave(rest.sustained->gemms.work);
-  if (rest.sustained->fp8_gemms) leave(rest.sustained->fp8_gemms->work);
+  for (auto& [precision, gemms] : rest.sustained->other_gemms) leave(gemms.work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
   rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;
@@ -239,7 +250,7 @@ std::optional<Device> beside_communication(const Device& device) {
 Device read_device(const Spec& spec) {
   Device device;
   device.name = spec.at("name").text();
-  const auto names = precision_names();
+  const auto names = gemm_precision_names();
   const Spec peak = spec.at("peak");
   for (const auto& name : names)
     if (const auto value = peak.find(name)) device.peak[name] = read_flops(*value);

@@ -84,7 +84,7 @@ struct SustainedRates {
   /// says.
   double clock = 1;
   GemmRates gemms;
-  std::optional<GemmRates> fp8_gemms;  ///< of fp8, if they differ
+  std::map<std::string, GemmRates> other_gemms;  ///< by precision, of fp8 and fp8_block if theirs differ
   /// By library, the first one for frameworks that name none; empty: fused_fraction.
   std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent
@@ -125,9 +125,15 @@ struct Device {
   double slowdown_while_communicating = 1;
 };
 
-/// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8 1.
+/// Bytes of an element of a precision: bf16, fp16 2; fp32, tf32 4; fp8, fp8_block 1. Scales of fp8_block are not
+/// counted: 4 B for each 128 elements of activations, for each 128 x 128 of weights (DeepSeek-AI,
+/// arXiv:2412.19437, 3.3).
 std::int64_t element_bytes(const std::string& precision);
 std::vector<std::string> precision_names();
+/// fp8 or fp8_block.
+bool is_fp8(const std::string& precision);
+/// Of GEMMs: those, and fp8_block, which has scales beside the numbers.
+std::vector<std::string> gemm_precision_names();
 
 /// Limits of a factor by which compute is slower beside communication.
 constexpr double max_slowdown = 100;

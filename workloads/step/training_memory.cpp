@@ -23,14 +23,14 @@ struct TokenBytes {
 struct KeptBytes {
   explicit KeptBytes(const TrainingDescription& d)
       : passed(real(activation_bytes(d))),
-        read(real(element_bytes(d.precision))),
+        read(real(element_bytes(d.precision)) + (d.precision == "fp8_block" ? 4.0 / 128 : 0)),
         activation_input(kept_or(d.activation_input_precision, passed)),
-        attention_output(kept_or(d.attention_output_precision, d.precision == "fp8" ? passed + read : passed)) {}
+        attention_output(kept_or(d.attention_output_precision, is_fp8(d.precision) ? passed + read : passed)) {}
 
   double passed;  ///< from one operator to the next
   /// What a GEMM has read: the same, or a copy in fp8, which is all that a norm or an activation function in front
   /// of it leaves (NVIDIA, Transformer Engine, transformer_engine/pytorch/module/{linear,layernorm_mlp}.py).
-  double read;
+  double read;  ///< scaled in blocks, with 4 B for each 128
   double activation_input;
   double attention_output;  ///< for its own backward pass, and that of the GEMM behind it
 
@@ -181,8 +181,10 @@ ChunkBytes max_activations(const PipelineSchedule& schedule, const PipelineShape
 /// transformer_engine/pytorch/module/base.py, get_weight_workspace; its documentation, "Handling transposes").
 /// Parameters that have fp8 are one of the two.
 std::int64_t fp8_copies(const TrainingDescription& d, std::int64_t parameters) {
-  if (d.precision != "fp8") return 0;
-  return parameters * (d.parameter_precision == "fp8" ? 1 : 2);
+  if (!is_fp8(d.precision)) return 0;
+  const std::int64_t copies = d.parameter_precision == "fp8" ? 1 : 2;
+  const std::int64_t scales = d.precision == "fp8_block" ? 4 * (parameters / (128 * 128)) : 0;
+  return copies * (parameters + scales);
 }
 
 }  // namespace

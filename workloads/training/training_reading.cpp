@@ -126,15 +126,15 @@ void read_parallelism(const Spec& map, TrainingDescription& d) {
 void refuse_unmeasured(const Spec& value) {
   static const std::set<std::string> formats = {"fp4", "mxfp4", "nvfp4", "fp6", "mxfp6", "mxfp8"};
   if (!formats.contains(value.text())) return;
-  throw value.error(
-      fmt::format("'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks; use fp8, and "
-                  "`operators` for kernels whose times are known",
-                  value.text()));
+  throw value.error(fmt::format(
+      "'{}': no device file has measured GEMMs of fp4, fp6 or numbers scaled in blocks of 32 and 16; use fp8, and "
+      "`operators` for kernels whose times are known",
+      value.text()));
 }
 
 std::string read_precision(const Spec& value, const Device& device) {
   refuse_unmeasured(value);
-  const std::string precision = value.one_of(precision_names());
+  const std::string precision = value.one_of(gemm_precision_names());
   if (device.peak.contains(precision)) return precision;
   std::vector<std::string> known;
   for (const auto& [name, peak] : device.peak) known.push_back(name);
@@ -350,6 +350,12 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
                   fmt::format("the kernels of '{}' are counted for activations of 16 bits, not for {}",
                               job.framework->name, activation_precision(d)),
                   spec.where());
+  if (d.precision == "fp8_block" && !(job.framework && casts_in_blocks(*job.framework)))
+    throw d.error(
+        "precision",
+        fmt::format("'fp8_block' needs the casts of a framework, which {}; use `framework: megatron_core`, or fp8",
+                    job.framework ? "'" + job.framework->name + "' does not have" : "the job does not name"),
+        spec.where());
   read_method(fields, d);
   const auto parallelism = spec.find("parallelism");
   if (parallelism) read_parallelism(*parallelism, d);
