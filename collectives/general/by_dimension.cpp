@@ -23,7 +23,7 @@
 #include <fmt/format.h>
 
 #include "collectives/steps/kinds.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft::by_dimension {
 namespace {

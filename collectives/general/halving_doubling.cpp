@@ -13,7 +13,7 @@
 #include "collectives/steps/kinds.hpp"
 #include "collectives/steps/partner_rounds.hpp"
 #include "schedule/collective/collective.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "collectives/steps/partner_rounds.hpp"
 #include "schedule/collective/collective.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -17,7 +17,7 @@
 
 #include "collectives/steps/exchange.hpp"
 #include "collectives/steps/partner_rounds.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

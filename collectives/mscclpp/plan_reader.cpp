@@ -9,7 +9,7 @@
 
 #include "collectives/mscclpp/operands.hpp"
 #include "collectives/mscclpp/plan.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

@@ -14,7 +14,7 @@
 #include "collectives/steps/kinds.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "schedule/collective/collective.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

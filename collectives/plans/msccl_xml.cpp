@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "collectives/plans/static_schedule.hpp"
-#include "support/error.hpp"
-#include "support/spec.hpp"
-#include "support/xml.hpp"
+#include "support/basics/error.hpp"
+#include "support/documents/spec.hpp"
+#include "support/documents/xml.hpp"
 
 namespace weft {
 namespace {

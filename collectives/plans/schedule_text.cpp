@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "collectives/plans/static_schedule.hpp"
-#include "support/error.hpp"
-#include "support/spec.hpp"
+#include "support/basics/error.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 namespace {

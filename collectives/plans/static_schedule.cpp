@@ -16,7 +16,7 @@
 #include "collectives/steps/exchange.hpp"
 #include "schedule/collective/collective_check.hpp"
 #include "schedule/collective/step_generator.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

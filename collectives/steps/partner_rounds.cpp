@@ -6,7 +6,7 @@
 #include <bit>
 
 #include "collectives/steps/nccl_sizes.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

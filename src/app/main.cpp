@@ -13,11 +13,11 @@
 #include "app/command_line/help.hpp"
 #include "app/command_line/script_command.hpp"
 #include "app/commands/commands.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "app/running/version.hpp"
 #include "engine/mpi_session.hpp"
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

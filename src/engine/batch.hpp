@@ -9,7 +9,7 @@
 #include <span>
 #include <type_traits>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

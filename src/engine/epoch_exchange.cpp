@@ -12,7 +12,7 @@
 #include "engine/core_turns.hpp"
 #include "engine/gate.hpp"
 #include "engine/mpi_session.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

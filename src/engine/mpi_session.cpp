@@ -13,7 +13,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

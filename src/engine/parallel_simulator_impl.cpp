@@ -15,9 +15,9 @@
 #include <ns3/string.h>
 
 #include "engine/epoch_exchange.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <limits>
 #include <thread>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

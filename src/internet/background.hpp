@@ -10,8 +10,8 @@
 #include "fabric/parameters/network_parameters.hpp"
 #include "internet/internet.hpp"
 #include "internet/transfer_log.hpp"
-#include "support/registry.hpp"
-#include "support/spec.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include <ns3/rng-seed-manager.h>
 
 #include "fabric/frames/ethernet.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

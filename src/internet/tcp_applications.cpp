@@ -11,7 +11,7 @@
 #include <ns3/tcp-socket-state.h>
 #include <ns3/uinteger.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/process_group.hpp"
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 #include "units/time.hpp"
 
 namespace weft {

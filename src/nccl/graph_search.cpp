@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

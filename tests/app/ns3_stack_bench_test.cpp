@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <ns3/nstime.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/picoseconds.hpp"
 
 namespace weft::ns3_stack_bench_test {

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/collectives/steps.hpp"
 
 namespace weft::halving_doubling_test {

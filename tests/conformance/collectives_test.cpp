@@ -14,7 +14,7 @@
 
 #include "schedule/collective/collective.hpp"
 #include "schedule/collective/collective_check.hpp"
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/collectives/altered.hpp"
 
 namespace weft::collectives_test {

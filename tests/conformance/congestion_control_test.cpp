@@ -3,7 +3,7 @@
 // same state for timers on time and put off, no stalling, parameters checked.
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/conformance/samples.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 

@@ -8,7 +8,7 @@
 #include <set>
 
 #include "graph/partition/partition.hpp"
-#include "routing/deadlock_check.hpp"
+#include "routing/algorithm/deadlock_check.hpp"
 #include "tests/conformance/samples.hpp"
 #include "tests/routing/formulas.hpp"
 #include "tests/topologies/properties.hpp"

@@ -10,7 +10,7 @@
 #include "fabric/load_balancing/load_balancing.hpp"
 #include "fabric/marking/queue_marking.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/conformance/samples.hpp"
 
 namespace weft::queue_disciplines_test {

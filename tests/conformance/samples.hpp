@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft::conformance {
 

@@ -10,7 +10,7 @@
 #include <ns3/simulator.h>
 
 #include "engine/parallel_simulator_impl.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/picoseconds.hpp"
 
 namespace weft::data_path_epochs_test {

@@ -13,7 +13,7 @@
 #include <ns3/simulator.h>
 #include <ns3/string.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/picoseconds.hpp"
 
 namespace weft::parallel_simulator_impl_test {

@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/mpi_session.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft::process_group_test {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "engine/data_path.hpp"
 #include "engine/parallel_simulator_impl.hpp"
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::testing {
 

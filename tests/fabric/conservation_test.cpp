@@ -10,10 +10,10 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/fabric/lean_machine.hpp"
 #include "tests/topologies/machine.hpp"
-#include "transport/ideal_time.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft::conservation_test {
 namespace {

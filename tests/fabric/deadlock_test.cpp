@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 
 #include "graph/topology/topology_builder.hpp"
-#include "support/random.hpp"
-#include "support/spec.hpp"
+#include "support/basics/random.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft::deadlock_test {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::depth_histogram_test {

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
-#include "support/random.hpp"
+#include "support/basics/error.hpp"
+#include "support/basics/random.hpp"
 #include "tests/fabric/ideal_machine.hpp"
 #include "tests/fabric/lean_machine.hpp"
 

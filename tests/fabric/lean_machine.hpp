@@ -14,7 +14,7 @@
 
 #include "fabric/network/fabric.hpp"
 #include "graph/partition/partition.hpp"
-#include "routing/path.hpp"
+#include "routing/algorithm/path.hpp"
 
 namespace weft::test {
 

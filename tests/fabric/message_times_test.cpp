@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fabric/lean_machine.hpp"
-#include "transport/message_parts.hpp"
+#include "transport/messages/message_parts.hpp"
 
 namespace weft::message_times_test {
 namespace {

@@ -11,7 +11,7 @@
 #include <ns3/uinteger.h>
 
 #include "tests/fabric/ns3_scenario.hpp"
-#include "transport/ideal_time.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft::ns3_attributes_test {
 namespace {

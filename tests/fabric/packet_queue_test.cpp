@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::packet_queue_test {
 namespace {

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::pfc_test {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/fabric/naive_network.hpp"
 
 namespace weft::queues_test {

@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "fabric/scheduling/headers_first.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::trimming_test {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::waiting_line_test {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "schedule/collective/collective.hpp"
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "tests/fuzz/experiment_target.hpp"
 #include "topologies/files/machine_file.hpp"
 #include "workloads/chakra/chakra_trace.hpp"

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/machine/boost_graph.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft::cluster_graph_test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "collectives/steps/nccl_trees.hpp"
 #include "schedule/collective/collective_check.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "tests/topologies/properties.hpp"
 
 namespace weft::machine_channels_test {

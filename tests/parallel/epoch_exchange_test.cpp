@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft::epoch_exchange_test {
 namespace {

@@ -13,7 +13,7 @@
 #include <ns3/string.h>
 #include <ns3/uinteger.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/fabric/ns3_scenario.hpp"
 
 namespace weft::internet_test {

@@ -17,8 +17,8 @@
 #include "app/reports/recording.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
-#include "results/fingerprint.hpp"
-#include "support/random.hpp"
+#include "results/tables/fingerprint.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::random_identity_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Parts of collectives on disk, against the same ones in memory.
-#include "results/collective_log.hpp"
+#include "results/tables/collective_log.hpp"
 
 #include <algorithm>
 #include <random>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "results/fingerprint.hpp"
+#include "results/tables/fingerprint.hpp"
 
 namespace weft::collective_log_test {
 namespace {

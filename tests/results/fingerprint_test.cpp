@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The fingerprint: order does not matter, any field of any row does.
-#include "results/fingerprint.hpp"
+#include "results/tables/fingerprint.hpp"
 
 #include <set>
 

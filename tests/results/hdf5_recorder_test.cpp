@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The result file: content by any number of processes, life and death of the file, errors.
 // MPI ranks: 1 2 3
-#include "results/hdf5_recorder.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,9 +12,9 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "results/agreement.hpp"
-#include "results/collective_results.hpp"
-#include "support/error.hpp"
+#include "results/processes/agreement.hpp"
+#include "results/tables/collective_results.hpp"
+#include "support/basics/error.hpp"
 #include "tests/results/sample_run.hpp"
 
 namespace weft::hdf5_recorder_test {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What records make of their sums.
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 
 #include <gtest/gtest.h>
 

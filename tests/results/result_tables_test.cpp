@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The declarations of tables: all that reads them follows, and no cell goes uncompared.
 // MPI ranks: 1
-#include "results/result_tables.hpp"
+#include "results/tables/result_tables.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,9 +15,9 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "results/compare_files.hpp"
-#include "results/fingerprint.hpp"
-#include "results/hdf5_recorder.hpp"
+#include "results/hdf5/compare_files.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
+#include "results/tables/fingerprint.hpp"
 
 namespace weft {
 namespace {

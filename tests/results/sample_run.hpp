@@ -8,8 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "results/records.hpp"
-#include "support/random.hpp"
+#include "results/tables/records.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::sample {
 

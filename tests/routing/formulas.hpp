@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "routing/path.hpp"
+#include "routing/algorithm/path.hpp"
 #include "tests/topologies/machine.hpp"
 
 namespace weft::testing {

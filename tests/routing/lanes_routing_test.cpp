@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/shapes/dragonfly_shape.hpp"
-#include "routing/deadlock_check.hpp"
+#include "routing/algorithm/deadlock_check.hpp"
 #include "tests/routing/formulas.hpp"
 
 namespace weft::lanes_routing_test {

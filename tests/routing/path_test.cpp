@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tracing paths, also of algorithms that lead astray.
-#include "routing/path.hpp"
+#include "routing/algorithm/path.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Division without dividing equals division.
-#include "routing/reciprocal.hpp"
+#include "routing/algorithm/reciprocal.hpp"
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::reciprocal_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The ECMP hash: even, independent between nodes, seeds and queue pairs.
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 
 #include <cmath>
 #include <functional>

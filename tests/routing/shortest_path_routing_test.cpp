@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "routing/path.hpp"
+#include "routing/algorithm/path.hpp"
 #include "tests/topologies/machine.hpp"
 
 namespace weft::shortest_path_routing_test {

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/runtime/job.hpp"
 
 namespace weft::matching_test {

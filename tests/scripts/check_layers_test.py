@@ -47,7 +47,7 @@ class CheckLayers(unittest.TestCase):
     def test_each_kind_is_found(self):
         forbidden = [
             ("src/graph/shapes/a.cpp", '"routing/b.hpp"'),  # against the arrows
-            ("src/units/a.cpp", '"support/error.hpp"'),  # units is the lowest
+            ("src/units/a.cpp", '"support/basics/error.hpp"'),  # units is the lowest
             ("src/app/running/a.cpp", '"topologies/families/torus.hpp"'),  # src does not know the open folders
             ("topologies/families/a.cpp", '"schedule/program/program.hpp"'),
             ("collectives/nccl/a.cpp", '"graph/machine/graph.hpp"'),
@@ -66,7 +66,7 @@ class CheckLayers(unittest.TestCase):
         ]
         exists = {
             path: []
-            for path in ["src/routing/b.hpp", "src/support/error.hpp", "src/schedule/program/program.hpp", "src/graph/machine/graph.hpp"]
+            for path in ["src/routing/b.hpp", "src/support/basics/error.hpp", "src/schedule/program/program.hpp", "src/graph/machine/graph.hpp"]
         }
         for path, include in forbidden:
             with self.subTest(path=path, include=include):

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of the texts of errors and broken contracts.
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 #include <gtest/gtest.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft::error_test {
 namespace {

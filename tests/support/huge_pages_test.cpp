@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Large arrays begin at a huge page, small ones anywhere, and growing from one to the other loses nothing.
-#include "support/huge_pages.hpp"
+#include "support/system/huge_pages.hpp"
 
 #include <cstdint>
 #include <limits>

@@ -2,7 +2,7 @@
 // Tests of "did you mean".
 #include <gtest/gtest.h>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft::nearest_word_test {
 namespace {

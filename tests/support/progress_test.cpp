@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of the progress line, on a clock that the test moves.
-#include "support/progress.hpp"
+#include "support/system/progress.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of the counter-based random numbers.
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 #include <bit>
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of self-registration.
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 
 #include <gtest/gtest.h>
 

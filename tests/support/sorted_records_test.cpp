@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Sorting in runs on disk, against std::sort.
-#include "support/sorted_records.hpp"
+#include "support/system/sorted_records.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft::sorted_records_test {
 namespace {

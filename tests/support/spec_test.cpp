@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Tests of typed access to an experiment file, and of every complaint about one.
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 #include <cstdio>
 #include <filesystem>

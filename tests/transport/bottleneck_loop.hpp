@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
-#include "transport/congestion_control.hpp"
+#include "support/basics/random.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
 
 namespace weft {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Reading and rounding that the congestion-control algorithms share; the static window.
-#include "transport/congestion_parameters.hpp"
+#include "transport/congestion_control/congestion_parameters.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The closed form of a message's time on an idle path against the packets themselves, one by one.
-#include "transport/ideal_time.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 #include <algorithm>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::ideal_time_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // What the hot path relies on in its plain data: sizes, trivial copies, counts of packets, reuse of descriptors.
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
-#include "transport/message.hpp"
+#include "support/basics/random.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft::packet_test {
 namespace {

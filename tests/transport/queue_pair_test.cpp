@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Queue pairs: messages into packets, and a window that acknowledged bytes alone open.
-#include "transport/queue_pair.hpp"
+#include "transport/messages/queue_pair.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/error.hpp"
-#include "support/random.hpp"
+#include "support/basics/error.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::queue_pair_test {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The table of receiving halves: one state for each (sender, queue pair), whatever comes between.
-#include "transport/receiver_table.hpp"
+#include "transport/messages/receiver_table.hpp"
 
 #include <cstdint>
 #include <map>
@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft::receiver_table_test {
 namespace {

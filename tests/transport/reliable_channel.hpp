@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
-#include "transport/reliable_receiver.hpp"
-#include "transport/reliable_sender.hpp"
+#include "support/basics/random.hpp"
+#include "transport/recovery/reliable_receiver.hpp"
+#include "transport/recovery/reliable_sender.hpp"
 
 namespace weft::test {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The receiving half of reliable connections: answers, order, notifications.
-#include "transport/reliable_receiver.hpp"
+#include "transport/recovery/reliable_receiver.hpp"
 
 #include <cstdint>
 #include <vector>

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 #include "units/id.hpp"

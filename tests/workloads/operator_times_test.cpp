@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "tests/workloads/workload_under_test.hpp"
 
 namespace weft::test::operator_times_test {

@@ -13,7 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/text.hpp"
 
 namespace weft::test {

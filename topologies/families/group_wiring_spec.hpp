@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/shapes/group_wiring.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

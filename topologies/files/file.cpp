@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "support/data_directory.hpp"
+#include "support/system/data_directory.hpp"
 #include "topologies/files/listed_machine.hpp"
 #include "topologies/files/machine_file.hpp"
 

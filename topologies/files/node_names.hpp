@@ -3,7 +3,7 @@
 #pragma once
 
 #include "graph/machine/cluster_graph.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 // GraphML (http://graphml.graphdrawing.org), as `weft topology --export graphml` and other programs write it.
 #include <fmt/format.h>
 
-#include "support/xml.hpp"
+#include "support/documents/xml.hpp"
 #include "topologies/files/listed_machine.hpp"
 #include "topologies/files/machine_file.hpp"
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "support/xml.hpp"
+#include "support/documents/xml.hpp"
 #include "topologies/files/listed_machine.hpp"
 
 namespace weft {

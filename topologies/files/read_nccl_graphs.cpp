@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "support/xml.hpp"
+#include "support/documents/xml.hpp"
 #include "topologies/files/listed_machine.hpp"
 #include "topologies/files/read_nccl.hpp"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "graph/shapes/server_shape.hpp"
-#include "support/data_directory.hpp"
+#include "support/system/data_directory.hpp"
 #include "topologies/files/read_nccl.hpp"
 
 namespace weft {

@@ -17,7 +17,7 @@ def mix64(x):
 
 
 def ecmp_choice(source, destination, queue_pair, node, seed, choices):
-    """Which of equal ports a switch takes: the hash that src/routing/routing_algorithm.hpp documents."""
+    """Which of equal ports a switch takes: the hash that src/routing/algorithm/routing_algorithm.hpp documents."""
     x = (source << 32 | destination) * 0x9E3779B97F4A7C15 & MASK
     x ^= (queue_pair << 32 | node) + mix64(seed) & MASK
     return (mix64(x) >> 32) * choices >> 32

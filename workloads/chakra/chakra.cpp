@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "workloads/chakra/chakra_trace.hpp"
 #include "workloads/chakra/trace_files.hpp"
 #include "workloads/compute/compute_noise.hpp"

@@ -10,7 +10,7 @@
 #include <variant>
 #include <vector>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "units/time.hpp"
 #include "workloads/reading/byte_source.hpp"
 

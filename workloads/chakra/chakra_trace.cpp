@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "support/contract.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/interrupt.hpp"
 #include "units/text.hpp"
 
 namespace weft {

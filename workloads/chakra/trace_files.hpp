@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "schedule/program/program.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

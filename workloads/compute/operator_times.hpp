@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/compute/kernel_time.hpp"
 #include "workloads/reading/device.hpp"
 

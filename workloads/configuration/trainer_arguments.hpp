@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/parallel/training_description.hpp"
 
 namespace weft {

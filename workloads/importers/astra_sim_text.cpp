@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/text.hpp"
 #include "workloads/compute/compute_noise.hpp"
 #include "workloads/importers/layer_table.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/interrupt.hpp"
 #include "units/text.hpp"
 #include "workloads/compute/compute_noise.hpp"
 #include "workloads/importers/goal_file.hpp"

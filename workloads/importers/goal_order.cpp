@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "support/sorted_records.hpp"
-#include "support/temporary_file.hpp"
+#include "support/system/sorted_records.hpp"
+#include "support/system/temporary_file.hpp"
 #include "workloads/importers/goal_file.hpp"
 
 namespace weft {

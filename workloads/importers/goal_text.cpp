@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "support/temporary_file.hpp"
+#include "support/system/temporary_file.hpp"
 #include "workloads/importers/goal_file.hpp"
 #include "workloads/importers/goal_order.hpp"
 #include "workloads/importers/goal_waits.hpp"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/sorted_records.hpp"
+#include "support/system/sorted_records.hpp"
 #include "workloads/importers/goal_file.hpp"
 
 namespace weft {

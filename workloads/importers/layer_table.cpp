@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "workloads/importers/program_trace.hpp"
 #include "workloads/reading/reading.hpp"
 

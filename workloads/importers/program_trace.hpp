@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/compute/compute_noise.hpp"
 
 namespace weft {

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/text.hpp"
 #include "workloads/reading/reading.hpp"
 #include "workloads/storage/storage_rounds.hpp"

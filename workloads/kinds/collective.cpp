@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/text.hpp"
 #include "workloads/reading/byte_source.hpp"
 #include "workloads/reading/reading.hpp"

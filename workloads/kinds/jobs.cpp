@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "schedule/program/server_check.hpp"
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 #include "units/text.hpp"
 #include "workloads/reading/reading.hpp"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "workloads/compute/adam.hpp"
 #include "workloads/compute/operator_times.hpp"
 #include "workloads/reading/reading.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/text.hpp"
 #include "workloads/kinds/traffic_pattern.hpp"
 #include "workloads/kinds/traffic_starts.hpp"

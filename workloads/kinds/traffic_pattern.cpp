@@ -5,8 +5,8 @@
 #include <numeric>
 #include <utility>
 
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

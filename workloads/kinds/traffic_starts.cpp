@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/time.hpp"
 
 namespace weft {

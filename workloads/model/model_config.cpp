@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/reading/reading.hpp"
 
 namespace weft {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 #include "workloads/reading/json_config.hpp"
 
 namespace weft {

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

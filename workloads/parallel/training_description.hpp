@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "workloads/model/model_config.hpp"
 #include "workloads/parallel/gradient_buckets.hpp"
 

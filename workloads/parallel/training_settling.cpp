@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/parallel/pass_sizes.hpp"
 #include "workloads/parallel/training_description.hpp"
 #include "workloads/pipeline/pipeline_schedule.hpp"

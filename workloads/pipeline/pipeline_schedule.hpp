@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 
 namespace weft {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

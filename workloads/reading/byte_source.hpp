@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

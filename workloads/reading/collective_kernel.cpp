@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "support/data_directory.hpp"
+#include "support/system/data_directory.hpp"
 #include "workloads/reading/device.hpp"
 #include "workloads/reading/reading.hpp"
 

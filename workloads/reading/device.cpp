@@ -11,7 +11,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

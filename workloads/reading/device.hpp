@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schedule/program/shared_reading.hpp"
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "workloads/reading/packed.hpp"
 
 namespace weft {

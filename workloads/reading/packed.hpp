@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -12,7 +12,7 @@
 
 #include "schedule/collective/countable.hpp"
 #include "schedule/collective/selection.hpp"
-#include "support/data_directory.hpp"
+#include "support/system/data_directory.hpp"
 #include "workloads/reading/collective_kernel.hpp"
 
 namespace weft {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 #include "units/text.hpp"
 
 namespace weft {

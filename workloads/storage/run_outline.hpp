@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/storage/run_outline.hpp"
 #include "workloads/storage/storage_rounds.hpp"
 

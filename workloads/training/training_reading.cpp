@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "workloads/configuration/deepspeed_config.hpp"
 #include "workloads/configuration/hugging_face_fields.hpp"
 #include "workloads/configuration/megatron_arguments.hpp"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "workloads/training/training_workload.hpp"
 
 namespace weft {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "workloads/reading/reading.hpp"
 #include "workloads/step/training_memory.hpp"
 #include "workloads/training/training_program.hpp"

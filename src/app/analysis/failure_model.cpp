@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

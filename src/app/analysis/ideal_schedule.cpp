@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "app/analysis/critical_path.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -8,9 +8,9 @@
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/shapes/reduction_shape.hpp"
 #include "graph/shapes/server_shape.hpp"
-#include "routing/deadlock_check.hpp"
-#include "routing/path.hpp"
-#include "support/random.hpp"
+#include "routing/algorithm/deadlock_check.hpp"
+#include "routing/algorithm/path.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

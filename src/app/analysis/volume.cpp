@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "app/reports/job_results.hpp"
-#include "routing/path.hpp"
+#include "routing/algorithm/path.hpp"
 #include "schedule/collective/countable.hpp"
 #include "schedule/program/aggregation.hpp"
-#include "support/error.hpp"
-#include "transport/message.hpp"
+#include "support/basics/error.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 namespace {

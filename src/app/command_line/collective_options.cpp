@@ -13,8 +13,8 @@
 
 #include "app/command_line/option_parsing.hpp"
 #include "schedule/collective/selection.hpp"
-#include "support/error.hpp"
-#include "support/spec.hpp"
+#include "support/basics/error.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 namespace {

@@ -10,9 +10,9 @@
 #include "app/command_line/option_parsing.hpp"
 #include "app/command_line/options.hpp"
 #include "app/command_line/script_command.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "support/error.hpp"
-#include "support/spec.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "support/basics/error.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 namespace {

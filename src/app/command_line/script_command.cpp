@@ -12,8 +12,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "support/data_directory.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/data_directory.hpp"
 
 namespace weft {
 namespace {

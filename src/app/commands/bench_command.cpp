@@ -12,7 +12,7 @@
 
 #include "app/commands/commands.hpp"
 #include "app/ns3_baseline/ns3_stack_bench.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 
 namespace weft {
 namespace {

@@ -11,11 +11,11 @@
 #include "app/commands/commands.hpp"
 #include "app/pictures/channel_graph_picture.hpp"
 #include "app/pictures/picture.hpp"
+#include "app/processes/prepare.hpp"
 #include "app/reports/channel_graph_text.hpp"
-#include "app/running/prepare.hpp"
 #include "schedule/collective/collective_check.hpp"
 #include "schedule/collective/collective_cost.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "units/text.hpp"
 
 namespace weft {

@@ -9,11 +9,11 @@
 
 #include "app/analysis/volume.hpp"
 #include "app/commands/commands.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/packet/port.hpp"
 #include "runtime/execution/rank_executor.hpp"
-#include "transport/queue_pair.hpp"
+#include "transport/messages/queue_pair.hpp"
 #include "units/text.hpp"
 
 namespace weft {

@@ -6,7 +6,7 @@
 
 #include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "app/running/trace_experiment.hpp"
 #include "schedule/export/chakra_export.hpp"
 #include "schedule/export/goal_export.hpp"

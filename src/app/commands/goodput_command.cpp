@@ -12,7 +12,7 @@
 #include "app/command_line/option_parsing.hpp"
 #include "app/command_line/options.hpp"
 #include "app/commands/commands.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 
 namespace weft {
 namespace {

@@ -11,11 +11,11 @@
 #include "fabric/scheduling/port_scheduler.hpp"
 #include "graph/topology/topology_builder.hpp"
 #include "internet/background.hpp"
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 #include "schedule/collective/collective.hpp"
 #include "schedule/collective/selection.hpp"
 #include "schedule/program/workload.hpp"
-#include "transport/congestion_control.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
 
 namespace weft {
 namespace {

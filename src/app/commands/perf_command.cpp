@@ -12,11 +12,11 @@
 #include "app/commands/commands.hpp"
 #include "app/commands/perf_report.hpp"
 #include "app/pictures/picture.hpp"
+#include "app/processes/prepare.hpp"
 #include "app/reports/recording.hpp"
-#include "app/running/prepare.hpp"
 #include "app/running/simulation.hpp"
-#include "results/collective_results.hpp"
-#include "support/error.hpp"
+#include "results/tables/collective_results.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

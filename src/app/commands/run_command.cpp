@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #include "app/commands/commands.hpp"
+#include "app/processes/prepare.hpp"
+#include "app/processes/shared_reading.hpp"
 #include "app/reports/advice.hpp"
 #include "app/reports/recording.hpp"
 #include "app/reports/summary.hpp"
 #include "app/reports/verify.hpp"
 #include "app/reports/wait_for_cycle.hpp"
 #include "app/running/ns3_settings.hpp"
-#include "app/running/prepare.hpp"
-#include "app/running/shared_reading.hpp"
 #include "app/running/version.hpp"
 #include "fabric/ns3/pcap_tap.hpp"
-#include "results/hdf5_recorder.hpp"
-#include "support/interrupt.hpp"
-#include "support/progress.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
+#include "support/system/interrupt.hpp"
+#include "support/system/progress.hpp"
 #include "units/text.hpp"
 
 namespace weft {

@@ -9,7 +9,7 @@
 #include "app/analysis/topology_report.hpp"
 #include "app/commands/commands.hpp"
 #include "app/pictures/topology_picture.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "graph/topology/graph_export.hpp"
 
 namespace weft {

@@ -13,7 +13,7 @@
 #include "app/analysis/workload_summary.hpp"
 #include "app/command_line/option_parsing.hpp"
 #include "app/commands/commands.hpp"
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "schedule/export/chakra_export.hpp"
 #include "schedule/program/configuration.hpp"
 #include "schedule/program/program_dump.hpp"

@@ -22,8 +22,8 @@
 #include <ns3/uinteger.h>
 
 #include "engine/parallel_simulator_impl.hpp"
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

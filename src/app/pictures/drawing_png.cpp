@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "app/pictures/drawing.hpp"
-#include "support/error.hpp"
-#include "support/python.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/python.hpp"
 
 namespace weft {
 namespace {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "units/text.hpp"
 
 namespace weft {

@@ -7,7 +7,7 @@
 
 #include "app/running/experiment.hpp"
 #include "fabric/probes/fabric_reports.hpp"
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 
 namespace weft {
 

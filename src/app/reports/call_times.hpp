@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/process_group.hpp"
-#include "results/collective_log.hpp"
+#include "results/tables/collective_log.hpp"
 #include "runtime/books/transfer_book.hpp"
 
 namespace weft {

@@ -11,7 +11,7 @@
 #include "graph/shapes/reduction_shape.hpp"
 #include "graph/topology/topology_builder.hpp"
 #include "nccl/machine_channels.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

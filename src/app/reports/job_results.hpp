@@ -8,7 +8,7 @@
 
 #include "app/reports/time_shares.hpp"
 #include "engine/process_group.hpp"
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 #include "schedule/program/workload.hpp"
 
 namespace weft {

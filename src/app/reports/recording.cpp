@@ -9,8 +9,8 @@
 #include <sys/resource.h>
 
 #include "app/reports/job_results.hpp"
-#include "results/fingerprint.hpp"
-#include "support/interrupt.hpp"
+#include "results/tables/fingerprint.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

@@ -8,7 +8,7 @@
 #include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
-#include "results/hdf5_recorder.hpp"
+#include "results/hdf5/hdf5_recorder.hpp"
 
 namespace weft {
 

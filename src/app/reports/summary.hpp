@@ -9,7 +9,7 @@
 #include "app/reports/time_shares.hpp"
 #include "app/running/experiment.hpp"
 #include "app/running/simulation.hpp"
-#include "results/collective_results.hpp"
+#include "results/tables/collective_results.hpp"
 
 namespace weft {
 

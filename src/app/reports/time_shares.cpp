@@ -7,7 +7,7 @@
 #include <span>
 
 #include "schedule/collective/collective.hpp"
-#include "support/sorted_records.hpp"
+#include "support/system/sorted_records.hpp"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "app/reports/call_times.hpp"
 #include "app/running/simulation.hpp"
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 
 namespace weft {
 

@@ -5,13 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "app/processes/prepare.hpp"
 #include "app/reports/recording.hpp"
 #include "app/running/ns3_settings.hpp"
-#include "app/running/prepare.hpp"
-#include "results/compare_files.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
+#include "results/hdf5/compare_files.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "support/data_directory.hpp"
+#include "support/system/data_directory.hpp"
 
 namespace weft {
 namespace {

@@ -3,7 +3,7 @@
 // run does not need it; `weft account`, studies and reports do.
 #pragma once
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

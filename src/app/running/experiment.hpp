@@ -11,11 +11,11 @@
 #include "app/running/trace_experiment.hpp"
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/topology/topology_builder.hpp"
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 #include "runtime/books/message_log.hpp"
 #include "runtime/execution/rank_executor.hpp"
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

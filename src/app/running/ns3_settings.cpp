@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "app/running/prepare.hpp"
+#include "app/processes/prepare.hpp"
 #include "fabric/ns3/ns3_attributes.hpp"
 #include "fabric/ns3/ns3_view.hpp"
 

@@ -7,16 +7,16 @@
 
 #include <ns3/simulator.h>
 
-#include "app/running/prepare.hpp"
-#include "app/running/shared_partition.hpp"
+#include "app/processes/prepare.hpp"
+#include "app/processes/shared_partition.hpp"
 #include "app/running/standstill.hpp"
 #include "engine/mpi_session.hpp"
 #include "fabric/ideal/ideal_network.hpp"
 #include "fabric/ideal/loggp_network.hpp"
 #include "fabric/ns3/ns3_view.hpp"
 #include "internet/background.hpp"
-#include "support/contract.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

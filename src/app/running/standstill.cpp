@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "app/running/prepare.hpp"
-#include "support/error.hpp"
+#include "app/processes/prepare.hpp"
+#include "support/basics/error.hpp"
 #include "units/text.hpp"
 
 namespace weft {

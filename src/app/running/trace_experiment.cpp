@@ -11,10 +11,10 @@
 #include <mpi.h>
 #include <unistd.h>
 
-#include "app/running/prepare.hpp"
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
-#include "support/python.hpp"
+#include "app/processes/prepare.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
+#include "support/system/python.hpp"
 
 namespace weft {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <string>
 
-#include "support/registry.hpp"
-#include "support/spec.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bytes.hpp"
 
 namespace weft {

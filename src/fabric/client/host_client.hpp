@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "transport/message.hpp"
+#include "transport/messages/message.hpp"
 #include "units/time.hpp"
 
 namespace weft {

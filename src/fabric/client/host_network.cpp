@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/client/host_network.hpp"
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

@@ -9,8 +9,8 @@
 #include "fabric/client/host_client.hpp"
 #include "fabric/client/link_counters.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "transport/message.hpp"
-#include "transport/send_waits.hpp"
+#include "transport/messages/message.hpp"
+#include "transport/messages/send_waits.hpp"
 
 namespace weft {
 

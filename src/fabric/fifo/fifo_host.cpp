@@ -4,8 +4,8 @@
 
 #include "fabric/fifo/fifo_model.hpp"
 #include "fabric/packet/fetching.hpp"
-#include "support/contract.hpp"
-#include "transport/ideal_time.hpp"
+#include "support/basics/contract.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft {
 

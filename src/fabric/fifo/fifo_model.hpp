@@ -9,12 +9,12 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/host_timers.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "support/huge_pages.hpp"
-#include "transport/message.hpp"
-#include "transport/queue_pair.hpp"
-#include "transport/receiver_table.hpp"
-#include "transport/send_waits.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "support/system/huge_pages.hpp"
+#include "transport/messages/message.hpp"
+#include "transport/messages/queue_pair.hpp"
+#include "transport/messages/receiver_table.hpp"
+#include "transport/messages/send_waits.hpp"
 
 namespace weft {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "fabric/frames/ethernet.hpp"
 
-#include "support/random.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 

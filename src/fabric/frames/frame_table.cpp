@@ -8,7 +8,7 @@
 #include <ns3/header.h>
 
 #include "fabric/frames/ethernet.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -12,7 +12,7 @@
 #include <ns3/ptr.h>
 
 #include "engine/batch.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fabric/ideal/ideal_network.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition, int process,

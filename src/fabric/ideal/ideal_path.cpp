@@ -7,7 +7,7 @@
 #include <queue>
 #include <tuple>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 std::int64_t last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire) {

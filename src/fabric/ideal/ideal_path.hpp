@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fabric/parameters/network_parameters.hpp"
-#include "routing/path.hpp"
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/path.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 
 namespace weft {
 

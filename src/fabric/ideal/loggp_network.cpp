@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 
 #include "engine/process_group.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 

@@ -13,10 +13,10 @@
 #include "fabric/packet/arrival_order.hpp"
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/packet/port.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "support/registry.hpp"
-#include "support/spec.hpp"
-#include "transport/packet.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

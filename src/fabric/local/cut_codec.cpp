@@ -3,8 +3,8 @@
 
 #include <bit>
 
-#include "support/error.hpp"
-#include "transport/message.hpp"
+#include "support/basics/error.hpp"
+#include "transport/messages/message.hpp"
 #include "units/time.hpp"
 
 namespace weft {

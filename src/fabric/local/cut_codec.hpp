@@ -12,8 +12,8 @@
 #include "engine/batch.hpp"
 #include "fabric/local/local_nodes.hpp"
 #include "fabric/packet/port.hpp"
-#include "support/contract.hpp"
-#include "transport/packet.hpp"
+#include "support/basics/contract.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "engine/process_group.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 #include "units/text.hpp"
 
 namespace weft {

@@ -11,8 +11,8 @@
 #include "fabric/packet/port.hpp"
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/topology/topology_builder.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "transport/ideal_time.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft {
 

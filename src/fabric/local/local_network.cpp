@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
-#include "support/error.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

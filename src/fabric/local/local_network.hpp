@@ -21,8 +21,8 @@
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/packet/port.hpp"
 #include "fabric/parameters/network_parameters.hpp"
-#include "support/huge_pages.hpp"
-#include "transport/message.hpp"
+#include "support/system/huge_pages.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 

@@ -7,7 +7,7 @@
 
 #include "graph/partition/partition.hpp"
 #include "graph/topology/topology_builder.hpp"
-#include "transport/message.hpp"
+#include "transport/messages/message.hpp"
 #include "units/port_id.hpp"
 
 namespace weft {

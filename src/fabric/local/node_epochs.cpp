@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/fetching.hpp"
-#include "support/interrupt.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 

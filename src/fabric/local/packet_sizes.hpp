@@ -7,7 +7,7 @@
 #include "fabric/packet/port.hpp"
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/topology/topology_builder.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

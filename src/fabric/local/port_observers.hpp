@@ -11,7 +11,7 @@
 #include "fabric/probes/arrival_observer.hpp"
 #include "fabric/probes/port_tap.hpp"
 #include "fabric/probes/waits_by_job.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -5,8 +5,8 @@
 
 #include <ns3/simulator.h>
 
-#include "support/error.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/error.hpp"
+#include "support/system/interrupt.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <memory>
 
-#include "support/random.hpp"
-#include "support/registry.hpp"
-#include "support/spec.hpp"
-#include "transport/congestion_control.hpp"
+#include "support/basics/random.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"

@@ -7,8 +7,8 @@
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/local/node_epochs.hpp"
 #include "fabric/network/port_model.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 

@@ -23,8 +23,8 @@
 #include "fabric/network/fabric_results.hpp"
 #include "fabric/parameters/network_parameters.hpp"
 #include "graph/partition/partition.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "transport/congestion_control.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
 
 namespace ns3 {
 class Packet;

@@ -11,7 +11,7 @@
 #include "fabric/network/gathering.hpp"
 #include "fabric/network/port_model.hpp"
 #include "fabric/probes/deadlock.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -6,7 +6,7 @@
 #include "fabric/local/local_network.hpp"
 #include "fabric/network/port_model.hpp"
 #include "fabric/probes/waits_by_job.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -11,7 +11,7 @@
 #include <ns3/uinteger.h>
 
 #include "fabric/frames/ethernet.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

@@ -9,7 +9,7 @@
 #include <ns3/simulator.h>
 
 #include "engine/parallel_simulator_impl.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -10,8 +10,8 @@
 #include <ns3/ptr.h>
 
 #include "fabric/network/fabric.hpp"
-#include "support/error.hpp"
-#include "support/random.hpp"
+#include "support/basics/error.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/port_id.hpp"
 #include "units/time.hpp"
 

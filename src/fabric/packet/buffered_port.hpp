@@ -9,7 +9,7 @@
 
 #include "fabric/packet/packet_queue.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/bytes.hpp"
 #include "units/lane_id.hpp"
 #include "units/port_id.hpp"

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "support/huge_pages.hpp"
-#include "transport/packet.hpp"
+#include "support/system/huge_pages.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

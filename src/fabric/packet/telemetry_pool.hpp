@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "fabric/packet/fetching.hpp"
-#include "transport/congestion_control.hpp"
-#include "transport/message.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 

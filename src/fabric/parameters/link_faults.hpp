@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/topology/topology_builder.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/time.hpp"
 

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "graph/shapes/server_shape.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 
 namespace weft {
 namespace {

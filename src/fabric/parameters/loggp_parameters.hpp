@@ -2,7 +2,7 @@
 // `network.loggp`: what messages cost in the LogGOPS model.
 #pragma once
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"
 

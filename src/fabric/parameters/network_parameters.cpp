@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "fabric/load_balancing/load_balancing.hpp"
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 #include "units/text.hpp"
 
 namespace weft {

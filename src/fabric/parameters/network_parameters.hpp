@@ -13,9 +13,9 @@
 #include "fabric/parameters/loggp_parameters.hpp"
 #include "fabric/parameters/switch_parameters.hpp"
 #include "graph/machine/cluster_graph.hpp"
-#include "support/spec.hpp"
-#include "transport/congestion_control.hpp"
-#include "transport/recovery.hpp"
+#include "support/documents/spec.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
+#include "transport/recovery/recovery.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"
 

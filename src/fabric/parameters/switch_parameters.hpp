@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bytes.hpp"
 #include "units/time.hpp"
 

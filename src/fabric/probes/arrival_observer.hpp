@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -2,7 +2,7 @@
 // Observers of single ports.
 #pragma once
 
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/time.hpp"
 
 namespace weft {

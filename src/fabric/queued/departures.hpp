@@ -8,7 +8,7 @@
 
 #include "engine/batch.hpp"
 #include "fabric/local/local_network.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "fabric/frames/frame_header.hpp"
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/local/local_network.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 #include "units/lane_id.hpp"
 #include "units/time.hpp"
 

@@ -9,7 +9,7 @@
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/probes/pause_causes.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

@@ -9,7 +9,7 @@
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/parameters/link_faults.hpp"
-#include "routing/routing_algorithm.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
 
 namespace weft {
 

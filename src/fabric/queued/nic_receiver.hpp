@@ -6,8 +6,8 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
-#include "transport/packet.hpp"
-#include "transport/reliable_receiver.hpp"
+#include "transport/messages/packet.hpp"
+#include "transport/recovery/reliable_receiver.hpp"
 
 namespace weft {
 

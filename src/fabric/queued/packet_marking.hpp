@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "fabric/local/local_network.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

@@ -9,8 +9,8 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/arrival_order.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "transport/packet.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

@@ -24,7 +24,7 @@
 #include "fabric/queued/queued_switch.hpp"
 #include "fabric/queued/rdma_nic.hpp"
 #include "fabric/queued/slot_credits.hpp"
-#include "transport/send_waits.hpp"
+#include "transport/messages/send_waits.hpp"
 
 namespace weft {
 

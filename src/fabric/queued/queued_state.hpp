@@ -20,9 +20,9 @@
 #include "fabric/probes/depth_histogram.hpp"
 #include "fabric/queued/rdma_host.hpp"
 #include "fabric/scheduling/port_scheduler.hpp"
-#include "routing/routing_algorithm.hpp"
-#include "transport/congestion_control.hpp"
-#include "transport/recovery.hpp"
+#include "routing/algorithm/routing_algorithm.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
+#include "transport/recovery/recovery.hpp"
 
 namespace weft {
 

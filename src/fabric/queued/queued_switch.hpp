@@ -6,7 +6,7 @@
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/arrival_order.hpp"
-#include "transport/packet.hpp"
+#include "transport/messages/packet.hpp"
 
 namespace weft {
 

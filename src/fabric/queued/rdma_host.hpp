@@ -8,11 +8,11 @@
 
 #include "fabric/load_balancing/load_balancing.hpp"
 #include "fabric/packet/host_timers.hpp"
-#include "transport/congestion_control.hpp"
-#include "transport/receiver_table.hpp"
-#include "transport/reliable_receiver.hpp"
-#include "transport/reliable_sender.hpp"
-#include "transport/send_waits.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
+#include "transport/messages/receiver_table.hpp"
+#include "transport/messages/send_waits.hpp"
+#include "transport/recovery/reliable_receiver.hpp"
+#include "transport/recovery/reliable_sender.hpp"
 
 namespace weft {
 

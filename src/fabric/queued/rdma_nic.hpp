@@ -8,8 +8,8 @@
 #include "fabric/local/local_network.hpp"
 #include "fabric/packet/buffered_port.hpp"
 #include "fabric/queued/rdma_host.hpp"
-#include "transport/congestion_control.hpp"
-#include "transport/ideal_time.hpp"
+#include "transport/congestion_control/congestion_control.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft {
 

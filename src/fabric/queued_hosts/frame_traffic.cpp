@@ -5,7 +5,7 @@
 #include "fabric/frames/ethernet.hpp"
 #include "fabric/frames/frame_table.hpp"
 #include "fabric/queued/queued_hot.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "fabric/queued/queued_hot.hpp"
-#include "support/contract.hpp"
-#include "transport/ideal_time.hpp"
+#include "support/basics/contract.hpp"
+#include "transport/messages/ideal_time.hpp"
 
 namespace weft {
 namespace {

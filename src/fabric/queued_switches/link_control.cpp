@@ -3,7 +3,7 @@
 #include <bit>
 
 #include "fabric/queued/queued_hot.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "fabric/queued/queued_hot.hpp"
-#include "support/interrupt.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 

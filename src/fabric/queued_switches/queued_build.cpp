@@ -9,8 +9,8 @@
 #include "fabric/parameters/link_flow_control.hpp"
 #include "fabric/queued/queued_model.hpp"
 #include "fabric/scheduling/headers_first.hpp"
-#include "support/contract.hpp"
-#include "support/error.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 #include "units/text.hpp"
 
 namespace weft {

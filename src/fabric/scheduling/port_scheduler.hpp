@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 #include "units/bytes.hpp"
 #include "units/lane_id.hpp"
 

@@ -2,7 +2,7 @@
 // Building and reading the graph of a machine.
 #include "graph/machine/cluster_graph.hpp"
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -12,7 +12,7 @@
 #include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 
 #include "graph/partition/metis_partition.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

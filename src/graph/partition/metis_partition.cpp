@@ -13,8 +13,8 @@
 #include <metis.h>
 #include <unistd.h>
 
-#include "support/contract.hpp"
-#include "support/error.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/error.hpp"
 
 namespace {
 

@@ -10,8 +10,8 @@
 #include <fmt/format.h>
 
 #include "graph/partition/metis_partition.hpp"
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

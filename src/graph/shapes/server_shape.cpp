@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 std::vector<std::uint32_t> ServerDesign::parts() const {

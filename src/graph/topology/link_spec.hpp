@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/machine/cluster_graph.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/time.hpp"
 

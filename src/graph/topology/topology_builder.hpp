@@ -10,8 +10,8 @@
 
 #include "graph/machine/cluster_graph.hpp"
 #include "graph/machine/static_paths.hpp"
-#include "support/registry.hpp"
-#include "support/spec.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

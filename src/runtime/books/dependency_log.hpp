@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 #include "schedule/program/program.hpp"
 
 namespace weft {

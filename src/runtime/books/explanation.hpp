@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "support/time_parts.hpp"
-#include "transport/send_waits.hpp"
+#include "support/basics/time_parts.hpp"
+#include "transport/messages/send_waits.hpp"
 
 namespace weft {
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "results/fingerprint.hpp"
-#include "results/records.hpp"
-#include "support/random.hpp"
+#include "results/tables/fingerprint.hpp"
+#include "results/tables/records.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 

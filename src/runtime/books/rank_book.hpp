@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 #include "runtime/books/transfer_book.hpp"
 #include "schedule/program/program.hpp"
-#include "support/sorted_records.hpp"
+#include "support/system/sorted_records.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "runtime/books/run_records.hpp"
 
-#include "transport/message_parts.hpp"
+#include "transport/messages/message_parts.hpp"
 
 namespace weft {
 

@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <vector>
 
-#include "results/collective_log.hpp"
-#include "results/records.hpp"
+#include "results/tables/collective_log.hpp"
+#include "results/tables/records.hpp"
 #include "runtime/books/message_log.hpp"
 #include "runtime/books/transfer_book.hpp"
-#include "support/sorted_records.hpp"
-#include "support/time_parts.hpp"
-#include "transport/message.hpp"
+#include "support/basics/time_parts.hpp"
+#include "support/system/sorted_records.hpp"
+#include "transport/messages/message.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -6,8 +6,8 @@
 #include <fmt/format.h>
 
 #include "runtime/execution/rank_executor.hpp"
-#include "support/contract.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

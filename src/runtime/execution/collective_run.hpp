@@ -11,7 +11,7 @@
 
 #include "runtime/execution/connection.hpp"
 #include "schedule/collective/collective.hpp"
-#include "support/time_parts.hpp"
+#include "support/basics/time_parts.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "transport/message.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 

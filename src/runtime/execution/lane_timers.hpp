@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "transport/message.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 

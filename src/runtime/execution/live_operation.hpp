@@ -9,8 +9,8 @@
 
 #include "runtime/execution/collective_run.hpp"
 #include "schedule/program/program.hpp"
-#include "transport/message.hpp"
-#include "transport/send_waits.hpp"
+#include "transport/messages/message.hpp"
+#include "transport/messages/send_waits.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "schedule/program/program.hpp"
-#include "transport/message.hpp"
+#include "transport/messages/message.hpp"
 
 namespace weft {
 

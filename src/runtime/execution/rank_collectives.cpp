@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Collectives of a rank: their launch, slices, credits and timers.
 #include "runtime/execution/rank_executor.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fabric/client/host_network.hpp"
-#include "results/records.hpp"
+#include "results/tables/records.hpp"
 #include "runtime/books/dependency_log.hpp"
 #include "runtime/books/rank_book.hpp"
 #include "runtime/books/run_records.hpp"

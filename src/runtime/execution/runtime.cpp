@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
-#include "support/interrupt.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <map>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/time.hpp"
 
 namespace weft {

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "support/contract.hpp"
-#include "support/temporary_file.hpp"
+#include "support/basics/contract.hpp"
+#include "support/system/temporary_file.hpp"
 
 namespace weft {
 /// Both files have lines by rank and group, which is the number of the line in the rank's row or column. Rows lie one

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 

@@ -17,7 +17,7 @@
 
 #include "schedule/collective/collective_content.hpp"
 #include "schedule/collective/collective_definition.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

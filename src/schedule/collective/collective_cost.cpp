@@ -8,7 +8,7 @@
 #include <queue>
 #include <tuple>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

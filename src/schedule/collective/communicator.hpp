@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 #include "units/id.hpp"
 
 namespace weft {

@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "support/data_directory.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
+#include "support/system/data_directory.hpp"
 
 namespace weft {
 namespace {

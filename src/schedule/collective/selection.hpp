@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schedule/collective/collective.hpp"
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 
 namespace weft {
 

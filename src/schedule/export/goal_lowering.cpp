@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "support/interrupt.hpp"
+#include "support/system/interrupt.hpp"
 
 namespace weft {
 namespace {

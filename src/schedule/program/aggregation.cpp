@@ -7,7 +7,7 @@
 
 #include "schedule/program/placement.hpp"
 #include "schedule/program/workload.hpp"
-#include "support/contract.hpp"
+#include "support/basics/contract.hpp"
 
 namespace weft {
 namespace {

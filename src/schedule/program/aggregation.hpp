@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "schedule/collective/collective.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

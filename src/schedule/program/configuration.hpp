@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "support/registry.hpp"
+#include "support/basics/registry.hpp"
 
 namespace weft {
 

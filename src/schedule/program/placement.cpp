@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
-#include "support/contract.hpp"
-#include "support/random.hpp"
+#include "support/basics/contract.hpp"
+#include "support/basics/random.hpp"
 
 namespace weft {
 namespace {

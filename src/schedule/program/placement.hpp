@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schedule/program/aggregation.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "schedule/collective/collective.hpp"
-#include "support/error.hpp"
+#include "support/basics/error.hpp"
 #include "units/bytes.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"

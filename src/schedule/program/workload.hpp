@@ -14,8 +14,8 @@
 #include "schedule/program/program.hpp"
 #include "schedule/program/shared_reading.hpp"
 #include "schedule/program/workload_report.hpp"
-#include "support/registry.hpp"
-#include "support/spec.hpp"
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

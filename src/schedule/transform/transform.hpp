@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "schedule/program/workload.hpp"
-#include "support/spec.hpp"
+#include "support/documents/spec.hpp"
 
 namespace weft {
 

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// How fast a queue pair may send: the interface between a NIC and the congestion-control algorithms.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "support/basics/registry.hpp"
+#include "support/documents/spec.hpp"
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
+namespace weft {
+
+/// One direction of a link as in-band telemetry sees it at the moment at which the data packet leaves it. Two of them
+/// share a cache line.
+struct HopTelemetry {
+  std::int64_t time_ps = 0;            ///< when the packet's transmission began
+  std::int64_t transmitted_bytes = 0;  ///< wire bytes sent by this port before the packet; never decreases
+  std::int64_t rate_bps = 0;
+  std::uint32_t queue_bytes = 0;    ///< wire bytes waiting behind the packet, or 4 GiB less one if more
+  std::uint32_t directed_link = 0;  ///< tells one hop from another: after a change of path the hop starts afresh
+};
+static_assert(sizeof(HopTelemetry) == 32);
+/// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
+constexpr std::uint32_t max_telemetry_hops = 10;
+
+/// What the sender knows of a path when a queue pair opens.
+struct FlowPath {
+  Bandwidth nic_rate;
+  /// From the first bit of a full packet on the wire to the last bit of its ACK, without any queue.
+  Time base_rtt;
+  Bytes mtu;               ///< payload bytes of a full packet
+  Bytes data_overhead;     ///< wire bytes of a data packet beyond its payload
+  std::uint32_t hops = 1;  ///< links from host to host
+
+  Bytes wire_packet() const { return mtu + data_overhead; }
+};
+
+/// When something happens to a queue pair.
+struct Moment {
+  std::int64_t now = 0;         ///< ps
+  std::int64_t sent_bytes = 0;  ///< wire bytes that the queue pair has sent since it opened, retransmissions included
+  std::uint64_t sent_packets = 0;  ///< the same in packets
+};
+
+/// An ACK, after the queue pair has taken it into account.
+struct AckEvent {
+  Moment at;
+  std::int64_t acked_bytes =
+      0;  ///< payload bytes that this ACK acknowledges and no ACK before it did; 0 for a duplicate
+  std::uint64_t acked_psn = 0;  ///< the next number that the receiver expects; unwrapped
+  std::uint64_t next_psn = 0;   ///< the next number that the sender will use; unwrapped
+  bool ecn = false;             ///< the acknowledged packet carried a congestion mark
+  /// Round trip of the acknowledged packet in ps, measured as FlowPath::base_rtt is. 0: unknown (retransmitted packet).
+  std::int64_t rtt = 0;
+  std::int64_t in_flight = 0;  ///< payload bytes still unacknowledged
+  /// Of the acknowledged packet, from the sender's own port on. Empty unless Services::telemetry.
+  std::span<const HopTelemetry> hops;
+};
+
+/// A packet is known to be lost.
+struct LossEvent {
+  Moment at;
+  std::int64_t lost_bytes = 0;  ///< payload bytes that have to be sent again because of it, as far as known
+  std::uint64_t acked_psn = 0;  ///< as in AckEvent
+  std::uint64_t next_psn = 0;   ///< as in AckEvent, before the queue pair goes back
+  std::int64_t in_flight = 0;   ///< payload bytes still unacknowledged
+  bool timeout = false;         ///< the retransmission timer ran out; otherwise a NACK, a gap, or a trimmed header
+};
+
+/// What a queue pair obeys until its next event.
+struct Allowance {
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+  /// Most unacknowledged payload bytes, at least 1. As everywhere, one packet may leave if nothing is in flight, and a
+  /// packet fits if the payload in flight with it is within the window.
+  std::int64_t window = never;
+  /// Packets leave no closer than their wire bytes take at this rate (bit/s), at most the NIC's. 0: not paced.
+  std::int64_t rate_bps = 0;
+  /// Absolute time (ps) of the next on_timer(), later than the event that returned it; never: none.
+  std::int64_t next_timer = never;
+  /// on_bytes_sent() is due as soon as Moment::sent_bytes is at least this; never: no such call.
+  std::int64_t next_bytes = never;
+  /// No packet leaves once Moment::sent_packets is this many: of algorithms whose receivers pull.
+  std::uint64_t max_packets = std::numeric_limits<std::uint64_t>::max();
+
+  friend bool operator==(const Allowance&, const Allowance&) = default;
+};
+
+/// Congestion-control state of one queue pair. Each event returns the new allowance, which replaces the one before.
+/// Events come in the order of their times, none before start().
+///
+/// A NIC may put off on_timer() while the queue pair has nothing to send, so that idle queue pairs cost nothing and do
+/// not keep a run alive: `now` may be long after Allowance::next_timer, and any other event may come first. Every event
+/// brings the state up to its time, with the same result as if all timers had been on time. A timer that is overdue
+/// when the queue pair sends again comes before the first packet, whose rate it may change.
+class CongestionControl {
+ public:
+  virtual ~CongestionControl() = default;
+  /// Opens the queue pair; called once, before its first packet.
+  virtual Allowance start(std::int64_t now) = 0;
+  virtual Allowance on_ack(const AckEvent& ack) = 0;
+  /// A congestion notification packet of the receiver (RoCEv2). Only if Services::cnp_interval is not 0.
+  virtual Allowance on_cnp(Moment at) = 0;
+  virtual Allowance on_loss(const LossEvent& loss) = 0;
+  virtual Allowance on_timer(Moment at) = 0;
+  virtual Allowance on_bytes_sent(Moment at) = 0;
+  /// The receiver wants so many packets more. Only if Services::pulls.
+  virtual Allowance on_pull(Moment at, std::uint32_t packets) {
+    (void)packets;
+    return on_timer(at);
+  }
+};
+
+/// A packet of data at its receiver.
+struct ReceivedData {
+  std::int64_t now = 0;  ///< ps
+  std::uint32_t source = 0;
+  std::uint32_t queue_pair = 0;  ///< of the source
+  bool trimmed = false;          ///< its payload will come again
+  bool more = false;             ///< its sender had something else to send when it left
+};
+
+/// What a receiver asks of a queue pair.
+struct Pull {
+  std::uint32_t source = 0;
+  std::uint32_t queue_pair = 0;
+  std::uint32_t packets = 0;
+};
+
+/// The receiving half of an algorithm whose receivers pull: what one port of a host asks of all who send to it.
+class ReceiverControl {
+ public:
+  virtual ~ReceiverControl() = default;
+  virtual void on_data(const ReceivedData& data) = 0;
+  /// When the next pull is due, ps; Allowance::never: not before on_data().
+  virtual std::int64_t next_pull() const = 0;
+  /// That pull, at `now`, which is next_pull() or later.
+  virtual Pull take_pull(std::int64_t now) = 0;
+};
+
+/// What an algorithm wants from NICs and switches beyond ACKs.
+struct Services {
+  bool acks = true;     ///< on_ack() may change the allowance; if not, a NIC need not call it
+  bool ecn = false;     ///< data packets are ECN-capable: switches mark them, and marks are echoed in ACKs
+  Time cnp_interval{};  ///< a receiver of marked packets sends CNPs, at most one per queue pair in this time; 0: none
+  bool telemetry = false;  ///< data packets collect HopTelemetry, and ACKs bring it back
+  bool pulls = false;      ///< receivers ask for packets: make_receiver()
+
+  friend bool operator==(const Services&, const Services&) = default;
+};
+
+/// Marking by random early detection: with probability 0 up to `least` queued wire bytes, rising to `probability` at
+/// `most`, 1 beyond. least == most: a step.
+struct EcnMarking {
+  Bytes least{};
+  Bytes most{};
+  double probability = 1;
+
+  friend bool operator==(const EcnMarking&, const EcnMarking&) = default;
+};
+
+/// An algorithm and its parameters, made by name: see docs/reference/congestion_control.md. Immutable once configured.
+class CongestionControlKind {
+ public:
+  virtual ~CongestionControlKind() = default;
+  /// Reads and finishes the map `network.NAME`, all of whose keys are optional. Called once, before everything else.
+  /// Throws InputError.
+  virtual void configure(const std::optional<Spec>& spec) = 0;
+  /// Called before a run for each path profile, or at least for each NIC rate: throws InputError if the parameters do
+  /// not suit it, such as a least rate above the NIC's.
+  virtual void check(const FlowPath& path) const = 0;
+  virtual Services services() const = 0;
+  /// How a port of this rate marks if the experiment does not say: what the algorithm's authors recommend. `base_rtt`:
+  /// the longest of the network. Of no concern unless Services::ecn.
+  virtual EcnMarking default_marking(Bandwidth port_rate, Time base_rtt) const = 0;
+  virtual std::unique_ptr<CongestionControl> make(const FlowPath& path) const = 0;
+  /// For a port of a receiving host at which a full packet takes `packet_time`. Only if Services::pulls.
+  virtual std::unique_ptr<ReceiverControl> make_receiver(Time packet_time) const {
+    (void)packet_time;
+    return nullptr;
+  }
+};
+using CongestionControlRegistry = Registry<CongestionControlKind>;
+
+}  // namespace weft

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-only
+// The sending half of a reliable connection on a network that loses or reorders packets.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "transport/messages/message.hpp"
+#include "transport/messages/packet.hpp"
+#include "transport/messages/send_waits.hpp"
+#include "transport/recovery/recovery.hpp"
+
+namespace weft {
+
+/// Messages in order, cut into packets with consecutive sequence numbers, kept until they are acknowledged. Knows
+/// neither rates nor the network: who owns it decides when to send. Sequence numbers are 64 bits wide here and 32 in
+/// packets.
+class ReliableSender {
+ public:
+  /// `first`: number of the first packet, which both ends agree on.
+  ReliableSender(std::uint32_t destination, std::uint32_t number, std::uint64_t first = 0)
+      : destination_(destination), number_(number), acked_(first), next_(first), high_(first), posted_(first) {}
+
+  std::uint32_t destination() const { return destination_; }
+  std::uint32_t number() const { return number_; }
+
+  /// Append a message (a slot of `pool`). Its first_psn is set here.
+  void post(std::uint32_t slot, MessagePool& pool, const RecoveryRules& rules);
+
+  /// Where the oldest packet that is not acknowledged is kept, or null; and the slot of its message, or no_slot. For
+  /// fetching ahead.
+  const void* oldest_sent() const { return ring_.empty() ? nullptr : &sent(acked_); }
+  std::uint32_t oldest_message() const { return oldest_; }
+
+  /// Something is waiting to be sent, again or for the first time.
+  bool has_packet() const { return lost_ > 0 || next_ < posted_; }
+  /// Payload bytes of the packet that next_packet() would give. Requires has_packet().
+  std::int64_t next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
+  /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
+  std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
+  /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
+  /// `waits`: of the queue pair; messages learn from it what they have met.
+  Packet next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+                     const SendWaits& waits = {});
+
+  /// What an ACK or NACK has brought.
+  struct Progress {
+    std::int64_t acked_bytes = 0;  ///< payload that was not known to have arrived before
+    std::int64_t rtt = 0;          ///< ps of the packet that caused it, from its first bit; 0 if it was sent twice
+    std::int64_t lost_bytes = 0;   ///< payload that has to be sent again
+    std::uint32_t done = 0;        ///< messages that are acknowledged as a whole; take them with take_done()
+  };
+  /// `expected`: the next number that the receiver expects; `caused_by`: the packet that it answers, or expected - 1.
+  Progress on_ack(std::int64_t now, std::uint32_t expected, std::uint32_t caused_by, MessagePool& pool,
+                  const RecoveryRules& rules);
+  /// The receiver misses `expected`. With go_back_0 it is the first packet of a message.
+  Progress on_nack(std::int64_t now, std::uint32_t expected, MessagePool& pool, const RecoveryRules& rules);
+  /// The payload of packet `missing` has been cut off on its way.
+  Progress on_trimmed(std::int64_t now, std::uint32_t missing, MessagePool& pool, const RecoveryRules& rules);
+  /// Nothing has come back for too long: everything that is in flight is lost.
+  Progress on_timeout(std::int64_t now, MessagePool& pool, const RecoveryRules& rules);
+  /// When on_timeout() is due; INT64_MAX if nothing is in flight.
+  std::int64_t deadline(const RecoveryRules& rules) const;
+
+  /// SendWaits::learn_of_loss() has said `taken`: messages that were posted in that wait learn of it.
+  void learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool);
+
+  /// Slot of the oldest message that is done; the caller releases it.
+  std::uint32_t take_done(MessagePool& pool);
+
+  bool idle() const { return acked_ == posted_; }
+  std::int64_t in_flight() const { return in_flight_; }  ///< payload bytes sent and neither acknowledged nor lost
+  std::uint64_t acked() const { return acked_; }         ///< all packets below are acknowledged
+  std::uint64_t next() const { return next_; }           ///< number of the next new packet
+  /// Packets sent, again and again included, since psn 0.
+  std::uint64_t sent_packets() const { return high_ + repeated_; }
+  std::uint64_t repeated() const { return repeated_; }  ///< packets sent again
+  std::uint64_t timeouts() const { return timeouts_; }
+
+ private:
+  enum class State : std::uint8_t { unsent, flying, arrived, lost };
+  struct Sent {
+    std::int64_t at = 0;
+    std::uint16_t payload = 0;
+    State state = State::unsent;
+    bool again = false;
+  };
+
+  Sent& sent(std::uint64_t psn) { return ring_[psn & (ring_.size() - 1)]; }
+  const Sent& sent(std::uint64_t psn) const { return ring_[psn & (ring_.size() - 1)]; }
+  std::uint64_t unwrap(std::uint32_t psn) const {
+    return acked_ + static_cast<std::uint64_t>(
+                        static_cast<std::int64_t>(static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(acked_))));
+  }
+  std::uint64_t next_psn() const;
+  void count_recovery(std::int64_t now, std::uint64_t psn, Message& message);
+  void reserve(std::uint64_t psn) {
+    if (psn - acked_ >= ring_.size()) [[unlikely]]
+      grow();
+  }
+  void grow();
+  std::int64_t payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
+  /// The message of a packet that is not acknowledged yet, looked for from the cursor or from the oldest one.
+  std::uint32_t message_of(std::uint64_t psn, const MessagePool& pool) const;
+  std::int64_t take_acked(std::uint64_t up_to);
+  std::int64_t take_arrived(std::uint64_t psn);
+  void finish_messages(const MessagePool& pool, Progress& progress);
+  std::int64_t lose(std::uint64_t psn);
+  std::int64_t lose_overtaken(std::uint64_t arrived, const RecoveryRules& rules);
+  std::int64_t go_back(std::uint64_t to);
+  std::uint64_t message_start(std::uint64_t psn, const MessagePool& pool) const;
+
+  std::uint32_t destination_;
+  std::uint32_t number_;
+  std::uint32_t oldest_ = no_slot;  // message that is not acknowledged as a whole
+  std::uint32_t tail_ = no_slot;
+  std::uint32_t cursor_ = no_slot;  // message of packet next_, if it is known
+  std::uint32_t fresh_ = no_slot;   // first message that was posted since a packet was sent or a loss became known
+  std::uint32_t done_ = 0;          // messages at the head of the list that are acknowledged as a whole
+  std::uint64_t acked_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t high_ = 0;             // first number that was never sent
+  std::uint64_t posted_ = 0;           // first number beyond the last message
+  std::uint64_t first_lost_ = 0;       // no packet below is lost
+  std::uint64_t lost_ = 0;             // packets that are lost and not sent again
+  std::uint64_t missed_ = UINT64_MAX;  // packet for which the sender has gone back, until it is sent again
+  std::uint64_t nacked_ = UINT64_MAX;  // packet of the last NACK
+  std::uint32_t in_vain_ = 0;          // NACKs of it after which it was sent again
+  std::int64_t in_flight_ = 0;
+  std::uint64_t flying_ = 0;
+  std::int64_t progress_at_ = 0;
+  std::uint64_t repeated_ = 0;
+  std::uint64_t timeouts_ = 0;
+  std::vector<Sent> ring_;  // [acked_, high_) by number modulo its size, a power of two
+};
+
+}  // namespace weft
