@@ -62,6 +62,56 @@ TEST(ArrivalOrder, ManyArriveAtTheSameMoment) {
       expect_ordered(order, random, 33, 6, 500'000, step);
 }
 
+/// Random arrivals dealt out to `outputs` ports: at each port all that leave by it, in order.
+void expect_dealt_out(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t inputs, std::uint32_t outputs,
+                      std::int64_t step) {
+  order.clear();
+  for (std::uint32_t port = 0; port < inputs; ++port) {
+    const std::size_t count = random() % 8;
+    if (count == 0) continue;
+    Arrival* const at = order.begin_run(count);
+    for (std::uint64_t i = 0; i < count; ++i) at[i] = {static_cast<std::int64_t>(i) * step, i, nullptr, PortId(port)};
+    order.end_run(at + count);
+  }
+  const auto collected = order.collected();
+  std::vector<std::uint16_t> routes(collected.size());
+  std::vector<std::vector<Key>> expected(outputs);
+  for (std::size_t i = 0; i < collected.size(); ++i) {
+    routes[i] = static_cast<std::uint16_t>(random() % outputs);
+    expected[routes[i]].push_back(key(collected[i]));
+  }
+  order.deal_out(routes, outputs, before);
+  for (std::uint32_t port = 0; port < outputs; ++port) {
+    std::ranges::sort(expected[port]);
+    std::vector<Key> dealt;
+    for (const Arrival& arrival : order.departures(port)) dealt.push_back(key(arrival));
+    EXPECT_EQ(dealt, expected[port]) << "port " << port << " of " << outputs;
+  }
+}
+
+TEST(ArrivalOrder, WhatLeavesByAPortIsInOrder) {
+  ArrivalOrder order;
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round)
+    for (const std::uint32_t inputs : {0U, 1U, 2U, 8U, 64U})
+      for (const std::uint32_t outputs : {1U, 2U, 8U, 64U})
+        for (const std::int64_t step : {1'000, 1}) expect_dealt_out(order, random, inputs, outputs, step);
+}
+
+TEST(ArrivalOrder, RunsArePortByPort) {
+  ArrivalOrder order;
+  for (const std::uint32_t port : {3U, 7U}) {
+    Arrival* const at = order.begin_run(10);  // fewer come than there is room for
+    for (std::uint64_t i = 0; i < port - 1; ++i) at[i] = {static_cast<std::int64_t>(i), i, nullptr, PortId(port)};
+    order.end_run(at + port - 1);
+  }
+  ASSERT_EQ(order.runs(), 2U);
+  EXPECT_EQ(order.run(0).size(), 2U);
+  EXPECT_EQ(order.run(1).size(), 6U);
+  EXPECT_EQ(order.run(1).front().port, PortId(7));
+  EXPECT_EQ(order.collected().size(), 8U);
+}
+
 TEST(ArrivalOrder, MoreArrivalsThanPlaces) {
   ArrivalOrder order;
   std::mt19937_64 random(3);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -270,6 +271,66 @@ TEST(shared_buffer, easy_admission_is_admission_without_a_pause) {
   }
   EXPECT_GT(easy, 1000);
   EXPECT_GT(hard, 1000);
+}
+
+// A burst that stays_small() or stays_within() has promised room for comes in without headroom and without a pause, in
+// any order, and take() counts it as admit() does.
+TEST(shared_buffer, a_burst_with_room_for_all_needs_no_pause) {
+  std::uint64_t draw = 0;
+  const auto random = [&draw](std::uint64_t below) { return mix64(++draw) % below; };
+  constexpr std::size_t queues = 5;
+  const std::int64_t largest = 4158;
+  int small = 0;
+  int within = 0;
+  int neither = 0;
+  for (const double alpha : {0.0, 0.125, 1.0, 8.0}) {
+    BufferRules rules = rules_of(300'000, alpha, alpha > 0 ? INT64_MAX : 50'000);
+    rules.reserve = 1'500;
+    for (int round = 0; round < 2'000; ++round) {
+      SharedBuffer buffer(rules, queues);
+      for (std::size_t q = 0; q < 3; ++q) buffer.set_headroom(q, 10'000);
+      for (std::uint64_t before = random(60); before > 0; --before)
+        buffer.admit(random(queues), static_cast<std::int64_t>(64 + random(4095)));
+      std::vector<std::pair<std::size_t, std::int64_t>> burst(random(30));
+      std::vector<std::int64_t> more(queues);
+      std::int64_t all = 0;
+      for (auto& [q, frame] : burst) {
+        q = random(queues);
+        frame = static_cast<std::int64_t>(64 + random(4095));
+        more[q] += frame;
+        all += frame;
+      }
+      const std::int64_t limit = buffer.limit_after(all);
+      bool room = limit >= 0;
+      for (std::size_t q = 0; q < queues; ++q) room = room && buffer.stays_within(q, more[q] + largest, limit);
+      const bool stays_small = buffer.stays_small(all + largest);
+      EXPECT_TRUE(room || !stays_small) << "the quick answer is the stricter one";
+      ++(stays_small ? small : room ? within : neither);
+      if (!room) continue;
+      SharedBuffer taken = buffer;
+      for (const auto& [q, frame] : burst) {
+        ASSERT_EQ(buffer.admit(q, frame), Place::shared);
+        ASSERT_FALSE(buffer.must_pause(q, largest));
+        taken.take(q, frame);
+      }
+      ASSERT_EQ(taken.shared_used(), buffer.shared_used());
+      for (std::size_t q = 0; q < queues; ++q) ASSERT_EQ(taken.held(q), buffer.held(q));
+    }
+  }
+  EXPECT_GT(small, 500);
+  EXPECT_GT(within, 500);
+  EXPECT_GT(neither, 500);
+}
+
+// Nothing is refused in vain: of a queue that gets all of a burst it is known to the byte. T(used + more) = alpha (B -
+// used - more) with alpha = 1 is what it may hold then.
+TEST(shared_buffer, room_for_a_burst_ends_where_the_threshold_does) {
+  SharedBuffer buffer(rules_of(10'000, 1), 2);
+  ASSERT_EQ(buffer.admit(0, 1'000), Place::shared);
+  // x more: held 1,000 + x, and may hold 10,000 - 1,000 - x: x = 4,000.
+  EXPECT_TRUE(buffer.stays_within(0, 4'000, buffer.limit_after(4'000)));
+  EXPECT_FALSE(buffer.stays_within(0, 4'001, buffer.limit_after(4'001)));
+  EXPECT_LT(buffer.limit_after(9'001), 0);
 }
 
 }  // namespace

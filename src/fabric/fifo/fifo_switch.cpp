@@ -93,8 +93,7 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
-  port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - now).ps())) * static_cast<std::uint64_t>(wire);
+  port.add_wait(start - now, wire);
   if (port.tapped) [[unlikely]]
     net.observers.transmitted(port_index, start, packet);
   const Time arrival = port.free_at + port.after;

@@ -87,7 +87,7 @@ bool LocalNetwork::arrives_before(const Arrival& a, const Arrival& b) const {
   return tie_a != tie_b ? tie_a < tie_b : a.port < b.port;
 }
 
-std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, Time end) {
+const ArrivalOrder& LocalNetwork::collect(const LocalNode& node, Time end) {
   order_.clear();
   for (PortId p = node.first_port; p < node.end_port(); ++p) {
     if (heads[p] >= end) continue;
@@ -99,7 +99,16 @@ std::span<const Arrival> LocalNetwork::gather(const LocalNode& node, Time end) {
     order_.end_run(at);
     heads[p] = queue.empty() ? never : Time::from_ps(queue.front().time);
   }
+  return order_;
+}
+
+std::span<const Arrival> LocalNetwork::in_order() {
   return order_.sorted([this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); });
+}
+
+ArrivalOrder& LocalNetwork::by_port(std::span<const std::uint16_t> routes, std::size_t ports) {
+  order_.deal_out(routes, ports, [this](const Arrival& a, const Arrival& b) { return arrives_before(a, b); });
+  return order_;
 }
 
 std::uint64_t LocalNetwork::memory_bytes() const {

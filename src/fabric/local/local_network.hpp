@@ -68,7 +68,16 @@ class LocalNetwork {
   }
   /// Takes the packets that arrive at a node before `end` out of its queues, in order. They stay readable in their
   /// blocks until the node is done, the order until the next call.
-  std::span<const Arrival> gather(const LocalNode& node, Time end);
+  std::span<const Arrival> gather(const LocalNode& node, Time end) {
+    collect(node, end);
+    return in_order();
+  }
+  /// The first half of gather(): they are in order port by port.
+  const ArrivalOrder& collect(const LocalNode& node, Time end);
+  /// The second half: all in order.
+  std::span<const Arrival> in_order();
+  /// Instead of it: those in order that leave by the same port. `routes`: of each collected one.
+  ArrivalOrder& by_port(std::span<const std::uint16_t> routes, std::size_t ports);
   /// When the first packet arrives at a node, or never.
   Time next_arrival(const LocalNode& node) const {
     Time next = never;

@@ -47,6 +47,43 @@ class ArrivalOrder {
   /// Behind the last one that was written.
   void end_run(const Arrival* end) { size_ = static_cast<std::size_t>(end - arrivals_.data()); }
 
+  /// As they were written: port by port.
+  std::span<const Arrival> collected() const { return {arrivals_.data(), size_}; }
+  std::size_t runs() const { return runs_.size(); }
+  std::span<const Arrival> run(std::size_t number) const {
+    const std::size_t end = number + 1 < runs_.size() ? runs_[number + 1] : size_;
+    return collected().subspan(runs_[number], end - runs_[number]);
+  }
+
+  /// Puts those together that leave by the same port, in order: `to[i] < ports` of collected()[i]. departures() gives
+  /// them.
+  template <class Before>
+  void deal_out(std::span<const std::uint16_t> to, std::size_t ports, const Before& before) {
+    starts_.assign(ports + 1, 0);
+    if (ordered_.size() < arrivals_.size()) ordered_.resize(arrivals_.size());
+    if (places_.size() < ports) places_.resize(ports);
+    for (std::size_t i = 0; i < size_; ++i) ++starts_[to[i]];
+    std::uint32_t sum = 0;
+    Arrival* const first = ordered_.data();
+    for (std::size_t port = 0; port < ports; ++port) {
+      places_[port] = first + sum;
+      sum += std::exchange(starts_[port], sum);
+    }
+    starts_[ports] = sum;
+    // Each port's arrivals are a few runs in order: mostly the next one comes last.
+    for (std::size_t i = 0; i < size_; ++i) {
+      const Arrival& arrival = arrivals_[i];
+      Arrival* const place = places_[to[i]]++;
+      *place = arrival;
+      if (place != first && arrival.time <= place[-1].time) [[unlikely]]
+        insert(first + starts_[to[i]], place, before);
+    }
+  }
+  /// After deal_out(): what leaves by a port.
+  std::span<const Arrival> departures(std::size_t port) const {
+    return {ordered_.data() + starts_[port], ordered_.data() + starts_[port + 1]};
+  }
+
   /// `before`: a strict total order that agrees with the order of times.
   template <class Before>
   std::span<const Arrival> sorted(const Before& before) {
@@ -55,6 +92,18 @@ class ArrivalOrder {
   }
 
  private:
+  /// Moves an arrival forward to its place among those from `first` on, which are in order.
+  template <class Before>
+  static void insert(Arrival* first, Arrival* from, const Before& before) {
+    if (from == first || !before(*from, from[-1])) return;
+    const Arrival moved = *from;
+    do {
+      *from = from[-1];
+      --from;
+    } while (from != first && before(moved, from[-1]));
+    *from = moved;
+  }
+
   static constexpr std::size_t min_runs = 3;
   static constexpr std::size_t min_arrivals = 12;
   static constexpr std::uint32_t max_in_place = 8;
@@ -88,16 +137,7 @@ class ArrivalOrder {
     for (std::uint32_t& start : starts_) sum += std::exchange(start, sum);
     ordered_.resize(arrivals_.size());
     for (std::size_t i = 0; i < size_; ++i) ordered_[starts_[place_of_[i]]++] = arrivals[i];
-    for (std::size_t i = 1; i < size_; ++i) {
-      if (!before(ordered_[i], ordered_[i - 1])) continue;
-      const Arrival moved = ordered_[i];
-      std::size_t to = i;
-      do {
-        ordered_[to] = ordered_[to - 1];
-        --to;
-      } while (to > 0 && before(moved, ordered_[to - 1]));
-      ordered_[to] = moved;
-    }
+    for (std::size_t i = 1; i < size_; ++i) insert(ordered_.data(), &ordered_[i], before);
     arrivals_.swap(ordered_);
     return true;
   }
@@ -124,7 +164,8 @@ class ArrivalOrder {
   std::vector<Arrival> arrivals_;    // the first size_ of them
   std::vector<Arrival> ordered_;     // the same in better order, while it is made
   std::vector<std::uint32_t> place_of_;
-  std::vector<std::uint32_t> starts_;  // [places] -> number, then position of the next arrival
+  std::vector<std::uint32_t> starts_;  // [places] -> number, then position of the next arrival; [ports + 1] likewise
+  std::vector<Arrival*> places_;       // [ports] -> where the next arrival goes
 };
 
 }  // namespace weft

@@ -33,6 +33,10 @@ struct alignas(64) OutputPort {
   Time sampled_busy;             ///< busy time up to the last sample
   unsigned __int128 waited = 0;  ///< sum of bytes * waiting time, B ps
 
+  /// A packet of so many bytes on the wire has waited.
+  void add_wait(Time wait, std::int64_t bytes) {
+    waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(bytes);
+  }
   bool leaves_process() const { return (peer_port & remote) != 0; }
   /// Where packets arrive that stay in this process.
   PortId peer() const { return PortId(peer_port); }

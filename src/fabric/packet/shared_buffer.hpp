@@ -45,6 +45,7 @@ class SharedBuffer {
     }
     if (q.in_headroom + frame > q.headroom) return Place::none;
     q.in_headroom += frame;
+    all_in_headroom_ += frame;
     return Place::headroom;
   }
 
@@ -67,12 +68,38 @@ class SharedBuffer {
     return q.in_headroom == 0 && used_ + frame <= known_use_ && q.bytes + frame + largest <= known_limit_;
   }
 
+  /// No queue needs headroom while `more` bytes come in, through whichever port, and none leave: no queue holds more
+  /// than all of them. False also where that is not known.
+  bool stays_small(std::int64_t more) {
+    const std::int64_t used = used_ + more;
+    if (all_in_headroom_ > 0) return false;
+    return (used <= known_use_ && used <= known_limit_) || fits_anew(used, used);
+  }
+  /// What a queue may hold while `more` bytes come in and none leave: negative if they do not fit.
+  std::int64_t limit_after(std::int64_t more) const {
+    const std::int64_t used = used_ + more;
+    if (used > rules_.shared) return -1;
+    return used <= known_use_ ? known_limit_ : threshold_at(used);
+  }
+  /// A queue that gets `more` bytes needs no headroom while it may hold `limit`.
+  bool stays_within(std::size_t queue, std::int64_t more, std::int64_t limit) const {
+    const Queue& q = queues_[queue];
+    return q.in_headroom == 0 && shared_part(q.bytes + more) <= limit;
+  }
+  /// Takes a frame for which there is room, as is known from stays_within().
+  void take(std::size_t queue, std::int64_t frame) {
+    Queue& q = queues_[queue];
+    used_ += more_shared(q.bytes, frame);
+    q.bytes += frame;
+  }
+
   /// A frame of the queue has left. What is in headroom counts as gone first.
   void release(std::size_t queue, std::int64_t frame) {
     Queue& q = queues_[queue];
     if (q.in_headroom > 0) [[unlikely]] {
       const std::int64_t from_headroom = std::min(frame, q.in_headroom);
       q.in_headroom -= from_headroom;
+      all_in_headroom_ -= from_headroom;
       frame -= from_headroom;
     }
     q.bytes -= frame;
@@ -129,6 +156,7 @@ class SharedBuffer {
   BufferRules rules_;
   std::vector<Queue> queues_;
   std::int64_t used_ = 0;
+  std::int64_t all_in_headroom_ = 0;
   std::int64_t known_use_ = -1;  // as long as no more is used, a queue may hold known_limit_
   std::int64_t known_limit_ = -1;
 };

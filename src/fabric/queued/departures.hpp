@@ -13,6 +13,7 @@
 namespace weft {
 
 struct ClassQueue;
+struct PortState;
 struct QueuedModel;
 
 /// From the first bit on the link to the queue of the other end, in this process or another one.
@@ -24,6 +25,19 @@ class Departures {
   void launch(PortId port_index, Time now, Packet& packet, WireTime size);
   /// The same where nothing but telemetry looks at it (QueuedState::plain).
   void launch_plain(PortId port_index, ClassQueue& queue, Time now, Packet& packet, WireTime size);
+  // What launching is made of
+  // ------------------------------------------------------------------------------------------
+  /// The packet takes along what this hop shows it, and the port counts what telemetry tells.
+  void collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size);
+  /// Packets and bytes of the port and of the class.
+  void count(OutputPort& port, ClassQueue& queue, const Packet& packet, WireTime size) const;
+  /// The port is busy with the packet from now on.
+  void occupy(OutputPort& port, Time now, WireTime size) const;
+  /// When the other end can do something with a packet that leaves now.
+  Time arrival_of(const OutputPort& port, const PortState& ps, Time now, WireTime size) const;
+  /// To the other end of the link, in this process or another one.
+  void send_on(const OutputPort& port, const Packet& packet, Time arrival);
+
   /// Throws away what a packet holds beyond itself.
   void forget(const Packet& packet);
   /// A packet from another process with which more has come, or that is no packet of a queue, or is observed. `at`:
@@ -33,10 +47,6 @@ class Departures {
 
  private:
   void launch_watched(PortId port_index, Time now, Packet& packet, WireTime size);
-  void send_on(const OutputPort& port, const Packet& packet, Time arrival);
-  void count(OutputPort& port, ClassQueue& queue, Time now, const Packet& packet, WireTime size);
-  void collect_telemetry(PortId port_index, Time now, Packet& packet, WireTime size);
-  Time arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const;
   void record_hop(PortId port_index, Packet& packet, Time now);
   void record_in(std::uint32_t slot, PortId port_index, Time now);
   void record_end(PortId port_index, Packet& packet, Time now);

@@ -20,8 +20,7 @@ class LinkControl {
  public:
   LinkControl(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  /// A frame that came through `in_port` has left the memory of this node. `plain`: no link has credits.
-  template <bool plain = false>
+  /// A frame that came through `in_port` has left the memory of this node.
   void give_room(PortId in_port, LaneId lane, Bytes frame, Time now);
   /// The other end stops a class no longer.
   void unblock(PortId port_index, LaneId lane, Time now);

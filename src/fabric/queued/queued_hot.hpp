@@ -19,10 +19,9 @@ inline Time QueuedPorts::load(PortId port, Time now) const {
   return std::max(Time(), net_.outputs[port].free_at - now) + q_.state.ports[port].queue_time;
 }
 
-template <bool plain>
 inline void QueuedPorts::note_peak(PortId port_index, Time now) {
   OutputPort& port = net_.outputs[port_index];
-  if (!plain && q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
+  if (q_.state.watches_departures && net_.rates.sends_at_old_rate(port, now)) [[unlikely]]
     return net_.rates.note_peak(port, now, q_.state.ports[port_index].queue_time);
   port.peak_backlog = std::max(port.peak_backlog, load(port_index, now));
 }
@@ -50,12 +49,11 @@ inline void QueuedPorts::look_again(PortId port_index, Time time) {
   look_by_event(port_index, time);
 }
 
-// When the other end can do something with a packet that leaves now.
-inline Time Departures::arrival_of(const OutputPort& port, PortId port_index, Time now, WireTime size) const {
-  return now + std::min(size.busy, q_.state.ports[port_index].header_time) + port.after;
+inline Time Departures::arrival_of(const OutputPort& port, const PortState& ps, Time now, WireTime size) const {
+  return now + std::min(size.busy, ps.header_time) + port.after;
 }
 
-inline void Departures::count(OutputPort& port, ClassQueue& queue, Time now, const Packet& packet, WireTime size) {
+inline void Departures::count(OutputPort& port, ClassQueue& queue, const Packet& packet, WireTime size) const {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
     port.payload_bytes += packet.payload;
@@ -63,6 +61,9 @@ inline void Departures::count(OutputPort& port, ClassQueue& queue, Time now, con
   ++port.packets;
   ++queue.packets;
   queue.frame_bytes += net_.sizes.frame_bytes(size).count();
+}
+
+inline void Departures::occupy(OutputPort& port, Time now, WireTime size) const {
   port.free_at = now + size.busy;
   port.busy += size.busy;
   port.peak_backlog = std::max(port.peak_backlog, size.busy);
@@ -91,8 +92,9 @@ inline void Departures::collect_telemetry(PortId port_index, Time now, Packet& p
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.services.telemetry) [[unlikely]]
     collect_telemetry(port_index, now, packet, size);
-  count(port, queue, now, packet, size);
-  send_on(port, packet, arrival_of(port, port_index, now, size));
+  count(port, queue, packet, size);
+  occupy(port, now, size);
+  send_on(port, packet, arrival_of(port, q_.state.ports[port_index], now, size));
 }
 
 inline void PacketMarking::mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came,
@@ -105,50 +107,37 @@ inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes fram
   return !lane.in(q_.state.ports[port_index].credited) || finds_credit(port_index, lane, frame, now);
 }
 
-template <bool plain>
 [[gnu::always_inline]] inline void LinkControl::give_room(PortId in_port, LaneId lane, Bytes frame, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[in_port];
-  if (!plain && lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
+  if (lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
   if (ps.memory == nullptr) return;
   const std::uint32_t queue = ps.first_queue + lane.value();
   ps.memory->release(queue, frame.count());
   if (lane.in(ps.stopped) && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 
-template <bool plain>
 [[gnu::always_inline]] inline void QueuedPorts::leave_queue(PortId port_index, LaneId lane, Time now) {
   QueuedState& state = q_.state;
   OutputPort& port = net_.outputs[port_index];
   PortState& ps = state.ports[port_index];
   ClassQueue& queue = state.queue_of(port_index, lane);
-  if constexpr (!plain) q_.watch_queue(port_index, lane, now);
-  QueuedPacket& sent = queue.queue.front();  // stays where it is until the node is done
-  queue.queue.pop(state.blocks);
+  q_.watch_queue(port_index, lane, now);
+  QueuedPacket& sent = state.take_first(ps, lane);
   const Bytes frame = sent.frame_bytes();
-  queue.bytes -= frame.count();
-  if (queue.queue.empty()) {
-    ps.occupied &= ~(lane.bit());
-    ps.emptied |= lane.bit();
-  }
-  if (!plain && state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
+  if (state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
   const Time came = Time::from_ps(sent.packet.time);
-  const Time wait = now - came;
   ps.queue_time -= size.busy;
-  port.waited +=
-      static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(size.wire);
+  port.add_wait(now - came, size.wire);
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
     tell_message(port_index, lane, sent.packet, now);
   if (state.marks_at_departure) q_.marking.mark(port_index, queue, sent.packet, queue.bytes, came, now);
-  if constexpr (plain)
-    q_.departures.launch_plain(port_index, queue, now, sent.packet, size);
-  else
-    q_.departures.launch(port_index, now, sent.packet, size);
+  q_.departures.launch(port_index, now, sent.packet, size);
   if (sent.in_port == PortId::none()) return;
   const LaneId in_lane = sent.in_lane();
-  q_.control.give_room<plain>(sent.in_port, in_lane, frame, now);
-  if (!plain && q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
+  q_.control.give_room(sent.in_port, in_lane, frame, now);
+  if (q_.control.watches_credits()) q_.control.note_credit_given(sent.in_port, in_lane, frame, now);
 }
 
 // Before a queue changes: series, and how long it was how deep.

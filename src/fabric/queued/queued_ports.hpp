@@ -28,8 +28,7 @@ class QueuedPorts {
   bool send_waiting(PortId port_index, LaneId lane, Time now);
   /// Time until everything has left that is there now.
   Time load(PortId port, Time now) const;
-  /// Something has come to wait: the port's longest queue may be this one. `plain`: as in QueuedState.
-  template <bool plain = false>
+  /// Something has come to wait: the port's longest queue may be this one.
   void note_peak(PortId port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------
@@ -40,18 +39,15 @@ class QueuedPorts {
   /// The scheduler learns which queues have become empty.
   void tell_emptied(PortId port_index);
 
+  void tell_message(PortId port_index, LaneId lane, const Packet& last, Time now);
+
  private:
   bool has_work(PortId port_index) const;
   bool send_next(PortId port_index, Time now);
-  template <bool plain>
   bool send_first(PortId port_index, Time now);
-  template <bool plain>
-  void catch_up_as(PortId port_index, Time before);
   void look_by_event(PortId port_index, Time time);
   LaneId choose_sharing(PortId port_index, std::uint32_t ready);
-  template <bool plain>
   void leave_queue(PortId port_index, LaneId lane, Time now);
-  void tell_message(PortId port_index, LaneId lane, const Packet& last, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

@@ -101,6 +101,29 @@ struct QueuedState {
   std::size_t queue_number(PortId port, LaneId lane) const { return port.value() * plan.count + lane.value(); }
   ClassQueue& queue_of(PortId port, LaneId lane) { return ports[port].classes[lane.value()]; }
   const ClassQueue& queue_of(PortId port, LaneId lane) const { return ports[port].classes[lane.value()]; }
+  /// A packet begins to wait. `in_port`: by which it came; none: nobody gets its room back.
+  void append(PortState& port, LaneId lane, const Packet& packet, PortId in_port, LaneId in_lane, Bytes frame) {
+    ClassQueue& queue = port.classes[lane.value()];
+    QueuedPacket& waiting = queue.queue.extend(blocks);
+    waiting.packet = packet;
+    waiting.in_port = in_port;
+    waiting.frame = QueuedPacket::framed(frame, in_lane);
+    queue.bytes += frame.count();
+    queue.peak = std::max(queue.peak, queue.bytes);
+    port.occupied |= lane.bit();
+  }
+  /// The first packet of a class leaves its queue. It stays where it is until the node is done.
+  QueuedPacket& take_first(PortState& port, LaneId lane) {
+    ClassQueue& queue = port.classes[lane.value()];
+    QueuedPacket& first = queue.queue.front();
+    queue.queue.pop(blocks);
+    queue.bytes -= first.frame_bytes().count();
+    if (queue.queue.empty()) {
+      port.occupied &= ~(lane.bit());
+      port.emptied |= lane.bit();
+    }
+    return first;
+  }
   /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
   bool is_bypass(LaneId lane) const { return lane.in(bypass); }
   /// Bytes of frames that wait at a port.

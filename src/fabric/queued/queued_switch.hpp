@@ -21,23 +21,25 @@ class QueuedSwitch {
   /// A sender is about to be stopped: from here on it counts when memory is given back. All ports have been caught up
   /// with.
   void stop_deferring(std::uint32_t local);
+  /// The port has something to send after the epoch.
+  void defer(PortId port);
+  /// What a plain port that defers has sent before a time.
+  void send_deferred(PortId port, Time before);
+  /// A packet comes to an output, in the order of time.
+  void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
   /// Nothing looks at ports in the order of time, which would want events.
   bool may_defer() const;
 
  private:
-  template <bool plain>
+  bool has_room_for_all(const LocalNode& node, const ArrivalOrder& arrivals) const;
+  void send_by_port(std::uint32_t local, const ArrivalOrder& arrivals, Time end);
   void send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals);
-  template <bool plain>
-  void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
-  template <bool plain>
   bool make_room(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now,
                  WireTime& size);
   bool pass(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
-  template <bool plain>
   void wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now, WireTime size);
   bool pass_at_once(PortId out, Packet& packet, PortId in_port, Time now);
   bool needs_no_room(PortId in_port, LaneId lane, Bytes frame) const;
-  template <bool plain>
   bool find_room(const LocalNode& node, PortId out, const Packet& packet, PortId in_port, LaneId in_lane, Time now,
                  Bytes frame);
   void drop(PortId out, const Packet& packet);

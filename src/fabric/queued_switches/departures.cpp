@@ -11,7 +11,8 @@ namespace weft {
 void Departures::launch_watched(PortId port_index, Time now, Packet& packet, WireTime size) {
   OutputPort& port = net_.outputs[port_index];
   if (q_.state.services.telemetry) collect_telemetry(port_index, now, packet, size);
-  count(port, q_.state.queue_of(port_index, lane_of(packet)), now, packet, size);
+  count(port, q_.state.queue_of(port_index, lane_of(packet)), packet, size);
+  occupy(port, now, size);
   if (net_.observers.several_jobs())
     net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
@@ -20,7 +21,7 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
     q_.control.give_back_credit(port_index, lane_of(packet), net_.sizes.frame_bytes(size));
     return forget(packet);
   }
-  const Time arrival = arrival_of(port, port_index, now, size);
+  const Time arrival = arrival_of(port, q_.state.ports[port_index], now, size);
   if (packet.kind == PacketKind::frame && !port.leaves_process()) q_.frames.hand_up(port.peer(), packet, arrival);
   send_on(port, packet, arrival);
 }

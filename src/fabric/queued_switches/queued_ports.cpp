@@ -31,8 +31,7 @@ inline bool QueuedPorts::has_work(PortId port_index) const {
   return nic.has_urgent() || nic.has_ready();
 }
 
-// The first packet of the class whose turn it is. `plain`: as in QueuedState.
-template <bool plain>
+// The first packet of the class whose turn it is.
 [[gnu::always_inline]] inline bool QueuedPorts::send_first(PortId port_index, Time now) {
   QueuedState& state = q_.state;
   const PortState& ps = state.ports[port_index];
@@ -40,9 +39,9 @@ template <bool plain>
   while (ready != 0) {
     const LaneId lane = choose_lane(port_index, ready);
     const auto frame = [&] { return state.queue_of(port_index, lane).queue.front().frame_bytes(); };
-    if (plain || q_.control.takes_credit(port_index, lane, frame(), now)) {
+    if (q_.control.takes_credit(port_index, lane, frame(), now)) {
       if (competes(ready, lane)) state.schedulers[port_index]->sends(lane, frame());
-      leave_queue<plain>(port_index, lane, now);
+      leave_queue(port_index, lane, now);
       return true;
     }
     ready &= ~(lane.bit());
@@ -68,7 +67,7 @@ template <bool plain>
       return q_.frames.send_beside(node, port_index, now);
     return q_.nics.send_urgent(node, port_index, now) || q_.nics.send_data(node, port_index, now);
   }
-  return state.plain ? send_first<true>(port_index, now) : send_first<false>(port_index, now);
+  return send_first(port_index, now);
 }
 
 // Something may be there to be sent: now, or when the port is free.
@@ -77,26 +76,18 @@ void QueuedPorts::kick(PortId port_index, Time now) {
   if (has_work(port_index)) look_again(port_index, net_.outputs[port_index].free_at);
 }
 
-// What the port has sent before a time.
+// What the port has sent before a time. Ports that defer belong to switches whose senders go on: they have no pause and
+// no credit to tell, and nothing that they send changes that.
 void QueuedPorts::catch_up(PortId port_index, Time before) {
-  if (q_.state.plain)
-    catch_up_as<true>(port_index, before);
-  else
-    catch_up_as<false>(port_index, before);
-}
-
-// Ports that defer belong to switches whose senders go on: they have no pause and no credit to tell, and nothing that
-// they send changes that.
-template <bool plain>
-inline void QueuedPorts::catch_up_as(PortId port_index, Time before) {
   PortState& ps = q_.state.ports[port_index];
   const OutputPort& port = net_.outputs[port_index];
-  if (!ps.deferred) return;
+  if (!ps.deferred || ps.event_at >= before) return;
+  if (q_.state.plain) return q_.switches.send_deferred(port_index, before);
   Time now;
   std::uint64_t looks = 0;
   for (; ps.event_at < before; ++looks) {
     now = std::exchange(ps.event_at, never);
-    if (port.free_at <= now && !(plain ? send_first<true>(port_index, now) : send_next(port_index, now))) continue;
+    if (port.free_at <= now && !send_next(port_index, now)) continue;
     if ((ps.occupied & ~ps.blocked) != 0) ps.event_at = port.free_at;
   }
   net_.clock.happen(now, looks);
@@ -139,7 +130,7 @@ void QueuedPorts::tell_emptied(PortId port_index) {
 bool QueuedPorts::send_waiting(PortId port_index, LaneId lane, Time now) {
   const Bytes frame = q_.state.queue_of(port_index, lane).queue.front().frame_bytes();
   if (!q_.control.takes_credit(port_index, lane, frame, now)) return false;
-  leave_queue<false>(port_index, lane, now);
+  leave_queue(port_index, lane, now);
   return true;
 }
 

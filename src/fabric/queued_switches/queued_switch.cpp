@@ -10,12 +10,11 @@ namespace weft {
 // What comes in -------------------------------------------------------------------------------------------------------
 
 // Takes memory for a frame, and stops its sender where that is necessary.
-template <bool plain>
 [[gnu::always_inline]] inline bool QueuedSwitch::find_room(const LocalNode& node, PortId out, const Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, Bytes frame) {
   QueuedState& state = q_.state;
   const PortState& came = state.ports[in_port];
-  if (!plain && in_lane.in(came.credited)) return true;  // its sender has had a credit for it
+  if (in_lane.in(came.credited)) return true;  // its sender has had a credit for it
   const bool pausing = in_lane.in(came.pausing);
   if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame.count() > state.queue_limit) return false;
   if (came.memory == nullptr) return true;
@@ -54,26 +53,23 @@ template <bool plain>
   return true;
 }
 
-// `plain`: as in QueuedState.
-template <bool plain>
 [[gnu::noinline]] void QueuedSwitch::enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port,
                                              LaneId in_lane, Time now) {
   const QueuedState& state = q_.state;
   // It defers, or has had its event.
   if (state.ports[out].event_at < now) q_.ports.catch_up(out, now);
   WireTime size = net_.sizes.wire_time(net_.outputs[out], packet);
-  if (state.finite && !make_room<plain>(node, out, packet, in_port, in_lane, now, size)) return drop(out, packet);
+  if (state.finite && !make_room(node, out, packet, in_port, in_lane, now, size)) return drop(out, packet);
   OutputPort& port = net_.outputs[out];
-  if (!plain && net_.sampler.due(port, now)) net_.sampler.flush(port, now, state.sampled_bytes(port, out));
-  if (!pass(out, packet, in_port, in_lane, now, size)) wait<plain>(out, packet, in_port, in_lane, now, size);
+  if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, state.sampled_bytes(port, out));
+  if (!pass(out, packet, in_port, in_lane, now, size)) wait(out, packet, in_port, in_lane, now, size);
 }
 
 // Where memory ends: trims the packet if that helps. False: it is to be dropped.
-template <bool plain>
 [[gnu::always_inline]] inline bool QueuedSwitch::make_room(const LocalNode& node, PortId out, Packet& packet,
                                                            PortId in_port, LaneId in_lane, Time now, WireTime& size) {
   while (!q_.state.is_bypass(lane_of(packet)) &&
-         !find_room<plain>(node, out, packet, in_port, in_lane, now, net_.sizes.frame_bytes(size)))
+         !find_room(node, out, packet, in_port, in_lane, now, net_.sizes.frame_bytes(size)))
     [[unlikely]] {
       if (!net_.parameters.fabric.trimming || packet.kind != PacketKind::data || packet.payload == 0) return false;
       trim(out, packet);
@@ -98,7 +94,6 @@ template <bool plain>
 }
 
 // The packet's time is still that of its arrival here: `now`.
-template <bool plain>
 [[gnu::always_inline]] inline void QueuedSwitch::wait(PortId out, Packet& packet, PortId in_port, LaneId in_lane,
                                                       Time now, WireTime size) {
   QueuedState& state = q_.state;
@@ -110,19 +105,12 @@ template <bool plain>
   if (state.marks_at_arrival) q_.marking.mark(out, queue, packet, queue.bytes, now, now);
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
     net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now).ps();
-  if constexpr (!plain) state.note_depth(out, lane, now);
-  QueuedPacket& waiting = queue.queue.extend(state.blocks);
-  waiting.packet = packet;
-  waiting.in_port = bypass ? PortId::none() : in_port;
-  waiting.frame = QueuedPacket::framed(frame, in_lane);
-  queue.bytes += frame.count();
-  queue.peak = std::max(queue.peak, queue.bytes);
-  ps.occupied |= lane.bit();
+  state.note_depth(out, lane, now);
+  state.append(ps, lane, packet, bypass ? PortId::none() : in_port, in_lane, frame);
   ps.queue_time += size.busy;
-  if (!plain && state.reports.slots > 0) q_.reporter.queue_changed(out, now);
-  if (!plain && q_.control.watches_credits() && !bypass)
-    q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
-  q_.ports.note_peak<plain>(out, now);
+  if (state.reports.slots > 0) q_.reporter.queue_changed(out, now);
+  if (q_.control.watches_credits() && !bypass) q_.control.note_credit_taken(in_port, in_lane, out, frame, now);
+  q_.ports.note_peak(out, now);
   const Time free_at = net_.outputs[out].free_at;
   if (free_at <= now)
     q_.ports.kick(out, now);
@@ -156,7 +144,7 @@ void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came
       q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.when());
     return drop(came.port, packet);
   }
-  enqueue<false>(node, node.first_port + route, packet, came.port, in_lane, came.when());
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.when());
 }
 
 // An epoch ------------------------------------------------------------------------------------------------------------
@@ -166,11 +154,15 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
   const EventHeap& events = state.events[local];
   DeferredPorts& deferred = state.deferred[local];
   deferred.on = state.defers && deferred.stopped == 0;
-  const std::span<const Arrival> arrivals = net_.gather(net_.nodes.all[local], end);
-  if (state.plain)
-    send_arrivals<true>(local, arrivals);
-  else
-    send_arrivals<false>(local, arrivals);
+  const LocalNode& node = net_.nodes.all[local];
+  const ArrivalOrder& collected = net_.collect(node, end);
+  if (state.plain && deferred.on && (events.empty() || events.time() >= end) && has_room_for_all(node, collected)) {
+    send_by_port(local, collected, end);
+    if (!deferred.ports.empty()) run_deferred(local, end);
+    return;
+  }
+  const std::span<const Arrival> arrivals = net_.in_order();
+  send_arrivals(local, arrivals);
   if (!arrivals.empty()) net_.clock.happen(arrivals.back().when(), arrivals.size());
   if (!events.empty() && events.time() < end) run_events(local, end);
   if (!deferred.ports.empty()) run_deferred(local, end);
@@ -184,11 +176,11 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
     __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + route].peer()], 1);
 }
 
-template <bool plain>
 inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arrival> arrivals) {
   const LocalNode& node = net_.nodes.all[local];
   const EventHeap& events = q_.state.events[local];
-  const bool one_by_one = !plain && q_.state.routes_one_by_one;
+  const bool one_by_one = q_.state.routes_one_by_one;
+  const bool plain = q_.state.plain;
   const std::span<const std::uint16_t> routes =
       one_by_one ? std::span<const std::uint16_t>() : q_.router.route(node, arrivals);
   if (net_.fetches_ahead) fetch_queues_beyond(node, routes);
@@ -199,7 +191,7 @@ inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arr
     if (one_by_one)
       receive_adaptively(node, came);
     else if (!plain || !pass_at_once(node.first_port + routes[i], *came.packet, came.port, came.when()))
-      enqueue<plain>(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
+      enqueue(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
   }
 }
 
@@ -235,6 +227,11 @@ void QueuedSwitch::run_deferred(std::uint32_t local, Time end) {
     deferred.ports[kept++] = port;
   }
   deferred.ports.resize(kept);
+}
+
+void QueuedSwitch::defer(PortId port) {
+  q_.state.ports[port].deferred = true;
+  q_.state.deferred[net_.nodes.of_port[port]].ports.push_back(port);
 }
 
 void QueuedSwitch::stop_deferring(std::uint32_t local) {
