@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "results/processes/agreement.hpp"
