@@ -209,6 +209,7 @@ TEST(MegatronArguments, YamlWithLatentAttentionExpertsAndALayout) {
   EXPECT_TRUE(job.overlap_gradients);
   EXPECT_TRUE(job.overlap_parameters);
   EXPECT_EQ(job.precision, "fp8");
+  EXPECT_FALSE(job.block_scales);
   EXPECT_EQ(job.parameter_precision, "bf16");
   EXPECT_EQ(job.gradient_precision, "fp32");
   // Gradients are in buckets of max(40M, 1M per data-parallel rank) elements of 4 bytes.

@@ -213,6 +213,10 @@ class MegatronApplication {
         d_.precision = "fp8";
         note("precision", option);
       }
+    // megatron/core/fp8_utils.py, get_fp8_recipe: Float8BlockScaling of Transformer Engine.
+    const std::string recipe = o_.text_or("fp8-recipe", "delayed");
+    d_.block_scales = recipe == "blockwise" && d_.precision == "fp8";
+    if (recipe != "blockwise" && recipe != "delayed" && recipe != "tensorwise") ignore("--fp8-recipe");
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
     if (o_.flag("activation-func-fp8-input-store")) d_.activation_input_precision = "fp8";
   }

@@ -93,6 +93,7 @@ struct TrainingDescription {
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
   std::string precision = "bf16";    ///< of GEMMs; of activations, too, but for fp8 (activation_precision)
+  bool block_scales = false;         ///< fp8 is meant with scales in blocks: fp8_block if the framework has its casts
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters

@@ -342,6 +342,8 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   if (const auto value = spec.find("attention"))
     job.attention =
         read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
+  if (d.block_scales && d.precision == "fp8" && job.framework && casts_in_blocks(*job.framework))
+    d.precision = "fp8_block";  // the key `precision`, which is read next, counts first
   Fields fields(spec, d);
   read_batches(fields, d);
   read_precisions(fields, spec, job.times.device(), d);
