@@ -9,9 +9,9 @@
 #include <memory>
 #include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "results/processes/agreement.hpp"
