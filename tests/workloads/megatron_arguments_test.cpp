@@ -252,6 +252,19 @@ TEST(MegatronArguments, UnevenStages) {
             (Layers{1, 2, 2, 2, 2, 2, 1}));
 }
 
+TEST(MegatronArguments, RecipesOfFp8) {
+  EXPECT_TRUE(small("--bf16 --fp8-format hybrid --fp8-recipe blockwise").block_scales);
+  EXPECT_FALSE(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").block_scales);
+  EXPECT_FALSE(small("--bf16 --fp8-recipe blockwise").block_scales);
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8").ignored, std::vector<std::string>{"--fp8-recipe"});
+  EXPECT_TRUE(small("--fp8-format hybrid").padded_copies);
+  EXPECT_FALSE(small("--fp8-format hybrid --moe-router-padding-for-fp8").padded_copies);
+  EXPECT_FALSE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep").padded_copies);
+  EXPECT_TRUE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep").padded_copies);
+  EXPECT_TRUE(small("--moe-router-fusion").fused_router);
+  EXPECT_FALSE(small("").fused_router);
+}
+
 TEST(MegatronArguments, ShardingAndGradients) {
   EXPECT_EQ(small("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params").parallel.sharding,
             Sharding::parameters);

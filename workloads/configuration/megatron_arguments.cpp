@@ -300,6 +300,13 @@ class MegatronApplication {
   }
 
   void read_experts() {
+    d_.fused_router = o_.flag("moe-router-fusion");
+    // megatron/core/transformer/moe/moe_utils.py, skip_routed_expert_padding: the router pads, or the dispatcher does.
+    for (const char* option : {"moe-router-padding-for-fp8", "moe-router-padding-for-quantization"})
+      if (o_.flag(option)) d_.padded_copies = false;
+    if (o_.text_or("moe-token-dispatcher-type", "") == "flex" &&
+        o_.text_or("moe-flex-dispatcher-backend", "") == "hybridep")
+      d_.padded_copies = false;
     if (o_.has("moe-expert-capacity-factor")) {
       d_.capacity_factor = o_.number("moe-expert-capacity-factor");
       note("capacity_factor", "moe-expert-capacity-factor");

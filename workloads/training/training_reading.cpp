@@ -202,6 +202,8 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("overlap_parameters", d.overlap_parameters);
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
   fields.flag("clip_gradients", d.clip_gradients);
+  fields.flag("fused_router", d.fused_router);
+  fields.flag("padded_copies", d.padded_copies);
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("offload_optimizer", d.offload_optimizer);
   fields.flag("offload_parameters", d.offload_parameters);
