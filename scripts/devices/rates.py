@@ -78,13 +78,35 @@ def slowed(device, work, seconds):
     return seconds * (1 + seconds / 10e-3) ** work.get("slowing", 0)
 
 
+def chosen_tiles(rates, m, n, count):
+    """(rows, columns, fraction of the peak) of the tile that a library takes by a rule: 64 rows if the GEMM has no more, else 128, and of
+    widths from 16 to 128 in steps of 8 one with the fewest waves, of these one that fills the last wave most, the narrowest."""
+    units = rates["units"]
+    rows = np.where(m <= 64, 64, 128)
+    best = None
+    for width in range(16, 129, 8):
+        tiles = np.ceil(m / rows) * np.ceil(n / width) * count
+        waves = np.ceil(tiles / units)
+        key = (waves, waves * units - tiles)  # what the last wave leaves idle
+        if best is None:
+            best, columns = key, np.full(np.shape(tiles), width)
+            continue
+        better = (key[0] < best[0]) | ((key[0] == best[0]) & (key[1] < best[1]))
+        best = tuple(np.where(better, new, old) for new, old in zip(key, best))
+        columns = np.where(better, width, columns)
+    return rows, columns, curve(rates["columns"], columns) * np.where(m <= 64, rates.get("few_rows", 1), 1)
+
+
 def product_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     """Of `count` GEMMs of m x k by k x n; results have 16 bits at least."""
     peak = device.peak[precision]
     size = ELEMENT[precision]
     traffic = (size * (m * k + k * n) + max(size, 2) * m * n) * count
     best = np.full(np.shape(m), np.inf)
-    shapes = [shape for a, b, f in rates["tiles"] for shape in {(a, b, f), (b, a, f)}]
+    if "columns" in rates:
+        shapes = [chosen_tiles(rates, m, n, count)]
+    else:
+        shapes = [shape for a, b, f in rates["tiles"] for shape in {(a, b, f), (b, a, f)}]
     overhead = rates.get("inner_overhead", 0)
     for tile_m, tile_n, fraction in shapes:
         tiles = np.ceil(m / tile_m) * np.ceil(n / tile_n) * count

@@ -7,6 +7,7 @@
 #include "tests/workloads/workload_under_test.hpp"
 #include "workloads/step/recomputed_modules.hpp"
 #include "workloads/step/training_memory.hpp"
+#include "workloads/training/training_reading.hpp"
 
 namespace weft::test::fp8_test {
 namespace {
@@ -171,6 +172,23 @@ TEST(Fp8, ReadsItsKeys) {
       "{kind: training, device: a100-sxm, model: llama-3.1-8b, precision: fp8_block, framework: megatron_core}",
       context_of(1), "x.yaml:1", {"no peak for 'fp8_block'"});
   expect_complaint(words + "attention_output_precision: e5m7}", context_of(1), "x.yaml:1", {"e5m7", "e5m6"});
+}
+
+// Megatron-LM's --fp8-recipe blockwise is fp8_block where a framework has its casts; the key counts first.
+TEST(Fp8, RecipeOfMegatronIsScaledInBlocks) {
+  const TemporaryFile arguments(
+      "run.sh",
+      "pretrain_gpt.py --num-layers 2 --hidden-size 1024 --num-attention-heads 8 --seq-length "
+      "1024 --vocab-size 32000 --micro-batch-size 1 --bf16 --fp8-format e4m3 --fp8-recipe "
+      "blockwise\n");
+  const auto precision = [&](const std::string& more) {
+    const std::string text = "{device: h100-sxm, megatron: " + arguments.path() + more + "}";
+    return read_training_job(Spec::parse(text, "x.yaml"), context_of(1)).description.precision;
+  };
+  EXPECT_EQ(precision(", framework: megatron_core"), "fp8_block");
+  EXPECT_EQ(precision(", framework: megatron_core, precision: fp8"), "fp8");
+  EXPECT_EQ(precision(""), "fp8");
+  EXPECT_EQ(precision(", framework: pytorch_compiled"), "fp8");
 }
 
 }  // namespace

@@ -338,19 +338,59 @@ TEST(KernelCatalogue, LossOfPyTorchByHand) {
   EXPECT_EQ(small_kernels(head.backward).bytes, 30 * logits + 92 * Llama::n);
 }
 
-// Copies of tokens for their experts, two of each in Mixtral: written in order 2, by local experts 4, results back 4
-// and their sum 2; backward 4 + 4 of results, 4 + 2 of inputs. Scores of 8 experts: the best chosen 4 and scattered 4,
-// their map 4 + 8 + 8 + 5, a softmax 8, chosen 4 and mapped once more for the loss, summed up by expert 1 + 4; backward
-// 4 + 4, the softmax 12, the sum 12. The rest is that of a dense block.
-TEST(KernelCatalogue, CopiesOfTokensByHand) {
+// Mixtral: 8 experts, of which each of T tokens has K = 2. `choices` are 8 T, `chosen` 2 T, `copies` 2 T h, N = T h.
+// Router, forward, per choice: the best 4, probabilities zeros 4 and copy 8, their map 4 + 8 + 8 + 5, tokens of each
+// expert 1; for the loss a softmax 8, the best 4, a map 25, tokens 1 and probabilities 4 of each expert: 84. Per chosen
+// one: 12 + 24 + 8 + 16 + 12, and for the loss 12 + 24 + 12: 120. Rows of copies: per choice 1 + 5 + 8 + 4, per chosen
+// one 8. Copies: written in order 2, by local experts 4, results back 4, their sum 2; tokens read 2 and written 2 of N;
+// per chosen one two orders 4 each, and two reads of them 4 each.
+// Backward, router, per choice: zeros 4, the loss 4, its softmax 12, the sum 12, and per chosen one 16 + 12 + 16; the
+// casts to and from fp32 6 N each, and the sum with the gradient of the copies 6 N. Copies as forward; their gradients
+// in place 4 per choice; gradients of probabilities 6 of the inner width. The rest is that of a dense block.
+TEST(KernelCatalogue, ChoosingExpertsByHand) {
   BlockOfGpt one("megatron_core", 1, "mixtral-8x7b");
-  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens;
-  const PartPasses passes = one.passes();
-  EXPECT_EQ(small_kernels(passes.forward).bytes,
-            20 * Llama::n + 4 * Llama::queries_keys + 6 * inner + 12 * copies + 75 * choices);
-  EXPECT_EQ(small_kernels(passes.backward).bytes, 24 * Llama::n + 4 * Llama::queries_keys +
-                                                      4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner +
-                                                      14 * copies + 32 * choices);
+  const std::int64_t copies = 2 * Llama::n, inner = 2 * Llama::tokens * Llama::f, choices = 8 * Llama::tokens,
+                     chosen = 2 * Llama::tokens;
+  const std::int64_t dense = 4 * Llama::queries_keys + 20 * Llama::n + 6 * inner;
+  const std::int64_t dense_back =
+      24 * Llama::n + 4 * Llama::queries_keys + 4 * Llama::tokens * (Llama::h + 2 * Llama::kd) + 10 * inner;
+  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
+            dense + 12 * copies + 4 * Llama::n + (84 + 18) * choices + (120 + 24) * chosen);
+  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
+            dense_back + 12 * copies + 6 * inner + (18 + 4) * Llama::n + (32 + 4) * choices + (44 + 12) * chosen);
+  // Fused: logits read 4, probabilities, map and what is kept written 9, once more for the loss; backward 9 + 4.
+  one.description.fused_router = true;
+  EXPECT_EQ(small_kernels(one.passes().forward).bytes,
+            dense + 12 * copies + 4 * Llama::n + (13 + 13 + 1 + 4 + 18) * choices + 24 * chosen);
+  EXPECT_EQ(small_kernels(one.passes().backward).bytes,
+            dense_back + 12 * copies + 6 * inner + 22 * Llama::n + (13 + 4 + 12 + 12 + 4) * choices + 12 * chosen);
+}
+
+// The router's backward pass in tf32, T x 8 by 8 x h and 8 x T by T x h, with 4 B of each factor and result.
+TEST(KernelCatalogue, RouterGradientsAreWide) {
+  std::vector<std::int64_t> bytes;
+  for (const Segment& segment : BlockOfGpt("megatron_core", 1, "mixtral-8x7b").passes().backward)
+    for (const KernelUse& use : segment.kernels)
+      if (use.kernel.precision == "tf32") bytes.push_back(use.kernel.bytes);
+  const std::int64_t t = Llama::tokens, h = Llama::h;
+  EXPECT_EQ(bytes, (std::vector{4 * (8 * (t + h) + t * h), 4 * (t * (h + 8) + 8 * h)}));
+}
+
+// Padding copies the experts' inputs and results, and backward the gradients of both, 4 B each of a copy, and
+// probabilities and their gradients 8 B of a chosen one.
+TEST(KernelCatalogue, PaddingForFp8CopiesTheCopies) {
+  BlockOfGpt padded("megatron_core", 1, "mixtral-8x7b"), routed("megatron_core", 1, "mixtral-8x7b");
+  routed.description.padded_copies = false;
+  for (const auto pass : {&PartPasses::forward, &PartPasses::backward}) {
+    for (BlockOfGpt* one : {&padded, &routed}) one->description.precision = "bf16";
+    EXPECT_EQ(small_kernels(padded.passes().*pass).bytes, small_kernels(routed.passes().*pass).bytes);
+    for (BlockOfGpt* one : {&padded, &routed}) {
+      one->description.precision = "fp8";
+      one->times = OperatorTimes(read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml")));
+    }
+    EXPECT_EQ(small_kernels(padded.passes().*pass).bytes - small_kernels(routed.passes().*pass).bytes,
+              2 * 4 * 2 * Llama::n + 8 * 2 * Llama::tokens);
+  }
 }
 
 // 62 B of the fp16 path (megatron/optimizer/optimizer.py): to fp32 6, unscale 8, norm 4, clip 8, Adam 28, back 6, and 2

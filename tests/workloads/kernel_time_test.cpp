@@ -197,6 +197,23 @@ TEST(KernelTime, InAStepFp8ScaledInBlocksHasItsOwnRates) {
   EXPECT_NEAR(microseconds(toy, kernel), 100 * 2 * 1e4 * 600 / 50e6, 1e-3);
 }
 
+// DeepGEMM's rule on 10 units. 257 x 512: two waves are needed at least, with 3 x 6 tiles of 88 or 96 columns, 3 x 5 of
+// 104 to 120, 3 x 4 of 128; those of 80 are 3 x 7, which is one more wave. 18 fill the last one most, and 88 is
+// narrower. 64 x 1280: tiles of 64 rows, of which 10 of 128 columns fill one wave.
+TEST(KernelTime, InAStepALibraryTakesItsTileByARule) {
+  std::string text = fitted;
+  const std::string tiles = "inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]";
+  text.replace(text.find(tiles), tiles.size(), "columns: [[88, 0.25], [128, 0.5]], few_rows: 0.8");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel = product(257, 512, 10'000);
+  kernel.precision = "fp8_block";
+  EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6, 1e-6);
+  kernel = product(64, 1280, 10'000);
+  kernel.precision = "fp8_block";
+  EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 64 * 128 * 1e4 / (100e6 * 0.8), 1e-6);
+}
+
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   Device toy = device(fitted);
   Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};

@@ -209,6 +209,7 @@ TEST(MegatronArguments, YamlWithLatentAttentionExpertsAndALayout) {
   EXPECT_TRUE(job.overlap_gradients);
   EXPECT_TRUE(job.overlap_parameters);
   EXPECT_EQ(job.precision, "fp8");
+  EXPECT_FALSE(job.block_scales);
   EXPECT_EQ(job.parameter_precision, "bf16");
   EXPECT_EQ(job.gradient_precision, "fp32");
   // Gradients are in buckets of max(40M, 1M per data-parallel rank) elements of 4 bytes.
@@ -249,6 +250,19 @@ TEST(MegatronArguments, UnevenStages) {
                   "--account-for-loss-in-pipeline-split")
                 .parallel.stage_layers,
             (Layers{1, 2, 2, 2, 2, 2, 1}));
+}
+
+TEST(MegatronArguments, RecipesOfFp8) {
+  EXPECT_TRUE(small("--bf16 --fp8-format hybrid --fp8-recipe blockwise").block_scales);
+  EXPECT_FALSE(small("--bf16 --fp8-format hybrid --fp8-recipe tensorwise").block_scales);
+  EXPECT_FALSE(small("--bf16 --fp8-recipe blockwise").block_scales);
+  EXPECT_EQ(small("--bf16 --fp8-format hybrid --fp8-recipe mxfp8").ignored, std::vector<std::string>{"--fp8-recipe"});
+  EXPECT_TRUE(small("--fp8-format hybrid").padded_copies);
+  EXPECT_FALSE(small("--fp8-format hybrid --moe-router-padding-for-fp8").padded_copies);
+  EXPECT_FALSE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep").padded_copies);
+  EXPECT_TRUE(small("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend deepep").padded_copies);
+  EXPECT_TRUE(small("--moe-router-fusion").fused_router);
+  EXPECT_FALSE(small("").fused_router);
 }
 
 TEST(MegatronArguments, ShardingAndGradients) {

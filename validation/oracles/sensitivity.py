@@ -14,6 +14,8 @@ def gemms(device, factor):
     for key in ("products", "fp8_products", "fp8_block_products"):
         for tile in device["sustained"].get(key, {}).get("tiles", []):
             tile[2] = min(1.0, tile[2] * factor)
+        for point in device["sustained"].get(key, {}).get("columns", []):
+            point[1] = min(1.0, point[1] * factor)
 
 
 def attention(device, factor):

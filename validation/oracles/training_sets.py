@@ -146,7 +146,7 @@ def experiment(case, facts, row, micro_batches):
         "collectives": {"tensor": {**group, "launch_latency": f"{alone['launch']} us"}, "shard": shard, "data": shard,
                         "context": group},
     }  # fmt: skip
-    for key in ("parameter_precision", "gradient_precision", "overlap_tensor"):
+    for key in ("parameter_precision", "gradient_precision", "overlap_tensor", "fused_router", "padded_copies"):
         if key in row:
             workload[key] = row[key]
     if copies < data:

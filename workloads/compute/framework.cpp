@@ -47,6 +47,7 @@ const Words<KernelUnit>& unit_words() {
                                        {"logits", KernelUnit::logits},
                                        {"table", KernelUnit::table},
                                        {"choices", KernelUnit::choices},
+                                       {"chosen", KernelUnit::chosen},
                                        {"copies", KernelUnit::copies},
                                        {"parameters", KernelUnit::parameters},
                                        {"kept", KernelUnit::kept}};
@@ -64,7 +65,10 @@ const Words<KernelWhen>& when_words() {
                                        {"fp8_block", KernelWhen::fp8_block},
                                        {"no_fp8", KernelWhen::no_fp8},
                                        {"sequence", KernelWhen::sequence},
-                                       {"no_sequence", KernelWhen::no_sequence}};
+                                       {"no_sequence", KernelWhen::no_sequence},
+                                       {"fused_router", KernelWhen::fused_router},
+                                       {"separate_router", KernelWhen::separate_router},
+                                       {"padded", KernelWhen::padded}};
   return words;
 }
 
@@ -103,11 +107,11 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
       add({KernelUnit::logits});
       break;
     case KernelPlace::router:
-      add({KernelUnit::choices});
+      add({KernelUnit::choices, KernelUnit::chosen});
       break;
     case KernelPlace::experts_input:
     case KernelPlace::experts_output:
-      add({KernelUnit::copies});
+      add({KernelUnit::copies, KernelUnit::choices, KernelUnit::chosen, KernelUnit::inner});
       break;
     default:
       break;
@@ -117,6 +121,14 @@ std::vector<KernelUnit> units_at(KernelPlace place) {
 
 constexpr std::int64_t max_bytes = 1000;
 
+std::int64_t read_bytes_per_unit(const Spec& map) {
+  std::int64_t bytes = 0;
+  for (const char* key : {"reads", "writes"})
+    if (const auto value = map.find(key)) bytes += value->integer(0, max_bytes);
+  if (bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
+  return bytes;
+}
+
 SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& units) {
   SmallKernel kernel;
   kernel.name = map.at("kernel").text();
@@ -124,9 +136,11 @@ SmallKernel read_small_kernel(const Spec& map, const std::vector<KernelUnit>& un
   for (const auto& word : unit_words())
     if (std::find(units.begin(), units.end(), word.second) != units.end()) allowed.push_back(word);
   kernel.unit = word_of(map.at("per"), allowed);
-  for (const char* key : {"reads", "writes"})
-    if (const auto value = map.find(key)) kernel.bytes += value->integer(0, max_bytes);
-  if (kernel.bytes == 0) throw map.error("neither 'reads' nor 'writes': bytes per unit that the kernel moves");
+  kernel.bytes = read_bytes_per_unit(map);
+  if (const auto more = map.find("also")) {
+    kernel.also.push_back({word_of(more->at("per"), allowed), read_bytes_per_unit(*more)});
+    more->finish();
+  }
   if (const auto value = map.find("row_scales")) kernel.row_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("block_scales")) kernel.block_scales = value->integer(0, max_bytes);
   if (const auto value = map.find("flops")) kernel.flops = value->number(0, max_bytes);
@@ -253,6 +267,7 @@ KernelCatalogue read_kernel_catalogue(const Spec& spec) {
   if (const auto value = spec.find("blocking_messages")) result.blocking_messages = value->boolean();
   if (const auto value = spec.find("keeps_gathered")) result.keeps_gathered = value->boolean();
   if (const auto value = spec.find("recomputes_what_is_needed")) result.recomputes_what_is_needed = value->boolean();
+  if (const auto value = spec.find("router_gradients")) result.router_gradients = value->one_of({"tf32", "fp32"});
   if (const auto value = spec.find("attention_library")) result.attention_library = value->text();
   if (const auto map = spec.find("context")) result.context = read_context(*map);
   if (const auto map = spec.find("host")) result.host = read_host(*map);

@@ -57,11 +57,12 @@ enum class KernelUnit : std::uint8_t {
   logits,               ///< tokens x this rank's part of the vocabulary
   table,                ///< parameters of the embedding table on this rank
   choices,              ///< scores of experts: tokens that the rank routes x experts
+  chosen,               ///< tokens that the rank routes x experts of each
   copies,               ///< elements of the copies of tokens that go to experts
   parameters,           ///< all parameters of the rank
   kept,                 ///< those that its optimizer works on
 };
-constexpr std::size_t kernel_unit_count = 15;
+constexpr std::size_t kernel_unit_count = 16;
 
 /// How many units there are, by KernelUnit, at one place.
 using KernelUnits = std::array<std::int64_t, kernel_unit_count>;
@@ -73,13 +74,16 @@ enum class KernelWhen : std::uint8_t {
   plain,
   learned_positions,
   no_positions,
-  grouped,      ///< fewer keys and values than queries
-  head_norms,   ///< queries and keys of each head are normed
-  fp8,          ///< GEMMs have fp8 with a scale for each tensor
-  fp8_block,    ///< they have fp8 scaled in blocks
-  no_fp8,       ///< they have neither
-  sequence,     ///< with sequence parallelism
-  no_sequence,  ///< without
+  grouped,          ///< fewer keys and values than queries
+  head_norms,       ///< queries and keys of each head are normed
+  fp8,              ///< GEMMs have fp8 with a scale for each tensor
+  fp8_block,        ///< they have fp8 scaled in blocks
+  no_fp8,           ///< they have neither
+  sequence,         ///< with sequence parallelism
+  no_sequence,      ///< without
+  fused_router,     ///< experts are chosen in one kernel
+  separate_router,  ///< or in one for each operation
+  padded,           ///< GEMMs have fp8, and copies of tokens are copied to be padded
 };
 
 /// One small kernel.
@@ -93,6 +97,11 @@ struct SmallKernel {
   double flops = 0;  ///< per unit; for people: they take no time beside the bytes
   Traffic traffic = Traffic::elementwise;
   KernelWhen when = KernelWhen::always;
+  struct More {
+    KernelUnit unit;
+    std::int64_t bytes;
+  };
+  std::vector<More> also;  ///< what the same kernel reads and writes of other units
 };
 
 struct KernelCatalogue {
@@ -127,6 +136,7 @@ struct KernelCatalogue {
     bool waits = false;               ///< nothing runs beside the gather and the rotations of gradients
     std::int64_t gradient_bytes = 2;  ///< of an element of the gradients that go round
   } context;
+  std::string router_gradients;   ///< precision of the GEMMs of routers' backward passes; "": that of activations
   std::string attention_library;  ///< of those of the device; "": its first one
   /// The process that tells the device what to do.
   struct Host {

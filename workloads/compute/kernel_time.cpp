@@ -80,6 +80,25 @@ double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kern
   return seconds + (splits == 1 ? 0 : rates.split_time.seconds());
 }
 
+/// The tile that deepseek-ai/DeepGEMM takes (commit 0b5d353d, jit_kernels/gemm.py, get_best_configs): of the widths
+/// with the fewest waves the one that fills the last wave most, and of these the narrowest.
+GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) {
+  constexpr std::int64_t few = 64, many = 128, least = 16, step = 8;
+  const std::int64_t rows = kernel.m <= few ? few : many;
+  const auto units = static_cast<double>(rates.work.units);
+  double waves = std::numeric_limits<double>::infinity(), idle = 0;
+  std::int64_t columns = least;
+  for (std::int64_t width = least; width <= many; width += step) {
+    const double tiles = pieces(kernel.m, rows) * pieces(kernel.n, width) * static_cast<double>(kernel.count);
+    const double needed = std::ceil(tiles / units), left = needed * units - tiles;
+    if (needed > waves || (needed == waves && left >= idle)) continue;
+    waves = needed;
+    idle = left;
+    columns = width;
+  }
+  return {rows, columns, rates.columns->at(static_cast<double>(columns)) * (rows == few ? rates.few_rows : 1)};
+}
+
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
   const SustainedRates& sustained = *device.sustained;
@@ -92,6 +111,7 @@ double sustained_matmul(const Device& device, const Kernel& kernel) {
       if (splits == 1 || kernel.k / splits >= min_inner)
         best = std::min(best, seconds_in_tiles(device, rates, kernel, tile, splits));
   };
+  if (rates.columns) consider(chosen_tile(rates, kernel));
   for (const GemmRates::TileChoice& tile : rates.tiles) {
     consider(tile);
     if (tile.m != tile.n) consider({tile.n, tile.m, tile.peak_fraction});

@@ -213,6 +213,10 @@ class MegatronApplication {
         d_.precision = "fp8";
         note("precision", option);
       }
+    // megatron/core/fp8_utils.py, get_fp8_recipe: Float8BlockScaling of Transformer Engine.
+    const std::string recipe = o_.text_or("fp8-recipe", "delayed");
+    d_.block_scales = recipe == "blockwise" && d_.precision == "fp8";
+    if (recipe != "blockwise" && recipe != "delayed" && recipe != "tensorwise") ignore("--fp8-recipe");
     if (o_.flag("fp8-param-gather") && d_.precision == "fp8") d_.parameter_precision = "fp8";
     if (o_.flag("activation-func-fp8-input-store")) d_.activation_input_precision = "fp8";
   }
@@ -296,6 +300,13 @@ class MegatronApplication {
   }
 
   void read_experts() {
+    d_.fused_router = o_.flag("moe-router-fusion");
+    // megatron/core/transformer/moe/moe_utils.py, skip_routed_expert_padding: the router pads, or the dispatcher does.
+    for (const char* option : {"moe-router-padding-for-fp8", "moe-router-padding-for-quantization"})
+      if (o_.flag(option)) d_.padded_copies = false;
+    if (o_.text_or("moe-token-dispatcher-type", "") == "flex" &&
+        o_.text_or("moe-flex-dispatcher-backend", "") == "hybridep")
+      d_.padded_copies = false;
     if (o_.has("moe-expert-capacity-factor")) {
       d_.capacity_factor = o_.number("moe-expert-capacity-factor");
       note("capacity_factor", "moe-expert-capacity-factor");

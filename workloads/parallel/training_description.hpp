@@ -93,6 +93,7 @@ struct TrainingDescription {
   std::int64_t micro_batches = 0;    ///< per pipeline and step [m]; 0: from global_batch, or 1
   std::int64_t sequence_length = 0;  ///< tokens [s]; 0: not said
   std::string precision = "bf16";    ///< of GEMMs; of activations, too, but for fp8 (activation_precision)
+  bool block_scales = false;         ///< fp8 is meant with scales in blocks: fp8_block if the framework has its casts
   std::string parameter_precision = "bf16";  ///< of weights that are kept and gathered
   bool gradient_copies = false;              ///< the optimizer keeps its own gradients in fp32 besides
   std::string gradient_precision;            ///< of what is reduced; empty: as the parameters
@@ -116,11 +117,13 @@ struct TrainingDescription {
   bool overlap_parameters = false;  ///< stage 1: parameters are gathered beside the next forward pass
   bool reduce_every_micro_batch = false;  ///< stage 2 as DeepSpeed does it
   bool clip_gradients = true;             ///< the norm of all gradients is reduced before the optimizer's step
-  double capacity_factor = 0;             ///< largest share of tokens an expert takes, of the mean; 0: all that come
-  bool offload_optimizer = false;         ///< optimizer state is in host memory
-  bool offload_parameters = false;        ///< parameters are there, and come before each part's pass
-  bool overlap_offload = true;            ///< what goes to the host or comes from it does so beside computations
-  std::vector<std::string> ignored;       ///< keys that say nothing here, each once, for people
+  bool fused_router = false;              ///< experts are chosen in one kernel (Megatron-LM's --moe-router-fusion)
+  bool padded_copies = true;         ///< fp8: copies of tokens are copied to fill up tiles; else the router does it
+  double capacity_factor = 0;        ///< largest share of tokens an expert takes, of the mean; 0: all that come
+  bool offload_optimizer = false;    ///< optimizer state is in host memory
+  bool offload_parameters = false;   ///< parameters are there, and come before each part's pass
+  bool overlap_offload = true;       ///< what goes to the host or comes from it does so beside computations
+  std::vector<std::string> ignored;  ///< keys that say nothing here, each once, for people
 
   /// Where each field was said, by its name above ("tensor", "global_batch"): for complaints.
   std::map<std::string, SourceLine> where;

@@ -50,13 +50,15 @@ FeedForward MixturePasses::expert(const MlpShape& mlp) const {
 KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {
   KernelUnits units = common_units();
   unit(units, KernelUnit::choices) = routed_tokens(*setup_.description) * mlp.experts;
+  unit(units, KernelUnit::chosen) = routed_tokens(*setup_.description) * mlp.experts_per_token;
   return units;
 }
 
 // The units of the copies of tokens that come to the experts here, when they are spread evenly.
-KernelUnits MixturePasses::units_of_copies(const FeedForward& inner) const {
-  KernelUnits units = common_units();
+KernelUnits MixturePasses::units_of_copies(const MlpShape& mlp, const FeedForward& inner) const {
+  KernelUnits units = units_of_choices(mlp);
   unit(units, KernelUnit::copies) = inner.up.rows * inner.up.count * h_;
+  unit(units, KernelUnit::inner) = inner.down.rows * inner.down.inner * inner.down.count;
   return units;
 }
 
@@ -82,6 +84,13 @@ std::string MixturePasses::gradient_precision() const {
   return is_fp8(d.precision) ? dispatch_precision() : d.precision;
 }
 
+// Of the GEMMs of the router's backward pass: that of its scores, if the device has it.
+std::string MixturePasses::router_precision() const {
+  const std::string& named = setup_.kernels().router_gradients;
+  const bool has = !named.empty() && setup_.times->device().peak.contains(named);
+  return has ? named : activation_precision(*setup_.description);
+}
+
 void MixturePasses::forward(const MlpShape& mlp, std::vector<Segment>& to) const {
   Work router = unquantised();
   router.matmul(routed_tokens(*setup_.description), mlp.experts, h_);
@@ -101,11 +110,11 @@ void MixturePasses::experts_forward(const MlpShape& mlp, std::vector<Segment>& t
   }
   const FeedForward inner = expert(mlp);
   Work work(setup_);
-  work.small(KernelPlace::experts_input, false, units_of_copies(inner));
+  work.small(KernelPlace::experts_input, false, units_of_copies(mlp, inner), inner.gated);
   inner.up.forward(work);
   work.small(KernelPlace::mlp_activation, false, units_of(inner), inner.gated);
   inner.down.forward(work);
-  work.small(KernelPlace::experts_output, false, units_of_copies(inner));
+  work.small(KernelPlace::experts_output, false, units_of_copies(mlp, inner), inner.gated);
   to.push_back(work.segment("experts"));
   to.back().by_load = to.back().join = true;
   if (plan_.expert_tensor > 1) to.push_back(expert_collective(mlp, "expert sum", CollectiveKind::reduce_scatter));
@@ -120,10 +129,11 @@ void MixturePasses::backward(const MlpShape& mlp, std::vector<Segment>& to, bool
     MlpPasses::backward(shared, to, inputs_too, weights_too);
   }
   if (inputs_too) {
-    Work router = unquantised();
+    Work router(setup_, router_precision());
+    const std::int64_t more = element_bytes(router_precision()) - element_;
     router.small(KernelPlace::router, true, units_of_choices(mlp));
-    router.matmul(routed_tokens(*setup_.description), h_, mlp.experts);
-    router.matmul(h_, mlp.experts, routed_tokens(*setup_.description));
+    router.wide_matmul(routed_tokens(*setup_.description), h_, mlp.experts, more);
+    router.wide_matmul(h_, mlp.experts, routed_tokens(*setup_.description), more);
     to.push_back(router.segment("router gradient"));
     to.back().join = true;
   }
@@ -137,11 +147,11 @@ void MixturePasses::experts_backward(const MlpShape& mlp, std::vector<Segment>& 
     if (plan_.expert_tensor > 1)
       to.push_back(expert_collective(mlp, "expert gradient gather", CollectiveKind::all_gather));
     Work work(setup_);
-    work.small(KernelPlace::experts_output, true, units_of_copies(inner));
+    work.small(KernelPlace::experts_output, true, units_of_copies(mlp, inner), inner.gated);
     inner.down.input_gradient(work);
     work.small(KernelPlace::mlp_activation, true, units_of(inner), inner.gated);
     inner.up.input_gradient(work);
-    work.small(KernelPlace::experts_input, true, units_of_copies(inner));
+    work.small(KernelPlace::experts_input, true, units_of_copies(mlp, inner), inner.gated);
     to.push_back(work.segment("experts input gradient"));
     to.back().by_load = true;
     if (plan_.expert_tensor > 1)

@@ -26,10 +26,11 @@ class MixturePasses : private MlpPasses {
   Segment expert_collective(const MlpShape& mlp, std::string_view what, CollectiveKind kind) const;
   std::string dispatch_precision() const;
   std::string gradient_precision() const;
+  std::string router_precision() const;
 
   FeedForward expert(const MlpShape& mlp) const;
   KernelUnits units_of_choices(const MlpShape& mlp) const;
-  KernelUnits units_of_copies(const FeedForward& inner) const;
+  KernelUnits units_of_copies(const MlpShape& mlp, const FeedForward& inner) const;
   void experts_forward(const MlpShape& mlp, std::vector<Segment>& to) const;
   void experts_backward(const MlpShape& mlp, std::vector<Segment>& to, bool inputs_too, bool weights_too) const;
 };

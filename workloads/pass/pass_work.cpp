@@ -85,14 +85,26 @@ bool has_kernel(const TrainingDescription& description, KernelWhen when, bool ga
       return description.parallel.sequence && description.parallel.tensor > 1;
     case KernelWhen::no_sequence:
       return !description.parallel.sequence || description.parallel.tensor == 1;
+    case KernelWhen::fused_router:
+      return description.fused_router;
+    case KernelWhen::separate_router:
+      return !description.fused_router;
+    case KernelWhen::padded:
+      return is_fp8(description.precision) && description.padded_copies;
   }
   return true;
 }
 
 void Work::small(KernelPlace place, bool backward, const KernelUnits& units, bool gated) {
   for (const SmallKernel& one : setup_.kernels().at(place, backward)) {
-    const std::int64_t count = units[static_cast<std::size_t>(one.unit)];
-    if (has_kernel(*setup_.description, one.when, gated)) small(one.name, one, count);
+    if (!has_kernel(*setup_.description, one.when, gated)) continue;
+    const auto count = [&](KernelUnit unit) { return units[static_cast<std::size_t>(unit)]; };
+    Kernel kernel = kernel_of(one, count(one.unit), activations_);
+    for (const SmallKernel::More& more : one.also)
+      kernel.bytes = saturated(static_cast<Wide>(kernel.bytes) +
+                               static_cast<Wide>(count(more.unit)) * static_cast<Wide>(more.bytes))
+                         .count();
+    add(kernel, one.name, one.flops * static_cast<double>(count(one.unit)));
   }
 }
 

@@ -20,6 +20,8 @@ class Work {
 
   /// `count` GEMMs of m x k by k x n.
   void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { add_gemm(m, n, k, count, 0); }
+  /// The same, whose result has `more` bytes of each element beside those of activations.
+  void wide_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) { add_gemm(m, n, k, 1, more); }
   /// The GEMM that is the gradient of a weight, which may be added to what is there.
   void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
     add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms);

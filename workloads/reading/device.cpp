@@ -131,6 +131,14 @@ GemmRates read_gemms(const Spec& map) {
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
   if (const auto value = map.find("most_splits")) rates.max_splits = value->integer(1, 1024);
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
+  if (const auto columns = map.find("columns")) {
+    rates.columns = read_curve(
+        *columns, "[128, 0.7]", [](const Spec& width) { return width.number(1, most); },
+        [](const Spec& value) { return value.number(min_fraction, 1); });
+    if (const auto value = map.find("few_rows")) rates.few_rows = value->number(min_fraction, 1);
+    map.finish();
+    return rates;
+  }
   const Spec tiles = map.at("tiles");
   for (const Spec& tile : tiles.items()) {
     if (tile.size() != 3) throw tile.error("a tile has two sides and a fraction of the peak, such as [128, 128, 0.8]");

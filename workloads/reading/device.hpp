@@ -59,6 +59,9 @@ struct GemmRates {
     double peak_fraction = 1;  ///< while all units work on such tiles
   };
   std::vector<TileChoice> tiles;  ///< of which a library takes the best for a GEMM, either way round
+  /// Instead: fractions of the peak over the widths of tiles, of which a library takes one by a rule (chosen_tile()).
+  std::optional<SizeCurve> columns;
+  double few_rows = 1;  ///< such fractions, of tiles of GEMMs of up to 64 rows, relative to the others
   SharedWork work;
   SizeCurve inner_overhead{
       std::vector<SizeCurve::Point>{{1, 0}}};  ///< beginning and end of a tile, as so much more along k, over k

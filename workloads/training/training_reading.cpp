@@ -202,6 +202,8 @@ void read_method(Fields& fields, TrainingDescription& d) {
   fields.flag("overlap_parameters", d.overlap_parameters);
   fields.flag("reduce_every_micro_batch", d.reduce_every_micro_batch);
   fields.flag("clip_gradients", d.clip_gradients);
+  fields.flag("fused_router", d.fused_router);
+  fields.flag("padded_copies", d.padded_copies);
   if (const auto value = fields.find("capacity_factor")) d.capacity_factor = value->number(0, 1e6);
   fields.flag("offload_optimizer", d.offload_optimizer);
   fields.flag("offload_parameters", d.offload_parameters);
@@ -342,6 +344,8 @@ TrainingJob read_training_job(const Spec& spec, const WorkloadContext& context) 
   if (const auto value = spec.find("attention"))
     job.attention =
         read_word<AttentionKernel>(*value, {{"flash", AttentionKernel::flash}, {"unfused", AttentionKernel::unfused}});
+  if (d.block_scales && d.precision == "fp8" && job.framework && casts_in_blocks(*job.framework))
+    d.precision = "fp8_block";  // the key `precision`, which is read next, counts first
   Fields fields(spec, d);
   read_batches(fields, d);
   read_precisions(fields, spec, job.times.device(), d);

@@ -12,7 +12,7 @@ GPUS = ("A100", "H100", "H200", "B200")
 # and for each 128 elements a scale of 4.
 QUANTISATION = {
     "fp8": {"H100": (9.27, 0.608), "H200": (9.32, 0.488), "B200": (12.9, 0.546)},
-    "fp8_block": {"H100": (1.41, 0.561), "H200": (1.34, 0.39), "B200": (4.64, 0.758)},
+    "fp8_block": {"H100": (1.45, 0.573), "H200": (1.33, 0.396), "B200": (4.64, 0.758)},
 }
 QUANTISING = {"fp8": 5, "fp8_block": 3 + 4 / 128}
 BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
@@ -76,7 +76,7 @@ def check_products(case, gpu, precision, rows):
 
 
 def add_blocks(case, gpu, shapes, found):
-    """The mean is held to; the 95th percentile is shown, which GEMMs of odd m on Hopper bring above the aim."""
+    """The mean is held to; the 95th percentile is shown, which GEMMs of odd m on the H100 bring above the aim."""
     name = f"{gpu}, fp8_block: {len(found)} GEMMs not fitted to, from 1 GFLOP up"
     mean, high = np.mean(np.abs(found)), np.percentile(np.abs(found), 95)
     case.add(f"{name}: mean error", f"at most {PRODUCTS[0]} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
@@ -110,7 +110,7 @@ def check_attention(case, gpu, rows):
 
 def kernels_of_experts(row):
     """Of one GPU, in 16 bits: tokens read and their copies written, gates and up projections, both read and the activation written, the down
-    projection, its results read and their sums written. The choice of experts is left out."""
+    projection, its results read and their sums written; and what TensorRT-LLM does to choose experts."""
     tokens, hidden, inter, chosen, experts, tp, ep = (
         int(row[key]) for key in ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep"))  # fmt: skip
     count, inner = experts // ep, inter // tp
@@ -123,15 +123,38 @@ def kernels_of_experts(row):
     def memory(elements):
         return {"bytes": f"{2 * elements} B", "traffic": "elementwise", "precision": "bf16"}
 
-    return [memory(2 * copies * hidden), product(2 * inner, hidden), memory(3 * copies * inner), product(hidden, inner),
+    choosing = [{"bytes": f"{size} B", "traffic": "elementwise", "precision": "bf16"}
+                for size in choosing_bytes(tokens, chosen, experts, count)]  # fmt: skip
+    return [*choosing, memory(2 * copies * hidden), product(2 * inner, hidden), memory(3 * copies * inner), product(hidden, inner),
             memory((copies + tokens) * hidden)]  # fmt: skip
 
 
+def choosing_bytes(tokens, chosen, experts, count):
+    """Of each kernel of TensorRT-LLM 1.3 before copies are put in order. The measured operator gets the router's scores in bf16
+    (collect_moe.py, RenormalizeMoeRoutingMethod): its GEMM is no part of it."""
+    pairs = tokens * chosen
+    # tensorrt_llm/_torch/modules/fused_moe/routing.py: scores read, experts and weights of 4 B written; or, for more than 128 experts or 8 of
+    # them for a token, PyTorch: topk gathers values of 2 and places of 8 B, and sorts them; places to 4 B; values to fp32; softmax.
+    if experts <= 128 and chosen <= 8:
+        sizes = [2 * tokens * experts + 8 * pairs]
+    else:
+        sizes = [2 * tokens * experts + 10 * pairs, 20 * pairs, 12 * pairs, 6 * pairs, 8 * pairs]
+    # cpp/tensorrt_llm/kernels/cutlass_kernels/moe_gemm/moe_kernels.cu: fusedBuildExpertMapsSortFirstToken up to 256 tokens, experts read and rows
+    # of both orders written; else three kernels, of which the first reads experts and writes rows by expert, the second sums up
+    # counts, the third reads rows and writes both orders and the experts.
+    if tokens <= 256 and chosen in (1, 2, 4, 6, 8) and count < 511:
+        sizes += [12 * pairs]
+    else:
+        sizes += [8 * pairs, 16 * count, 16 * pairs]
+    return [*sizes, 100 * count]  # computeStridesTmaWarpSpecialized: pointers, strides and sizes of both GEMMs of each expert
+
+
 def check_experts(case, gpu, rows):
-    """Grouped GEMMs have the curves of single ones: how far that goes, with the small kernels that were measured with them."""
+    """Grouped GEMMs have the curves of single ones: how far that goes, with the kernels that were measured with them."""
     kernels = [kernels_of_experts(row) for row in rows]
     ours = seconds(case, ready_made(case, gpu), [kernel for layer in kernels for kernel in layer])
-    found = errors(ours.reshape(len(rows), -1).sum(axis=1), rows)
+    first = np.cumsum([0] + [len(layer) for layer in kernels[:-1]])
+    found = errors(np.add.reduceat(ours, first), rows)
     product = np.array([sum(2 * one["m"] * one["n"] * one["k"] * one["count"] for one in layer if "m" in one) for layer in kernels])
     large = np.abs(found[product >= 1e11])
     case.compare(f"{gpu}, bf16: {len(rows)} layers of experts with grouped GEMMs: mean error, median, 95th percentile", "no limit",
