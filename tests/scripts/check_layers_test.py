@@ -32,11 +32,11 @@ class CheckLayers(unittest.TestCase):
         files = {
             "src/units/time.hpp": ["<cstdint>"],
             "src/graph/machine/graph.hpp": ['"units/time.hpp"', "<boost/graph/adjacency_list.hpp>", "<metis.h>"],
-            "src/routing/a.cpp": ['"graph/machine/graph.hpp"'],
+            "src/routing/tree/a.cpp": ['"graph/machine/graph.hpp"'],
             "src/app/main.cpp": ['"app/commands/commands.hpp"'],
             "src/app/commands/commands.hpp": [],
-            "src/app/running/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/b.hpp"'],
-            "src/routing/b.hpp": [],
+            "src/app/running/version.cpp": ["<hdf5.h>", "<mpi.h>", '"routing/tree/b.hpp"'],
+            "src/routing/tree/b.hpp": [],
             "topologies/families/torus.cpp": ['"graph/machine/graph.hpp"', '"units/time.hpp"'],
             "workloads/reading/device.hpp": ["<nlohmann/json.hpp>"],
             "workloads/pass/pass_work.hpp": ['"workloads/reading/device.hpp"'],
@@ -46,27 +46,27 @@ class CheckLayers(unittest.TestCase):
 
     def test_each_kind_is_found(self):
         forbidden = [
-            ("src/graph/shapes/a.cpp", '"routing/b.hpp"'),  # against the arrows
+            ("src/graph/shapes/a.cpp", '"routing/tree/b.hpp"'),  # against the arrows
             ("src/units/a.cpp", '"support/basics/error.hpp"'),  # units is the lowest
             ("src/app/running/a.cpp", '"topologies/families/torus.hpp"'),  # src does not know the open folders
             ("topologies/families/a.cpp", '"schedule/program/program.hpp"'),
             ("collectives/nccl/a.cpp", '"graph/machine/graph.hpp"'),
             ("src/engine/a.cpp", '"here.hpp"'),  # not named from the top
             ("src/engine/a.cpp", '"../graph/graph.hpp"'),
-            ("src/support/a.cpp", '"support/missing.hpp"'),
+            ("src/support/documents/a.cpp", '"support/documents/missing.hpp"'),
             ("src/cellar/a.cpp", "<vector>"),  # no such room
             ("src/runtime/books/a.cpp", "<ns3/node.h>"),
             ("src/engine/a.cpp", "<ns3/core-module.h>"),
             ("src/fabric/packet/a.cpp", "<mpi.h>"),
             ("src/app/running/a.cpp", "<hdf5.h>"),
             ("src/schedule/program/a.cpp", "<yaml-cpp/yaml.h>"),
-            ("src/support/a.cpp", "<nlohmann/json.hpp>"),
-            ("src/routing/a.cpp", "<metis.h>"),
+            ("src/support/documents/a.cpp", "<nlohmann/json.hpp>"),
+            ("src/routing/tree/a.cpp", "<metis.h>"),
             ("src/fabric/packet/a.cpp", "<boost/graph/dijkstra_shortest_paths.hpp>"),
         ]
         exists = {
             path: []
-            for path in ["src/routing/b.hpp", "src/support/basics/error.hpp", "src/schedule/program/program.hpp", "src/graph/machine/graph.hpp"]
+            for path in ["src/routing/tree/b.hpp", "src/support/basics/error.hpp", "src/schedule/program/program.hpp", "src/graph/machine/graph.hpp"]
         }
         for path, include in forbidden:
             with self.subTest(path=path, include=include):
@@ -79,11 +79,17 @@ class CheckLayers(unittest.TestCase):
             for path in ["src/app/running/a.hpp", "src/app/reports/a.hpp", "src/app/commands/a.hpp"]
             + ["workloads/reading/a.hpp", "workloads/step/a.hpp", "workloads/training/a.hpp"]
             + ["src/fabric/packet/a.hpp", "src/fabric/network/a.hpp"]
+            + ["src/routing/tree/a.hpp", "src/transport/recovery/a.hpp", "src/results/hdf5/a.hpp", "src/support/system/a.hpp"]
         }
         forbidden = [
             ("src/app/running/b.cpp", '"app/reports/a.hpp"'),  # against the arrows
             ("src/app/reports/b.hpp", '"app/commands/a.hpp"'),
             ("src/fabric/packet/b.hpp", '"fabric/network/a.hpp"'),
+            ("src/routing/algorithm/b.hpp", '"routing/tree/a.hpp"'),
+            ("src/routing/grid/b.cpp", '"routing/tree/a.hpp"'),  # beside each other
+            ("src/transport/congestion_control/b.cpp", '"transport/recovery/a.hpp"'),
+            ("src/results/tables/b.cpp", '"results/hdf5/a.hpp"'),
+            ("src/support/basics/b.hpp", '"support/system/a.hpp"'),
             ("src/app/main.cpp", '"app/reports/a.hpp"'),  # beside the folders, with an order of its own
             ("src/app/reports/b.cpp", '"app/cellar/a.hpp"'),  # no such folder
             ("src/app/reports/b.cpp", '"app/a.hpp"'),
@@ -106,6 +112,11 @@ class CheckLayers(unittest.TestCase):
         ]:
             with self.subTest(path=path):
                 self.assertEqual(check({**exists, path: ["<string>", include]}), (0, []))
+
+    def test_a_folder_has_20_files_at_most(self):
+        files = {f"src/engine/part_{i}.cpp": [] for i in range(20)} | {"src/engine/README.md": []}
+        self.assertEqual(check(files), (0, []))
+        self.assertEqual(check(files | {"src/engine/one_more.hpp": []}), (1, ["src/engine:1"]))
 
     def test_the_order_of_folders_has_no_cycle(self):
         for folders in runpy.run_path(str(SOURCE / "scripts/check_layers"))["FOLDERS"].values():
