@@ -6,7 +6,7 @@ add_arguments(parser)   inputs and options, for argparse
 matches(path)           whether a file, folder or prefix is of the format: by its content, from its first bytes
 read(options)           an `Imported` of importing/imported.py; raises importing.errors.InputError
 
-and nothing else names it. tests/importers/NAME.py holds it to that (tests/cli/import_conformance_test.py)."""
+and nothing else names it. tests/importers/NAME.py holds it to that (tests/cli/traces/import_conformance_test.py)."""
 
 import importlib
 import pathlib

@@ -22,8 +22,8 @@ from maps import MAPS, STAR  # noqa: E402
 
 SEEDS = 5000
 # Keys of maps.py that are left out on purpose: other tests have them, or they are other ways to say the same.
-# Held by tests of their own, on several processes: cli/transform, cli/loggp, parallel/collectives_identity (by_dimension),
-# cli/collective_transport and cli/nccl_channels.
+# Held by tests of their own, on several processes: cli/traces/transform, cli/networks/loggp,
+# parallel/collectives_identity (by_dimension), cli/workloads/collective_transport and cli/networks/nccl_channels.
 DIMENSIONS = {"dimension_algorithms", "each_dimension_whole", "splits"}
 OF_NCCL = {"nccl_version", "collective_transport", "kernel_constants"}
 NOT_DRAWN = {

@@ -1,0 +1,22 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""docs/reference/command_line.md is what scripts/command_line writes."""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import SOURCE, WEFT, environment
+
+
+class CommandLinePage(unittest.TestCase):
+    def test_page_is_what_the_program_says(self):
+        done = subprocess.run([SOURCE / "scripts/command_line", "--check-docs"], env=environment({"WEFT": str(WEFT)}),
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,166 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft device`: curves, drawings, constants from measurements; its formulas are those of the program."""
+
+import json
+import math
+import pathlib
+import sys
+import unittest
+
+import h5py
+import numpy as np
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import weft_testing  # noqa: E402
+from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, weft  # noqa: E402
+
+sys.path.insert(0, str(weft_testing.SOURCE / "scripts"))
+from devices.rates import Device, attention_seconds, memory_seconds, product_seconds  # noqa: E402
+
+DEVICES = weft_testing.SOURCE / "workloads" / "devices"
+
+
+def device(name):
+    return Device(yaml.safe_load((DEVICES / f"{name}.yaml").read_text()))
+
+
+class DeviceCommand(ProgramTest):
+    def seconds(self, name, kernels, rates="sustained"):
+        """As the program has them."""
+        experiment = {"topology": {**STAR, "hosts": 1}, "network": NETWORK, "output": {"operations": True},
+                      "workload": {"kind": "program", "ranks": 1, "device": name, "rates": rates,
+                                   "operations": [{"rank": 0, "compute": kernel} for kernel in kernels]}}  # fmt: skip
+        _, path = self.simulate(experiment)
+        with h5py.File(path) as results:
+            return (results["operations"]["end"][:] - results["operations"]["start"][:]) * 1e-12
+
+    def test_formulas_are_those_of_the_program(self):
+        shapes = [(8192, 8192, 8192), (17, 4096, 51200), (4097, 128, 1024), (256, 65536, 32), (3329, 2560, 16384)]
+        for name, precision in (("a100-sxm", "bf16"), ("h100-sxm", "fp8"), ("b200-sxm", "fp8"), ("b200-sxm", "bf16"),
+                                ("h100-sxm", "fp8_block"), ("b200-sxm", "fp8_block")):  # fmt: skip
+            one = device(name)
+            m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
+            size = 1 if precision in ("fp8", "fp8_block") else 2
+            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            kernels = [{"m": a, "n": b, "k": c, "precision": precision, "bytes": f"{size * (a * c + c * b) + 2 * a * b} B"}
+                       for a, b, c in shapes]  # fmt: skip
+            np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+            one.single = True
+            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            np.testing.assert_allclose(self.seconds(name, kernels, "single"), ours, rtol=1e-9, atol=1e-12)
+        for name in ("a100-sxm", "h100-sxm"):
+            one = device(name)
+            for rates in one.sustained["attention"]:
+                for backward in (False, True):
+                    asked = [(2048, 128, 64), (100, 64, 3), (65536, 128, 1)]
+                    ours = [attention_seconds(one, rates, np.array(float(s)), np.array(float(s)), d, np.array(float(heads)),
+                                              1e8, True, backward) for s, d, heads in asked]  # fmt: skip
+                    kernels = [{"bytes": "100 MB", "precision": "bf16", "attention": {
+                        "queries": s, "keys": s, "head_size": d, "heads": heads, "causal": True, "backward": backward,
+                        "library": rates["library"]}} for s, d, heads in asked]  # fmt: skip
+                    np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+            for traffic, points in one.sustained["memory_kernels"].items():
+                sizes = [10**6, 10**8, 3 * 10**10]
+                kernels = [{"bytes": f"{size} B", "traffic": traffic} for size in sizes]
+                ours = memory_seconds(one, points, np.array(sizes, dtype=float))
+                np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
+
+    def test_prints_and_draws(self):
+        drawing = self.folder / "curves.svg"
+        text = self.run_weft("device", "h100-sxm", "--draw", drawing).out
+        for word in ("NVIDIA H100 SXM5 80 GB", "8192 x 8192 x 8192", "flash_3, head size 128, forward", "elementwise"):
+            self.assertIn(word, text)
+        self.assertIn("<svg", drawing.read_text())
+        found = json.loads(self.run_weft("device", "h100-sxm", "--json").out)
+        for m, n, k, rate in found["products"]["bf16"]:
+            self.assertTrue(0 < rate < 989.4, (m, n, k))
+        rates = [rate for _, rate in found["attention"]["flash_3, head size 128, forward"]]
+        self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
+
+    def test_says_where_the_numbers_hold(self):
+        """Each ready-made device says what was measured and what is assumed; those without curves have no tables."""
+        for path in sorted(DEVICES.glob("*.yaml")):
+            text = self.run_weft("device", path.stem).out
+            lines = yaml.safe_load(path.read_text())["validity"]
+            self.assertGreaterEqual(len(lines), 1, path)
+            for line in lines:
+                self.assertIn(line, text)
+            self.assertEqual("GEMMs inside a step" in text, device(path.stem).sustained is not None)
+
+    def test_devices_without_curves_say_what_all_kernels_have(self):
+        """FlashAttention-2 on the MI300X, forward and backward, head size 128, 16,384 keys, batches of 1, 2, 4 and 8, TFLOP/s
+        (ROCm/flash-attention, issue 142), of a peak of 1307.4."""
+        text = self.run_weft("device", "mi300x").out
+        attention = 100 * (223.08 + 230.54 + 231.57 + 228.36) / 4 / 1307.4
+        self.assertIn(f"GEMMs          {100 * 668.4 / 1307.4:.1f} % of the peak", text)  # the best one that was found
+        self.assertIn(f"attention      {attention:.1f} % of the peak", text)
+        self.assertIn("other kernels  100 % of the memory's bandwidth", text)
+
+    def test_pytorchs_attention_is_slower_than_the_package_it_comes_from(self):
+        """Forward, head size 128, no mask, 16,384 tokens in sequences of 4096, 8192 and 16,384, in ms, on one GPU: PyTorch's kernel and
+        that of flash-attention 2 (pytorch/benchmark, pull request 2443). A100 and B200 have none of their own."""
+        pytorch, package = (1.65574, 3.27904, 6.55098), (1.55882, 3.08669, 6.14246)
+        ratio = math.prod(other / one for one, other in zip(pytorch, package)) ** (1 / 3)
+        for name in ("h100-sxm", "h200-sxm", "gh200"):
+            libraries = {one["library"]: one for one in device(name).sustained["attention"]}
+            ours, theirs = libraries["flash_2_pytorch"], libraries["flash_2"]
+            for (size, slower), (same, faster) in zip(ours["peak_fraction"], theirs["peak_fraction"]):
+                self.assertEqual(size, same)
+                self.assertAlmostEqual(slower / faster, ratio, delta=0.002)
+            for key in set(ours) - {"library", "peak_fraction"}:
+                self.assertEqual(ours[key], theirs[key])
+
+    def test_devices_of_one_chip_differ_where_their_data_sheets_do(self):
+        """The GH200's GPU is an H100 with HBM3 of 4 TB/s; a GB200 has a 72nd of 360 and 720 PFLOP/s with sparsity, of
+        576 TB/s."""
+        h100, gh200, b200, gb200 = (device(name) for name in ("h100-sxm", "gh200", "b200-sxm", "gb200"))
+        self.assertEqual(gh200.peak, h100.peak)
+        self.assertEqual(gh200.bandwidth, 4e12)
+        self.assertEqual((gb200.peak["bf16"], gb200.peak["fp8"]), (360e15 / 72 / 2, 720e15 / 72 / 2))
+        self.assertEqual(gb200.bandwidth, 576e12 / 72)
+        for one, other in ((gh200, h100), (gb200, b200)):
+            for key in ("products", "fp8_products", "fp8_block_products", "attention", "memory_kernels", "clock"):
+                self.assertEqual(one.sustained[key], other.sustained[key])
+
+    def test_complaints(self):
+        for words, expected in (
+            (["nowhere-sxm"], "known here: .*h100-sxm"),
+            (["tpu-v4", "--json"], "no 'sustained'"),
+            (["fit", "missing.csv", "--device", "h100-sxm", "-o", "x.yaml"], "missing.csv: cannot be read"),
+            (["fit", self.table("a,b\n1,2\n", "first"), "--device", "h100-sxm", "-o", "x.yaml"], "found the columns a, b; expected"),
+            (["fit", self.table("precision,m,n,k,time_us\nbf16,1,2,x,3\n", "table"), "--device", "h100-sxm", "-o", "x.yaml"],
+             r"table.csv:2: 'k' is 'x'; expected a positive number"),
+            (["fit", self.table("precision,m,n,k,time_us\nbf16,1024,1024,1024,3\n", "third"), "--device", "h100-sxm", "-o", "x.yaml"],
+             "expected at least 30"),
+        ):  # fmt: skip
+            done = weft("device", *words)
+            self.assertEqual(done.code, EXIT_INPUT, done.err)
+            self.assertRegex(done.err, expected)
+
+    def table(self, text, name="products"):
+        path = self.folder / f"{name}.csv"
+        path.write_text(text)
+        return path
+
+    def test_fit_finds_the_device_that_made_the_measurements(self):
+        """Times by the A100's own constants: the errors on shapes held out are those of the search alone."""
+        one = device("a100-sxm")
+        one.single = True
+        sides = (512, 1024, 2048, 4096, 8192)
+        shapes = [(m, n, k) for m in sides for n in sides for k in sides if 2 * m * n * k >= 1e9] + [(1, 32, 32)]
+        m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
+        times = product_seconds(one, one.products("bf16"), "bf16", m, n, k) * 1e6
+        rows = "\n".join(f"bf16,{a},{b},{c},{t}" for (a, b, c), t in zip(shapes, times))
+        output = self.folder / "mine.yaml"
+        done = self.run_weft("device", "fit", self.table(f"precision,m,n,k,time_us\n{rows}\n"), "--device", "a100-sxm",
+                             "--units", 108, "-o", output)  # fmt: skip
+        self.assertRegex(done.out, r"bf16 GEMMs: fitted to \d+ shapes; on \d+ other shapes: mean error [0-2]\.\d %")
+        self.assertIn("Made by `weft device fit`", output.read_text())
+        # The program reads it.
+        self.assertEqual(len(self.seconds(str(output), [{"m": 512, "n": 512, "k": 4096}])), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,241 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 600 s
+"""`weft explain`: the critical path is a chain without a gap that adds up to the time of the run, and known answers:
+a straggler, a bottleneck, a link that two jobs share."""
+
+import itertools
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, ProgramTest, table, weft  # noqa: E402
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+import weft_results  # noqa: E402
+from weft_results import critical_path, slack  # noqa: E402
+
+OUTPUT = {"attribution": "full", "operations": True}
+STAR = {"kind": "star", "hosts": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+FAT_TREE = {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"}
+
+
+def collective(**more):
+    return {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 16, "size": "1 MiB",
+            "iterations": 2, "gap": "10 us", **more}
+
+
+def program(*operations, ranks=4):
+    return {"kind": "program", "ranks": ranks, "operations": list(operations)}
+
+
+class Explain(ProgramTest):
+    def run_it(self, workload, topology=None, network=None, output=None, name="out.h5", ranks=None):
+        experiment = {"topology": topology or STAR, "network": {**NETWORK, **(network or {})}, "workload": workload,
+                      "output": {**OUTPUT, **(output or {})}}
+        return self.simulate(experiment, output=name, ranks=ranks)[1]
+
+    def steps(self, path):
+        with weft_results.open(path) as run:
+            return critical_path.critical_path(run)
+
+    def explained(self, path):
+        return json.loads(self.run_weft("explain", path, "--json").out)
+
+    def assert_chain(self, path):
+        """From 0 to the end of the last operation, each step where the one before ended; messages by their parts."""
+        steps = self.steps(path)
+        self.assertEqual(steps[0].start, 0)
+        self.assertEqual(steps[-1].end, int(table(path, "operations")["end"].max()))
+        for before, after in zip(steps, steps[1:]):
+            self.assertEqual(before.end, after.start)
+        self.assertEqual(sum(critical_path.sums(steps).values()), steps[-1].end)
+        for step in steps:
+            self.assertGreater(step.time, 0)
+        return steps
+
+    def test_the_path_is_a_chain(self):
+        workloads = [collective(), collective(collective="all_to_all", algorithm="pairwise"),
+                     collective(algorithm="double_binary_tree", step_latency="1 us", launch_latency="3 us"),
+                     collective(algorithm="recursive_doubling", size="4 KiB")]
+        networks = [{}, {"queues": "output", "loss": [{"link": "all", "probability": 0.001}]}, {"fidelity": "ideal"}]
+        for workload in workloads:
+            for network in networks:
+                with self.subTest(workload=workload, network=network):
+                    self.assert_chain(self.run_it(workload, FAT_TREE, network))
+
+    def test_without_acknowledgements_the_next_message_waits_until_one_has_left(self):
+        chain = self.run_it(program({"rank": 0, "id": "first", "send": "1 MiB", "to": 1},
+                                    {"rank": 0, "id": "second", "send": "1 KiB", "to": 2, "after": ["first"]},
+                                    {"rank": 1, "recv": "1 MiB", "from": 0},
+                                    {"rank": 2, "id": "got", "recv": "1 KiB", "from": 0},
+                                    {"rank": 2, "compute": "1 ms", "after": ["got"]}), network={"ack": "none"})
+        self.assertEqual([step.kind for step in self.assert_chain(chain)], ["sending", "message", "compute"])
+
+    def test_of_a_training_step(self):
+        path = self.folder / "step.h5"
+        self.run_weft("run", SOURCE / "workloads" / "quickstart.yaml", "-o", path, "--quiet", "--set",
+                      "output.attribution=full", "--set", "output.operations=true")
+        steps = self.assert_chain(path)
+        compute = int(table(path, "ranks")["compute"].max())
+        self.assertLessEqual(sum(step.time for step in steps if step.kind == "compute"), compute)
+
+    def test_it_is_the_same_for_any_number_of_processes(self):
+        for network in ({}, {"fidelity": "ideal"}):
+            alone = self.steps(self.run_it(collective(), FAT_TREE, network))
+            for ranks in (2, 4):
+                self.assertEqual(alone, self.steps(self.run_it(collective(), FAT_TREE, network, ranks=ranks)))
+
+    def test_a_straggler(self):
+        """Rank 2 computes 1 ms before an all-reduce that all others begin at once: the path is its compute operation,
+        and then the all-reduce."""
+        path = self.run_it(program({"rank": 2, "id": "slow", "compute": "1 ms"},
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "stream": "compute"}))
+        steps = self.assert_chain(path)
+        self.assertEqual((steps[0].kind, steps[0].rank, steps[0].label, steps[0].time), ("compute", 2, "slow", 10**9))
+        self.assertEqual({step.kind for step in steps[1:]} - {"message", "handling", "credits", "launch"}, set())
+        result = self.explained(path)
+        self.assertEqual(result["critical_path"]["operations"][0]["label"], "slow")
+
+    def slacks(self, path):
+        """{label: ps} of the operations of a run."""
+        with weft_results.open(path) as run:
+            return dict(zip(run.column("operations", "label").tolist(), slack.slack(run).tolist()))
+
+    def waiting_program(self, longer=0):
+        """Rank 0 computes 1 ms and sends to rank 1, which has computed 0.3 ms and waits; rank 2 computes 0.2 ms, and its
+        message waits at rank 1; rank 3 computes beside all that. `longer`: ps that rank 1 computes more."""
+        return program(
+            {"rank": 0, "id": "long", "compute": "1 ms"},
+            {"rank": 0, "id": "late", "send": "1 MiB", "to": 1, "after": ["long"]},
+            {"rank": 1, "id": "short", "compute": f"{300_000_000 + longer} ps"},
+            {"rank": 1, "id": "got", "recv": "1 MiB", "from": 0, "after": ["short"]},
+            {"rank": 2, "id": "other", "compute": "200 us"},
+            {"rank": 2, "id": "early", "send": "1 KiB", "to": 1, "after": ["other"]},
+            {"rank": 1, "id": "found", "recv": "1 KiB", "from": 2, "after": ["got"]},
+            {"rank": 1, "id": "last", "compute": "50 us", "after": ["found"]},
+            {"rank": 3, "id": "alone", "compute": "100 us"})
+
+    def test_slack_by_hand(self):
+        """What must not move: rank 0's compute, its message, and what rank 1 does then. Rank 1 would have waited for the
+        message until its delivery; the message of rank 2 until rank 1 asks for it, which is when it has the other."""
+        path = self.run_it(self.waiting_program())
+        found, end = self.slacks(path), int(table(path, "operations")["end"].max())
+        messages = table(path, "messages")
+        delivered = {int(source): int(time) for source, time in zip(messages["source"], messages["delivered"])}
+        self.assertEqual(end, delivered[0] + 50 * 10**6)
+        self.assertEqual({name for name, time in found.items() if time == 0}, {"long", "got", "found", "last"})
+        self.assertEqual(found["short"], delivered[0] - 300 * 10**6)
+        self.assertEqual(found["other"], delivered[0] - delivered[2])
+        self.assertEqual(found["alone"], end - 100 * 10**6)
+
+    def test_slack_is_how_much_longer_an_operation_can_take(self):
+        """Another run, in which rank 1 computes longer by its slack, ends at the same time; by 1 ns more, 1 ns later."""
+        paths = [self.run_it(self.waiting_program())]
+        free = self.slacks(paths[0])["short"]
+        paths += [self.run_it(self.waiting_program(free + more), name=f"{more}.h5") for more in (0, 1000)]
+        ends = [int(table(path, "operations")["end"].max()) for path in paths]
+        self.assertEqual(ends, [ends[0], ends[0], ends[0] + 1000])
+
+    def test_slack_of_ranks_that_wait_for_a_straggler(self):
+        """Rank r computes (r + 1) x 100 us and takes part in an all-reduce: it could have come as late as rank 3."""
+        path = self.run_it(program(*({"rank": rank, "id": "work", "compute": f"{100 * (rank + 1)} us"}
+                                     for rank in range(4)),
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "after": "work"}))
+        result = self.explained(path)["slack"]
+        self.assertEqual([(rank["rank"], rank["slack"]) for rank in result["ranks"]],
+                         [(rank, (3 - rank) * 100 * 10**6) for rank in (3, 2, 1, 0)])
+        self.assertEqual([(one["name"], one["calls"], one["critical"]) for one in result["communication"]],
+                         [("grads", 1, 1)])
+        self.assertIn("rank 2 (work)", self.run_weft("explain", path).out)
+
+    def test_slack_of_communication_beside_compute(self):
+        """An all-reduce beside 5 ms of compute: it could have taken as long as these."""
+        path = self.run_it(program({"rank": "all", "id": "step", "compute": "5 ms"},
+                                   {"collective": "all_reduce", "algorithm": "ring", "size": "64 KiB", "id": "grads",
+                                    "stream": "communication"}))
+        call = table(path, "collectives")
+        result = self.explained(path)["slack"]
+        self.assertEqual([one["least"] for one in result["communication"]], [5 * 10**9 - int(call["end"][0])])
+        self.assertEqual([rank["slack"] for rank in result["ranks"]], [0] * 4)
+
+    def test_slack_is_the_same_for_any_number_of_processes(self):
+        for network in ({}, {"fidelity": "ideal"}):
+            alone = self.run_it(collective(), FAT_TREE, network)
+            expected = self.explained(alone)["slack"]
+            for ranks in (2, 3, 4, 8):
+                self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE, network, ranks=ranks))["slack"], expected)
+
+    def test_a_bottleneck_is_named_first(self):
+        """Three hosts behind one switch send to hosts behind another over a single link of a quarter of their rate."""
+        links = [{"from": f"host{i}", "to": f"switch{i // 3}", "rate": "400 Gb/s"} for i in range(6)]
+        links.append({"from": "switch0", "to": "switch1", "rate": "100 Gb/s"})
+        machine = {"kind": "graph", "hosts": 6, "switches": 2, "link_delay": "500 ns", "links": links}
+        operations = []
+        for source in range(3):
+            operations += [{"rank": source, "send": "1 MiB", "to": source + 3},
+                           {"rank": source + 3, "recv": "1 MiB", "from": source}]
+        path = self.run_it(program(*operations, ranks=6), machine, {"window": "4 MiB"})
+        first = self.explained(path)["links"][0]
+        self.assertEqual((first["from"], first["to"]), ("switch0", "switch1"))
+        text = self.run_weft("explain", path).out
+        self.assertIn("links that delayed messages most", text)
+
+    def test_jobs_at_a_shared_link(self):
+        path = self.folder / "jobs.h5"
+        self.run_weft("run", SOURCE / "workloads" / "two_jobs_sharing_a_spine.yaml", "-o", path, "--quiet")
+        waits, links = table(path, "link_waits"), self.explained(path)["links"]
+        self.assertEqual(sum(link["time"] for link in links), int(waits["time"].sum()))
+        for link in links:
+            rows = waits["link"] == link["link"]
+            self.assertEqual(sum(link["ahead"].values()), int(waits["time"][rows].sum()))
+        self.assertTrue(any({"job a", "job b"} <= set(link["ahead"]) for link in links))
+        text = self.run_weft("explain", path).out
+        self.assertIn("the critical path needs rows of all messages with causes", text)
+
+    def test_a_paused_victim_names_the_incast(self):
+        """Ranks 1 to 3 send to rank 0, whose link has a tenth of the rate; rank 4 sends to rank 5 through the same two
+        switches. Switch 1 fills and stops the link between the switches, then switch 0 fills and stops all that send."""
+        links = [{"from": f"host{host}", "to": f"switch{host in (0, 5):d}", "rate": "10 Gb/s" if host == 0 else "100 Gb/s"}
+                 for host in range(6)] + [{"from": "switch0", "to": "switch1", "rate": "100 Gb/s"}]
+        machine = {"kind": "graph", "hosts": 6, "switches": 2, "link_delay": "500 ns", "links": links}
+        operations = []
+        for source, destination in [(1, 0), (2, 0), (3, 0), (4, 5)]:
+            operations += [{"rank": source, "send": "4 MB", "to": destination},
+                           {"rank": destination, "recv": "4 MB", "from": source}]
+        # Pause frames, and credits: of these the inputs of switches are what fills.
+        networks = [{"flow_control": "pfc", "buffer": {"size": "1 MB"}, "window": "16 MB"},
+                    {"flow_control": "credit", "window": "16 MB"}]
+        for network, ranks in itertools.product(networks, (None, 3)):
+            path = self.run_it(program(*operations, ranks=6), machine, network, ranks=ranks, name=f"{ranks}.h5")
+            trees = self.explained(path)["pauses"]
+            self.assertEqual([(tree["from"], tree["to"]) for tree in trees], [("switch1", "host0")])
+            stopped = {(link["from"], link["to"]) for link in trees[0]["links"]}
+            self.assertEqual(stopped, {("switch0", "switch1"), *((f"host{host}", "switch0") for host in (1, 2, 3, 4))})
+            self.assertEqual([(pair["source"], pair["bytes"]) for pair in trees[0]["senders"]],
+                             [(source, 4_000_000) for source in (1, 2, 3)])
+            self.assertEqual([(pair["source"], pair["destination"]) for pair in trees[0]["victims"]], [(4, 5)])
+            text = self.run_weft("explain", path).out
+            self.assertIn("held up on their way elsewhere: 4 -> 5", text)
+
+    def test_without_pauses_nobody_is_to_blame(self):
+        self.assertEqual(self.explained(self.run_it(collective(), FAT_TREE))["pauses"], [])
+
+    def test_an_idle_network_delays_nobody(self):
+        path = self.run_it(program({"rank": 0, "send": "1 MiB", "to": 1}, {"rank": 1, "recv": "1 MiB", "from": 0}))
+        self.assertEqual(self.explained(path)["links"], [])
+        self.assertIn("no message waited for others", self.run_weft("explain", path).out)
+
+    def test_what_is_no_result_file_is_refused(self):
+        (self.folder / "text.h5").write_text("nothing")
+        done = weft("explain", "text.h5", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertNotIn("Traceback", done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

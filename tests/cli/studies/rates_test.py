@@ -1,0 +1,88 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Series of queue pairs: DCQCN's convergence read from them, what they must add up to, which rows there are."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import NETWORK, ProgramTest, table, weft
+
+RATE = 100e9
+US = 10**6
+# Four senders share a link. DCQCN with the paper's parameters, but ten times its additive increase, so that a run is
+# short.
+DCQCN = {
+    "topology": {"kind": "star", "hosts": 5, "link_rate": "100 Gb/s", "link_delay": "1 us"},
+    "network": {**NETWORK, "congestion_control": "dcqcn",
+                "dcqcn": {"additive_increase": "400 Mb/s"}, "flow_control": "pfc", "buffer": {"size": "16 MB"},
+                "ecn": {"kmin": "40 kB", "kmax": "400 kB", "pmax": 0.2}},
+    "workload": {"kind": "traffic", "pattern": "pairs", "size": "12 MB", "pairs": [[1, 0], [2, 0], [3, 0], [4, 0]]},
+    "output": {"rates": {"interval": "10 us"}},
+}
+
+
+class Rates(ProgramTest):
+    def test_dcqcn_converges_to_fair_shares(self):
+        _, results = self.simulate(DCQCN)
+        rows = table(results, "rates_series")
+        first = rows["interval"] == 0
+        # All begin at line rate and come down together (Zhu et al. 2015, section 3.3: no slow start).
+        self.assertGreater(rows["sent"][first].max() * 8 / 10e-6, 0.25 * RATE)
+        # Until the first of them has nothing more to send.
+        last = min(rows["time"][rows["host"] == host].max() for host in (1, 2, 3, 4))
+        late = (rows["time"] > 0.4 * last) & (rows["time"] <= 0.95 * last)
+        shares = {host: rows["sent"][late & (rows["host"] == host)].sum() for host in (1, 2, 3, 4)}
+        fair = sum(shares.values()) / 4
+        for host, share in shares.items():
+            self.assertAlmostEqual(share / fair, 1, delta=0.15, msg=f"host {host}: {shares}")
+            # What is sent is what is allowed, on average.
+            allowed = rows["rate"][late & (rows["host"] == host)].mean()
+            intervals = (late & (rows["host"] == host)).sum()
+            self.assertAlmostEqual(share * 8 / (intervals * 10e-6) / allowed, 1, delta=0.15)
+        # Together they fill the link, but for what ECN keeps off the queue.
+        self.assertGreater(sum(shares.values()) * 8 / (len(set(rows["interval"][late])) * 10e-6), 0.8 * RATE)
+        self.assertEqual(set(rows["window"]), {256 * 1024})  # the window of the network is the only one
+
+    def test_samples_add_up_to_what_was_sent(self):
+        summary, results = self.simulate(DCQCN)
+        rows, links = table(results, "rates_series"), table(results, "links")
+        for host in (1, 2, 3, 4):
+            # A host sends data only; ACKs and pauses come from elsewhere.
+            sent = links["bytes"][(links["from"] == host)].sum()
+            self.assertEqual(rows["sent"][rows["host"] == host].sum(), sent)
+        self.assertTrue((rows["in_flight"] <= 12e6).all())
+        self.assertEqual(rows["time"].max(), min(summary["simulated_time_ps"], (rows["interval"].max() + 1) * 10 * US))
+        order = list(zip(rows["interval"].tolist(), rows["host"].tolist(), rows["number"].tolist()))
+        self.assertEqual(order, sorted(order))
+        self.assertEqual(len(order), len(set(order)))
+
+    def test_portions_and_choice(self):
+        whole, results = self.simulate(DCQCN, output="whole.h5")
+        portions, other = self.simulate(DCQCN, "--set", "output.rows_in_memory=50", output="portions.h5", ranks=2)
+        self.assertEqual(whole["fingerprint"], portions["fingerprint"])
+        self.assert_same_results(results, other, ["/manifest/effective_experiment"])
+        some, chosen = self.simulate({**DCQCN, "output": {"rates": {"interval": "10 us", "ranks": [3, 2], "to": [0]}}},
+                                     output="some.h5")
+        self.assertEqual(whole["fingerprint"], some["fingerprint"])
+        rows, all_rows = table(chosen, "rates_series"), table(results, "rates_series")
+        wanted = (all_rows["host"] == 2) | (all_rows["host"] == 3)
+        for column, values in rows.items():
+            self.assertEqual(list(values), list(all_rows[column][wanted]), column)
+        _, nothing = self.simulate({**DCQCN, "output": {"rates": {"interval": "10 us", "to": [4]}}}, output="none.h5")
+        self.assertEqual(len(table(nothing, "rates_series")["host"]), 0)
+
+    def test_refusals(self):
+        for rates, network, text in [
+                ({"interval": "0 us"}, {}, "above 0"), ({}, {}, "interval"), ({"interval": "1 us", "ranks": [5]}, {}, "'5'"),
+                ({"interval": "1 us"}, {"network": NETWORK}, "network.queues: output")]:
+            path = self.write({**DCQCN, **network, "output": {"rates": rates}}, "wrong.yaml")
+            done = weft("run", path, folder=self.folder)
+            self.assertEqual(done.code, 2, done)
+            self.assertIn("wrong.yaml:", done.err)
+            self.assertIn(text, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,557 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 1200 s
+"""The page of `weft report`, as Chromium shows it: its numbers are the file's, its verdict names what was built to be
+the bottleneck, nothing is fetched, short operations are seen, keys work."""
+
+import pathlib
+import shutil
+import sys
+
+import h5py
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_browser import Browser
+from weft_testing import EXIT_INPUT, NETWORK, SOURCE, STAR, ProgramTest, table, weft
+
+import unittest
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+from report_page import messages as report_messages
+from report_page import reading, timeline
+from report_page.run_report import Facts
+from report_page.sweep import pareto
+
+IDLE = {
+    "topology": STAR, "network": NETWORK,
+    "workload": {"kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 4, "size": "1 MiB",
+                 "iterations": 2},
+    "output": {"operations": True},
+}
+# Three hosts send to a fourth: its link is the bottleneck.
+INCAST = {
+    "topology": {**STAR, "link_rate": "100 Gb/s"}, "network": NETWORK,
+    "workload": {"kind": "traffic", "pattern": "pairs", "size": "2 MB", "pairs": [[1, 0], [2, 0], [3, 0]]},
+    "output": {"sampling": "10 us"},
+}
+TRAINING = SOURCE / "workloads" / "quickstart.yaml"
+# Two jobs whose ring and exchange have one link between two switches in common.
+SHARED = {
+    "topology": {"kind": "graph", "hosts": 4, "switches": 2, "links": [
+        *({"from": f"host{host}", "to": f"switch{host // 2}", "rate": "100 Gb/s", "delay": "500 ns"}
+          for host in range(4)),
+        {"from": "switch0", "to": "switch1", "rate": "25 Gb/s", "delay": "500 ns"}]},
+    "network": NETWORK,
+    "workload": {"kind": "jobs", "jobs": [
+        {"name": name, "placement": {"first": first, "stride": 2}, "workload": {
+            "kind": "collective", "collective": "all_reduce", "algorithm": "ring", "ranks": 2, "size": "1 MB"}}
+        for first, name in enumerate(("a", "b"))]},
+}
+
+
+def write_text(group, name, values, unit="text"):
+    group.create_dataset(name, data=np.array(values, dtype="S")).attrs["unit"] = unit
+
+
+def write_numbers(group, name, values, unit="1", kind=np.int64):
+    group.create_dataset(name, data=np.array(values, dtype=kind)).attrs["unit"] = unit
+
+
+class PageTest(ProgramTest):
+    """A test with one browser for all of its pages."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = Browser().__enter__()
+        cls.addClassCleanup(cls.browser.__exit__, None, None, None)
+
+    def report(self, *files, name="page.html", words=()):
+        self.run_weft("report", *files, "-o", self.folder / name, *words, seconds=300)
+        return self.folder / name
+
+    def show(self, *files, **options):
+        """Writes the page and opens it; nothing may go wrong in it, and nothing may be asked for but it."""
+        path = self.report(*files, **options)
+        self.browser.open(path)
+        self.assertEqual(self.browser.complaints, [])
+        wanted = [url for url in self.browser.requests if not url.startswith("data:")]
+        self.assertEqual(wanted, [path.resolve().as_uri()])
+        return path
+
+    def data(self, selector, name):
+        """An attribute data-NAME of all elements, as texts."""
+        return self.browser.value(f"[...document.querySelectorAll({selector!r})].map((e) => e.dataset.{name})")
+
+    def number(self, selector, name="value"):
+        values = self.data(selector, name)
+        self.assertEqual(len(values), 1, selector)
+        return float(values[0])
+
+    def verdict(self):
+        return {name: self.data("article:not([hidden]) .verdict", name)[0] for name in ("verdict", "congested", "link")}
+
+    def text(self, selector):
+        return self.browser.value(f"document.querySelector({selector!r}).innerText").replace("\N{NO-BREAK SPACE}", " ")
+
+
+class NumbersOfTheFile(PageTest):
+    def test_a_training_step(self):
+        _, file = self.simulate(TRAINING, "--set", "output.attribution=summary")
+        self.show(file)
+        with h5py.File(file) as results:
+            self.assertEqual(self.number("[data-fact=simulated_time]"), results.attrs["simulated_time"])
+        self.assertEqual(self.browser.value("document.documentElement.scrollWidth"), self.browser.size[0])
+        self.check_messages(table(file, "messages"))
+        self.check_collectives(table(file, "collectives"))
+        self.check_links(table(file, "links"))
+        self.check_parts(table(file, "ranks"))
+        operations = table(file, "operations")
+        self.assertEqual(self.number("[data-name=timeline]", "operations"), len(operations["rank"]))
+        self.check_operations(operations)
+
+    def check_messages(self, rows):
+        slowdown = (rows["delivered"] - rows["issued"]) / rows["ideal"]
+        everything = "[data-slowdown=all]"
+        self.assertEqual(self.number(everything, "count"), len(slowdown))
+        self.assertAlmostEqual(self.number(everything, "max"), slowdown.max())
+        self.assertAlmostEqual(self.number(everything, "mean"), slowdown.mean())
+        for name, share in (("p50", 50), ("p99", 99)):
+            exact = np.percentile(slowdown, share, method="inverted_cdf")
+            self.assertGreaterEqual(self.number(everything, name), exact * (1 - 1e-12))
+            self.assertLessEqual(self.number(everything, name), exact * 1.0014)
+
+    def check_collectives(self, rows):
+        shown = sorted(zip(map(float, self.data("button[data-group]", "busbw")),
+                           map(float, self.data("button[data-group]", "mean")),
+                           map(int, self.data("button[data-group]", "count"))))
+        sizes = sorted(set(rows["bytes"].tolist()))
+        due = sorted((rows["busbw"][rows["bytes"] == size].mean(), rows["time"][rows["bytes"] == size].mean(),
+                      int((rows["bytes"] == size).sum())) for size in sizes)
+        self.assertEqual(len(shown), len(due))
+        for mine, file in zip(shown, due):
+            np.testing.assert_allclose(mine, file, rtol=1e-12)
+
+    def check_links(self, rows):
+        self.assertEqual(self.number("[data-name=topology]", "links"), len(rows["id"]))
+        self.assertEqual(self.number("canvas[data-chart=topology]", "largest"), rows["utilization"].max())
+
+    def check_parts(self, rows):
+        parts = sorted(name for name in rows if name.startswith("part_"))
+        self.assertIn("part_compute", parts)
+        for part in parts:
+            shown = self.data(f"[data-chart=attribution-ranks] [data-part={part.removeprefix('part_')}]", "value")
+            self.assertEqual([int(value) for value in shown], rows[part].tolist(), part)
+
+    def check_operations(self, rows):
+        """What the timeline draws, from its data in the page."""
+        sums = self.browser.value("charts.filter((chart) => chart instanceof Timeline).map((chart) => "
+                                  "[chart.start.length, chart.length.reduce((a, b) => a + b, 0)])[0]")
+        self.assertEqual(sums, [len(rows["rank"]), int((rows["end"] - rows["start"]).sum())])
+
+    def test_percentiles_and_sums_from_slices(self):
+        """With few messages at a time, and with slices only: the same sums, or about them."""
+        _, file = self.simulate(TRAINING)
+        self.addCleanup(setattr, reading, "BLOCK", reading.BLOCK)
+        self.addCleanup(setattr, reading, "SLICE", reading.SLICE)
+        self.addCleanup(setattr, report_messages, "SAMPLE", report_messages.SAMPLE)
+        whole = Facts(reading.RunFile(file), exact=True).messages
+        reading.BLOCK = 512
+        blocks = Facts(reading.RunFile(file), exact=True).messages
+        self.assertEqual(whole.histogram.tolist(), blocks.histogram.tolist())
+        np.testing.assert_allclose(whole.waits, blocks.waits)
+        reading.SLICE, report_messages.SAMPLE = 32, 3200
+        run = reading.RunFile(file)
+        slices = Facts(run, exact=False).messages
+        self.assertTrue(slices.sampled)
+        self.assertEqual(slices.seen, 3200)
+        exact, about = (sums["duration"] / sums["ideal"] for sums in (whole.sums, slices.sums))
+        self.assertAlmostEqual(about / exact, 1, delta=0.1)
+        everything = slices.slowdown()["curves"][-1]
+        self.assertEqual((everything["name"], everything["count"]), ("all", 3200))
+
+
+class Verdicts(PageTest):
+    def test_no_congestion_on_an_idle_network(self):
+        _, file = self.simulate(IDLE)
+        self.show(file)
+        self.assertEqual(self.verdict()["congested"], "0")
+        self.assertIn("No congestion was found", self.text(".verdict"))
+        self.assertLessEqual(len(self.data(".verdict p", "x")), 3)
+
+    def test_the_constructed_bottleneck_is_named_first(self):
+        for attribution in ("summary", "none"):
+            with self.subTest(attribution=attribution):
+                _, file = self.simulate(INCAST, "--set", f"output.attribution={attribution}")
+                self.show(file)
+                self.assertEqual(self.verdict(), {"verdict": "queueing", "congested": "1", "link": "switch0 → host0"})
+                links = table(file, "links")
+                worst = self.data("[data-delay-link]", "delayLink")[0]
+                row = links["id"].tolist().index(int(worst))
+                self.assertEqual((links["from_name"][row], links["to_name"][row]), ("switch0", "host0"))
+                self.assertIn("Congestion was found: switch0 → host0", self.text(".verdict"))
+
+    def test_a_shared_link_shows_both_jobs(self):
+        _, file = self.simulate(SHARED)
+        self.show(file)
+        self.assertIn(self.verdict()["link"], ("switch0 → switch1", "switch1 → switch0"))
+        line = self.text("[data-name=delays] tbody tr")
+        self.assertRegex(line, r"\ba \d+ %")
+        self.assertRegex(line, r"\bb \d+ %")
+
+    def test_who_stood_in_front(self):
+        """A table /link_waits, synthetic: the columns' names and units say what they are."""
+        _, file = self.simulate(SHARED)
+        with h5py.File(file, "a") as results:
+            links = results["links"]
+            names = list(zip(links["from_name"].asstr()[:], links["to_name"].asstr()[:]))
+            link = int(links["id"][names.index(("switch0", "switch1"))])
+            if "link_waits" in results:
+                del results["link_waits"]
+            waits = results.create_group("link_waits")
+            write_numbers(waits, "link", [link, link, link], "id")
+            write_numbers(waits, "job", [0, 1, 0], "id")
+            write_numbers(waits, "ahead", [1, 0, -1], "id")
+            write_numbers(waits, "waits", [6, 3, 1])
+            write_numbers(waits, "time", [60_000_000, 30_000_000, 10_000_000], "ps")
+            write_numbers(waits, "first", [1_000_000, 2_000_000, 3_000_000], "ps")
+            write_numbers(waits, "last", [4_000_000, 5_000_000, 6_000_000], "ps")
+        self.show(file)
+        self.assertEqual(self.number("[data-delay-link]"), 100_000_000)
+        line = self.text("[data-name=delays] tbody tr")
+        self.assertRegex(line, r"a 70 %\s+b 30 %\s+b 60 %\s+a 30 %\s+no job or several 10 %")
+
+    def test_the_critical_path(self):
+        """A rank computes 1 ms before an all-reduce that the others begin at once: nearly all of the path is compute."""
+        workload = {"kind": "program", "ranks": 4, "operations": [
+            {"rank": 2, "id": "slow", "compute": "1 ms"},
+            {"collective": "all_reduce", "size": "4 KiB", "id": "grads", "stream": "compute"}]}
+        _, file = self.simulate({"topology": STAR, "workload": workload,
+                                 "output": {"attribution": "full", "operations": True}})
+        self.show(file)
+        self.assertEqual(self.number("[data-name=critical]", "steps"), 2)
+        self.assertRegex(self.text("[data-name=critical] tbody"), r"^compute\s+1(\.0+)? ms\s+9\d(\.\d)? %")
+
+    def test_a_straggler_is_named(self):
+        """Synthetic: one rank computes for half of the run, and the others wait for it."""
+        _, file = self.simulate(IDLE)
+        with h5py.File(file, "a") as results:
+            end = int(results.attrs["simulated_time"])
+            for place in ("jobs", "ranks"):
+                for name in [name for name in results[place] if name.startswith("part_")]:
+                    results[place][name][:] = 0
+            ranks = results["ranks"]
+            ranks["compute"][:] = [end // 10, end // 10, end // 2, end // 10]
+            ranks["part_compute"][:] = ranks["compute"][:]
+            ranks["part_peers"][:] = end - ranks["compute"][:]
+            results["jobs/part_compute"][:] = ranks["compute"][:].sum()
+            results["jobs/part_peers"][:] = ranks["part_peers"][:].sum()
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "straggler")
+        self.assertIn("rank 2 computes", self.text(".verdict"))
+
+    def test_compute_bounds_a_step_with_little_communication(self):
+        _, file = self.simulate(TRAINING, "--set", "topology.link_rate=1600 Gb/s")
+        self.show(file)
+        self.assertEqual(self.verdict()["verdict"], "compute")
+
+    def test_an_incomplete_run_is_marked(self):
+        path = self.write({**INCAST, "simulation": {"until": "100 us"}})
+        done = weft("run", path, "-o", "out.h5", folder=self.folder)
+        with h5py.File(self.folder / "out.h5") as results:
+            self.assertEqual(results.attrs["complete"], 0, done)
+        self.show(self.folder / "out.h5")
+        self.assertIn("INCOMPLETE", self.text("[data-incomplete]"))
+
+
+class Charts(PageTest):
+    def short_operation(self):
+        """A run of 20 ms in which rank 0 computes for 1 ns, and nobody does anything else."""
+        _, file = self.simulate(TRAINING)
+        with h5py.File(file, "a") as results:
+            end = int(results.attrs["simulated_time"])
+            del results["operations"]
+            operations = results.create_group("operations")
+            write_numbers(operations, "rank", [0], "id")
+            write_numbers(operations, "start", [end // 2], "ps")
+            write_numbers(operations, "end", [end // 2 + 1000], "ps")
+            write_numbers(operations, "kind", [0], "id")
+            write_text(operations, "label", ["micro-batch 0 forward"])
+        return file
+
+    # The pixels of the timeline that have the first colour of the palette.
+    COLOURED = """(() => {
+      const canvas = document.querySelector("canvas[data-chart=timeline]"), [r, g, b] = hexToNumbers(theme.colours[0]);
+      const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      let count = 0;
+      for (let i = 0; i < data.length; i += 4) if (data[i] === r && data[i + 1] === g && data[i + 2] === b) count++;
+      return count;
+    })()"""
+
+    def test_a_short_operation_is_seen(self):
+        file = self.short_operation()
+        for dark in (False, True):
+            self.browser.dark(dark)
+            self.show(file)
+            self.assertGreaterEqual(self.browser.value(self.COLOURED), 2)
+        self.browser.dark(False)
+
+    def test_keys(self):
+        _, file = self.simulate(TRAINING)
+        self.show(file)
+        unnamed = "[...document.querySelectorAll('canvas:not([aria-hidden]), button, select, [role=application]')]" \
+            ".filter((e) => !(e.getAttribute('aria-label') || e.textContent || e.labels?.length)).length"
+        self.assertEqual(self.browser.value(unnamed), 0)
+        self.reach("canvas[data-chart=timeline]")
+        self.assertNotEqual(self.browser.value("getComputedStyle(document.activeElement).outlineStyle"), "none")
+        whole = self.window()
+        self.browser.press("+")
+        zoomed = self.window()
+        self.assertAlmostEqual(zoomed[1] - zoomed[0], (whole[1] - whole[0]) / 2, delta=1)
+        self.browser.press("ArrowRight")
+        self.assertGreater(self.window()[0], zoomed[0])
+        self.browser.press("Home")
+        self.assertEqual(self.window(), whole)
+        self.browser.press("n")
+        self.assertIn("micro-batch", self.text("#tip"))
+        self.assertIn("micro-batch", self.browser.value("document.getElementById('voice').textContent"))
+        self.reach("canvas[data-chart=topology]")
+        self.browser.press("n")
+        self.assertIn("→", self.text("#tip"))
+        self.reach("canvas[data-chart=heat]")
+        self.browser.press("ArrowDown", "ArrowRight")
+        self.assertIn("utilisation", self.text("#tip"))
+
+    def reach(self, selector):
+        """Goes on with the Tab key until the element has the focus."""
+        for _ in range(200):
+            if self.browser.value(f"document.activeElement.matches({selector!r})"):
+                return
+            self.browser.press("Tab")
+        self.fail(f"the Tab key never reaches {selector}")
+
+    def window(self):
+        return [float(value) for value in self.data("canvas[data-chart=timeline]", "window")[0].split()]
+
+    def test_hover_and_themes(self):
+        _, file = self.simulate(TRAINING)
+        for width in (1280, 1920):
+            self.browser.resize(width, 900)
+            self.show(file)
+            self.assertEqual(self.browser.value("document.documentElement.scrollWidth"), width)
+        box = self.browser.value("""(() => {
+          const canvas = document.querySelector("canvas[data-chart=timeline]");
+          canvas.scrollIntoView({block: "center"});
+          const {left, top, width, height} = canvas.getBoundingClientRect();
+          return [left + width * 0.9, top + height - 8];
+        })()""")
+        self.browser.move_mouse(*box)
+        self.assertIn("reduction", self.text("#tip"))
+        before = self.browser.value("getComputedStyle(document.body).backgroundColor")
+        self.browser.value("document.getElementById('theme').click()")
+        self.assertNotEqual(self.browser.value("getComputedStyle(document.body).backgroundColor"), before)
+        self.browser.resize(1280, 900)
+
+    def test_bars_and_collectives_open(self):
+        """More ranks than bars: they are put together, and a bar opens into its ranks."""
+        _, file = self.simulate({**IDLE, "topology": {**STAR, "hosts": 80},
+                                 "workload": {**IDLE["workload"], "ranks": 80}})
+        self.show(file)
+        bars = "[data-chart=attribution-ranks] button"
+        self.assertEqual(len(self.data(bars, "x")), 40)
+        self.browser.value(f"document.querySelector('{bars}').click()")
+        self.assertEqual(len(self.data(bars, "x")), 2)
+        part = "[data-chart=attribution-ranks] [data-part=transfer]"
+        self.assertEqual([int(value) for value in self.data(part, "value")],
+                         table(file, "ranks")["part_transfer"][:2].tolist())
+        self.browser.value("document.querySelector('button[data-group]').click()")
+        self.assertEqual(len(self.data(".calls tbody tr", "x")), 2)
+
+    def test_other_tables(self):
+        """Rates, depths of queues, an ideal network, no messages, no operations: pages with fewer sections."""
+        lossless = {**NETWORK, "flow_control": "pfc", "buffer": {"size": "16 MB"}}
+        _, file = self.simulate({**INCAST, "network": lossless, "output": {
+            "rates": {"interval": "10 us"}, "queue_depths": True, "messages": "none"}})
+        self.show(file)
+        self.assertIsNotNone(self.browser.value("document.querySelector('[data-chart=rates] canvas') && 1"))
+        self.assertIn("99.9", self.text("[data-name=depths] thead"))
+        self.assertIn("no messages", self.text("[data-name=slowdown]"))
+        _, file = self.simulate({**IDLE, "network": {**NETWORK, "fidelity": "ideal"}, "output": {}})
+        self.show(file)
+        self.assertIn("output.operations", self.text("[data-name=timeline]"))
+
+    def test_many_operations(self):
+        """Of more operations than the page holds, some ranks are shown, the last to finish among them."""
+        _, file = self.simulate(TRAINING)
+        self.addCleanup(setattr, timeline, "MOST_OPERATIONS", timeline.MOST_OPERATIONS)
+        timeline.MOST_OPERATIONS = 1000
+        run = reading.RunFile(file)
+        operations = timeline.Operations(run, report_messages.Jobs(run))
+        self.assertLessEqual(len(operations.rows), 1000)
+        ranks = table(file, "ranks")
+        self.assertIn(ranks["rank"][ranks["finished"].argmax()], operations.shown)
+        rows = table(file, "operations")
+        mine = np.isin(rows["rank"], operations.shown)
+        self.assertEqual(operations.start.tolist(), rows["start"][mine].tolist())
+        self.assertEqual(operations.label.tolist(), rows["label"][mine].tolist())
+
+
+class SeveralFiles(PageTest):
+    def test_runs_side_by_side(self):
+        _, first = self.simulate(IDLE, output="first.h5")
+        _, second = self.simulate(INCAST, output="second.h5")
+        self.show(first, second)
+        overview = self.text("[data-name=overview]")
+        for word in ("first.h5", "second.h5", "queueing", "switch0 → host0"):
+            self.assertIn(word, overview)
+        self.browser.value("document.querySelector('[role=tab]').focus()")
+        self.browser.press("ArrowRight")
+        self.assertEqual(self.data("article:not([hidden])", "file"), ["second.h5"])
+        self.assertEqual(self.verdict()["link"], "switch0 → host0")
+        self.browser.value("document.querySelector('[data-name=overview] a').click()")
+        self.assertEqual(self.data("article:not([hidden])", "file"), ["first.h5"])
+        self.assertEqual(self.browser.complaints, [])
+
+    def sweep(self):
+        """A file as `weft sweep` writes it: synthetic cases."""
+        random = np.random.default_rng(5)
+        cost, time = random.integers(1, 30, 60), random.random(60)
+        time[7] = np.nan
+        with h5py.File(self.folder / "sweep.h5", "w") as file:
+            file.attrs["format"] = "weft-sweep"
+            cases = file.create_group("cases")
+            write_numbers(cases, "case", range(60), "id")
+            write_numbers(cases, "in_rate", np.arange(60) % 3 * 100, "Gb/s")
+            write_numbers(cases, "out_time", time, "s", np.float64)
+            write_numbers(cases, "out_cost", cost)
+            write_text(cases, "status", ["done"] * 60)
+        return self.folder / "sweep.h5", time, cost
+
+    def test_what_a_study_finds(self):
+        """The Pareto front, sensitivity, and a search, of a study of two algorithms and three sizes."""
+        self.write("topology: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}\n"
+                   "workload: {kind: collective, collective: all_reduce, size: 64 KiB}\n", "base.yaml")
+        study = ("experiment: base.yaml\n"
+                 "grid: {workload.algorithm: [ring, direct], workload.size: [64 KiB, 128 KiB, 1 MiB]}\n"
+                 "outputs: [job_time, energy_per_step, cost_per_step]\n"
+                 "objective: {minimize: [job_time, energy_per_step], within: workload.size}\n"
+                 "equal: {hosts: exact, cost: 5 %}\n")
+        self.write(study, "study.yaml")
+        self.run_weft("sweep", "study.yaml", "--quiet")
+        self.run_weft("report", "study.h5")
+        cases = table(self.folder / "study.h5", "cases")
+        self.browser.open(self.folder / "study.html")
+        self.assertEqual(self.browser.complaints, [])
+        self.assertEqual(sorted(map(int, self.data("span[data-front]", "front"))),
+                         np.flatnonzero(cases["pareto"]).tolist())
+        # One input is left within sizes: its share of the variance of logarithms, by the definition.
+        times = np.log(cases["out_job_time"].reshape(2, 3).astype(float))
+        times -= times.mean(axis=0)
+        share = 3 * (times.mean(axis=1) ** 2).sum() / (times ** 2).sum()
+        self.assertAlmostEqual(float(self.data("[data-outcome=out_job_time]", "share")[0]), share, 9)
+        self.assertIn("Held equal among the machines: hosts, cost (5 %).",
+                      self.browser.value("document.querySelector('[data-name=sweep]').innerText"))
+        text = self.browser.value("document.querySelector('[data-name=front]').innerText")
+        for unit in ("µs", "mJ", "$"):
+            self.assertIn(unit, text)
+        self.write(study + "search: {objective: time, simulate: 2}\n", "search.yaml")
+        self.run_weft("sweep", "search.yaml", "--quiet")
+        self.run_weft("report", "search.h5")
+        self.browser.open(self.folder / "search.html")
+        best = table(self.folder / "search.h5", "cases")["place"].tolist().index(1)
+        self.assertEqual(self.number("[data-name=search]", "best"), best)
+        self.assertIn("Order correlation", self.browser.value("document.querySelector('[data-name=search]').innerText"))
+
+    def test_costs_of_a_run(self):
+        """Those of `weft account`, if the experiment has the section."""
+        self.simulate({**IDLE, "accounting": {"grid_intensity": "FR"}})
+        self.run_weft("report", "out.h5")
+        figures = self.run_weft("account", "out.h5", "--json").summary()["mid"]["figures"]
+        self.browser.open(self.folder / "out.html")
+        self.assertEqual(self.browser.complaints, [])
+        names = self.data("[data-figure]", "figure")
+        values = dict(zip(names, map(float, self.data("[data-figure]", "value"))))
+        self.assertGreater(len(values), 12)
+        for name, value in values.items():
+            self.assertEqual(value, figures[name], name)
+        self.simulate(IDLE)
+        self.run_weft("report", "out.h5")
+        self.browser.open(self.folder / "out.html")
+        self.assertEqual(self.data("[data-figure]", "figure"), [])
+
+    def test_a_sweep(self):
+        file, time, cost = self.sweep()
+        self.show(file, words=["--png", self.folder / "pictures"])
+        columns = self.browser.value("charts.filter((chart) => chart instanceof Sweep).map((chart) => "
+                                     "[chart.x.name, chart.y.name])[0]")
+        self.assertEqual(sorted(columns), ["out_cost", "out_time"])
+        known = ~np.isnan(time)
+        beaten = [((time <= time[i]) & (cost <= cost[i]) & ((time < time[i]) | (cost < cost[i])))[known].any()
+                  for i in range(60)]
+        front = [i for i in range(60) if known[i] and not beaten[i]]
+        shown = self.data("canvas[data-chart=sweep]", "front")[0].split()
+        self.assertEqual(sorted(map(int, shown)), front)
+        rows = np.flatnonzero(known)
+        self.assertEqual(sorted(rows[pareto(cost[known], time[known])].tolist()), front)
+        self.assertEqual(self.number("[data-name=sweep]", "cases"), 60)
+        self.assertEqual(len(self.data("[data-name=sweep] tbody tr", "x")), 60)
+        self.assertTrue((self.folder / "pictures" / "sweep.sweep.png").exists())
+
+
+class Files(ProgramTest):
+    def test_same_bytes_and_pictures(self):
+        _, file = self.simulate(TRAINING)
+        pages = []
+        for name in ("one.html", "two.html"):
+            done = self.run_weft("report", file, "-o", name, "--png", self.folder / name[:3], seconds=300)
+            pages.append((self.folder / name).read_bytes())
+        self.assertEqual(pages[0], pages[1])
+        names = sorted(path.name for path in (self.folder / "one").iterdir())
+        self.assertEqual(names, sorted(f"out.{name}.png" for name in (
+            "attribution", "delays", "heat", "queues", "slowdown", "timeline", "topology")))
+        for name in names:
+            data = (self.folder / "one" / name).read_bytes()
+            self.assertTrue(data.startswith(b"\x89PNG\r\n\x1a\n"))
+            self.assertEqual(data, (self.folder / "two" / name).read_bytes(), done)
+
+    def test_nothing_in_the_page_leads_outside(self):
+        _, file = self.simulate(IDLE)
+        self.run_weft("report", file, "-o", "page.html")
+        page = (self.folder / "page.html").read_text()
+        self.assertIn("Content-Security-Policy\" content=\"default-src 'none'", page)
+        for word in (" src=", "<link rel=\"stylesheet", "@import", "url("):
+            self.assertNotIn(word, page)
+
+    def test_what_cannot_be_read(self):
+        _, file = self.simulate(INCAST)
+        with h5py.File(self.folder / "foreign.h5", "w") as foreign:
+            foreign["numbers"] = [1, 2, 3]
+        (self.folder / "text.h5").write_text("no HDF5\n")
+        (self.folder / "short.h5").write_bytes(file.read_bytes()[:5000])
+        shutil.copy(file, self.folder / "uneven.h5")
+        with h5py.File(self.folder / "uneven.h5", "a") as results:
+            del results["links/to"]
+            results["links/to"] = [1]
+        shutil.copy(file, self.folder / "newer.h5")
+        with h5py.File(self.folder / "newer.h5", "a") as results:
+            results.attrs["format_version"] = 99
+        for name, word in (("foreign.h5", "neither a result file"), ("text.h5", "not an HDF5 file"),
+                           ("short.h5", "short.h5"), ("uneven.h5", "differ in length"),
+                           ("newer.h5", "format_version 99"), ("absent.h5", "no such file")):
+            done = weft("report", name, "-o", "page.html", folder=self.folder)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(word, done.err)
+            self.assertEqual(len(done.err.splitlines()), 1, done)
+            self.assertFalse((self.folder / "page.html").exists())
+
+    def test_words(self):
+        _, file = self.simulate(INCAST)
+        self.assertEqual(weft("report", folder=self.folder).code, EXIT_INPUT)
+        self.assertEqual(weft("report", file, "-o", self.folder).code, EXIT_INPUT)
+        self.assertEqual(weft("report", file, "-o", "/proc/none/page.html").code, 3)
+        self.run_weft("report", "out.h5")
+        self.assertTrue((self.folder / "out.html").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

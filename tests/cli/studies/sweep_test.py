@@ -1,0 +1,545 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+# Time limit: 900 s
+"""`weft sweep`: the cases of a study, each run once, side by side, interrupted and resumed, with the same table."""
+
+import math
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import unittest
+import unittest.mock
+
+import h5py
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, SOURCE, WEFT, ProgramTest, environment,
+                          processes_in, same_results, wait_until, weft)
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+from studies import pareto  # noqa: E402
+from studies.errors import StudyError  # noqa: E402
+from studies.expressions import Expression  # noqa: E402
+from studies.nodes import flow, with_value  # noqa: E402
+from studies.quantities import canonical  # noqa: E402
+from studies.sweep import Sweep  # noqa: E402
+
+SECONDS = 120
+BASE = """\
+topology: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
+workload: {kind: collective, collective: all_reduce, size: 64 KiB}
+"""
+STUDY = """\
+experiment: base.yaml
+grid:
+  workload.algorithm: [ring, direct]
+  workload.size: [64 KiB, 128 KiB, 256 KiB]
+outputs: [job_time, packet_hops, fingerprint, {tail: p90 messages/slowdown}]
+derived: {twice: 2 * job_time}
+objective: {minimize: job_time, within: workload.size}
+"""
+
+
+class SweepTest(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.write(BASE, "base.yaml")
+
+    def sweep(self, study, *words, code=0, extra=None):
+        """Writes a study (if it is text) and runs it to its end."""
+        path = self.write(study, "study.yaml") if "\n" in study else study
+        done = weft("sweep", path, "--quiet", *words, folder=self.folder, extra=extra, seconds=SECONDS)
+        self.assertEqual(done.code, code, done)
+        return done
+
+    def table(self, name="study.h5"):
+        with h5py.File(self.folder / name) as file:
+            return {column: data.asstr()[:].tolist() if data.dtype.kind == "S" else data[:].tolist()
+                    for column, data in file["cases"].items()}
+
+    def assert_same_table(self, one, other):
+        """All but the times measured, and the names of the folders of runs."""
+        left_out = ["/timing", "/runs", "/cases/run"]
+        with h5py.File(self.folder / one) as a, h5py.File(self.folder / other) as b:
+            self.assertGreater(len(a["cases"]), 10)
+            self.assertEqual(list(same_results.differences(a, b, left_out)), [])
+            self.assertEqual(sorted(a["runs"]), sorted(b["runs"]))
+
+
+class Watched(SweepTest):
+    """The program behind a script that writes down each run, and holds runs back while there are certain files."""
+
+    def setUp(self):
+        super().setUp()
+        self.log, self.endless, self.gate = (self.folder / name for name in ("runs.log", "endless", "gate"))
+        self.program = self.folder / "watched"
+        self.program.write_text(f"""#!/bin/sh
+if [ "$1" = run ]; then
+  echo "$*" >> '{self.log}'
+  while [ -e '{self.gate}' ]; do sleep 0.05; done
+  [ ! -e '{self.endless}' ] || exec '{WEFT}' "$@" --set 'workload.size=1 GiB' --set workload.iterations=100000
+fi
+exec '{WEFT}' "$@"
+""")
+        self.program.chmod(0o755)
+
+    def begin(self, *words):
+        with open(self.folder / f"{len(list(self.folder.glob('*.err')))}.err", "w") as said:
+            process = subprocess.Popen(
+                ["/usr/bin/python3", "-B", str(SOURCE / "scripts" / "commands" / "sweep.py"), *words], cwd=self.folder,
+                env=environment({"WEFT_PROGRAM": str(self.program)}), text=True, stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE, stderr=said)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.kill)
+        return process
+
+    def end(self, process, code=0):
+        process.communicate(timeout=SECONDS)
+        said = "".join(path.read_text() for path in sorted(self.folder.glob("*.err")))
+        self.assertEqual(process.returncode, code, said)
+        return said
+
+    def runs(self):
+        return self.log.read_text().splitlines() if self.log.exists() else []
+
+    def test_interrupted_and_resumed_is_as_uninterrupted(self):
+        self.write(STUDY, "study.yaml")
+        self.end(self.begin("study.yaml", "-o", "whole.h5", "-j", "1"))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            with self.subTest(number.name):
+                name = f"{number.name}.h5"
+                self.end(self.begin("study.yaml", "--case", "1", "-o", name))
+                self.endless.touch()
+                process = self.begin("study.yaml", "-j", "2", "-o", name)
+                folder = self.folder / f"{number.name}.runs"
+                wait_until(lambda: len(list(folder.glob("*.h5.partial"))) == 2, "two runs under way", process)
+                self.assertEqual(len(processes_in(self.folder)), 2)
+                process.send_signal(number)
+                self.end(process, EXIT_INTERRUPTED)
+                self.assertEqual(processes_in(self.folder), [])
+                self.assertFalse((self.folder / name).exists())
+                self.assertEqual(len(list(folder.glob("*.json"))), 1)  # the case that had been run before
+                self.endless.unlink()
+                self.log.write_text("")
+                self.end(self.begin("study.yaml", "-o", name))
+                self.assertEqual(len(self.runs()), 5)
+                self.assert_same_table("whole.h5", name)
+
+    def test_what_has_been_run_is_not_run_again(self):
+        self.write(STUDY, "study.yaml")
+        self.end(self.begin("study.yaml"))
+        self.assertEqual(len(self.runs()), 6)
+        self.end(self.begin("study.yaml", "--resume"))
+        self.assertEqual(len(self.runs()), 6)
+        # Another column of results needs no other run, another case does.
+        self.write(STUDY.replace("p90", "p50").replace("256 KiB", "512 KiB"), "study.yaml")
+        self.end(self.begin("study.yaml"))
+        self.assertEqual(len(self.runs()), 8)
+        # Nor does what is written in another way; another base does.
+        self.write(BASE.replace("400 Gb/s", "0.4 Tbps"), "base.yaml")
+        self.end(self.begin("study.yaml"))
+        self.assertEqual(len(self.runs()), 8)
+        self.write(BASE.replace("400 Gb/s", "200 Gb/s"), "base.yaml")
+        self.end(self.begin("study.yaml"))
+        self.assertEqual(len(self.runs()), 14)
+        self.end(self.begin("study.yaml", "--fresh"))
+        self.assertEqual(len(self.runs()), 20)
+
+    def test_equal_cases_run_once(self):
+        self.write("experiment: base.yaml\ngrid: {workload.size: [64 KiB, 65536 B, 1 MiB, 0.0625 MiB]}\n", "study.yaml")
+        self.end(self.begin("study.yaml", "-j", "4"))
+        self.assertEqual(len(self.runs()), 2)
+        table = self.table()
+        self.assertEqual(table["same_as"], [0, 0, 2, 0])
+        self.assertEqual(table["out_job_time"][0], table["out_job_time"][3])
+        self.assertNotEqual(table["out_job_time"][0], table["out_job_time"][2])
+
+    def test_equal_cases_of_two_programs_at_the_same_time_run_once(self):
+        self.write("experiment: base.yaml\ngrid: {workload.size: [64 KiB, 65536 B]}\n", "study.yaml")
+        self.gate.touch()
+        first = self.begin("study.yaml", "--case", "0")
+        wait_until(self.runs, "a run", first)
+        second = self.begin("study.yaml", "--case", "1")
+        wait_until(lambda: "another process" in (self.folder / "1.err").read_text(), "the other's waiting", second)
+        self.assertIsNone(first.poll())
+        self.gate.unlink()
+        self.end(first)
+        self.end(second)
+        self.assertEqual(len(self.runs()), 1)
+
+    def test_what_breaks_a_constraint_before_its_run_is_not_run(self):
+        self.write(STUDY + "constraints: [workload_size <= 128 * KiB, hosts == 4, 'twice < 40 * us']\n", "study.yaml")
+        self.end(self.begin("study.yaml"))
+        self.assertEqual(len(self.runs()), 4)
+        table = self.table()
+        self.assertEqual(table["status"], ["done", "done", "excluded"] * 2)
+        self.assertEqual(table["broken"][2], "workload_size <= 128 * KiB")
+        self.assertTrue(math.isnan(table["out_job_time"][2]))
+        for time, feasible in zip(table["out_job_time"], table["feasible"]):
+            self.assertEqual(feasible, time * 2 < 40e6)
+
+    def test_those_that_run_are_marked_afterwards(self):
+        self.write(STUDY + "constraints: [job_time < 0]\n", "study.yaml")
+        self.end(self.begin("study.yaml"))
+        table = self.table()
+        self.assertEqual((table["status"], table["feasible"]), (["done"] * 6, [0] * 6))
+        self.assertEqual((table["broken"], table["pareto"]), (["job_time < 0"] * 6, [0] * 6))
+
+
+class Tables(SweepTest):
+    def test_any_number_at_a_time_gives_the_same(self):
+        self.sweep(STUDY, "-j", "1", "-o", "one.h5")
+        self.sweep(STUDY, "-j", "2", "-o", "two.h5")
+        self.assert_same_table("one.h5", "two.h5")
+
+    def test_rows_are_what_the_runs_say(self):
+        self.sweep(STUDY)
+        table = self.table()
+        self.assertEqual(table["case"], list(range(6)))
+        self.assertEqual(table["in_workload_algorithm"], ["ring"] * 3 + ["direct"] * 3)
+        self.assertEqual(table["in_workload_size"], [65536, 131072, 262144] * 2)
+        summary, results = self.simulate(self.folder / "base.yaml", "--set", "workload.algorithm=direct", "--set",
+                                         "workload.size=128 KiB")
+        self.assertEqual(table["out_job_time"][4], summary["jobs"][0]["time_ps"])
+        self.assertEqual(table["out_packet_hops"][4], summary["packet_hops"])
+        self.assertEqual(table["out_fingerprint"][4], summary["fingerprint"])
+        self.assertEqual(table["derived_twice"][4], 2 * summary["jobs"][0]["time_ps"])
+        with h5py.File(self.folder / "study.h5") as study, h5py.File(results) as run:
+            self.assertEqual(list(same_results.differences(study["runs/4"], run, [
+                *same_results.LEFT_OUT, "/manifest@experiment_file"])), [])
+            slowdown = sorted(run["messages/slowdown"][:])
+            self.assertTrue(slowdown[len(slowdown) * 8 // 10] <= table["out_tail"][4] <= slowdown[-1])
+            self.assertEqual(study["cases/in_workload_size"].attrs["unit"], "B")
+            self.assertEqual(study["cases/out_tail"].attrs["unit"], "1")
+            for column in [*study["cases"].values(), *study["timing"].values()]:
+                self.assertTrue(column.attrs["unit"] and column.attrs["description"], column.name)
+                self.assertEqual(len(column), 6)
+            self.assertTrue((study["timing/wall_seconds"][:] > 0).all())
+            self.assertEqual(study.attrs["complete"], 1)
+        best = [min((0, 3), key=lambda i: table["out_job_time"][i + size]) + size for size in range(3)]
+        self.assertEqual([i for i in range(6) if table["pareto"][i]], sorted(best))
+
+    def test_costs_energy_and_emissions_are_columns(self):
+        """They are those of `weft account` for the run; other prices and grids need no other run."""
+        self.sweep("experiment: base.yaml\n"
+                   "grid: {workload.algorithm: [ring, direct], accounting.grid_intensity: [FR, PL]}\n"
+                   "accounting: {pue: 1.5}\noutputs: [energy_per_step, cost_per_step, carbon_per_step, mean_power]\n"
+                   "derived: {twice: 2 * energy_per_step}\nconstraints: [network_power < cost]\n")
+        table = self.table()
+        self.assertEqual(table["same_as"], [0, 0, 2, 2])
+        self.assertEqual(len({path.name for path in (self.folder / "study.runs").glob("*.h5")
+                              if not path.name.startswith("experiment")}), 2)
+        for case, region in enumerate(("FR", "PL", "FR", "PL")):
+            done = self.run_weft("account", table["run"][case], "--set", "pue=1.5", "--set", f"grid_intensity={region}",
+                                 "--json").summary()["mid"]["figures"]
+            for name in ("energy_per_step", "cost_per_step", "carbon_per_step", "mean_power"):
+                self.assertEqual(table[f"out_{name}"][case], done[name])
+            self.assertEqual(table["derived_twice"][case], 2 * done["energy_per_step"])
+            self.assertEqual(table["machine_cost"][case], done["machine_cost"])
+        # All but what the making emits goes with the grid: 662 g per kWh over 56.
+        operational = [carbon - energy * 56 / 3.6e6 for carbon, energy in
+                       zip(table["out_carbon_per_step"][::2], table["out_energy_per_step"][::2])]
+        for making, carbon, energy in zip(operational, table["out_carbon_per_step"][1::2],
+                                          table["out_energy_per_step"][1::2]):
+            self.assertAlmostEqual((carbon - making) / (energy * 662 / 3.6e6), 1, 9)
+        with h5py.File(self.folder / "study.h5") as file:
+            self.assertEqual([file[f"cases/out_{name}"].attrs["unit"] for name in
+                              ("energy_per_step", "cost_per_step", "carbon_per_step", "mean_power")],
+                             ["J", "$", "g", "W"])
+
+    def test_mpi_processes_change_nothing(self):
+        self.sweep(STUDY, "-o", "alone.h5")
+        self.sweep(STUDY + "processes: 2\n", "-o", "two.h5")
+        with h5py.File(self.folder / "two.h5") as file:
+            self.assertEqual(set(file["timing/processes"][:]), {2})
+        with h5py.File(self.folder / "two.h5", "r+") as file, h5py.File(self.folder / "alone.h5") as alone:
+            del file["manifest/study_text"]
+            file["manifest/study_text"] = alone["manifest/study_text"][()]
+        self.assert_same_table("alone.h5", "two.h5")
+
+    def test_a_case_that_fails_is_told_and_ends_nothing(self):
+        text = STUDY.replace("[ring, direct]", "[ring, rong]")
+        done = self.sweep(text, "--summary", "json", code=EXIT_ENVIRONMENT)
+        self.assertEqual((done.summary()["done"], done.summary()["failed"]), (3, 3))
+        table = self.table()
+        self.assertEqual(table["status"], ["done"] * 3 + ["failed"] * 3)
+        self.assertIn("did you mean 'ring'?", table["error"][3])
+        (self.folder / "study.h5").rename(self.folder / "first.h5")
+        self.sweep(text, "--collect", code=EXIT_ENVIRONMENT)
+        self.assert_same_table("first.h5", "study.h5")
+
+    def test_an_output_that_no_run_has_is_told(self):
+        done = self.sweep(STUDY.replace("p90 messages/slowdown", "p90 messages/slowness"))
+        self.assertIn("'p90 messages/slowness'", done.err)
+        self.assertTrue(all(map(math.isnan, self.table()["out_tail"])))
+
+    def test_results_may_be_thrown_away(self):
+        self.sweep(STUDY + "keep_runs: false\n")
+        self.assertEqual(list((self.folder / "study.runs").glob("*.h5")), [])
+        table = self.table()
+        self.assertEqual(table["run"], [""] * 6)
+        self.sweep(STUDY + "keep_runs: false\n")
+        self.assertEqual(table, self.table())
+
+    def test_an_experiment_within_the_study_names_files_beside_it(self):
+        self.write("kind: star\nhosts: 4\nlink_rate: 400 Gb/s\nlink_delay: 500 ns\n", "machine.yaml")
+        self.sweep("experiment:\n  topology: {kind: file, path: machine.yaml}\n"
+                   "  workload: {kind: collective, collective: all_reduce, size: 64 KiB}\n"
+                   "grid: {workload.algorithm: [ring, direct]}\n", "-o", "out/inline.h5")
+        self.sweep(STUDY)
+        self.assertEqual(self.table("out/inline.h5")["out_job_time"], self.table()["out_job_time"][::3])
+        # Another content of the file is another experiment.
+        before = self.table("out/inline.h5")["identity"]
+        self.write("kind: star\nhosts: 5\nlink_rate: 400 Gb/s\nlink_delay: 500 ns\n", "machine.yaml")
+        self.sweep("study.yaml", "--list")
+        self.sweep("experiment:\n  topology: {kind: file, path: machine.yaml}\n"
+                   "  workload: {kind: collective, collective: all_reduce, size: 64 KiB}\n"
+                   "grid: {workload.algorithm: [ring, direct]}\n", "-o", "out/inline.h5")
+        self.assertFalse(set(before) & set(self.table("out/inline.h5")["identity"]))
+
+
+class Cases(SweepTest):
+    def listed(self, text, code=0):
+        """Rows of --list."""
+        return [line.split() for line in self.sweep(text, "--list", code=code).out.splitlines()]
+
+    def test_sections_multiply(self):
+        rows = self.listed("""\
+experiment: base.yaml
+set: {workload.iterations: 2}
+grid:
+  topology:
+    star: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
+    torus: {kind: torus, dims: [2, 2], link_rate: 400 Gb/s, link_delay: 500 ns}
+list:
+  - {name: small, workload.size: 1KiB, workload.channels: 1}
+  - {name: large, workload.size: 1MiB, workload.channels: 2}
+random: {cases: 3, seed: 7, keys: {network.window: {from: 64 KiB, to: 1 MiB, scale: log}}}
+""")
+        self.assertEqual(rows[0], ["case", "topology", "name", "workload.size", "workload.channels", "network.window",
+                                   "status"])
+        self.assertEqual(len(rows), 1 + 2 * 2 * 3)
+        self.assertEqual([row[1:4] for row in rows[1:]], [
+            [machine, *case] for machine in ("star", "torus") for case in (("small", "1KiB"), ("large", "1MiB"))
+            for _ in range(3)])
+        self.assertTrue(all(65536 <= int(row[5]) <= 1 << 20 for row in rows[1:]))
+        self.assertEqual([row[5] for row in rows[1:4]], [row[5] for row in rows[4:7]])
+
+    def test_draws_depend_on_the_seed_alone(self):
+        def draws(seed, kind="random"):
+            return self.listed(f"experiment: base.yaml\n{kind}:\n  cases: 8\n  seed: {seed}\n  keys:\n"
+                               "    workload.iterations: {from: 1, to: 800}\n    workload.algorithm: [ring, direct]\n")
+
+        self.assertEqual(draws(3), draws(3))
+        self.assertNotEqual(draws(3), draws(4))
+        # A Latin hypercube has one case in each eighth of the range, and as many of each choice.
+        rows = draws(3, "latin_hypercube")[1:]
+        self.assertEqual(sorted(int(8 * (int(row[1]) - 1.5) / 799) for row in rows), list(range(8)))
+        self.assertEqual(sorted(row[2] for row in rows), ["direct"] * 4 + ["ring"] * 4)
+
+    def test_named_alternatives_may_set_several_keys(self):
+        self.sweep("""\
+experiment: base.yaml
+grid:
+  plan:
+    plain: {workload.algorithm: ring}
+    wide: {workload.algorithm: ring, workload.channels: 2, topology.link_rate: 800 Gb/s}
+""")
+        table = self.table()
+        self.assertEqual(table["in_plan"], ["plain", "wide"])
+        self.assertLess(table["out_job_time"][1], table["out_job_time"][0])
+
+    def test_machines_that_differ_are_refused(self):
+        text = """\
+experiment: base.yaml
+grid:
+  topology:
+    star: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
+    torus: {kind: torus, dims: [2, 2], link_rate: 400 Gb/s, link_delay: 500 ns}
+equal: [hosts, injection_rate]
+"""
+        done = self.sweep(text, code=EXIT_INPUT)
+        for part in ("study.yaml:6: ", "`injection_rate`", "400 Gb/s in case 0 (topology star)",
+                     "800 Gb/s in case 1 (topology torus)"):
+            self.assertIn(part, done.err)
+        self.assertFalse((self.folder / "study.h5").exists())
+        self.sweep(text + "allow_unequal: true\n")
+        self.assertEqual(self.table()["machine_injection_rate"], [400e9, 800e9])
+        self.sweep(text.replace("[hosts, injection_rate]", "{hosts: exact, injection_rate: 50 %}"))
+        self.sweep(text.replace("torus, dims: [2, 2]", "torus, host_link_rate: 400 Gb/s, dims: [2, 2]"))
+
+    def test_machines_of_another_price_or_power_are_refused(self):
+        """A star of four has one switch of four ports and four cables; a torus of 2 x 2 has four of three ports, with
+        eight cables, and a switch port more for each end."""
+        text = """\
+experiment: base.yaml
+grid:
+  topology:
+    star: {kind: star, hosts: 4, link_rate: 400 Gb/s, link_delay: 500 ns}
+    torus: {kind: torus, dims: [2, 2], host_link_rate: 400 Gb/s, link_rate: 400 Gb/s, link_delay: 500 ns}
+accounting: {switch_port_price: 100, optical_cable_price: 250, switch_port_power: 5, optical_end_power: 0, nic_power: 0}
+"""
+        for figure, star, torus in (("network_cost", 4 * 4 * 100 + 4 * 4 * 250, 4 * 12 * 100 + 4 * 8 * 250),
+                                    ("network_power", 4 * 4 * 5, 4 * 12 * 5)):
+            done = self.sweep(text + f"equal: [{figure}]\n", code=EXIT_INPUT)
+            self.assertIn("study.yaml:7: ", done.err)
+            self.assertIn(f"`{figure}`", done.err)
+            self.sweep(text + f"equal: {{{figure}: 70 %}}\n")
+            self.assertEqual(self.table()[f"machine_{figure}"], [star, torus])
+        self.sweep(text + "equal: {cost: 5 %, power: 5 %}\n")
+
+    def test_the_job_array_of_the_documentation(self):
+        """The body of the script, for two tasks; then the table, which misses the others until they have been run."""
+        page = (SOURCE / "docs/tutorial/studies.md").read_text()
+        script = re.search(r"^```\n(#!/bin/sh\n#SBATCH.*?)^```", page, re.MULTILINE | re.DOTALL).group(1)
+        self.write(STUDY, "study.yaml")
+        self.write(script, "job.sh")
+
+        def task(number):
+            path = f"{WEFT.parent}{os.pathsep}{os.environ['PATH']}"
+            return subprocess.run(["sh", "job.sh"], cwd=self.folder, text=True, capture_output=True, timeout=SECONDS,
+                                  env=environment({"PATH": path, "SLURM_ARRAY_TASK_ID": str(number)}))
+
+        for number in (0, 4):
+            done = task(number)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        self.sweep("study.yaml", "--collect", code=EXIT_ENVIRONMENT)
+        self.assertEqual(self.table()["status"], ["done", "missing", "missing", "missing", "done", "missing"])
+        for number in (1, 2, 3, 5):
+            task(number)
+        self.sweep("study.yaml", "--collect", "-o", "study.h5")
+        self.sweep(STUDY, "-o", "whole.h5")
+        self.assert_same_table("study.h5", "whole.h5")
+
+    def test_the_ready_made_study(self):
+        rows = self.listed(str(SOURCE / "workloads" / "studies" / "networks_of_256_gpus.yaml"))
+        self.assertEqual(len(rows), 1 + 9 * 3 * 3)
+        done = self.sweep(str(SOURCE / "workloads" / "studies" / "networks_of_256_gpus.yaml"), "--case", "72")
+        self.assertEqual(done.out, "")
+        self.assertEqual(len(list((self.folder / "networks_of_256_gpus.runs").glob("*.h5"))), 1)
+
+
+# What is wrong with a study, and what its error names: the line of the file, what was found, what would be right.
+WRONG = {
+    "grid: {}\n": ["study.yaml:1", "missing key 'experiment'"],
+    "experiment: base.yaml\ngird: {}\n": ["study.yaml:2", "'gird'", "did you mean 'grid'?"],
+    "experiment: none.yaml\n": ["study.yaml:1", "none.yaml", "No such file"],
+    "experiment: base.yaml\ngrid:\n  worklaod.size: [1 B]\n": ["study.yaml:3", "worklaod.size", "'workload'"],
+    "experiment: base.yaml\ngrid:\n  workload.size: 1 MiB\n": ["study.yaml:3", "'1 MiB'", "a list"],
+    "experiment: base.yaml\ngrid:\n  workload: {size: [1 B]}\n": ["study.yaml:3", "`workload.size: [...]`"],
+    "experiment: base.yaml\ngrid:\n  output.file: [a, b]\n": ["study.yaml:3", "output.file"],
+    "experiment: base.yaml\ngrid:\n  workload.size: []\n": ["study.yaml:3", "no values"],
+    "experiment: base.yaml\ngrid:\n  workload.size: [1 B, 1 B]\n": ["study.yaml:3", "twice"],
+    "experiment: base.yaml\ngrid: {workload.size: [1 B]}\nlist:\n - {workload.size: 1 B}\n": ["study.yaml:4", "line 2"],
+    "experiment: base.yaml\nrandom:\n  cases: no\n  keys: {}\n": ["study.yaml:3", "'no'", "a number of cases"],
+    "experiment: base.yaml\nrandom:\n  cases: 2\n  keys:\n    workload.size: {from: 1 B, to: 1 us}\n":
+        ["study.yaml:5", "'1 us'", "another unit"],
+    "experiment: base.yaml\nrandom:\n  cases: 2\n  keys:\n    workload.size: {from: 0, to: 1, scale: log}\n":
+        ["study.yaml:5", "'0'", "above 0"],
+    "experiment: base.yaml\noutputs:\n  - job_tim\n": ["study.yaml:3", "'job_tim'", "did you mean 'job_time'?"],
+    "experiment: base.yaml\noutputs:\n  - {x: q99 links/busy}\n": ["study.yaml:3", "'q99'", "p0 to p99"],
+    "experiment: base.yaml\nderived:\n  a: 1 +\n": ["study.yaml:3", "'1 +'", "no expression"],
+    "experiment: base.yaml\nderived:\n  a: job_tim + 1\n": ["study.yaml:3", "did you mean 'job_time'?"],
+    "experiment: base.yaml\nderived:\n  a: b\n  b: 1\n": ["study.yaml:3", "unknown name 'b'"],
+    "experiment: base.yaml\nderived:\n  hosts: 1\n": ["study.yaml:3", "'hosts'"],
+    "experiment: base.yaml\nconstraints:\n  - job_time\n": ["study.yaml:3", "a comparison"],
+    "experiment: base.yaml\nderived:\n  a: open('/etc/passwd')\n": ["study.yaml:3", "a call"],
+    "experiment: base.yaml\nobjective:\n  minimise: job_time\n": ["study.yaml:3", "did you mean 'minimize'?"],
+    "experiment: base.yaml\nobjective: {minimize: tme}\n": ["study.yaml:2", "unknown name 'tme'"],
+    "experiment: base.yaml\nequal:\n  - host\n": ["study.yaml:3", "did you mean 'hosts'?"],
+    "experiment: base.yaml\nequal:\n  hosts: a bit\n": ["study.yaml:3", "'a bit'", "'5 %'"],
+    "experiment: base.yaml\nprocesses: 0\n": ["study.yaml:2", "'0'", "of 1 or more"],
+    "experiment: base.yaml\nkeep_runs: perhaps\n": ["study.yaml:2", "'perhaps'", "true or false"],
+    "experiment: base.yaml\nexperiment: base.yaml\n": ["study.yaml:2", "twice", "line 1"],
+    "experiment: base.yaml\ngrid: {a: [}\n": ["study.yaml:2", "not YAML"],
+    "experiment: base.yaml\nderived: {a: 1 + workload_algorithm}\ngrid: {workload.algorithm: [ring]}\n":
+        ["study.yaml:2", "mixes texts and numbers"],
+    "- a\n": ["study.yaml:1", "a list", "a map"],
+    "# nothing\n": ["study.yaml", "empty"],
+}
+
+
+def complaint_in_reading(path):
+    try:
+        Sweep(path, quiet=True)
+    except StudyError as error:
+        return str(error)
+    return None
+
+
+class Errors(SweepTest):
+    def test_each_names_its_line_and_what_would_be_right(self):
+        """What the program makes of a complaint is the same for all: of every eighth it is asked, and of what is found later
+        than in reading. The others are read in this process."""
+        os.chdir(self.folder)
+        self.addCleanup(os.chdir, SOURCE)
+        with unittest.mock.patch.dict(os.environ, environment({"WEFT_PROGRAM": str(WEFT)})):
+            for number, (text, parts) in enumerate(WRONG.items()):
+                with self.subTest(text=text):
+                    said = complaint_in_reading(self.write(text, "study.yaml"))
+                    if said is None or number % 8 == 0:
+                        said = self.sweep(text, code=EXIT_INPUT).err
+                    self.assertEqual(len(said.splitlines()), 1, said)
+                    for part in parts:
+                        self.assertIn(part, said)
+                    self.assertFalse((self.folder / "study.h5").exists())
+
+    def test_words(self):
+        self.write(STUDY, "study.yaml")
+        for words, part in ((["--case", "6"], "0 to 5"), (["-j", "0"], "1 or more"), (["--case", "x"], "invalid int")):
+            done = self.sweep("study.yaml", *words, code=EXIT_INPUT)
+            self.assertIn(part, done.err)
+        self.assertIn("No such file", self.sweep("none.yaml", code=EXIT_INPUT).err)
+        done = self.sweep("study.yaml", "-o", "base.yaml/out.h5", code=EXIT_ENVIRONMENT)
+        self.assertIn("base.yaml", done.err)
+
+
+class Parts(unittest.TestCase):
+    def test_expressions(self):
+        values = {"a": 3, "b": 0.5, "t": "ring"}
+        for text, expected in {"a + b * 2": 4, "2 ** a - -1": 9, "a // 2": 1, "7 % a": 1, "5 * ms": 5 * 10**9,
+                               "16 * KiB": 16384, "1 < a <= 3": True, "1 < a < 3": False, "not a == 3": False,
+                               "t == 'ring' and b < 1": True, "t != 'ring' or b > 1": False,
+                               "a if t == 'tree' else b": 0.5}.items():
+            self.assertEqual(Expression(text, "here").value(values), expected, text)
+        for text in ("1 / (a - 3)", "(-1) ** b", "10.0 ** 400", "9 ** 9 ** 9"):
+            self.assertTrue(math.isnan(Expression(text, "here").value(values)), text)
+
+    def test_nothing_but_arithmetic(self):
+        for text in ("f(1)", "a.b", "a[0]", "().__class__", "[1]", "(1, 2)", "{1: 2}", "lambda: 1", "a := 1", "f'{a}'",
+                     "[x for x in a]", "a in b", "a is b", "~a", "a << 9", "a @ b", "b'x'", "...", "1j", "*a", "yield",
+                     "await a", "import os", "a; b", "a\nb", "(" * 300 + "a" + ")" * 300, "1+" * 600 + "1", "", "\0"):
+            with self.assertRaises(StudyError, msg=text):
+                Expression(text, "here")
+
+    def test_quantities_have_one_text(self):
+        for one, other in (("1 MiB", "1024KiB"), ("0.4 Tb/s", "400 Gbps"), ("50 GB/s", "400 Gb/s"), ("1us", "1e3 ns")):
+            self.assertEqual(canonical(one), canonical(other))
+        for text in ("ring", "1 B extra", "0.5 B", "1 mib", "3"):
+            self.assertEqual(canonical(text), text)
+
+    def test_settings(self):
+        base = {"a": {"b": ["1", {"c": "2"}]}}
+        self.assertEqual(with_value(base, "a.b.1.c", "3"), {"a": {"b": ["1", {"c": "3"}]}})
+        self.assertEqual(with_value(base, "x.y", "3"), {**base, "x": {"y": "3"}})
+        self.assertEqual(base, {"a": {"b": ["1", {"c": "2"}]}})
+        for path in ("a.b.0.c", "a.b.5"):
+            with self.assertRaises(KeyError):
+                with_value(base, path, "3")
+        self.assertEqual(flow({"a": ["1 MiB", "x: y", None, ""]}), '{a: [1 MiB, "x: y", null, ""]}')
+
+    def test_pareto_front(self):
+        points = [(1, 5), (2, 4), (2, 5), (3, 3), (1, 5), (3, 4), (0, math.nan)]
+        rows = [{"values": {"x": x, "y": -y}, "feasible": True} for x, y in points]
+        rows.append({"values": {"x": 0, "y": 0}, "feasible": False})
+        self.assertEqual(pareto.front(rows, [("x", True), ("y", False)]),
+                         [True, True, False, True, True, False, False, False])
+        self.assertEqual(pareto.front(rows, []), [False] * 8)
+
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every format of `weft import`, by walking the registry: a sample is imported, counted as an independent count has it,
+runs to the end with all its operations, and what is damaged is refused without a trace.
+
+A format has tests/importers/NAME.py, with
+sample(folder)      writes an input by the format's own rules; gives the words after `weft import FORMAT`
+counts(folder)      {"ranks": .., "operations": {kind: number}, "bytes": {kind: bytes}} by a count of its own
+damaged(folder)     (what, words) of inputs that are to be refused
+further(folder)     words of another input, if there is one that other code reads"""
+
+# Time limit: 600 s
+
+import importlib.util
+import json
+import pathlib
+import sys
+import unittest
+import unittest.mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import weft_testing
+from weft_testing import EXIT_INPUT, SOURCE
+
+sys.path.insert(0, str(SOURCE / "scripts"))
+from importing import registry  # noqa: E402
+
+
+def samples_of(name):
+    """tests/importers/NAME.py, apart from the package of the same name in scripts/."""
+    path = SOURCE / "tests" / "importers" / f"{name.replace('-', '_')}.py"
+    spec = importlib.util.spec_from_file_location(f"samples_of_{path.stem}", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def of_each_format(check):
+    """`check(self, name, samples, folder)` for each format, in a folder of its own."""
+    def test(self):
+        for name in registry.formats():
+            with self.subTest(format=name):
+                folder = self.folder / name
+                folder.mkdir()
+                check(self, name, samples_of(name), folder)
+
+    return test
+
+
+class Conformance(weft_testing.ProgramTest):
+    def imported(self, name, words, folder, *more):
+        return weft_testing.weft("import", name, *words, *more, folder=folder)
+
+    def test_summaries_are_lines_of_a_list(self):
+        listed = self.run_weft("import", "--help").out
+        for name in registry.formats():
+            self.assertRegex(listed, rf"(?m)^  {name} +\S")
+            self.assertLessEqual(len(registry.load(name).SUMMARY), 90)
+
+    @of_each_format
+    def test_samples_are_counted_and_run_to_the_end(self, name, samples, folder):
+        words = samples.sample(folder)
+        done = self.imported(name, words, folder, "-o", "out.yaml", "--json")
+        self.assertEqual(done.code, 0, done)
+        read, due = json.loads(done.out), samples.counts(folder)
+        for what in ("ranks", "operations", "bytes"):
+            self.assertEqual(read[what], due[what], f"{name}: {what}")
+        run = weft_testing.weft("run", "out.yaml", "--summary", "json", "--quiet", folder=folder)
+        self.assertEqual(run.code, 0, run)
+        self.assertTrue(run.summary()["complete"], name)
+        self.assertEqual(run.summary()["operations"], sum(due["operations"].values()), f"{name}: executed")
+
+    @of_each_format
+    def test_further_inputs_run(self, name, samples, folder):
+        if not hasattr(samples, "further"):
+            return
+        done = self.imported(name, samples.further(folder), folder, "-o", "out.yaml", "--json")
+        self.assertEqual(done.code, 0, done)
+        run = weft_testing.weft("run", "out.yaml", "--summary", "json", "--quiet", folder=folder)
+        self.assertEqual(run.code, 0, run)
+        self.assertEqual(run.summary()["operations"], sum(json.loads(done.out)["operations"].values()))
+
+    @of_each_format
+    def test_damage_is_refused_and_leaves_nothing(self, name, samples, folder):
+        count = 0
+        for what, words in samples.damaged(folder):
+            with self.subTest(damage=what):
+                before = sorted(folder.iterdir())
+                done = self.imported(name, words, folder, "-o", "out.yaml")
+                self.assertEqual(done.code, EXIT_INPUT, done)
+                self.assertRegex(done.err, r"^weft: [^\n]+\n$")
+                self.assertEqual(sorted(folder.iterdir()), before)
+                count += 1
+        self.assertGreater(count, 1, name)
+
+    @of_each_format
+    def test_content_tells_the_format(self, name, samples, folder):
+        words = samples.sample(folder)
+        if len(words) == 1:
+            self.assertEqual(registry.recognise(folder / words[0]), name)
+
+    def test_a_new_format_is_tried_without_any_edit(self):
+        """A module is all it takes; and its samples, without which it fails."""
+        (self.folder / "newcomer.py").touch()
+        tried = []
+        check = of_each_format(lambda _, name, samples, folder: tried.append(name))
+        with unittest.mock.patch.object(registry, "FOLDER", self.folder), \
+                unittest.mock.patch(f"{__name__}.samples_of", lambda name: tried.append(f"samples of {name}")):
+            check(self)
+        self.assertEqual(tried, ["samples of newcomer", "newcomer"])
+        self.assertRaises(FileNotFoundError, samples_of, "newcomer")
+
+    def test_words_that_are_wrong(self):
+        for words in (["gaol", "x"], ["goal"], ["auto"], ["goal", "missing.goal"], ["auto", "/dev/null"]):
+            with self.subTest(words=words):
+                done = weft_testing.weft("import", *words, folder=self.folder)
+                self.assertEqual((done.code, done.out), (EXIT_INPUT, ""), done)
+
+    def test_an_input_is_not_overwritten(self):
+        words = samples_of("goal").sample(self.folder)
+        done = weft_testing.weft("import", "goal", *words, "-o", words[0], folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+        self.assertEqual((self.folder / words[0]).read_text(), samples_of("goal").text())
+
+
+if __name__ == "__main__":
+    unittest.main()

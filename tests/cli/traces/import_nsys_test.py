@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft import nsys`: SQLite files by the documented schema (tests/nsys_files.py), with times set by hand."""
+
+# Time limit: 300 s
+
+import pathlib
+import sqlite3
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import weft_testing
+from import_testing import ImportTest
+from nsys_files import COLLECTIVE, INIT, MESSAGE, Report, two_gpus
+
+MIB = 1 << 20
+WORLD = 0xCAFE0001
+
+
+def kernel_of(kind):
+    return f"ncclDevKernel_{kind}(ncclDevKernelArgsStorage<4096ul>)"
+
+
+class Nsys(ImportTest):
+    FORMAT = "nsys"
+
+    def write_report(self, report, name="report.sqlite"):
+        return report.write(self.folder / name).name
+
+    def test_two_gpus_of_one_report(self):
+        """Payloads in binary form and as JSON; the streams' waits are events' (CUDA_EVENT and SYNCHRONIZATION)."""
+        for binary in (True, False):
+            with self.subTest(binary=binary):
+                read = self.imported(self.write_report(two_gpus(binary)))
+                self.assertEqual(read["operations"], {"all_reduce": 2, "compute": 6})
+                self.assertEqual(read["bytes"], {"all_reduce": 2 * 4 * MIB})
+                self.assertEqual(read["overlap"], "network")
+                found = self.run_imported()
+                rows = weft_testing.table(self.folder / "out.h5", "collectives")
+                start, end = rows["start"][0] / 10**6, rows["end"][0] / 10**6
+                self.assertEqual((start, found[0, "backward"]), (50, (50, 90)))
+                self.assertEqual(found[1, "adam"], (end, end + 10))
+
+    def test_ranks_are_those_of_the_communicator(self):
+        """Process 0 is rank 1: only its kernel is longer."""
+        report = two_gpus()
+        report.kernel(0, 300, 70, 290, "of process 0")
+        self.imported(self.write_report(report))
+        self.assertIn((1, "of process 0"), self.run_imported())
+
+    def test_one_report_for_each_process(self):
+        for process in range(2):
+            report = two_gpus()
+            report.rows = [(table, row) for table, row in report.rows
+                           if any(value in (report.pid(process), report.pid(process) | 7) for value in row)]
+            self.write_report(report, f"part{process}.sqlite")
+        read = self.imported("part0.sqlite", "part1.sqlite")
+        self.assertEqual((read["ranks"], read["operations"]["all_reduce"]), (2, 2))
+        self.refused("part0.sqlite", "--ranks", "2", says=["of ranks .* there is no trace"])
+        self.assertEqual(self.imported("part0.sqlite", "--ranks", "2", "--fill", "symmetric")["ranks"], 2)
+
+    def test_groups_sizes_and_messages(self):
+        """Two calls within a group have one kernel; NCCL says the size of one part of a reduce-scatter; pairs have a
+        communicator of their own."""
+        report = Report()
+        for process in range(4):
+            pair, position = 0xBEE0 + process // 2, process % 2
+            report.range(process, "ncclCommInitRank", 0, 1, INIT, WORLD, 4, process, process)
+            report.range(process, "ncclCommInitRank", 2, 1, INIT, pair, 2, position, process)
+            report.range(process, "ncclReduceScatter", 10, 2, COLLECTIVE, WORLD, MIB)
+            report.kernel(process, 100, 10, 11, kernel_of("ReduceScatter_Sum_f32_RING_LL"), 20)
+            report.range(process, "ncclSend", 20, 1, MESSAGE, pair, 4096, 1 - position)
+            report.range(process, "ncclRecv", 22, 1, MESSAGE, pair, 4096, 1 - position)
+            report.kernel(process, 120, 10, 25, kernel_of("SendRecv"), 20)
+            report.range(process, "ncclAllReduce", 30, 1, COLLECTIVE, pair, 2048)
+            report.range(process, "ncclAllReduce", 32, 1, COLLECTIVE, pair, 1024)
+            report.kernel(process, 140, 10, 35, kernel_of("AllReduce_Sum_f32_RING_LL"), 20)
+            report.kernel(process, 160, 5, 40, "last")
+        read = self.imported(self.write_report(report))
+        self.assertEqual(read["call_bytes"], {"all_reduce": 4 * 3072, "recv": 4 * 4096, "reduce_scatter": 4 * 4 * MIB,
+                                              "send": 4 * 4096})
+        self.assertEqual(read["operations"]["all_reduce"], 8)
+        self.run_imported()
+
+    def test_the_host_waits(self):
+        report = Report()
+        report.kernel(0, 100, 30, 90, "first")
+        report.synchronize(0, 110, 130, 7)
+        report.kernel(0, 160, 10, 150, "second")
+        self.imported(self.write_report(report))
+        self.assertEqual(self.run_imported()[0, "second"], (60, 70))
+
+    def test_what_is_refused(self):
+        report = Report()
+        report.kernel(0, 100, 30, 90, kernel_of("AllReduce_Sum_f32_RING_LL"))
+        self.refused(self.write_report(report), says=["no NVTX range of NCCL"])
+        (self.folder / "text.sqlite").write_text("hello")
+        self.refused("text.sqlite", says=["no SQLite file", "nsys export"])
+        path = self.folder / self.write_report(two_gpus())
+        path.write_bytes(path.read_bytes()[:5000])
+        self.refused("report.sqlite", says=["report.sqlite: "])
+        database = sqlite3.connect(self.folder / "empty.sqlite")
+        database.execute("CREATE TABLE StringIds (id INTEGER, value TEXT)")
+        database.commit()
+        database.close()
+        self.refused("empty.sqlite", says=["no kernels were recorded"])
+        report = two_gpus()
+        report.rows.append(("CUPTI_ACTIVITY_KIND_KERNEL", (5, 2, 0, 1, 7, 999, report.pid(0), 1, 1, None, 1, 1, 1, 1,
+                                                           1, 1)))
+        self.refused(self.write_report(report), says=[r"row \d+ of CUPTI_ACTIVITY_KIND_KERNEL: it is from 5 to 2"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`weft run TRACE`: traces of other programs where an experiment is expected, alone and on several processes."""
+
+# Time limit: 300 s
+
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import weft_testing  # noqa: E402
+from weft_testing import EXIT_INPUT, SOURCE, attributes  # noqa: E402
+
+
+def sample(name, folder):
+    spec = importlib.util.spec_from_file_location("sample", SOURCE / "tests" / "importers" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.sample(folder)[0]
+
+
+class RunTrace(weft_testing.ProgramTest):
+    def setUp(self):
+        super().setUp()
+        self.scratch = self.folder / "tmp"
+        self.scratch.mkdir()
+        self.extra = {"TMPDIR": str(self.scratch)}
+
+    def leftovers(self):
+        return [path for path in [*self.folder.glob(".*"), *self.scratch.glob(".weft*")]]
+
+    def run_trace(self, trace, *words, ranks=None):
+        done = weft_testing.weft("run", trace, "-o", "out.h5", "--summary", "json", "--quiet", *words, ranks=ranks,
+                                 folder=self.folder, extra=self.extra)
+        self.assertEqual(done.code, 0, done)
+        self.assertEqual(self.leftovers(), [])
+        return done.summary()
+
+    def test_each_kind_of_trace_runs(self):
+        for name in ("chakra", "goal", "aicb", "flows", "htsim", "nccl_topology"):
+            with self.subTest(format=name):
+                trace = sample(name, self.folder)
+                summary = self.run_trace(trace)
+                self.assertTrue(summary["complete"])
+                self.assertEqual(summary["experiment"], trace)
+                self.assertEqual(attributes(self.folder / "out.h5", "manifest")["experiment_file"], trace)
+
+    def test_results_are_those_of_the_imported_experiment_on_any_number_of_processes(self):
+        trace = sample("goal", self.folder)
+        self.run_weft("import", "goal", trace, "-o", "imported.yaml", "--quiet")
+        due = self.simulate(self.folder / "imported.yaml", output="due.h5")[0]["fingerprint"]
+        for ranks in (None, 2, 4):
+            self.assertEqual(self.run_trace(trace, ranks=ranks)["fingerprint"], due)
+
+    def test_settings_and_default_output(self):
+        trace = sample("flows", self.folder)
+        done = weft_testing.weft("run", trace, "--set", "topology.link_delay=9 us", "--summary", "json", "--quiet",
+                                 folder=self.folder, extra=self.extra)
+        self.assertGreater(done.summary()["simulated_time_ps"], 18_000_000)
+        self.assertTrue((self.folder / "flows.h5").exists())
+
+    def test_workload_and_describe(self):
+        trace = sample("goal", self.folder)
+        read = json.loads(self.run_weft("workload", trace, "--json", "--no-run").out)
+        self.assertEqual((read["ranks"], read["operations_by_kind"]["send"]["size_bytes"]), (4, 16384))
+        self.assertIn("ring.goal", self.run_weft("describe", trace).out)
+
+    def test_damage_is_told_by_the_importer(self):
+        sample("htsim", self.folder)
+        path = self.write((self.folder / "ring.cm").read_text().replace("3->0", "3->9"), "bad.cm")
+        for ranks in (None, 2):
+            done = weft_testing.weft("run", path.name, ranks=ranks, folder=self.folder, extra=self.extra)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn("bad.cm:8: 3->9", done.err)
+            self.assertEqual(self.leftovers(), [])
+
+    def test_what_is_neither_is_an_experiment_that_is_wrong(self):
+        for name, text in {"a.txt": "hello\n", "b.yaml": "topolgy: {}\n", "c.json": '{"topology": 3}'}.items():
+            done = weft_testing.weft("run", self.write(text, name), folder=self.folder, extra=self.extra)
+            self.assertEqual(done.code, EXIT_INPUT, done)
+            self.assertIn(name, done.err)
+            self.assertEqual(self.leftovers(), [])
+        done = weft_testing.weft("run", "nothing", folder=self.folder)
+        self.assertEqual(done.code, EXIT_INPUT, done)
+
+    def test_a_signal_leaves_nothing(self):
+        flows = "start,source,destination,bytes\n" + "".join(f"{i},0,1,1\n" for i in range(300_000))
+        trace = self.write(flows, "long.csv")
+        process = weft_testing.start(["run", trace, "--quiet"], folder=self.folder, extra=self.extra)
+        weft_testing.wait_until(self.leftovers, "an import", process)
+        os.killpg(process.pid, signal.SIGTERM)
+        self.assertNotEqual(process.wait(60), 0)
+        weft_testing.wait_until(lambda: not self.leftovers(), "the end of what was imported")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,169 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""`scripts/validate --published`: rows with errors, means, order, drawings; and what a varied constant is."""
+
+import json
+import math
+import pathlib
+import re
+import subprocess
+import sys
+import types
+import unittest
+
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import weft_testing  # noqa: E402
+from weft_testing import ProgramTest  # noqa: E402
+
+sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
+from oracles.published_steps import NARAYANAN, predict  # noqa: E402
+from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
+from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
+from oracles.training_sets import batch_of, read, seconds_of, sets, summary, table_of  # noqa: E402
+
+
+def validate(*words):
+    return subprocess.run([weft_testing.SOURCE / "scripts" / "validate", *map(str, words)], env=weft_testing.environment(
+        {"WEFT": str(weft_testing.WEFT)}), capture_output=True, text=True, timeout=280, check=False)  # fmt: skip
+
+
+class Published(ProgramTest):
+    def test_rows_means_and_drawing(self):
+        drawing = self.folder / "published.svg"
+        done = validate("--published", "torchtitan", "--short", "--draw", drawing)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = re.findall(r"^  (.*?) +([\d.]+) s +([\d.]+) s +([+-][\d.]+) %$", done.stdout, flags=re.MULTILINE)
+        self.assertEqual(len(rows), 3, done.stdout)
+        errors = []
+        for _, published, predicted, error in rows:
+            self.assertAlmostEqual(float(error), 100 * (float(predicted) / float(published) - 1), delta=0.11)
+            errors.append(abs(float(error)))
+        mean = float(re.search(r"3 of 3 rows: mean absolute error ([\d.]+) %", done.stdout)[1])
+        self.assertAlmostEqual(mean, sum(errors) / 3, delta=0.11)
+        self.assertIn("assumed: ", done.stdout)
+        self.assertIn("<svg", drawing.read_text())
+
+    def test_wrong_words(self):
+        self.assertEqual(validate("--draw", "x.svg").returncode, 2)
+        done = validate("--published", "nowhere")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, "known: .*torchtitan")
+        done = validate("--published", "--sensitivity", "nowhere")
+        self.assertRegex(done.stderr, "known: .*torchtitan")
+        for words in (["torchtitan"], ["--short"]):
+            done = validate("--published", "--sensitivity", "--update-docs", *words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("all rows of all sets", done.stderr)
+
+    def test_times_of_rows(self):
+        """2 sequences of 8192 tokens on each of 8 GPUs at 6667 tokens/s and GPU; 8 x 4096 x 5 x 6 tokens of a batch of 240."""
+        row = {"gpus": 8, "micro_batch": 2, "sequence": 8192, "tokens": 6667}
+        self.assertAlmostEqual(seconds_of(row), 2 * 8192 / 6667)
+        self.assertEqual(batch_of({"gpus": 8, "micro_batch": 5, "micro_batches": 6}), 240)
+        self.assertEqual(batch_of({"gpus": 256, "tensor": 8, "micro_batch": 16}), 512)
+        self.assertEqual(len(table_of("narayanan_2021")[1]), 10)
+        self.assertEqual(len(table_of("korthikanti_2022")[1]), 8)
+        # Errors of +10, -20 and 0 %; the first two rows are predicted the wrong way round.
+        mean, worst, order = summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)])
+        self.assertAlmostEqual(mean, 10)
+        self.assertAlmostEqual(worst, -20)
+        self.assertAlmostEqual(order, 200 / 3)
+        # 1.00 and 1.25 s to within 0.13 s each may be equal: two pairs are left, both right.
+        self.assertAlmostEqual(summary([(1.0, 1.1), (1.25, 1.0), (4.0, 4.0)], [0.13, 0.13, 0.13])[2], 100)
+        # Whole TFLOP/s: 137 may be 136.5 to 137.5, a time by 0.36 % more or less.
+        self.assertAlmostEqual(NARAYANAN[0].rounding / NARAYANAN[0].seconds, 0.5 / 137)
+
+    def test_clock_of_less_power_is_between_two_that_were_measured(self):
+        """FlashAttention-3 forward, head size 64, no mask, 2048 to 8192 keys, TFLOP/s: an H100 PCIe of 114 multiprocessors and 350 W
+        (Dao-AILab/flash-attention, issue 1777), and an H100 SXM5 of 132 and 700 W (arXiv:2407.08608, figure 5)."""
+        pcie, sxm = (298, 310, 323), (460, 476, 496)
+        ratio = math.prod(one / other for one, other in zip(pcie, sxm)) ** (1 / 3) * 132 / 114
+        exponent = math.log(ratio) / math.log(350 / 700)
+        self.assertAlmostEqual(exponent, 0.41, delta=0.005)
+        device = table_of("torchtitan")[0]["device"]
+        self.assertAlmostEqual(device["clock"], (500 / 700) ** exponent, delta=0.0005)
+
+    def test_long_pipelines_are_continued_from_short_ones(self):
+        """530B has 35 stages of 3 blocks and 8 x 35 micro-batches; a job whose step takes 5 + 7 p + 11 g + 13 g p is known from
+        4 and 8 stages with 2 and 3 times as many micro-batches."""
+        seen = []
+
+        def run(changes):
+            stages = changes["workload.parallelism"]["pipeline"]
+            groups = changes["workload.micro_batches"] // stages
+            blocks = json.loads(pathlib.Path(changes["workload.model"]).read_text())["n_layer"]
+            self.assertEqual((blocks, changes["workload.micro_batches"] % stages), (3 * stages, 0))
+            seen.append((stages, groups))
+            return types.SimpleNamespace(time=(5 + 7 * stages + 11 * groups + 13 * groups * stages) * 1e12), None
+
+        case = types.SimpleNamespace(run=run, scratch=self.folder, root=weft_testing.SOURCE)
+        row = next(one for one in NARAYANAN if one.name == "530B")
+        self.assertAlmostEqual(predict(case, row, most=28), 5 + 7 * 35 + 11 * 8 + 13 * 8 * 35)
+        self.assertEqual(sorted(seen), [(4, 2), (4, 3), (8, 2), (8, 3)])
+
+    def test_one_constant_at_a_time_is_varied(self):
+        device = weft_testing.SOURCE / "workloads" / "devices" / "a100-sxm.yaml"
+        framework = weft_testing.SOURCE / "workloads" / "frameworks" / "megatron_2021.yaml"
+        experiment = {"topology": {"link_rate": "200 Gb/s", "server": {"nvlink_rate": "270 GB/s"}},
+                      "workload": {"device": str(device), "framework": str(framework)}}  # fmt: skip
+        seen = []
+        case = type("Case", (), {"run": lambda one: seen.append(json.loads(json.dumps(one.experiment)))})()
+        case.experiment, case.scratch = experiment, self.folder
+        Varied(case, "NVLink's rate", True).run()
+        self.assertEqual(seen[-1]["topology"]["server"]["nvlink_rate"], "291.6 GB/s")
+        Varied(case, "host", False).run()
+        host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
+        self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
+        Varied(case, "GEMMs' rate", False).run()
+        tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["products"]["tiles"]
+                 for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
+        for before, after in zip(*tiles):
+            self.assertAlmostEqual(after[2], 0.94 * before[2])
+        # 422 GB/s for 2 B of each byte that arrives, 633 for 3 B; a clock of 0.97 that is 0.945 of it.
+        for constant, key, expected in (("collectives' bandwidth", "collective_bandwidth", "633 GB/s"), ("clock", "clock", 0.97 * 0.945)):
+            Varied(case, constant, False).run()
+            self.assertEqual(yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"][key], expected)
+        self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
+
+    def test_constants_that_move_a_row_most_come_first(self):
+        changes = {"host": (0.02, -0.05), "launches": (0.5, -0.2), "clock": (2.0, -3.14)}
+        self.assertEqual(moved_by(changes), "clock +2.0 -3.1, launches +0.5 -0.2")
+
+    def test_interval_is_the_root_of_the_sum_of_squares(self):
+        """Each of n constants moves the time by 3 % up and 1 % down."""
+        row = types.SimpleNamespace(run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
+        middle, changes, fast, slow = sensitivity(row, None)
+        self.assertEqual((middle, len(changes)), (10, len(CONSTANTS)))
+        root = len(CONSTANTS) ** 0.5
+        self.assertAlmostEqual(fast, 10 * (1 - 0.01 * root))
+        self.assertAlmostEqual(slow, 10 * (1 + 0.03 * root))
+
+    def test_measured_times_inside_their_intervals_are_counted(self):
+        """Of four rows predicted at 10 s, -10 to +20 %, the first was measured faster than that, the last slower; errors are
+        10/8 - 1, 0, 10/11 - 1 and 10/13 - 1."""
+        found = [Interval(published, 10.0, 9.0, 12.0, {}) for published in (8.0, 10.0, 11.0, 13.0)]
+        self.assertEqual([one.inside for one in found], [False, True, True, False])
+        mean = 100 * (0.25 + 0 + 1 / 11 + 3 / 13) / 4
+        self.assertEqual(cells_of("mine", found),
+                         ["mine", "4", f"{mean:.1f} %", "+25.0 %", "0 %", "-10.0 to +20.0 %", "2 of 4", "1", "1"])
+        # A plan that weft refuses is no row.
+        self.assertEqual(cells_of("mine", [*found, "refused"]), cells_of("mine", found))
+
+    def test_table_of_intervals_is_written_between_its_comments(self):
+        text = page_with(f"before\n{BEGIN}\nold\n{END}\nafter\n", [["mine", *"12345678"]])
+        self.assertTrue(text.startswith(f"before\n{BEGIN}\n\n| set |"), text)
+        self.assertIn("\n| mine | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 |\n", text)
+        self.assertTrue(text.endswith(f"\n\n{END}\nafter\n"), text)
+        self.assertNotIn("old", text)
+        self.assertRaises(SystemExit, page_with, "no comments", [])
+
+    def test_page_has_each_set_with_all_of_its_rows(self):
+        table = PAGE.read_text().partition(BEGIN)[2].partition(END)[0]
+        rows = {cells[1].strip(): int(cells[2]) for cells in (line.split("|") for line in table.splitlines()[4:] if line)}
+        self.assertEqual(rows, {read(name)["name"]: len(table_of(name)[1]) for name in sets()})
+
+
+if __name__ == "__main__":
+    unittest.main()
