@@ -25,7 +25,8 @@ class PortEpoch {
         event_at_(ps_.event_at),
         queue_time_(ps_.queue_time),
         peak_(port_.peak_backlog),
-        busy_(port_.busy) {}
+        busy_(port_.busy),
+        has_event_(event_at_ != never && !ps_.deferred) {}
 
   /// The next packet that leaves by this port.
   void arrive(const Arrival& came) {
@@ -57,8 +58,7 @@ class PortEpoch {
   void finish(Time end) {
     if (event_at_ < end) send_before(end);
     store();
-    if (event_at_ == never || ps_.deferred) return;
-    q_.switches.defer(out_);
+    if (event_at_ != never && !ps_.deferred && !has_event_) q_.switches.defer(out_);
   }
 
   /// What is in registers, back to the port.
@@ -154,6 +154,7 @@ class PortEpoch {
   Time queue_time_;
   Time peak_;
   Time busy_;
+  const bool has_event_;  // a later epoch looks at the port by that
   Time last_;
   std::uint64_t looks_ = 0;
 };

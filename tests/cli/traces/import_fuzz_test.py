@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """The importers' readers on damaged input: whatever bytes change, they read it or say what is wrong with it.
 
-tests/cli/traces/import_fuzz_test.py --minutes N [FORMAT...]   goes on for that long with each format, from a seed of its own,
-                                                        and says how many inputs it has tried; without: 2 s each"""
+tests/cli/traces/import_fuzz_test.py --minutes N [FORMAT...]   goes on for that long with each format, from a seed of
+                                                               its own, and says how many inputs it has tried;
+                                                               without: 2 s each"""
 
 # Time limit: 300 s
 

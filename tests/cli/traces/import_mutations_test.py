@@ -3,8 +3,8 @@
 """The importers from frameworks on inputs that are damaged at random: each is imported or refused in one line, and
 nothing else ever comes out of a reader.
 
-tests/cli/traces/import_mutations_test.py [--seconds N] [FORMAT]     goes on for so long, from seeds of its own; without: a few
-each"""
+tests/cli/traces/import_mutations_test.py [--seconds N] [FORMAT]   goes on for so long, from seeds of its own;
+                                                                   without: a few each"""
 
 # Time limit: 300 s
 
