@@ -58,7 +58,7 @@ def fit_command():
     parser = Parser(prog="weft device fit", description="""Constants of a device file from tables of measured kernels.
         Shapes whose hash is divisible by three are held out: the errors that are told are theirs.""")
     parser.add_argument("tables", metavar="TABLE.csv", nargs="+",
-                        help="products, attention and memory kernels, told apart by their columns")
+                        help="products, attention, memory kernels and layers of experts, told apart by their columns")
     parser.add_argument("-o", "--output", metavar="FILE.yaml", required=True, help="the device file")
     parser.add_argument("--device", metavar="NAME", required=True,
                         help="peaks, bandwidth and memory come from this ready-made device or file.yaml, and what the "

@@ -38,6 +38,12 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
         for traffic, result in fitting.fit_memory(device, table, launch, measured_bandwidth).items():
             curves[traffic] = result["curve"]
             tell(f"memory kernels, {traffic}", result)
+    for table in kinds["experts"]:
+        device.sustained = sustained
+        result = fitting.fit_experts(device, table, units)
+        sustained["grouped_products"] = result["rates"]
+        tell("layers of experts", result)
+        remarks.append(f"besides, for each layer: {result['layer'][0]} us, and copies at {result['layer'][1]} of the bandwidth of others")
     return text_of({**data, "sustained": sustained}, names, remarks)
 
 

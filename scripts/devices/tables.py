@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of measured kernels: three layouts, told apart by their columns.
+"""Tables of measured kernels: four layouts, told apart by their columns.
 
   products   precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
   attention  batch, seq, heads, kv_heads, head_dim, time_us    causal, forward; `gpu` if the table has several
   memory     op, rows, cols, bytes, time_us         softmax and ln along cols, all other elementwise; `gpu` the same
+  experts    tokens, hidden, inter, topk, experts, tp, ep, time_us    a layer of experts of one GPU (devices/experts.py); `gpu`,
+             `precision` and `load` if there are several: bf16 and `balanced` count
 
 Lines that begin with # are left out. A shape is held out, on all devices alike, if the SHA-1 of its text is divisible
 by three; nothing is fitted to those.
@@ -14,12 +16,15 @@ import hashlib
 
 import numpy as np
 
+from devices.experts import COLUMNS as EXPERTS
+
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"}
 TRAFFIC = {"softmax": "softmax", "ln": "norm", "norm": "norm"}
 LAYOUTS = {
     "products": ["precision", "m", "n", "k", "time_us"],
     "attention": ["batch", "seq", "heads", "kv_heads", "head_dim", "time_us"],
     "memory": ["op", "rows", "cols", "bytes", "time_us"],
+    "experts": [*EXPERTS, "time_us"],
 }
 
 
@@ -80,11 +85,15 @@ def read(path, gpu=None):
     numbers = [name for name in LAYOUTS[layout] if name not in ("op", "precision", "time_us")]
     found = []
     for (line, _), row in zip(lines[1:], rows):
-        if gpu is None or row.get("gpu", gpu) == gpu:
+        if (gpu is None or row.get("gpu", gpu) == gpu) and (layout != "experts" or is_even(row)):
             found.append(fields(path, line, row, layout, numbers))
     if not found:
         raise TableError(f"{path}: no rows" + (f" of '{gpu}'" if gpu else ""))
     return Table(layout, {name: np.array([one[name] for one in found]) for name in found[0]})
+
+
+def is_even(row):
+    return PRECISIONS.get(row.get("precision", "bf16")) == "bf16" and row.get("load", "balanced") == "balanced"
 
 
 def fields(path, line, row, layout, numbers):

@@ -214,6 +214,40 @@ TEST(KernelTime, InAStepALibraryTakesItsTileByARule) {
   EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 64 * 128 * 1e4 / (100e6 * 0.8), 1e-6);
 }
 
+/// Seven experts with 130 rows each, 200 columns, 1,000 along k: two rows and two columns of tiles of 100 x 100 each,
+/// 28 of all of them in 2.8 waves of 10, so that only one last wave is not full. Each tile has 100 more along k.
+TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
+  std::string text = fitted;
+  const std::string fp8 = "  fp8_products:";
+  text.insert(
+      text.find(fp8),
+      "  grouped_products: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel = product(130, 200, 1000);
+  kernel.count = 7;
+  const double single = microseconds(toy, kernel);
+  kernel.grouped = true;
+  // 3 waves * 10 tiles * 2 * 100 * 100 * 1,100 FLOP at 0.8 of 100 TFLOP/s are 8.25 us; the traffic, 7 * 356,000 * 2 B
+  // at 0.625 TB/s, is 7.9744 us.
+  EXPECT_NEAR(microseconds(toy, kernel), 8.25, 1e-6);
+  // 1 row for each of 5 experts: ten tiles, one wave, 2.75 us of arithmetic. The weights of each are read once:
+  // 5 * (1,000 + 200,000 + 200) * 2 B at 0.625 TB/s are 3.2192 us.
+  kernel.m = 1;
+  kernel.count = 5;
+  EXPECT_NEAR(microseconds(toy, kernel), 3.2192, 1e-6);
+  // What a device does not say, or of fp8, is as for single ones.
+  kernel.m = 130;
+  kernel.count = 7;
+  Device without = device(fitted);
+  without.in_a_step = true;
+  EXPECT_DOUBLE_EQ(microseconds(without, kernel), single);
+  kernel.precision = "fp8";
+  const double grouped = microseconds(toy, kernel);
+  kernel.grouped = false;
+  EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
+}
+
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   Device toy = device(fitted);
   Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};

@@ -99,11 +99,16 @@ GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) 
   return {rows, columns, rates.columns->at(static_cast<double>(columns)) * (rows == few ? rates.few_rows : 1)};
 }
 
+const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel) {
+  if (kernel.grouped && sustained.grouped && (kernel.precision == "bf16" || kernel.precision == "fp16"))
+    return *sustained.grouped;
+  const auto other = sustained.other_gemms.find(kernel.precision);
+  return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
+}
+
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
-  const SustainedRates& sustained = *device.sustained;
-  const auto other = sustained.other_gemms.find(kernel.precision);
-  const GemmRates& rates = other == sustained.other_gemms.end() ? sustained.gemms : other->second;
+  const GemmRates& rates = rates_of(*device.sustained, kernel);
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
   const auto consider = [&](const GemmRates::TileChoice& tile) {

@@ -223,6 +223,7 @@ Kernel read_kernel(const Spec& map, const Device& device) {
     kernel.n = map.at("n").integer(1, most);
     kernel.k = map.at("k").integer(1, most);
     if (const auto count = map.find("count")) kernel.count = count->integer(1, most);
+    if (const auto grouped = map.find("grouped")) kernel.grouped = grouped->boolean();
     if (bytes) kernel.bytes = bytes->bytes().count();
   } else {
     kernel.kind = Kernel::Kind::memory;

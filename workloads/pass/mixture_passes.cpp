@@ -44,7 +44,9 @@ FeedForward MixturePasses::expert(const MlpShape& mlp) const {
   const std::int64_t here = share_of(mlp.experts, plan_.expert);
   const std::int64_t rows =
       share_of(routed_tokens(*setup_.description) * mlp.experts_per_token * plan_.expert_tensor, here);
-  return feed_forward(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
+  FeedForward result = feed_forward(rows, mlp.expert_inner, mlp.gated, plan_.expert_tensor, here);
+  result.up.grouped = result.down.grouped = true;
+  return result;
 }
 
 KernelUnits MixturePasses::units_of_choices(const MlpShape& mlp) const {

@@ -17,12 +17,14 @@ Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {
 Work::Work(const PassSetup& setup, std::string gemms)
     : setup_(setup), gemms_(std::move(gemms)), activations_(activation_precision(*setup.description)) {}
 
-void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more) {
+void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more,
+                    bool grouped) {
   Kernel kernel;
   kernel.m = m;
   kernel.n = n;
   kernel.k = k;
   kernel.count = count;
+  kernel.grouped = grouped;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
   kernel.precision = gemms_;

@@ -18,13 +18,17 @@ class Work {
   explicit Work(const PassSetup& setup);
   Work(const PassSetup& setup, std::string gemms);
 
-  /// `count` GEMMs of m x k by k x n.
-  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) { add_gemm(m, n, k, count, 0); }
+  /// `count` GEMMs of m x k by k x n; `grouped`: of experts.
+  void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
+    add_gemm(m, n, k, count, 0, grouped);
+  }
   /// The same, whose result has `more` bytes of each element beside those of activations.
-  void wide_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) { add_gemm(m, n, k, 1, more); }
+  void wide_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
+    add_gemm(m, n, k, 1, more, false);
+  }
   /// The GEMM that is the gradient of a weight, which may be added to what is there.
-  void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
-    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms);
+  void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
+    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms, grouped);
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -38,7 +42,7 @@ class Work {
 
  private:
   /// `more`: bytes of each element of the result beside reading the factors and writing it.
-  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more);
+  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string gemms_, activations_;  // precisions
@@ -57,9 +61,10 @@ Kernel kernel_of(const SmallKernel& small, std::int64_t units, const std::string
 struct Gemm {
   std::int64_t rows, columns, inner;
   std::int64_t count = 1;
-  void forward(Work& work) const { work.matmul(rows, columns, inner, count); }
-  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count); }
-  void weight_gradient(Work& work) const { work.weight_matmul(inner, columns, rows, count); }
+  bool grouped = false;  ///< of experts
+  void forward(Work& work) const { work.matmul(rows, columns, inner, count, grouped); }
+  void input_gradient(Work& work) const { work.matmul(rows, inner, columns, count, grouped); }
+  void weight_gradient(Work& work) const { work.weight_matmul(inner, columns, rows, count, grouped); }
 };
 
 }  // namespace weft

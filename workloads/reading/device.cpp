@@ -171,6 +171,7 @@ SustainedRates read_sustained(const Spec& map) {
   rates.gemms = read_gemms(map.at("products"));
   if (const auto products = map.find("fp8_products")) rates.other_gemms["fp8"] = read_gemms(*products);
   if (const auto products = map.find("fp8_block_products")) rates.other_gemms["fp8_block"] = read_gemms(*products);
+  if (const auto products = map.find("grouped_products")) rates.grouped = read_gemms(*products);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
       std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
@@ -250,6 +251,7 @@ std::optional<Device> beside_communication(const Device& device) {
   };
   leave(rest.sustained->gemms.work);
   for (auto& [precision, gemms] : rest.sustained->other_gemms) leave(gemms.work);
+  if (rest.sustained->grouped) leave(rest.sustained->grouped->work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
   rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;
