@@ -251,6 +251,7 @@ def parallelism(d, ranks):
 
 TRAINING_FLAGS = ["overlap_tensor", "overlap_gradients", "overlap_parameters", "clip_gradients", "offload_optimizer",
                   "offload_parameters", "overlap_offload", "reduce_every_micro_batch"]
+EXPERT_FLAGS = ["fused_router", "padded_copies"]
 
 
 def configuration(d, files, result):
@@ -330,6 +331,9 @@ def training(d, files, facts):
     further_training(d, result)
     if d.chance(0.1):
         configuration(d, files, result)
+    for flag in EXPERT_FLAGS:
+        if d.chance(0.06):
+            result[flag] = d.flag()
     return result
 
 
