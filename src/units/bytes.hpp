@@ -4,6 +4,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <limits>
 
 namespace weft {
 
@@ -14,6 +15,9 @@ class Bytes {
   constexpr explicit Bytes(std::int64_t count) : count_(count) {}
   static constexpr Bytes kib(std::int64_t n) { return Bytes(n << 10); }
   static constexpr Bytes mib(std::int64_t n) { return Bytes(n << 20); }
+
+  /// More than there is: "no limit".
+  static constexpr Bytes max() { return Bytes(std::numeric_limits<std::int64_t>::max()); }
 
   constexpr std::int64_t count() const { return count_; }
 

@@ -31,6 +31,7 @@ class Time {
 
   friend constexpr auto operator<=>(Time, Time) = default;
   friend constexpr Time operator+(Time a, Time b) { return Time(a.ps_ + b.ps_); }
+  friend constexpr Time operator-(Time a) { return Time(-a.ps_); }
   friend constexpr Time operator-(Time a, Time b) { return Time(a.ps_ - b.ps_); }
   friend constexpr Time operator*(Time a, std::int64_t n) { return Time(a.ps_ * n); }
   friend constexpr Time operator*(std::int64_t n, Time a) { return Time(a.ps_ * n); }

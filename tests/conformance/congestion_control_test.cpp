@@ -41,17 +41,17 @@ class RandomLife {
  public:
   RandomLife(const CongestionControlKind& kind, const FlowPath& path, std::uint64_t seed)
       : path_(path), services_(kind.services()), control_(kind.make(path)), seed_(seed) {
-    obey(control_->start(0));
+    obey(control_->start(Time()));
   }
   /// All timers up to `now`, each at its time.
-  void run_timers(std::int64_t now) {
+  void run_timers(Time now) {
     while (allowance_.next_timer <= now) {
       at_.now = allowance_.next_timer;
       obey(control_->on_timer(at_));
     }
   }
   /// Event number i: `now` is a function of i alone.
-  const Allowance& event(std::uint64_t i, std::int64_t now) {
+  const Allowance& event(std::uint64_t i, Time now) {
     at_.now = now;
     switch (random_below(8, seed_, 1, i)) {
       case 0:
@@ -72,48 +72,48 @@ class RandomLife {
 
  private:
   void obey(const Allowance& allowance) {
-    ASSERT_GE(allowance.window, 1);
-    ASSERT_GE(allowance.rate_bps, 0);
-    ASSERT_LE(allowance.rate_bps, path_.nic_rate.bps());
+    ASSERT_GE(allowance.window, Bytes(1));
+    ASSERT_GE(allowance.rate, Bandwidth());
+    ASSERT_LE(allowance.rate, path_.nic_rate);
     ASSERT_GT(allowance.next_timer, at_.now);
-    ASSERT_GT(allowance.next_bytes, at_.sent_bytes);
-    ASSERT_TRUE(allowance.window != Allowance::never || allowance.rate_bps > 0 || !services_.acks)
+    ASSERT_GT(allowance.next_bytes, at_.sent);
+    ASSERT_TRUE(allowance.window != Bytes::max() || allowance.rate > Bandwidth() || !services_.acks)
         << "nothing limits it";
     allowance_ = allowance;
   }
   void send(std::uint64_t i) {
     if (allowance_.next_timer <= at_.now) obey(control_->on_timer(at_));  // before the first packet
-    at_.sent_bytes += static_cast<std::int64_t>(random_below(20'000'000, seed_, 2, i));
-    if (at_.sent_bytes >= allowance_.next_bytes) obey(control_->on_bytes_sent(at_));
+    at_.sent += Bytes(static_cast<std::int64_t>(random_below(20'000'000, seed_, 2, i)));
+    if (at_.sent >= allowance_.next_bytes) obey(control_->on_bytes_sent(at_));
   }
   void lose(std::uint64_t i) {
     LossEvent loss;
     loss.at = at_;
-    loss.lost_bytes = path_.mtu.count();
+    loss.lost = path_.mtu;
     loss.acked_psn = acked_;
     loss.next_psn = acked_ + 20;
-    loss.in_flight = 20 * path_.mtu.count();
+    loss.in_flight = 20 * path_.mtu;
     loss.timeout = random_below(4, seed_, 3, i) == 0;
     obey(control_->on_loss(loss));
   }
   void acknowledge(std::uint64_t i) {
     AckEvent ack;
     ack.at = at_;
-    ack.acked_bytes = static_cast<std::int64_t>(random_below(3, seed_, 4, i)) * path_.mtu.count();
+    ack.acked = static_cast<std::int64_t>(random_below(3, seed_, 4, i)) * path_.mtu;
     ack.acked_psn = acked_ += random_below(3, seed_, 4, i);
     ack.next_psn = acked_ + 20;
     ack.ecn = services_.ecn && random_below(2, seed_, 5, i) == 0;
     if (random_below(5, seed_, 6, i) != 0)
-      ack.rtt = path_.base_rtt.ps() +
-                static_cast<std::int64_t>(random_below(1'000'000'000, seed_, 7, i) >> random_below(20, seed_, 8, i));
-    ack.in_flight = static_cast<std::int64_t>(random_below(1'000'000, seed_, 9, i));
+      ack.rtt = path_.base_rtt + Time::from_ps(static_cast<std::int64_t>(random_below(1'000'000'000, seed_, 7, i) >>
+                                                                         random_below(20, seed_, 8, i)));
+    ack.in_flight = Bytes(static_cast<std::int64_t>(random_below(1'000'000, seed_, 9, i)));
     if (services_.telemetry) {
       hops_.resize(path_.hops);
       for (HopTelemetry& hop : hops_) {
-        hop.time_ps = at_.now - static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i));
-        hop.transmitted_bytes += static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i));
+        hop.time = at_.now - Time::from_ps(static_cast<std::int64_t>(random_below(1'000'000, seed_, 10, i)));
+        hop.transmitted += Bytes(static_cast<std::int64_t>(random_below(1'000'000, seed_, 11, i)));
         hop.queue_bytes = static_cast<std::uint32_t>(random_below(1'000'000, seed_, 12, i));
-        hop.rate_bps = path_.nic_rate.bps();
+        hop.rate = path_.nic_rate;
       }
       ack.hops = hops_;
     }
@@ -130,15 +130,16 @@ class RandomLife {
   std::vector<HopTelemetry> hops_;
 };
 
-std::int64_t pause(std::uint64_t seed, std::uint64_t i) {
-  return static_cast<std::int64_t>(random_below(10'000'000'000, seed, 20, i) >> random_below(16, seed, 21, i));
+Time pause(std::uint64_t seed, std::uint64_t i) {
+  return Time::from_ps(
+      static_cast<std::int64_t>(random_below(10'000'000'000, seed, 20, i) >> random_below(16, seed, 21, i)));
 }
 
 TEST_P(Controls, allowances_are_possible_whatever_comes) {
   on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       RandomLife life(kind, path, seed);
-      std::int64_t now = 0;
+      Time now;
       for (std::uint64_t i = 0; i < 500 && !testing::Test::HasFatalFailure(); ++i) {
         now += pause(seed, i);
         life.run_timers(now);
@@ -153,7 +154,7 @@ TEST_P(Controls, timers_that_are_put_off_change_nothing) {
     for (std::uint64_t seed = 0; seed < 10; ++seed) {
       RandomLife on_time(kind, path, seed);
       RandomLife late(kind, path, seed);
-      std::int64_t now = 0;
+      Time now;
       for (std::uint64_t i = 0; i < 500 && !testing::Test::HasFatalFailure(); ++i) {
         now += pause(seed, i);
         on_time.run_timers(now);
@@ -168,12 +169,12 @@ TEST_P(Controls, an_idle_queue_pair_falls_asleep_or_recovers) {
   // packet through at least every 10 s: nothing waits for ever.
   on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     RandomLife life(kind, path, 1);
-    for (std::uint64_t i = 0; i < 200; ++i) life.event(i, static_cast<std::int64_t>(i) * 1'000'000);
-    life.run_timers(20'000'000'000'000);
-    EXPECT_EQ(life.allowance().next_timer, Allowance::never);
-    const std::int64_t rate = life.allowance().rate_bps;
-    if (rate > 0) {
-      EXPECT_LT(serialization_time(path.wire_packet(), Bandwidth::from_bps(rate)), Time::from_s(10));
+    for (std::uint64_t i = 0; i < 200; ++i) life.event(i, static_cast<std::int64_t>(i) * Time::from_us(1));
+    life.run_timers(Time::from_s(20));
+    EXPECT_EQ(life.allowance().next_timer, Time::max());
+    const Bandwidth rate = life.allowance().rate;
+    if (rate > Bandwidth()) {
+      EXPECT_LT(serialization_time(path.wire_packet(), rate), Time::from_s(10));
     }
   });
 }
@@ -182,11 +183,11 @@ TEST_P(Controls, a_new_queue_pair_may_fill_its_path) {
   // RDMA senders start at line rate, and do not probe for it: the window holds the bandwidth-delay product.
   on_every_path([](const CongestionControlKind& kind, const FlowPath& path) {
     const auto control = kind.make(path);
-    const Allowance allowance = control->start(5);
+    const Allowance allowance = control->start(Time::from_ps(5));
     const double product = static_cast<double>(path.nic_rate.bps()) * path.base_rtt.seconds() / 8 *
                            static_cast<double>(path.mtu.count()) / static_cast<double>(path.wire_packet().count());
-    EXPECT_GE(static_cast<double>(allowance.window), product - 1);
-    EXPECT_TRUE(allowance.rate_bps == 0 || allowance.rate_bps == path.nic_rate.bps());
+    EXPECT_GE(static_cast<double>(allowance.window.count()), product - 1);
+    EXPECT_TRUE(allowance.rate == Bandwidth() || allowance.rate == path.nic_rate);
   });
 }
 

@@ -11,7 +11,7 @@
 namespace weft::arrival_order_test {
 namespace {
 
-using Key = std::tuple<std::int64_t, std::uint64_t, std::uint32_t>;
+using Key = std::tuple<Time, std::uint64_t, std::uint32_t>;
 
 Key key(const Arrival& arrival) {
   // A tie of any kind between ports, which is not their number.
@@ -34,7 +34,7 @@ void expect_ordered(ArrivalOrder& order, std::mt19937_64& random, std::uint32_t 
     if (times.empty()) continue;
     Arrival* at = order.begin_run(times.size());
     for (std::uint64_t sequence = 0; sequence < times.size(); ++sequence) {
-      *at = {times[sequence], sequence, nullptr, PortId(port)};
+      *at = {Time::from_ps(times[sequence]), sequence, nullptr, PortId(port)};
       expected.push_back(*at++);
     }
     order.end_run(at);
@@ -70,7 +70,8 @@ void expect_dealt_out(ArrivalOrder& order, std::mt19937_64& random, std::uint32_
     const std::size_t count = random() % 8;
     if (count == 0) continue;
     Arrival* const at = order.begin_run(count);
-    for (std::uint64_t i = 0; i < count; ++i) at[i] = {static_cast<std::int64_t>(i) * step, i, nullptr, PortId(port)};
+    for (std::uint64_t i = 0; i < count; ++i)
+      at[i] = {Time::from_ps(static_cast<std::int64_t>(i) * step), i, nullptr, PortId(port)};
     order.end_run(at + count);
   }
   const auto collected = order.collected();
@@ -102,7 +103,8 @@ TEST(ArrivalOrder, RunsArePortByPort) {
   ArrivalOrder order;
   for (const std::uint32_t port : {3U, 7U}) {
     Arrival* const at = order.begin_run(10);  // fewer come than there is room for
-    for (std::uint64_t i = 0; i < port - 1; ++i) at[i] = {static_cast<std::int64_t>(i), i, nullptr, PortId(port)};
+    for (std::uint64_t i = 0; i < port - 1; ++i)
+      at[i] = {Time::from_ps(static_cast<std::int64_t>(i)), i, nullptr, PortId(port)};
     order.end_run(at + port - 1);
   }
   ASSERT_EQ(order.runs(), 2U);
@@ -126,8 +128,8 @@ TEST(ArrivalOrder, FarApartAndCrowdedAtOneEnd) {
     order.clear();
     for (std::uint32_t port = 0; port < 16; ++port) {
       Arrival* const at = order.begin_run(2);
-      at[0] = {static_cast<std::int64_t>(port), 0, nullptr, PortId(port)};
-      at[1] = {(std::int64_t{1} << 52) - port, 1, nullptr, PortId(port)};
+      at[0] = {Time::from_ps(port), 0, nullptr, PortId(port)};
+      at[1] = {Time::from_ps((std::int64_t{1} << 52) - port), 1, nullptr, PortId(port)};
       order.end_run(at + 2);
     }
     const auto sorted = order.sorted(before);

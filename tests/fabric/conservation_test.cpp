@@ -158,7 +158,7 @@ TEST_P(Conservation, sums_over_links_are_messages_times_hops) {
   for (const test::Posting& posting : run.machine.postings) {
     const std::uint32_t to = run.machine.destinations.at({posting.host, posting.queue_pair});
     const std::uint32_t hops = testing::distances_from(graph, NodeId(posting.host)).hops[to];
-    const auto count = static_cast<std::int64_t>(packet_count(posting.bytes, run.machine.parameters.mtu.count()));
+    const auto count = static_cast<std::int64_t>(packet_count(Bytes(posting.bytes), run.machine.parameters.mtu));
     payload += posting.bytes * hops;
     bytes += (posting.bytes + count * run.wire(PacketKind::data, 0).count()) * hops;
     if (acks) bytes += count * run.wire(PacketKind::ack, 0).count() * hops;
@@ -185,12 +185,12 @@ TEST_P(Conservation, no_message_is_faster_than_alone) {
       const LinkProperties& link = graph.link(LinkId(hop.directed_link / 2));
       links.push_back({link.rate, link.delay});
     }
-    const Time ideal = ideal_message_time(links, Bytes(message.bytes), run.machine.parameters.mtu,
-                                          run.machine.parameters.data_overhead());
-    EXPECT_EQ(message.ideal, ideal.ps());
-    EXPECT_EQ(message.packets, packet_count(message.bytes, run.machine.parameters.mtu.count()));
-    EXPECT_GE(run.machine.messages[i].at.ps() - message.issued, ideal.ps());
-    some_waited |= run.machine.messages[i].at.ps() - message.issued > 2 * ideal.ps();
+    const Time ideal =
+        ideal_message_time(links, message.bytes, run.machine.parameters.mtu, run.machine.parameters.data_overhead());
+    EXPECT_EQ(message.ideal, ideal);
+    EXPECT_EQ(message.packets, packet_count(message.bytes, run.machine.parameters.mtu));
+    EXPECT_GE(run.machine.messages[i].at - message.issued, ideal);
+    some_waited |= run.machine.messages[i].at - message.issued > 2 * ideal;
   }
   EXPECT_TRUE(some_waited) << "too little traffic to test anything";
 }

@@ -30,7 +30,7 @@ std::int64_t delivery(const std::string& machine_text, const NetworkParameters& 
   machine.post({Time(), 0, machine.open(0, 1), bytes});
   machine.run();
   machine.expect_quiet();
-  EXPECT_EQ(machine.messages.at(0).at.ps(), machine.received.at(0).ideal) << bytes << " B";
+  EXPECT_EQ(machine.messages.at(0).at.ps(), machine.received.at(0).ideal.ps()) << bytes << " B";
   return machine.messages[0].at.ps();
 }
 
@@ -73,7 +73,7 @@ TEST(cut_through, a_link_that_is_made_slower_before_the_run_is_stored) {
   machine.run();
   machine.expect_quiet();
   EXPECT_EQ(machine.messages.at(0).at.ps(), 10 * full + head + full + 3 * delay);
-  EXPECT_EQ(machine.received.at(0).ideal, machine.messages[0].at.ps());
+  EXPECT_EQ(machine.received.at(0).ideal.ps(), machine.messages[0].at.ps());
 }
 
 // The same for a fault: a switch would otherwise send what has not come yet.

@@ -53,8 +53,8 @@ class IdealMachine final : public HostClient {
     EXPECT_EQ(messages.size(), postings.size());
     EXPECT_EQ(sent.size(), postings.size());
   }
-  std::map<std::uint64_t, std::int64_t> ideal_by_id() const {
-    std::map<std::uint64_t, std::int64_t> result;
+  std::map<std::uint64_t, Time> ideal_by_id() const {
+    std::map<std::uint64_t, Time> result;
     for (const Message& message : received) result[message.id] = message.ideal;
     return result;
   }
@@ -62,7 +62,7 @@ class IdealMachine final : public HostClient {
   void on_timer(std::uint32_t host, Time now, std::uint64_t token) override {
     if (token >= own_timer) return on_own_timer(host, now, token - own_timer);
     Message message;
-    message.bytes = postings[token].bytes;
+    message.bytes = Bytes(postings[token].bytes);
     message.notify = 1;
     network->post(host, postings[token].queue_pair, now, message, token);
   }
@@ -76,8 +76,8 @@ class IdealMachine final : public HostClient {
   }
 };
 
-inline std::map<std::uint64_t, std::int64_t> packets_ideal_by_id(const LeanMachine& machine) {
-  std::map<std::uint64_t, std::int64_t> result;
+inline std::map<std::uint64_t, Time> packets_ideal_by_id(const LeanMachine& machine) {
+  std::map<std::uint64_t, Time> result;
   for (const Message& message : machine.received) result[message.id] = message.ideal;
   return result;
 }

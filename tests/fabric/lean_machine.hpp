@@ -142,7 +142,7 @@ class LeanMachine final : public HostClient {
     EXPECT_EQ(posting.at, now);
     EXPECT_EQ(posting.host, host);
     Message message;
-    message.bytes = posting.bytes;
+    message.bytes = Bytes(posting.bytes);
     message.notify = 1;
     fabric->post(host, posting.queue_pair, now, message, token);
   }

@@ -45,10 +45,10 @@ TEST(message_times, a_paused_sender) {
   machine.run();
   machine.expect_quiet();
   ASSERT_EQ(machine.received.size(), 3U);
-  EXPECT_EQ(machine.received[0].paused, 0);
-  EXPECT_EQ(machine.received[1].paused, held);
-  EXPECT_EQ(machine.received[2].paused, 0);
-  for (const Message& message : machine.received) EXPECT_EQ(message.retransmission, 0);
+  EXPECT_EQ(machine.received[0].paused, Time());
+  EXPECT_EQ(machine.received[1].paused.ps(), held);
+  EXPECT_EQ(machine.received[2].paused, Time());
+  for (const Message& message : machine.received) EXPECT_EQ(message.retransmission, Time());
 }
 
 // The same with credits: two frames of room at the switch, which gives one back with each frame that the slow port
@@ -67,7 +67,7 @@ TEST(message_times, a_sender_without_credits) {
   ASSERT_EQ(machine.received.size(), 1U);
   // The third packet might go when the second has left; the first packet's room comes back from the switch.
   const std::int64_t back = full + delay + grant_time + delay;
-  EXPECT_EQ(machine.received[0].paused, back - 2 * full);
+  EXPECT_EQ(machine.received[0].paused.ps(), back - 2 * full);
 }
 
 // A packet in the queue of a switch whose next switch is full. The port has others to send before it, so that it is
@@ -103,8 +103,8 @@ TEST(message_times, the_last_packet_in_a_paused_switch) {
     if (entry.packet.source == 2) break;
   }
   ASSERT_GT(stops, 1);
-  EXPECT_GE(found->paused, silent);
-  EXPECT_LE(found->paused, silent + stops * full);
+  EXPECT_GE(found->paused.ps(), silent);
+  EXPECT_LE(found->paused.ps(), silent + stops * full);
   EXPECT_LE(found->paused, found->waited);
 }
 
@@ -132,10 +132,10 @@ TEST(message_times, a_lost_packet) {
     run.machine.expect_quiet();
     ASSERT_EQ(run.machine.received.size(), 1U);
     const Message& message = run.machine.received[0];
-    EXPECT_EQ(message.retransmission, cost) << recovery;
-    EXPECT_EQ(message.paused, 0);
+    EXPECT_EQ(message.retransmission.ps(), cost) << recovery;
+    EXPECT_EQ(message.paused, Time());
     // Going back starts again with the lost packet; selective repeat has one packet more to send.
-    const std::int64_t late = run.machine.messages[0].at.ps() - message.issued - message.ideal;
+    const std::int64_t late = run.machine.messages[0].at.ps() - (message.issued + message.ideal).ps();
     EXPECT_EQ(late, recovery == "go_back_n" ? cost : full) << recovery;
   }
 }
@@ -146,7 +146,7 @@ TEST(message_times, a_lost_message_of_one_packet_waits_for_the_timer) {
   run.machine.run();
   run.machine.expect_quiet();
   // Few packets in flight: 100 us (docs/reference/network.md, timeout_low).
-  EXPECT_EQ(run.machine.received.at(0).retransmission, Time::from_us(100).ps());
+  EXPECT_EQ(run.machine.received.at(0).retransmission.ps(), Time::from_us(100).ps());
 }
 
 // The second message is posted while the queue pair waits for the ACK of the first, which has been lost: window for one
@@ -172,7 +172,7 @@ TEST(message_times, a_message_posted_while_another_is_lost) {
     expected[TimePart::retransmission] = timer + full - posted.ps();
     expected[TimePart::window] = ideal + back - full;
     expected[TimePart::transfer] = ideal;
-    const TimeParts parts = parts_of(machine.received[1], delivered);
+    const TimeParts parts = parts_of(machine.received[1], Time::from_ps(delivered));
     for (std::size_t i = 0; i < time_part_count; ++i)
       EXPECT_EQ(parts[static_cast<TimePart>(i)], expected[static_cast<TimePart>(i)])
           << recovery << ' ' << time_part_texts[i].column;

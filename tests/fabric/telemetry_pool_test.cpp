@@ -8,16 +8,17 @@ namespace weft::telemetry_pool_test {
 namespace {
 
 HopTelemetry hop_of(std::uint32_t packet, std::uint32_t hop) {
-  return {packet * 1000 + hop, packet * 2000 + hop, packet * 3000 + hop, packet * 4000 + hop, hop};
+  return {Time::from_ps(packet * 1000 + hop), Bytes(packet * 2000 + hop), Bandwidth::from_bps(packet * 3000 + hop),
+          packet * 4000 + hop, hop};
 }
 
 void expect_hops(std::span<const HopTelemetry> hops, std::uint32_t packet, std::uint32_t count) {
   ASSERT_EQ(hops.size(), count);
   for (std::uint32_t i = 0; i < count; ++i) {
     const HopTelemetry expected = hop_of(packet, i);
-    EXPECT_EQ(hops[i].time_ps, expected.time_ps);
-    EXPECT_EQ(hops[i].transmitted_bytes, expected.transmitted_bytes);
-    EXPECT_EQ(hops[i].rate_bps, expected.rate_bps);
+    EXPECT_EQ(hops[i].time, expected.time);
+    EXPECT_EQ(hops[i].transmitted, expected.transmitted);
+    EXPECT_EQ(hops[i].rate, expected.rate);
     EXPECT_EQ(hops[i].queue_bytes, expected.queue_bytes);
     EXPECT_EQ(hops[i].directed_link, expected.directed_link);
   }
@@ -63,7 +64,7 @@ TEST(telemetry_pool, a_record_goes_to_another_process) {
   for (std::uint32_t h = 0; h < 4; ++h) here.add_hop(slot, hop_of(7, h));
   const TelemetryRecord record = here.take(slot);
   EXPECT_EQ(here.live(), 0U);
-  for (std::uint32_t h = 4; h < TelemetryRecord::max_hops; ++h) EXPECT_EQ(record.hops[h].time_ps, 0);
+  for (std::uint32_t h = 4; h < TelemetryRecord::max_hops; ++h) EXPECT_EQ(record.hops[h].time, Time());
   const std::uint32_t arrived = there.add(record);
   expect_hops(there.hops(arrived), 7, 4);
   there.add_hop(arrived, hop_of(7, 4));

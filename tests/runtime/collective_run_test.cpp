@@ -260,10 +260,10 @@ TEST(receive_connection, gives_slices_in_the_order_of_arrival) {
   std::uint32_t next = 0;
   std::int64_t popped = 0;
   for (int round = 0; round < 50; ++round) {
-    for (int i = 0; i < round % 7; ++i, ++next) EXPECT_TRUE(connection.arrive(next, 1, {next, 1, 2}));
+    for (int i = 0; i < round % 7; ++i, ++next) EXPECT_TRUE(connection.arrive(next, 1, {Bytes(next), 1, 2}));
     while (popped < next && (round % 3 == 0 || popped + 2 < next)) {
       ASSERT_FALSE(connection.empty());
-      ASSERT_EQ(connection.pop().bytes, popped++);
+      ASSERT_EQ(connection.pop().bytes, Bytes(popped++));
     }
     ASSERT_EQ(connection.empty(), popped == next);
   }
@@ -271,28 +271,28 @@ TEST(receive_connection, gives_slices_in_the_order_of_arrival) {
 
 TEST(receive_connection, slices_that_have_overtaken_others_wait_for_them) {
   ReceiveConnection connection;
-  EXPECT_FALSE(connection.arrive(1, 1, {101, 1, 5}));
-  EXPECT_FALSE(connection.arrive(3, 1, {103, 1, 7}));
+  EXPECT_FALSE(connection.arrive(1, 1, {Bytes(101), 1, 5}));
+  EXPECT_FALSE(connection.arrive(3, 1, {Bytes(103), 1, 7}));
   EXPECT_TRUE(connection.empty());
-  EXPECT_TRUE(connection.arrive(0, 1, {100, 1, 4}));
-  EXPECT_EQ(connection.pop().bytes, 100);
+  EXPECT_TRUE(connection.arrive(0, 1, {Bytes(100), 1, 4}));
+  EXPECT_EQ(connection.pop().bytes, Bytes(100));
   EXPECT_EQ(connection.pop().queue_pair, 5U);
   EXPECT_TRUE(connection.empty());
-  EXPECT_TRUE(connection.arrive(2, 1, {102, 1, 6}));
-  EXPECT_EQ(connection.pop().bytes, 102);
-  EXPECT_EQ(connection.pop().bytes, 103);
+  EXPECT_TRUE(connection.arrive(2, 1, {Bytes(102), 1, 6}));
+  EXPECT_EQ(connection.pop().bytes, Bytes(102));
+  EXPECT_EQ(connection.pop().bytes, Bytes(103));
 }
 
 TEST(receive_connection, parts_make_up_a_slice) {
   ReceiveConnection connection;
-  EXPECT_FALSE(connection.arrive(0, 3, {128, 1, 4}));
-  EXPECT_FALSE(connection.arrive(1, 2, {256, 1, 4}));
-  EXPECT_FALSE(connection.arrive(1, 2, {6, 1, 5}));
-  EXPECT_FALSE(connection.arrive(0, 3, {128, 1, 5}));
+  EXPECT_FALSE(connection.arrive(0, 3, {Bytes(128), 1, 4}));
+  EXPECT_FALSE(connection.arrive(1, 2, {Bytes(256), 1, 4}));
+  EXPECT_FALSE(connection.arrive(1, 2, {Bytes(6), 1, 5}));
+  EXPECT_FALSE(connection.arrive(0, 3, {Bytes(128), 1, 5}));
   EXPECT_TRUE(connection.empty());
-  EXPECT_TRUE(connection.arrive(0, 3, {50, 1, 6}));
-  EXPECT_EQ(connection.pop().bytes, 306);
-  EXPECT_EQ(connection.pop().bytes, 262);
+  EXPECT_TRUE(connection.arrive(0, 3, {Bytes(50), 1, 6}));
+  EXPECT_EQ(connection.pop().bytes, Bytes(306));
+  EXPECT_EQ(connection.pop().bytes, Bytes(262));
   EXPECT_TRUE(connection.empty());
 }
 

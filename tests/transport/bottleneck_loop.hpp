@@ -30,7 +30,7 @@ class BottleneckLoop {
     Time delay = Time::from_us(1);  ///< d
     Bytes mtu{1000};
     Bytes overhead{48};
-    Bytes window{Allowance::never};     ///< the NIC's own limit of unacknowledged payload
+    Bytes window = Bytes::max();        ///< the NIC's own limit of unacknowledged payload
     std::optional<EcnMarking> marking;  ///< the algorithm's own if absent
     Time until = Time::from_ms(2);
     Time measure_from;  ///< shares and queues are of the time from here to `until`
@@ -86,6 +86,8 @@ class BottleneckLoop {
   std::int64_t cnps() const { return cnps_; }
 
  private:
+  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();  ///< ps
+
   enum class Kind { start, wake, timer, arrival, departure, delivery, ack, cnp };
   struct Packet {
     std::size_t flow = 0;
@@ -108,8 +110,8 @@ class BottleneckLoop {
     std::int64_t sent = 0;
     std::int64_t last_sent = -(std::int64_t{1} << 60);
     std::int64_t nic_free = 0;
-    std::int64_t wake_at = Allowance::never;
-    std::int64_t timer_at = Allowance::never;
+    std::int64_t wake_at = never;
+    std::int64_t timer_at = never;
     std::int64_t last_cnp = -(std::int64_t{1} << 60);
     std::uint64_t next_psn = 0;
     std::uint64_t acked_psn = 0;
@@ -125,22 +127,22 @@ class BottleneckLoop {
     events_.push({time, order_++, kind, flow, packet});
   }
   void push(std::int64_t time, Kind kind, std::size_t flow) { push(time, kind, flow, Packet()); }
-  Moment moment(const Flow& flow) const { return {now_, flow.sent}; }
+  Moment moment(const Flow& flow) const { return {Time::from_ps(now_), Bytes(flow.sent)}; }
 
   void handle(const Event& event) {
     Flow& flow = flows_[event.flow];
     switch (event.kind) {
       case Kind::start:
-        obey(event.flow, flow.control->start(now_));
+        obey(event.flow, flow.control->start(Time::from_ps(now_)));
         break;
       case Kind::wake:
         if (flow.wake_at == now_) {
-          flow.wake_at = Allowance::never;
+          flow.wake_at = never;
           send(event.flow);
         }
         break;
       case Kind::timer:
-        if (flow.timer_at == now_ && flow.allowance.next_timer == now_)
+        if (flow.timer_at == now_ && flow.allowance.next_timer.ps() == now_)
           obey(event.flow, flow.control->on_timer(moment(flow)));
         break;
       case Kind::arrival:
@@ -164,14 +166,14 @@ class BottleneckLoop {
   /// Takes over an allowance, which has to keep the promises of congestion_control.hpp.
   void obey(std::size_t index, const Allowance& allowance) {
     Flow& flow = flows_[index];
-    ASSERT_GE(allowance.window, 1);
-    ASSERT_GE(allowance.rate_bps, 0);
-    ASSERT_LE(allowance.rate_bps, settings_.rate.bps());
-    ASSERT_GT(allowance.next_timer, now_);
-    ASSERT_GT(allowance.next_bytes, flow.sent);
+    ASSERT_GE(allowance.window, Bytes(1));
+    ASSERT_GE(allowance.rate, Bandwidth());
+    ASSERT_LE(allowance.rate, settings_.rate);
+    ASSERT_GT(allowance.next_timer.ps(), now_);
+    ASSERT_GT(allowance.next_bytes.count(), flow.sent);
     flow.allowance = allowance;
-    if (allowance.next_timer != Allowance::never && allowance.next_timer != flow.timer_at) {
-      flow.timer_at = allowance.next_timer;
+    if (allowance.next_timer != Time::max() && allowance.next_timer.ps() != flow.timer_at) {
+      flow.timer_at = allowance.next_timer.ps();
       push(flow.timer_at, Kind::timer, index);
     }
     send(index);
@@ -180,10 +182,10 @@ class BottleneckLoop {
   void send(std::size_t index) {
     Flow& flow = flows_[index];
     const std::int64_t mtu = settings_.mtu.count();
-    if (flow.in_flight != 0 && flow.in_flight + mtu > std::min(flow.allowance.window, settings_.window.count())) return;
+    if (flow.in_flight != 0 && flow.in_flight + mtu > std::min(flow.allowance.window, settings_.window).count()) return;
     std::int64_t eligible = std::max(flow.nic_free, now_);
-    if (flow.allowance.rate_bps != 0) {
-      const Time gap = serialization_time(wire_, Bandwidth::from_bps(flow.allowance.rate_bps));
+    if (flow.allowance.rate != Bandwidth()) {
+      const Time gap = serialization_time(wire_, flow.allowance.rate);
       eligible = std::max(eligible, flow.last_sent + gap.ps());
     }
     if (eligible > now_) {
@@ -194,7 +196,7 @@ class BottleneckLoop {
       return;
     }
     Packet packet{index, now_, false, {}};
-    packet.hops[0] = {now_, flow.sent, settings_.rate.bps(), 0, static_cast<std::uint32_t>(1 + index)};
+    packet.hops[0] = {Time::from_ps(now_), Bytes(flow.sent), settings_.rate, 0, static_cast<std::uint32_t>(1 + index)};
     flow.last_sent = now_;
     flow.nic_free = now_ + packet_time_;
     flow.in_flight += mtu;
@@ -203,7 +205,7 @@ class BottleneckLoop {
     push(flow.nic_free + settings_.delay.ps(), Kind::arrival, index, packet);
     flow.wake_at = flow.nic_free;
     push(flow.wake_at, Kind::wake, index);
-    if (flow.sent >= flow.allowance.next_bytes) obey(index, flow.control->on_bytes_sent(moment(flow)));
+    if (flow.sent >= flow.allowance.next_bytes.count()) obey(index, flow.control->on_bytes_sent(moment(flow)));
   }
 
   void account_queue(std::int64_t now) {
@@ -233,7 +235,8 @@ class BottleneckLoop {
     account_queue(now_);
     busy_ = true;
     packet.marked = services_.ecn && mark();
-    packet.hops[1] = {now_, transmitted_, settings_.rate.bps(), static_cast<std::uint32_t>(queued_bytes_), 0};
+    packet.hops[1] = {Time::from_ps(now_), Bytes(transmitted_), settings_.rate,
+                      static_cast<std::uint32_t>(queued_bytes_), 0};
     transmitted_ += wire_.count();
     push(now_ + packet_time_, Kind::departure, packet.flow);
     push(now_ + packet_time_ + settings_.delay.ps(), Kind::delivery, packet.flow, packet);
@@ -263,12 +266,12 @@ class BottleneckLoop {
     ++flow.acked_psn;
     AckEvent ack;
     ack.at = moment(flow);
-    ack.acked_bytes = settings_.mtu.count();
+    ack.acked = settings_.mtu;
     ack.acked_psn = flow.acked_psn;
     ack.next_psn = flow.next_psn;
     ack.ecn = packet.marked;
-    ack.rtt = now_ - packet.sent;
-    ack.in_flight = flow.in_flight;
+    ack.rtt = Time::from_ps(now_ - packet.sent);
+    ack.in_flight = Bytes(flow.in_flight);
     if (services_.telemetry) ack.hops = packet.hops;
     if (services_.acks)
       obey(packet.flow, flow.control->on_ack(ack));

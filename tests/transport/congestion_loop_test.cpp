@@ -19,7 +19,7 @@ struct Case {
   std::int64_t until_ms;
   double min_throughput;
   double min_fairness;
-  Bytes window{Allowance::never};
+  Bytes window = Bytes::max();
 };
 
 /// Throughputs: rates that probe leave the port idle for moments, HPCC aims at 95 %. Fairness by Jain's index; 0.99

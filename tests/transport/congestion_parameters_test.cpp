@@ -56,14 +56,14 @@ TEST(congestion_parameters, errors_say_where_and_what_is_due) {
 }
 
 TEST(congestion_parameters, rounding_keeps_windows_and_rates_possible) {
-  EXPECT_EQ(to_window(-5), 1);
-  EXPECT_EQ(to_window(0.2), 1);
-  EXPECT_EQ(to_window(1499.5), 1500);
-  EXPECT_EQ(to_window(1e300), std::int64_t{1} << 53);
+  EXPECT_EQ(to_window(-5), Bytes(1));
+  EXPECT_EQ(to_window(0.2), Bytes(1));
+  EXPECT_EQ(to_window(1499.5), Bytes(1500));
+  EXPECT_EQ(to_window(1e300), Bytes(std::int64_t{1} << 53));
   const Bandwidth nic = Bandwidth::from_gbps(100);
-  EXPECT_EQ(to_rate(0, nic), 1);
-  EXPECT_EQ(to_rate(1e9 + 0.4, nic), 1'000'000'000);
-  EXPECT_EQ(to_rate(1e12, nic), nic.bps());
+  EXPECT_EQ(to_rate(0, nic), Bandwidth::from_bps(1));
+  EXPECT_EQ(to_rate(1e9 + 0.4, nic), Bandwidth::from_gbps(1));
+  EXPECT_EQ(to_rate(1e12, nic), nic);
 }
 
 TEST(congestion_parameters, products_of_rate_and_time) {
@@ -78,12 +78,12 @@ TEST(static_window, is_what_it_was_configured_to_be) {
   ASSERT_NE(entry, nullptr);
   const auto unlimited = entry->make();
   unlimited->configure(std::nullopt);
-  EXPECT_EQ(unlimited->make(path)->start(0), Allowance{});
+  EXPECT_EQ(unlimited->make(path)->start(Time()), Allowance{});
   const auto limited = entry->make();
   limited->configure(Spec::parse("window: 64 KiB", "a"));
   const auto state = limited->make(path);
-  EXPECT_EQ(state->start(0).window, 65'536);
-  EXPECT_EQ(state->on_ack(AckEvent{}).window, 65'536);
+  EXPECT_EQ(state->start(Time()).window, Bytes(65'536));
+  EXPECT_EQ(state->on_ack(AckEvent{}).window, Bytes(65'536));
   EXPECT_FALSE(limited->services().acks);
 }
 

@@ -5,50 +5,53 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::dcqcn_test {
 namespace {
 
+using namespace literals;
+
 const FlowPath path{Bandwidth::from_gbps(40), Time::from_us(8), Bytes(1000), Bytes(82), 2};
 constexpr double line = 40e9;
-constexpr std::int64_t us = 1'000'000;
+constexpr Time us = Time::from_us(1);
 
 /// A reaction point that sends nothing unless told, with its clock.
 struct Point {
   explicit Point(const std::string& yaml) : control(congestion_control("dcqcn", yaml)->make(path)) {
-    allowance = control->start(0);
+    allowance = control->start(Time());
   }
-  double cnp(std::int64_t now) {
+  double cnp(Time now) {
     run_timers(now);
     allowance = control->on_cnp({now, sent});
     return rate();
   }
-  void run_timers(std::int64_t until) {
+  void run_timers(Time until) {
     while (allowance.next_timer <= until) allowance = control->on_timer({allowance.next_timer, sent});
   }
   double timer() {
     allowance = control->on_timer({allowance.next_timer, sent});
     return rate();
   }
-  double bytes(std::int64_t now) {
+  double bytes(Time now) {
     sent = allowance.next_bytes;
     allowance = control->on_bytes_sent({now, sent});
     return rate();
   }
-  double rate() const { return static_cast<double>(allowance.rate_bps); }
+  double rate() const { return static_cast<double>(allowance.rate.bps()); }
 
   std::unique_ptr<CongestionControl> control;
   Allowance allowance;
-  std::int64_t sent = 0;
+  Bytes sent;
 };
 
 TEST(dcqcn, a_flow_starts_at_line_rate_without_timers) {
   const Point point("");
-  EXPECT_EQ(point.allowance.rate_bps, path.nic_rate.bps());
-  EXPECT_EQ(point.allowance.window, Allowance::never);
-  EXPECT_EQ(point.allowance.next_timer, Allowance::never);
-  EXPECT_EQ(point.allowance.next_bytes, Allowance::never);
+  EXPECT_EQ(point.allowance.rate, path.nic_rate);
+  EXPECT_EQ(point.allowance.window, Bytes::max());
+  EXPECT_EQ(point.allowance.next_timer, Time::max());
+  EXPECT_EQ(point.allowance.next_bytes, Bytes::max());
 }
 
 TEST(dcqcn, cnps_cut_the_rate_by_half_of_alpha) {
@@ -67,7 +70,7 @@ TEST(dcqcn, alpha_falls_while_there_is_no_cnp) {
   // Equation 2: a <- (1 - g) a for every K = 55 us since the last CNP.
   for (const int periods : {0, 1, 2, 10, 100}) {
     Point point("{initial_alpha: 0.5, increase_period: 131071 us, increase_bytes: 1 TB}");
-    const double first = point.cnp(0);
+    const double first = point.cnp(Time());
     EXPECT_NEAR(first, line * 0.75, 1);
     const double alpha = (255.0 / 256 * 0.5 + 1.0 / 256) * std::pow(255.0 / 256, periods);
     EXPECT_NEAR(point.cnp(periods * 55 * us + 54 * us), first * (1 - alpha / 2), 2) << periods << " periods";
@@ -88,7 +91,7 @@ TEST(dcqcn, fast_recovery_halves_the_way_to_the_target) {
 TEST(dcqcn, additive_increase_moves_the_target_by_r_ai) {
   // After two cuts to 1/4 the target is 1/2 of the line. From step F + 1 on: R_T <- R_T + R_AI, R_C <- (R_T + R_C) / 2.
   Point point("{increase_bytes: 1 TB, additive_increase: 1 Gb/s}");
-  point.cnp(0);
+  point.cnp(Time());
   double rate = point.cnp(50 * us);
   double target = line / 2;
   EXPECT_NEAR(rate, line / 4, 1);
@@ -116,7 +119,7 @@ TEST(dcqcn, hyper_increase_when_timer_and_byte_counter_are_beyond_fast_recovery)
       target += 10e6;
     rate = (target + rate) / 2;
     const bool by_timer = step % 2 == 0;
-    const double got = by_timer ? point.timer() : point.bytes(point.allowance.next_timer - 1);
+    const double got = by_timer ? point.timer() : point.bytes(point.allowance.next_timer - 1_ps);
     ++(by_timer ? timers : counters);
     EXPECT_NEAR(got, rate, 2) << "step " << step;
   }
@@ -124,33 +127,33 @@ TEST(dcqcn, hyper_increase_when_timer_and_byte_counter_are_beyond_fast_recovery)
 
 TEST(dcqcn, the_byte_counter_starts_anew_with_each_cut) {
   Point point("increase_bytes: 100 kB");
-  point.sent = 12'345;
-  point.cnp(0);
-  EXPECT_EQ(point.allowance.next_bytes, 112'345);
-  point.bytes(1);
-  EXPECT_EQ(point.allowance.next_bytes, 212'345);
-  point.sent = 150'000;
-  point.cnp(2);
-  EXPECT_EQ(point.allowance.next_bytes, 250'000);
+  point.sent = 12'345_B;
+  point.cnp(Time());
+  EXPECT_EQ(point.allowance.next_bytes, 112'345_B);
+  point.bytes(1_ps);
+  EXPECT_EQ(point.allowance.next_bytes, 212'345_B);
+  point.sent = 150'000_B;
+  point.cnp(2_ps);
+  EXPECT_EQ(point.allowance.next_bytes, 250'000_B);
 }
 
 TEST(dcqcn, back_at_line_rate_the_timers_stop) {
   Point point("additive_increase: 20 Gb/s");
-  point.cnp(0);
+  point.cnp(Time());
   int steps = 0;
-  while (point.allowance.next_timer != Allowance::never && steps < 100) {
+  while (point.allowance.next_timer != Time::max() && steps < 100) {
     point.timer();
     ++steps;
   }
-  EXPECT_EQ(point.allowance.rate_bps, path.nic_rate.bps());
-  EXPECT_EQ(point.allowance.next_bytes, Allowance::never);
+  EXPECT_EQ(point.allowance.rate, path.nic_rate);
+  EXPECT_EQ(point.allowance.next_bytes, Bytes::max());
   EXPECT_LE(steps, 36);  // 40 Gb/s / 2^35 is above 1 bit/s, / 2^36 is below
 }
 
 TEST(dcqcn, min_rate_is_the_floor) {
   Point point("min_rate: 1 Gb/s");
   for (int k = 0; k < 50; ++k) point.cnp(k * 50 * us);
-  EXPECT_EQ(point.allowance.rate_bps, 1'000'000'000);
+  EXPECT_EQ(point.allowance.rate, Bandwidth::from_gbps(1));
 }
 
 TEST(dcqcn, queue_of_the_fluid_fixed_point) {

@@ -5,40 +5,43 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::hpcc_test {
 namespace {
 
+using namespace literals;
+
 /// 100 Gb/s, 4 us, packets without headers: W_init = 50,000 B. W_AI = 100 B.
 const FlowPath path{Bandwidth::from_gbps(100), Time::from_us(4), Bytes(1000), Bytes(0), 2};
 constexpr double initial = 50'000;
 constexpr double additive = 100;
-constexpr std::int64_t ns = 1'000;
+constexpr Time ns = Time::from_ns(1);
 
 struct Sender {
   explicit Sender(const std::string& yaml = "additive_increase: 100 B")
       : control(congestion_control("hpcc", yaml)->make(path)) {
-    allowance = control->start(0);
+    allowance = control->start(Time());
   }
-  /// An ACK whose packet left hop i after `elapsed` more picoseconds, in which the hop sent at `load` of its rate.
-  double ack(std::uint64_t acked, std::uint64_t next, std::int64_t elapsed, std::vector<double> loads,
+  /// An ACK whose packet left hop i after `elapsed` more, in which the hop sent at `load` of its rate.
+  double ack(std::uint64_t acked, std::uint64_t next, Time elapsed, std::vector<double> loads,
              std::vector<std::int64_t> queues) {
     hops.resize(loads.size());
     for (std::size_t i = 0; i < loads.size(); ++i) {
-      hops[i].time_ps += elapsed;
-      hops[i].rate_bps = 100'000'000'000;
-      hops[i].transmitted_bytes += static_cast<std::int64_t>(loads[i] * 0.0125 * static_cast<double>(elapsed));
+      hops[i].time += elapsed;
+      hops[i].rate = path.nic_rate;
+      hops[i].transmitted += Bytes(static_cast<std::int64_t>(loads[i] * 0.0125 * static_cast<double>(elapsed.ps())));
       hops[i].queue_bytes = static_cast<std::uint32_t>(queues[i]);
       hops[i].directed_link = static_cast<std::uint32_t>(i);
     }
     AckEvent event;
-    event.acked_bytes = 1000;
+    event.acked = 1000_B;
     event.acked_psn = acked;
     event.next_psn = next;
     event.hops = hops;
     allowance = control->on_ack(event);
-    return static_cast<double>(allowance.window);
+    return static_cast<double>(allowance.window.count());
   }
 
   std::unique_ptr<CongestionControl> control;
@@ -48,20 +51,20 @@ struct Sender {
 
 TEST(hpcc, starts_with_the_bandwidth_delay_product_at_line_rate) {
   const Sender sender;
-  EXPECT_EQ(sender.allowance.window, 50'000);
-  EXPECT_EQ(sender.allowance.rate_bps, path.nic_rate.bps());
+  EXPECT_EQ(sender.allowance.window, 50'000_B);
+  EXPECT_EQ(sender.allowance.rate, path.nic_rate);
 }
 
 TEST(hpcc, the_first_ack_only_stores_telemetry) {
   Sender sender;
-  EXPECT_EQ(sender.ack(1, 50, 0, {0.5}, {40'000}), initial);
+  EXPECT_EQ(sender.ack(1, 50, Time(), {0.5}, {40'000}), initial);
 }
 
 TEST(hpcc, inflight_bytes_are_averaged_over_a_round_trip) {
   // u = min(q, q_prev) / (B T) + txRate / B; U = (1 - tau / T) U + (tau / T) u with U_0 = 1;
   // W = W_c / (U / eta) + W_AI while U >= eta.
   Sender sender;
-  sender.ack(1, 50, 1, {0.5}, {40'000});
+  sender.ack(1, 50, 1_ps, {0.5}, {40'000});
   double load = 1;
   const std::int64_t queues[] = {20'000, 60'000, 10'000};
   std::int64_t last = 40'000;
@@ -71,13 +74,13 @@ TEST(hpcc, inflight_bytes_are_averaged_over_a_round_trip) {
     last = queues[i];
     const double expected = initial / (load / 0.95) + additive;
     EXPECT_NEAR(sender.ack(static_cast<std::uint64_t>(2 + i), 50, 400 * ns, {1.0}, {queues[i]}), expected, 1);
-    EXPECT_NEAR(static_cast<double>(sender.allowance.rate_bps), expected * 8 / 4e-6, 2e6);  // R = W / T
+    EXPECT_NEAR(static_cast<double>(sender.allowance.rate.bps()), expected * 8 / 4e-6, 2e6);  // R = W / T
   }
 }
 
 TEST(hpcc, a_longer_gap_than_a_round_trip_counts_as_one) {
   Sender sender;
-  sender.ack(1, 50, 1, {0.5}, {0});
+  sender.ack(1, 50, 1_ps, {0.5}, {0});
   // tau = T: U = u = 1 + 0.5.
   EXPECT_NEAR(sender.ack(2, 50, 40'000 * ns, {1.0}, {25'000}), initial / (1.0 / 0.95) + additive, 1);
   EXPECT_NEAR(sender.ack(3, 50, 40'000 * ns, {1.0}, {25'000}), initial / (1.5 / 0.95) + additive, 1);
@@ -85,13 +88,13 @@ TEST(hpcc, a_longer_gap_than_a_round_trip_counts_as_one) {
 
 TEST(hpcc, the_most_loaded_hop_counts) {
   Sender sender;
-  sender.ack(1, 50, 1, {0.5, 0.5, 0.5}, {0, 0, 0});
+  sender.ack(1, 50, 1_ps, {0.5, 0.5, 0.5}, {0, 0, 0});
   EXPECT_NEAR(sender.ack(2, 50, 4'000 * ns, {0.5, 1.9, 0.7}, {0, 0, 0}), initial / (1.9 / 0.95) + additive, 1);
 }
 
 TEST(hpcc, the_reference_moves_once_per_round_trip) {
   Sender sender;
-  sender.ack(1, 50, 1, {1.0}, {0});  // reference until packet 50
+  sender.ack(1, 50, 1_ps, {1.0}, {0});  // reference until packet 50
   const double once = initial / (1.9 / 0.95) + additive;
   EXPECT_NEAR(sender.ack(2, 52, 4'000 * ns, {1.9}, {0}), once, 1);
   EXPECT_NEAR(sender.ack(50, 75, 4'000 * ns, {1.9}, {0}), once, 1);  // not beyond 50: the same reference again
@@ -104,7 +107,7 @@ TEST(hpcc, the_reference_moves_once_per_round_trip) {
 
 TEST(hpcc, max_stage_additive_steps_then_a_multiplicative_one) {
   Sender sender;
-  sender.ack(1, 1, 1, {1.0}, {0});
+  sender.ack(1, 1, 1_ps, {1.0}, {0});
   double window = initial / (1.9 / 0.95) + additive;
   EXPECT_NEAR(sender.ack(2, 2, 4'000 * ns, {1.9}, {0}), window, 1);  // commits: 2 > 1
   for (std::uint64_t round = 1; round <= 5; ++round) {
@@ -118,23 +121,23 @@ TEST(hpcc, max_stage_additive_steps_then_a_multiplicative_one) {
 
 TEST(hpcc, a_change_of_path_starts_the_hop_afresh) {
   Sender sender;
-  sender.ack(1, 50, 1, {1.0, 1.0}, {0, 0});
+  sender.ack(1, 50, 1_ps, {1.0, 1.0}, {0, 0});
   sender.hops[1].directed_link = 9;
-  sender.hops[1].transmitted_bytes = 5'000'000'000;
+  sender.hops[1].transmitted = 5'000'000'000_B;
   std::vector<HopTelemetry> hops = sender.hops;
-  hops[0].time_ps += 4'000 * ns;
-  hops[0].transmitted_bytes += 95'000;  // u = 1.9, of the hop that stayed
+  hops[0].time += 4'000 * ns;
+  hops[0].transmitted += 95'000_B;  // u = 1.9, of the hop that stayed
   AckEvent event;
   event.acked_psn = 2;
   event.next_psn = 50;
   event.hops = hops;
-  EXPECT_NEAR(static_cast<double>(sender.control->on_ack(event).window), initial / (1.9 / 0.95) + additive, 1);
+  EXPECT_NEAR(static_cast<double>(sender.control->on_ack(event).window.count()), initial / (1.9 / 0.95) + additive, 1);
 }
 
 TEST(hpcc, default_additive_increase) {
   // The rule of the paper: W_AI = W_init (1 - eta) / N, N the flows that may share a port: 50,000 x 0.05 / 16 = 156 B.
   Sender sender("flows: 16");
-  sender.ack(1, 50, 1, {1.0}, {0});
+  sender.ack(1, 50, 1_ps, {1.0}, {0});
   EXPECT_NEAR(sender.ack(2, 50, 4'000 * ns, {1.9}, {0}), 25'000 + 156.25, 1);
 }
 

@@ -4,36 +4,39 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::nscc_test {
 namespace {
 
+using namespace literals;
+
 /// The specification's reference network, 100 Gb/s and 12 us, with packets of 4,000 B without headers: BDP 150,000 B.
 const FlowPath path{Bandwidth::from_gbps(100), Time::from_us(12), Bytes(4000), Bytes(0), 6};
 constexpr double mtu = 4000;
 constexpr double product = 150'000;
-constexpr std::int64_t us = 1'000'000;
+constexpr Time us = Time::from_us(1);
 
 struct Sender {
   explicit Sender(const std::string& yaml = "quick_adapt: false")
       : control(congestion_control("nscc", yaml)->make(path)) {
-    window = control->start(0).window;
+    window = control->start(Time()).window;
   }
-  double ack(std::int64_t now, double delay_us, bool ecn, std::int64_t bytes = 4000) {
+  double ack(Time now, double delay_us, bool ecn, Bytes bytes = 4000_B) {
     AckEvent event;
     event.at.now = now;
-    event.acked_bytes = bytes;
-    event.rtt = static_cast<std::int64_t>((12 + delay_us) * 1e6);
+    event.acked = bytes;
+    event.rtt = Time::from_ps(static_cast<std::int64_t>((12 + delay_us) * 1e6));
     event.ecn = ecn;
     event.in_flight = window;
     window = control->on_ack(event).window;
-    return static_cast<double>(window);
+    return static_cast<double>(window.count());
   }
   /// Marked and very late, until the window is about `wanted`: each cut halves it at most.
   void shrink(double wanted) {
     // The mean of delays needs many samples (weight 0.0125) to pass the target.
-    while (static_cast<double>(window) > wanted) {
+    while (static_cast<double>(window.count()) > wanted) {
       clock += 13 * us;
       ack(clock, 2'000, true);
     }
@@ -42,24 +45,24 @@ struct Sender {
   }
 
   std::unique_ptr<CongestionControl> control;
-  std::int64_t window = 0;
-  std::int64_t clock = 0;
+  Bytes window;
+  Time clock;
 };
 
-TEST(nscc, starts_with_one_and_a_half_products) { EXPECT_EQ(Sender().window, 225'000); }
+TEST(nscc, starts_with_one_and_a_half_products) { EXPECT_EQ(Sender().window, 225'000_B); }
 
 TEST(nscc, no_mark_and_late_is_a_fair_increase) {
   // inc += fi bytes, fi = 5 MTU a, a = BDP / BDP_ref = 1; every 8 MTU or base RTT: cwnd += inc / cwnd, and eta = 0.15
   // MTU a more if a base RTT has passed.
   Sender sender;
   sender.shrink(60'000);
-  const double before = static_cast<double>(sender.window);
+  const double before = static_cast<double>(sender.window.count());
   sender.clock += 12 * us;
   const double after = sender.ack(sender.clock, 20, false);
   EXPECT_NEAR(after, before + 5 * mtu * mtu / before + 0.15 * mtu, 1);
   // Within the round trip the next increase waits for more than 8 packets: those that came since.
-  for (int i = 1; i <= 8; ++i) EXPECT_EQ(sender.ack(sender.clock + i, 20, false), after);
-  EXPECT_NEAR(sender.ack(sender.clock + 9, 20, false), after + 9 * 5 * mtu * mtu / after, 1);
+  for (int i = 1; i <= 8; ++i) EXPECT_EQ(sender.ack(sender.clock + i * 1_ps, 20, false), after);
+  EXPECT_NEAR(sender.ack(sender.clock + 9_ps, 20, false), after + 9 * 5 * mtu * mtu / after, 1);
 }
 
 TEST(nscc, no_mark_and_early_is_a_proportional_increase) {
@@ -68,7 +71,7 @@ TEST(nscc, no_mark_and_early_is_a_proportional_increase) {
   for (const double delay : {2.0, 6.0, 11.0}) {
     Sender sender;
     sender.shrink(60'000);
-    const double before = static_cast<double>(sender.window);
+    const double before = static_cast<double>(sender.window.count());
     sender.clock += 12 * us;
     EXPECT_NEAR(sender.ack(sender.clock, delay, false),
                 before + 4 * mtu / 12 * mtu * (12 - delay) / before + 0.15 * mtu, 1)
@@ -85,18 +88,19 @@ TEST(nscc, a_window_without_delay_turns_the_increase_exponential) {
   int packets = 0;
   while (static_cast<double>(packets + 1) * mtu <= window) {
     ++packets;
-    window = sender.ack(sender.clock + packets, 0.5, false);
+    window = sender.ack(sender.clock + packets * 1_ps, 0.5, false);
   }
-  EXPECT_NEAR(sender.ack(sender.clock + packets + 1, 0.5, false), window + 0.25 * mtu, 1);
-  EXPECT_NEAR(sender.ack(sender.clock + packets + 2, 0.5, false), window + 0.5 * mtu, 1);
-  EXPECT_NEAR(sender.ack(sender.clock + packets + 3, 5, false), window + 0.5 * mtu, 1000);  // ended by any delay
+  EXPECT_NEAR(sender.ack(sender.clock + (packets + 1) * 1_ps, 0.5, false), window + 0.25 * mtu, 1);
+  EXPECT_NEAR(sender.ack(sender.clock + (packets + 2) * 1_ps, 0.5, false), window + 0.5 * mtu, 1);
+  EXPECT_NEAR(sender.ack(sender.clock + (packets + 3) * 1_ps, 5, false), window + 0.5 * mtu,
+              1000);  // ended by any delay
 }
 
 TEST(nscc, a_mark_and_early_changes_nothing) {
   Sender sender;
   sender.shrink(60'000);
-  const double before = static_cast<double>(sender.window);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(sender.ack(sender.clock + i, 11.9, true), before);
+  const double before = static_cast<double>(sender.window.count());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(sender.ack(sender.clock + i * 1_ps, 11.9, true), before);
 }
 
 TEST(nscc, a_mark_and_late_cuts_by_the_excess_of_the_mean_delay_once_per_round_trip) {
@@ -113,7 +117,7 @@ TEST(nscc, the_mean_of_delays_has_its_weight) {
   // After n samples of 100 us from 0: 100 (1 - 0.9875^n) us; the target of 12 us is passed at n = 11.
   Sender sender;
   int samples = 0;
-  while (sender.window == 225'000) {
+  while (sender.window == 225'000_B) {
     ++samples;
     sender.ack(13 * us, 100, true);
     ASSERT_LT(samples, 100);
@@ -125,8 +129,8 @@ TEST(nscc, quick_adapt_sets_the_window_to_what_came_through) {
   // Checked every base RTT + target, 24 us: a delay above 4 targets, and less than maxwnd / 8 = 28,125 B came through.
   Sender sender("");
   sender.ack(1 * us, 3, true);  // the first check only starts the clock
-  sender.ack(10 * us, 50, true, 8000);
-  sender.ack(20 * us, 50, true, 8000);
+  sender.ack(10 * us, 50, true, 8000_B);
+  sender.ack(20 * us, 50, true, 8000_B);
   EXPECT_EQ(sender.ack(25 * us, 50, true), 20'000);
   // What was in flight then is ignored as far as it is marked.
   EXPECT_EQ(sender.ack(40 * us, 50, true), 20'000);
@@ -136,7 +140,7 @@ TEST(nscc, quick_adapt_sets_the_window_to_what_came_through) {
 TEST(nscc, quick_adapt_leaves_busy_flows_alone) {
   Sender sender("");
   sender.ack(1 * us, 3, true);
-  sender.ack(10 * us, 50, true, 30'000);  // more than 28,125 B
+  sender.ack(10 * us, 50, true, 30'000_B);  // more than 28,125 B
   EXPECT_GT(sender.ack(25 * us, 50, true), 100'000);
 }
 
@@ -144,21 +148,21 @@ TEST(nscc, trimmed_packets_leave_the_window_or_set_it) {
   Sender sender("trimming: true");
   LossEvent loss;
   loss.at.now = 2 * us;
-  loss.lost_bytes = 4000;
-  EXPECT_EQ(sender.control->on_loss(loss).window, 221'000);  // starts the clock; the window loses the packet
-  sender.ack(10 * us, 3, true, 12'000);
+  loss.lost = 4000_B;
+  EXPECT_EQ(sender.control->on_loss(loss).window, 221'000_B);  // starts the clock; the window loses the packet
+  sender.ack(10 * us, 3, true, 12'000_B);
   loss.at.now = 24 * us;  // base RTT + target, 12 + 9 us, after the first
-  EXPECT_EQ(sender.control->on_loss(loss).window, 12'000);
+  EXPECT_EQ(sender.control->on_loss(loss).window, 12'000_B);
 }
 
 TEST(nscc, timeouts_take_the_packet_out_of_the_window) {
   Sender sender("");
   LossEvent loss;
   loss.timeout = true;
-  loss.lost_bytes = 10'000;
-  EXPECT_EQ(sender.control->on_loss(loss).window, 215'000);
+  loss.lost = 10'000_B;
+  EXPECT_EQ(sender.control->on_loss(loss).window, 215'000_B);
   for (int i = 0; i < 50; ++i) sender.control->on_loss(loss);
-  EXPECT_EQ(sender.control->on_loss(loss).window, 4'000);
+  EXPECT_EQ(sender.control->on_loss(loss).window, 4'000_B);
 }
 
 TEST(nscc, closed_loop_holds_the_queue_between_the_marks_and_the_target) {

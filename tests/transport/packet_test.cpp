@@ -11,10 +11,13 @@
 #include <gtest/gtest.h>
 
 #include "support/basics/random.hpp"
+#include "tests/literals.hpp"
 #include "transport/messages/message.hpp"
 
 namespace weft::packet_test {
 namespace {
+
+using namespace literals;
 
 // Packets and descriptors are copied byte by byte between processes.
 static_assert(sizeof(Packet) == 32 && 64 % sizeof(Packet) == 0);
@@ -23,13 +26,13 @@ static_assert(std::is_trivially_copyable_v<Packet> && std::is_trivially_copyable
 static_assert(std::numeric_limits<decltype(Packet::payload)>::max() == 65'535);
 static_assert((packet_first & packet_last) == 0 && ((packet_first | packet_last) & packet_notify) == 0);
 
-static_assert(packet_count(0, 4096) == 1);
-static_assert(packet_count(1, 4096) == 1);
-static_assert(packet_count(4095, 4096) == 1);
-static_assert(packet_count(4096, 4096) == 1);
-static_assert(packet_count(4097, 4096) == 2);
-static_assert(packet_count(5, 1) == 5);
-static_assert(packet_count((std::int64_t{1} << 32) + 1, 4096) == (1U << 20) + 1);
+static_assert(packet_count(0_B, 4096_B) == 1);
+static_assert(packet_count(1_B, 4096_B) == 1);
+static_assert(packet_count(4095_B, 4096_B) == 1);
+static_assert(packet_count(4096_B, 4096_B) == 1);
+static_assert(packet_count(4097_B, 4096_B) == 2);
+static_assert(packet_count(5_B, 1_B) == 5);
+static_assert(packet_count(Bytes((std::int64_t{1} << 32) + 1), 4096_B) == (1U << 20) + 1);
 
 Message numbered(std::uint64_t id) {
   Message message;

@@ -12,11 +12,13 @@
 
 #include "support/basics/error.hpp"
 #include "support/basics/random.hpp"
+#include "tests/literals.hpp"
 
 namespace weft::queue_pair_test {
 namespace {
 
-constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+using namespace literals;
+
 constexpr std::uint32_t source = 11;
 constexpr std::uint32_t destination = 22;
 constexpr std::uint32_t number = 33;
@@ -25,19 +27,19 @@ constexpr std::uint32_t number = 33;
 struct Sender {
   MessagePool pool;
   QueuePair pair{destination, number, 0};
-  std::int64_t mtu = 4096;
-  std::int64_t window = unlimited;
+  Bytes mtu = 4096_B;
+  Bytes window = Bytes::max();
 
-  std::uint32_t post(std::int64_t bytes, bool notify = false) {
+  std::uint32_t post(Bytes bytes, bool notify = false) {
     Message message;
     message.bytes = bytes;
     message.notify = notify ? 1 : 0;
     const std::uint32_t slot = pool.add(message);
-    pair.post(0, slot, pool);
+    pair.post(Time(), slot, pool);
     return slot;
   }
   bool ready() const { return pair.ready(window, mtu); }
-  Packet send(bool counted = true) { return pair.next_packet(0, source, mtu, counted, pool); }
+  Packet send(bool counted = true) { return pair.next_packet(Time(), source, mtu, counted, pool); }
   std::vector<Packet> send_all(bool counted = true) {
     std::vector<Packet> packets;
     while (ready()) packets.push_back(send(counted));
@@ -54,22 +56,22 @@ TEST(queue_pair, an_empty_one_has_nothing_to_send) {
 
 TEST(queue_pair, sizes_around_the_mtu) {
   struct Case {
-    std::int64_t bytes;
+    Bytes bytes;
     std::vector<std::int64_t> payloads;
   };
-  const Case cases[] = {{0, {0}},
-                        {1, {1}},
-                        {4095, {4095}},
-                        {4096, {4096}},
-                        {4097, {4096, 1}},
-                        {8191, {4096, 4095}},
-                        {8192, {4096, 4096}},
-                        {8193, {4096, 4096, 1}}};
+  const Case cases[] = {{0_B, {0}},
+                        {1_B, {1}},
+                        {4095_B, {4095}},
+                        {4096_B, {4096}},
+                        {4097_B, {4096, 1}},
+                        {8191_B, {4096, 4095}},
+                        {8192_B, {4096, 4096}},
+                        {8193_B, {4096, 4096, 1}}};
   for (const Case& one : cases) {
     Sender sender;
     const std::uint32_t slot = sender.post(one.bytes, true);
     const auto packets = sender.send_all();
-    ASSERT_EQ(packets.size(), one.payloads.size()) << one.bytes;
+    ASSERT_EQ(packets.size(), one.payloads.size()) << one.bytes.count();
     ASSERT_EQ(packets.size(), packet_count(one.bytes, sender.mtu));
     for (std::size_t i = 0; i < packets.size(); ++i) {
       const Packet& packet = packets[i];
@@ -79,8 +81,9 @@ TEST(queue_pair, sizes_around_the_mtu) {
       EXPECT_EQ(packet.destination, destination);
       EXPECT_EQ(packet.queue_pair, number);
       EXPECT_EQ(packet.psn, i);
-      EXPECT_EQ(packet.payload, one.payloads[i]) << one.bytes;
-      EXPECT_EQ(packet.flags, (i == 0 ? packet_first : 0) | (last ? packet_last | packet_notify : 0)) << one.bytes;
+      EXPECT_EQ(packet.payload, one.payloads[i]) << one.bytes.count();
+      EXPECT_EQ(packet.flags, (i == 0 ? packet_first : 0) | (last ? packet_last | packet_notify : 0))
+          << one.bytes.count();
       if (last) {
         EXPECT_EQ(packet.message, slot);
       }
@@ -91,10 +94,10 @@ TEST(queue_pair, sizes_around_the_mtu) {
 
 TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_numbers) {
   Sender sender;
-  sender.mtu = 100;
-  const std::vector<std::int64_t> sizes{250, 0, 100, 1, 0, 0, 301};
+  sender.mtu = 100_B;
+  const std::vector<Bytes> sizes{250_B, 0_B, 100_B, 1_B, 0_B, 0_B, 301_B};
   std::vector<std::uint32_t> slots;
-  for (const std::int64_t size : sizes) slots.push_back(sender.post(size));
+  for (const Bytes size : sizes) slots.push_back(sender.post(size));
   std::uint32_t psn = 0;
   for (std::size_t m = 0; m < sizes.size(); ++m) {
     const std::uint64_t packets = packet_count(sizes[m], sender.mtu);
@@ -114,7 +117,7 @@ TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_nu
   }
   EXPECT_FALSE(sender.ready());
   // A later message goes on counting.
-  sender.post(5);
+  sender.post(5_B);
   const Packet packet = sender.send();
   EXPECT_EQ(packet.psn, psn);
   EXPECT_EQ(packet.flags, packet_first | packet_last);
@@ -122,14 +125,14 @@ TEST(queue_pair, messages_follow_in_the_order_of_posting_with_one_sequence_of_nu
 
 TEST(queue_pair, the_window_opens_with_the_byte_that_makes_room) {
   Sender sender;
-  sender.mtu = 1000;
-  sender.window = 3500;
-  sender.post(10'000);
+  sender.mtu = 1000_B;
+  sender.window = 3500_B;
+  sender.post(10'000_B);
   EXPECT_EQ(sender.send_all().size(), 3U);  // a fourth would make 4000
-  EXPECT_EQ(sender.pair.in_flight(), 3000);
-  sender.pair.acknowledge(499);
+  EXPECT_EQ(sender.pair.in_flight(), 3000_B);
+  sender.pair.acknowledge(499_B);
   EXPECT_FALSE(sender.ready());  // 2501 + 1000
-  sender.pair.acknowledge(1);
+  sender.pair.acknowledge(1_B);
   EXPECT_TRUE(sender.ready());  // 2500 + 1000
   EXPECT_EQ(sender.send_all().size(), 1U);
   EXPECT_EQ(sender.pair.in_flight(), sender.window);
@@ -137,29 +140,29 @@ TEST(queue_pair, the_window_opens_with_the_byte_that_makes_room) {
 }
 
 TEST(queue_pair, a_short_last_packet_fits_where_a_full_one_does_not) {
-  for (const std::int64_t last : {499, 500, 501}) {
+  for (const Bytes last : {499_B, 500_B, 501_B}) {
     Sender sender;
-    sender.mtu = 1000;
-    sender.window = 2500;
-    sender.post(2000 + last);
+    sender.mtu = 1000_B;
+    sender.window = 2500_B;
+    sender.post(2000_B + last);
     sender.send();
     sender.send();
-    EXPECT_EQ(sender.ready(), last <= 500) << last;
+    EXPECT_EQ(sender.ready(), last <= 500_B) << last.count();
   }
 }
 
 TEST(queue_pair, a_window_below_the_mtu_sends_packet_by_packet) {
   Sender sender;
-  sender.mtu = 1000;
-  sender.window = 1;
-  sender.post(2500);
+  sender.mtu = 1000_B;
+  sender.window = 1_B;
+  sender.post(2500_B);
   for (const std::int64_t payload : {1000, 1000, 500}) {
     ASSERT_TRUE(sender.ready());
     EXPECT_EQ(sender.send().payload, payload);
     EXPECT_FALSE(sender.ready());
-    sender.pair.acknowledge(payload - 1);
+    sender.pair.acknowledge(Bytes(payload - 1));
     EXPECT_FALSE(sender.ready());  // one byte is still unacknowledged
-    sender.pair.acknowledge(1);
+    sender.pair.acknowledge(1_B);
   }
   EXPECT_FALSE(sender.ready());
   EXPECT_TRUE(sender.pair.idle());
@@ -167,54 +170,54 @@ TEST(queue_pair, a_window_below_the_mtu_sends_packet_by_packet) {
 
 TEST(queue_pair, empty_messages_need_no_room_but_a_window_that_is_not_exceeded) {
   Sender sender;
-  sender.mtu = 1000;
-  sender.window = 1000;
-  sender.post(1000);
-  sender.post(0);
-  sender.post(0);
-  sender.post(1);
+  sender.mtu = 1000_B;
+  sender.window = 1000_B;
+  sender.post(1000_B);
+  sender.post(0_B);
+  sender.post(0_B);
+  sender.post(1_B);
   EXPECT_EQ(sender.send_all().size(), 3U);  // 1000, 0, 0
   EXPECT_FALSE(sender.ready());
-  sender.pair.acknowledge(1000);
+  sender.pair.acknowledge(1000_B);
   EXPECT_EQ(sender.send_all().size(), 1U);
   // Beyond the window, by a packet larger than it, nothing follows.
   Sender narrow;
-  narrow.mtu = 1000;
-  narrow.window = 999;
-  narrow.post(1000);
-  narrow.post(0);
+  narrow.mtu = 1000_B;
+  narrow.window = 999_B;
+  narrow.post(1000_B);
+  narrow.post(0_B);
   EXPECT_EQ(narrow.send_all().size(), 1U);
 }
 
 TEST(queue_pair, without_acks_nothing_is_in_flight) {
   Sender sender;
-  sender.post(1'000'000);
-  EXPECT_EQ(sender.send_all(false).size(), packet_count(1'000'000, sender.mtu));
-  EXPECT_EQ(sender.pair.in_flight(), 0);
+  sender.post(1'000'000_B);
+  EXPECT_EQ(sender.send_all(false).size(), packet_count(1'000'000_B, sender.mtu));
+  EXPECT_EQ(sender.pair.in_flight(), 0_B);
   EXPECT_TRUE(sender.pair.idle());
 }
 
 TEST(queue_pair, more_bytes_acknowledged_than_sent_are_a_bug) {
   Sender sender;
-  sender.post(1000);
+  sender.post(1000_B);
   sender.send();
-  sender.pair.acknowledge(999);
-  EXPECT_THROW(sender.pair.acknowledge(2), InternalError);
+  sender.pair.acknowledge(999_B);
+  EXPECT_THROW(sender.pair.acknowledge(2_B), InternalError);
 }
 
 TEST(queue_pair, beyond_4_gib) {
   Sender sender;
-  sender.mtu = 65'535;
-  const std::int64_t bytes = (std::int64_t{1} << 32) + 5;  // 65537 full packets, which are 2^32 - 1, and 6 bytes
+  sender.mtu = 65'535_B;
+  const Bytes bytes = 4 * Bytes::kib(1024 * 1024) + 5_B;  // 65537 full packets, which are 2^32 - 1, and 6 bytes
   const std::uint32_t slot = sender.post(bytes);
-  std::int64_t sent = 0;
+  Bytes sent;
   std::uint32_t psn = 0;
   Packet packet;
   while (sender.ready()) {
     packet = sender.send();
     ASSERT_EQ(packet.psn, psn++);
-    ASSERT_EQ((packet.flags & packet_last) != 0, sent + packet.payload == bytes);
-    sent += packet.payload;
+    ASSERT_EQ((packet.flags & packet_last) != 0, sent + Bytes(packet.payload) == bytes);
+    sent += Bytes(packet.payload);
   }
   EXPECT_EQ(sent, bytes);
   EXPECT_EQ(psn, 65'538U);
@@ -227,8 +230,8 @@ TEST(queue_pair, beyond_4_gib) {
 
 TEST(queue_pair, a_window_beyond_4_gib) {
   Sender sender;
-  sender.mtu = 65'535;
-  sender.window = (std::int64_t{1} << 32) + 65'535;  // 65538 packets less one byte
+  sender.mtu = 65'535_B;
+  sender.window = 4 * Bytes::kib(1024 * 1024) + 65'535_B;  // 65538 packets less one byte
   sender.post(sender.window + 10 * sender.mtu);
   EXPECT_EQ(sender.send_all().size(), 65'538U);
   EXPECT_EQ(sender.pair.in_flight(), 65'538 * sender.mtu);
@@ -240,8 +243,8 @@ TEST(queue_pair, random_messages_windows_and_acks_against_lists) {
       return static_cast<std::int64_t>(random_below(static_cast<std::uint64_t>(n), seed, 0, count++));
     };
     Sender sender;
-    sender.mtu = 1 + draw(2000);
-    sender.window = 1 + draw(8000);
+    sender.mtu = Bytes(1 + draw(2000));
+    sender.window = Bytes(1 + draw(8000));
     std::deque<std::int64_t> to_send;      // payloads of packets
     std::deque<std::int64_t> outstanding;  // of those on their way
     std::int64_t unacknowledged = 0;
@@ -249,18 +252,19 @@ TEST(queue_pair, random_messages_windows_and_acks_against_lists) {
     for (int step = 0; step < 2000; ++step) {
       const std::int64_t action = draw(4);
       if (action == 0 && to_send.size() < 100) {
-        std::int64_t rest = draw(5) == 0 ? 0 : draw(4 * sender.mtu);
-        sender.post(rest);
+        std::int64_t rest = draw(5) == 0 ? 0 : draw(4 * sender.mtu.count());
+        sender.post(Bytes(rest));
         do {
-          to_send.push_back(std::min(rest, sender.mtu));
+          to_send.push_back(std::min(rest, sender.mtu.count()));
           rest -= to_send.back();
         } while (rest > 0);
       } else if (action == 1 && !outstanding.empty()) {
-        sender.pair.acknowledge(outstanding.front());
+        sender.pair.acknowledge(Bytes(outstanding.front()));
         unacknowledged -= outstanding.front();
         outstanding.pop_front();
       }
-      const bool may = !to_send.empty() && (unacknowledged == 0 || unacknowledged + to_send.front() <= sender.window);
+      const bool may =
+          !to_send.empty() && (unacknowledged == 0 || unacknowledged + to_send.front() <= sender.window.count());
       ASSERT_EQ(sender.ready(), may) << "seed " << seed << " step " << step;
       if (!may || action == 2) continue;
       const Packet packet = sender.send();
@@ -269,7 +273,7 @@ TEST(queue_pair, random_messages_windows_and_acks_against_lists) {
       unacknowledged += to_send.front();
       outstanding.push_back(to_send.front());
       to_send.pop_front();
-      ASSERT_EQ(sender.pair.in_flight(), unacknowledged);
+      ASSERT_EQ(sender.pair.in_flight(), Bytes(unacknowledged));
     }
   }
 }

@@ -18,7 +18,7 @@ TEST(receiver_table, a_new_connection_expects_packet_0) {
   const ReceiverState& state = table.find(3, 5);
   EXPECT_TRUE(state.used);
   EXPECT_EQ(state.expected_psn, 0U);
-  EXPECT_EQ(state.message_bytes, 0);
+  EXPECT_EQ(state.message_bytes, Bytes());
   EXPECT_EQ(state.message_packets, 0U);
 }
 

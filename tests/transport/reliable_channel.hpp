@@ -18,11 +18,11 @@ namespace weft::test {
 struct ChannelRules {
   std::uint64_t seed = 1;
   double data_loss = 0, ack_loss = 0;
-  double doubling = 0;        ///< probability that a data packet arrives twice
-  double trimming = 0;        ///< probability that it arrives without its payload
-  std::int64_t delay = 9000;  ///< ps
-  std::int64_t jitter = 0;    ///< up to so many ps more, drawn for each packet
-  std::int64_t packet_time = 1000;
+  double doubling = 0;  ///< probability that a data packet arrives twice
+  double trimming = 0;  ///< probability that it arrives without its payload
+  Time delay = Time::from_ps(9000);
+  Time jitter;  ///< up to so much more, drawn for each packet
+  Time packet_time = Time::from_ps(1000);
   std::int64_t window = 16;  ///< packets
   std::uint64_t first = 0;   ///< first sequence number
 };
@@ -37,14 +37,14 @@ class ReliableChannel {
   ReliableSender sender;
   ReliableReceiver receiver;
   std::uint64_t delivered = 0, done = 0, packets = 0, nacks = 0, acks = 0;
-  std::int64_t acked_bytes = 0;
-  std::int64_t now = 0;
+  Bytes acked;
+  Time now;
 
   void run(const std::vector<std::int64_t>& sizes) {
     sizes_ = sizes;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       Message message;
-      message.bytes = sizes[i];
+      message.bytes = Bytes(sizes[i]);
       message.token = i;
       sender.post(pool.add(message), pool, rules_);
     }
@@ -52,7 +52,7 @@ class ReliableChannel {
     EXPECT_EQ(delivered, sizes.size());
     EXPECT_EQ(done, sizes.size());
     EXPECT_TRUE(sender.idle());
-    EXPECT_EQ(sender.in_flight(), 0);
+    EXPECT_EQ(sender.in_flight(), Bytes());
     EXPECT_EQ(pool.live(), 0U);
   }
 
@@ -65,23 +65,24 @@ class ReliableChannel {
   static double random_unit(std::uint64_t seed, std::uint64_t count) {
     return static_cast<double>(mix64(mix64(seed) + count) >> 11) * 0x1p-53;
   }
-  std::int64_t arrival() {
-    return now + channel_.delay + static_cast<std::int64_t>(draw() * static_cast<double>(channel_.jitter));
+  Time arrival() {
+    return now + channel_.delay +
+           Time::from_ps(static_cast<std::int64_t>(draw() * static_cast<double>(channel_.jitter.ps())));
   }
 
   bool can_send() {
     if (!sender.has_packet()) return false;
-    return sender.in_flight() == 0 ||
+    return sender.in_flight() == Bytes() ||
            sender.in_flight() + sender.next_payload(pool, rules_) <= channel_.window * rules_.mtu;
   }
 
   // The next thing that happens; false if nothing will.
   bool step() {
-    const std::int64_t data_at = data_.empty() ? INT64_MAX : data_.begin()->first;
-    const std::int64_t answer_at = answers_.empty() ? INT64_MAX : answers_.begin()->first;
-    const std::int64_t send_at = can_send() ? std::max(free_at_, now) : INT64_MAX;
-    const std::int64_t next = std::min({data_at, answer_at, send_at, std::max(now, sender.deadline(rules_))});
-    if (next == INT64_MAX) return false;
+    const Time data_at = data_.empty() ? Time::max() : data_.begin()->first;
+    const Time answer_at = answers_.empty() ? Time::max() : answers_.begin()->first;
+    const Time send_at = can_send() ? std::max(free_at_, now) : Time::max();
+    const Time next = std::min({data_at, answer_at, send_at, std::max(now, sender.deadline(rules_))});
+    if (next == Time::max()) return false;
     now = next;
     if (next == data_at)
       receive();
@@ -122,7 +123,7 @@ class ReliableChannel {
   void receive() {
     const Packet packet = data_.begin()->second;
     data_.erase(data_.begin());
-    const auto answer = receiver.on_data(now, packet, pool, rules_, 0);
+    const auto answer = receiver.on_data(now, packet, pool, rules_, Time());
     nacks += answer.nack ? 1 : 0;
     acks += answer.ack ? 1 : 0;
     if (answer.nack && draw() >= channel_.ack_loss) answers_.emplace(arrival(), Answer{answer, true});
@@ -131,7 +132,7 @@ class ReliableChannel {
       const std::uint32_t slot = receiver.take_delivered();
       ASSERT_LT(delivered, sizes_.size());
       EXPECT_EQ(pool[slot].token, delivered);
-      EXPECT_EQ(pool[slot].bytes, sizes_[delivered]);
+      EXPECT_EQ(pool[slot].bytes, Bytes(sizes_[delivered]));
       EXPECT_EQ(static_cast<std::uint32_t>(pool[slot].first_psn + pool[slot].packets - channel_.first),
                 static_cast<std::uint32_t>(packets_until(delivered)));
       pool.release(slot);
@@ -144,7 +145,7 @@ class ReliableChannel {
     answers_.erase(answers_.begin());
     if (!came.nack) {
       const auto progress = sender.on_ack(now, came.answer.expected, came.answer.caused_by, pool, rules_);
-      if (progress.rtt != 0) {  // Karn and Partridge 1987: only of packets that were sent once
+      if (progress.rtt != Time()) {  // Karn and Partridge 1987: only of packets that were sent once
         EXPECT_EQ(sent_[came.answer.caused_by].times, 1U);
         EXPECT_EQ(progress.rtt, now - sent_[came.answer.caused_by].at);
       }
@@ -155,7 +156,7 @@ class ReliableChannel {
   }
 
   void take(const ReliableSender::Progress& progress) {
-    acked_bytes += progress.acked_bytes;
+    acked += progress.acked;
     for (std::uint32_t i = 0; i < progress.done; ++i) {
       const std::uint32_t slot = sender.take_done(pool);
       EXPECT_EQ(pool[slot].token, done);
@@ -163,26 +164,26 @@ class ReliableChannel {
       ++done;
     }
     EXPECT_LE(done, delivered);
-    EXPECT_GE(sender.in_flight(), 0);
+    EXPECT_GE(sender.in_flight(), Bytes());
   }
 
   std::uint64_t packets_until(std::uint64_t message) const {
     std::uint64_t sum = 0;
-    for (std::uint64_t i = 0; i <= message; ++i) sum += packet_count(sizes_[i], rules_.mtu);
+    for (std::uint64_t i = 0; i <= message; ++i) sum += packet_count(Bytes(sizes_[i]), rules_.mtu);
     return sum;
   }
 
   struct Sending {
-    std::int64_t at = 0;
+    Time at;
     std::uint32_t times = 0;
   };
   RecoveryRules rules_;
   ChannelRules channel_;
   std::vector<std::int64_t> sizes_;
-  std::multimap<std::int64_t, Packet> data_;
-  std::multimap<std::int64_t, Answer> answers_;
+  std::multimap<Time, Packet> data_;
+  std::multimap<Time, Answer> answers_;
   std::map<std::uint32_t, Sending> sent_;
-  std::int64_t free_at_ = 0;
+  Time free_at_;
   std::uint64_t draws_ = 0;
 };
 

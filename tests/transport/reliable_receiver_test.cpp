@@ -7,8 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
+
 namespace weft::reliable_receiver_test {
 namespace {
+
+using namespace literals;
 
 RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
   RecoveryRules rules;
@@ -20,7 +24,7 @@ RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
 /// A receiver that is told packet by packet.
 struct Lone {
   explicit Lone(const RecoveryRules& recovery) : rules(recovery) {}
-  ReliableReceiver::Answer come(std::uint32_t psn, int flags = 0, std::int64_t now = 0) {
+  ReliableReceiver::Answer come(std::uint32_t psn, int flags = 0, Time now = Time()) {
     Packet packet;
     packet.psn = psn;
     packet.flags = static_cast<std::uint8_t>(flags);
@@ -38,7 +42,7 @@ struct Lone {
     return answer;
   }
   RecoveryRules rules;
-  std::int64_t cnp_interval = 0;
+  Time cnp_interval;
   MessagePool pool;
   ReliableReceiver receiver;
   std::vector<std::uint64_t> delivered;  ///< last numbers of messages
@@ -202,16 +206,16 @@ TEST(reliable_receiver, the_header_of_a_trimmed_packet_names_it) {
 // DCQCN: Zhu et al., SIGCOMM 2015, section 3.1: at most one notification per flow and interval.
 TEST(reliable_receiver, notifications_keep_their_interval) {
   Lone lone(rules_of(Recovery::go_back_n));
-  lone.cnp_interval = 50;
+  lone.cnp_interval = 50_ps;
   std::vector<std::int64_t> times;
   std::uint32_t psn = 0;
   for (std::int64_t now = 0; now < 200; now += 7)
-    if (lone.come(psn++, packet_ecn, now).cnp) times.push_back(now);
+    if (lone.come(psn++, packet_ecn, Time::from_ps(now)).cnp) times.push_back(now);
   // The first multiple of 7 that is 50 or more after the last one.
   EXPECT_EQ(times, (std::vector<std::int64_t>{0, 56, 112, 168}));
-  EXPECT_FALSE(lone.come(psn++, 0, 1000).cnp);
-  lone.cnp_interval = 0;
-  EXPECT_FALSE(lone.come(psn++, packet_ecn, 2000).cnp);
+  EXPECT_FALSE(lone.come(psn++, 0, 1000_ps).cnp);
+  lone.cnp_interval = {};
+  EXPECT_FALSE(lone.come(psn++, packet_ecn, 2000_ps).cnp);
 }
 
 // Alizadeh et al., SIGCOMM 2010, section 3.2: an ACK at each change of marking, so that runs of marks can be counted.

@@ -8,10 +8,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/reliable_channel.hpp"
 
 namespace weft::reliable_sender_test {
 namespace {
+
+using namespace literals;
 
 using test::ChannelRules;
 using test::ReliableChannel;
@@ -19,9 +22,9 @@ using test::ReliableChannel;
 RecoveryRules rules_of(Recovery kind, std::uint32_t ack_interval = 1) {
   RecoveryRules rules;
   rules.kind = kind;
-  rules.mtu = 100;
-  rules.timeout = 320'000;
-  rules.timeout_low = 100'000;
+  rules.mtu = 100_B;
+  rules.timeout = 320_ns;
+  rules.timeout_low = 100_ns;
   rules.ack_interval = ack_interval;
   return rules;
 }
@@ -57,7 +60,7 @@ struct Lone {
       EXPECT_EQ(packets.back().queue_pair, 7U);
       if ((packets.back().flags & packet_last) != 0) pool.release(packets.back().message);
       numbers.push_back(packets.back().psn);
-      now += 10;
+      now += 10_ps;
     }
     return numbers;
   }
@@ -65,7 +68,7 @@ struct Lone {
   MessagePool pool;
   ReliableSender sender;
   std::vector<Packet> packets;
-  std::int64_t now = 0;
+  Time now;
 };
 using Numbers = std::vector<std::uint32_t>;
 
@@ -84,15 +87,15 @@ TEST_P(over_a_network, everything_arrives_once_and_in_order) {
     channel.doubling = seed % 5 == 0 ? 0.05 : 0;
     channel.trimming = seed % 7 == 0 ? 0.02 : 0;
     // Any reordering makes go_back_0 start a message again, so that it hardly ever ends.
-    channel.jitter = seed % 2 == 0 && kind != Recovery::go_back_0 ? 8000 : 0;
+    channel.jitter = seed % 2 == 0 && kind != Recovery::go_back_0 ? 8000_ps : Time();
     RecoveryRules rules = rules_of(kind, interval);
-    if (channel.jitter > 0) rules.reordering = 8;
+    if (channel.jitter > Time()) rules.reordering = 8;
     const auto sizes = some_sizes(seed, 120, 1500);
     ReliableChannel run(rules, channel);
     run.run(sizes);
     // go_back_0 counts what it throws away a second time.
     if (kind != Recovery::go_back_0) {
-      EXPECT_EQ(run.acked_bytes, sum(sizes)) << "seed " << seed;
+      EXPECT_EQ(run.acked, Bytes(sum(sizes))) << "seed " << seed;
     }
     if (HasFailure()) FAIL() << "seed " << seed;
   }
@@ -167,17 +170,17 @@ TEST(reliable_sender, packets_have_the_flags_of_their_place_in_the_message) {
   EXPECT_EQ(lone.send(), (Numbers{0, 1, 2, 3, 4}));
   const std::vector<int> flags = {packet_first, 0, packet_last, packet_first, packet_last};
   for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(lone.packets[i].flags, flags[i]) << i;
-  EXPECT_EQ(lone.sender.in_flight(), 500);
+  EXPECT_EQ(lone.sender.in_flight(), 500_B);
 }
 
 TEST(reliable_sender, go_back_n_starts_again_exactly_at_the_gap) {
   Lone lone(rules_of(Recovery::go_back_n), 10, 4);
   EXPECT_EQ(lone.send(8), (Numbers{0, 1, 2, 3, 4, 5, 6, 7}));
   const auto progress = lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
-  EXPECT_EQ(progress.acked_bytes, 500);
-  EXPECT_EQ(progress.lost_bytes, 300);
+  EXPECT_EQ(progress.acked, 500_B);
+  EXPECT_EQ(progress.lost, 300_B);
   EXPECT_EQ(progress.done, 1U);
-  EXPECT_EQ(lone.sender.in_flight(), 0);
+  EXPECT_EQ(lone.sender.in_flight(), 0_B);
   EXPECT_EQ(lone.send(), (Numbers{5, 6, 7, 8, 9}));
   EXPECT_EQ(lone.sender.repeated(), 3U);
   for (std::size_t i = 0; i < 5; ++i)
@@ -190,15 +193,15 @@ TEST(reliable_sender, nacks_in_vain_are_left_to_the_timer) {
   Lone lone(rules_of(Recovery::go_back_n), 40, 40);
   lone.send(20);
   for (int i = 0; i < 8; ++i) {
-    EXPECT_EQ(lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules).lost_bytes, 1500) << i;
+    EXPECT_EQ(lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules).lost, 1500_B) << i;
     EXPECT_EQ(lone.send(15).front(), 5U);
   }
-  const std::int64_t deadline = lone.sender.deadline(lone.rules);
-  EXPECT_EQ(lone.sender.on_nack(lone.now + 1000, 5, lone.pool, lone.rules).lost_bytes, 0);
+  const Time deadline = lone.sender.deadline(lone.rules);
+  EXPECT_EQ(lone.sender.on_nack(lone.now + 1000_ps, 5, lone.pool, lone.rules).lost, 0_B);
   EXPECT_EQ(lone.sender.deadline(lone.rules), deadline);
-  EXPECT_EQ(lone.sender.on_timeout(deadline, lone.pool, lone.rules).lost_bytes, 1500);
+  EXPECT_EQ(lone.sender.on_timeout(deadline, lone.pool, lone.rules).lost, 1500_B);
   EXPECT_EQ(lone.send(15).front(), 5U);
-  EXPECT_EQ(lone.sender.on_nack(deadline, 9, lone.pool, lone.rules).lost_bytes, 1100);
+  EXPECT_EQ(lone.sender.on_nack(deadline, 9, lone.pool, lone.rules).lost, 1100_B);
   EXPECT_EQ(lone.send(11).front(), 9U);
 }
 
@@ -207,7 +210,7 @@ TEST(reliable_sender, an_old_nack_means_nothing) {
   lone.send();
   lone.sender.on_ack(lone.now, 4, 3, lone.pool, lone.rules);
   const auto progress = lone.sender.on_nack(lone.now, 2, lone.pool, lone.rules);
-  EXPECT_EQ(progress.lost_bytes, 0);
+  EXPECT_EQ(progress.lost, 0_B);
   EXPECT_FALSE(lone.sender.has_packet());
 }
 
@@ -218,7 +221,7 @@ TEST(reliable_sender, an_ack_overtakes_what_was_to_be_sent_again) {
   lone.sender.on_nack(lone.now, 1, lone.pool, lone.rules);
   EXPECT_EQ(lone.send(2), (Numbers{1, 2}));
   lone.sender.on_ack(lone.now, 6, 5, lone.pool, lone.rules);
-  EXPECT_EQ(lone.sender.in_flight(), 0);
+  EXPECT_EQ(lone.sender.in_flight(), 0_B);
   EXPECT_EQ(lone.send(), (Numbers{6, 7}));
 }
 
@@ -228,7 +231,7 @@ TEST(reliable_sender, go_back_0_starts_the_message_again) {
   lone.sender.on_ack(lone.now, 8, 7, lone.pool, lone.rules);
   EXPECT_EQ(lone.sender.acked(), 8U);
   // The receiver has thrown away 5 to 7.
-  EXPECT_EQ(lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules).lost_bytes, 200);
+  EXPECT_EQ(lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules).lost, 200_B);
   EXPECT_EQ(lone.sender.acked(), 5U);
   EXPECT_EQ(lone.send(), (Numbers{5, 6, 7, 8, 9}));
 }
@@ -246,18 +249,18 @@ TEST(reliable_sender, counts_what_a_gap_costs_its_message_once) {
   for (const Recovery kind : {Recovery::go_back_n, Recovery::selective_repeat}) {
     Lone lone(rules_of(kind), 10, 4);
     lone.send(8);
-    lone.now = 200;
+    lone.now = 200_ps;
     lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
     EXPECT_EQ(lone.pool[lone.sender.next_message(lone.pool)].first_psn, 4U);
     const std::uint32_t slot = lone.sender.next_message(lone.pool);
     lone.send();
-    EXPECT_EQ(lone.pool[slot].retransmission, 200 - 50);
-    EXPECT_EQ(lone.pool[lone.pool[slot].next].retransmission, 0);
+    EXPECT_EQ(lone.pool[slot].retransmission, 150_ps);
+    EXPECT_EQ(lone.pool[lone.pool[slot].next].retransmission, Time());
     // It is lost once more: from its second sending, at 200, to its third.
-    lone.now = 500;
+    lone.now = 500_ps;
     lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
     lone.send();
-    EXPECT_EQ(lone.pool[slot].retransmission, 150 + 300);
+    EXPECT_EQ(lone.pool[slot].retransmission, 450_ps);
   }
 }
 
@@ -265,11 +268,11 @@ TEST(reliable_sender, gaps_that_overlap_in_time_cost_once) {
   Lone lone(rules_of(Recovery::selective_repeat), 10, 10);
   lone.send(8);
   const std::uint32_t slot = lone.sender.next_message(lone.pool);
-  lone.now = 200;
+  lone.now = 200_ps;
   lone.sender.on_ack(lone.now, 2, 7, lone.pool, lone.rules);  // 2 to 6 are lost
   lone.send();
   // From the sending of 2, at 20, to that of 6, the last of the five, at 240.
-  EXPECT_EQ(lone.pool[slot].retransmission, 240 - 20);
+  EXPECT_EQ(lone.pool[slot].retransmission, 220_ps);
 }
 
 TEST(reliable_sender, go_back_0_costs_the_time_since_the_message_began) {
@@ -278,11 +281,11 @@ TEST(reliable_sender, go_back_0_costs_the_time_since_the_message_began) {
   lone.sender.on_ack(lone.now, 8, 7, lone.pool, lone.rules);
   const std::uint32_t slot = lone.sender.take_done(lone.pool);  // the first message
   lone.pool.release(slot);
-  lone.now = 300;
+  lone.now = 300_ps;
   lone.sender.on_nack(lone.now, 5, lone.pool, lone.rules);
   const std::uint32_t second = lone.sender.next_message(lone.pool);
   lone.send();
-  EXPECT_EQ(lone.pool[second].retransmission, 300 - 50);
+  EXPECT_EQ(lone.pool[second].retransmission, 250_ps);
 }
 
 TEST(reliable_sender, selective_repeat_repeats_only_what_is_missing) {
@@ -290,19 +293,19 @@ TEST(reliable_sender, selective_repeat_repeats_only_what_is_missing) {
   lone.send(8);
   lone.sender.on_ack(lone.now, 2, 1, lone.pool, lone.rules);
   // 2 and 5 are lost; 3, 4, 6 and 7 come.
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 3, lone.pool, lone.rules).lost_bytes, 100);
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 4, lone.pool, lone.rules).lost_bytes, 0);
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 6, lone.pool, lone.rules).lost_bytes, 100);
-  EXPECT_EQ(lone.sender.in_flight(), 100);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 3, lone.pool, lone.rules).lost, 100_B);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 4, lone.pool, lone.rules).lost, 0_B);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 6, lone.pool, lone.rules).lost, 100_B);
+  EXPECT_EQ(lone.sender.in_flight(), 100_B);
   EXPECT_EQ(lone.send(), (Numbers{2, 5, 8, 9}));
   EXPECT_EQ(lone.sender.repeated(), 2U);
   // The repeated 2 is lost again. 7, which was sent before it, does not tell; the repeated 5, sent after it, does.
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 7, lone.pool, lone.rules).lost_bytes, 0);
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 5, lone.pool, lone.rules).lost_bytes, 100);
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 8, lone.pool, lone.rules).lost_bytes, 0);  // once
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 7, lone.pool, lone.rules).lost, 0_B);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 5, lone.pool, lone.rules).lost, 100_B);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 2, 8, lone.pool, lone.rules).lost, 0_B);  // once
   EXPECT_EQ(lone.send(), (Numbers{2}));
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 9, 2, lone.pool, lone.rules).rtt, 0);
-  EXPECT_EQ(lone.sender.in_flight(), 100);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 9, 2, lone.pool, lone.rules).rtt, 0_ps);
+  EXPECT_EQ(lone.sender.in_flight(), 100_B);
 }
 
 TEST(reliable_sender, spread_packets_have_slack) {
@@ -310,9 +313,9 @@ TEST(reliable_sender, spread_packets_have_slack) {
   rules.reordering = 3;
   Lone lone(rules, 10, 10);
   lone.send();
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 0, 2, lone.pool, lone.rules).lost_bytes, 0);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 0, 2, lone.pool, lone.rules).lost, 0_B);
   // Packet 3 was sent three packets after 0.
-  EXPECT_EQ(lone.sender.on_ack(lone.now, 0, 3, lone.pool, lone.rules).lost_bytes, 100);
+  EXPECT_EQ(lone.sender.on_ack(lone.now, 0, 3, lone.pool, lone.rules).lost, 100_B);
   EXPECT_EQ(lone.send(), (Numbers{0}));
 }
 
@@ -322,29 +325,29 @@ TEST(reliable_sender, the_timer_repeats_all_in_flight_that_has_not_arrived) {
   lone.sender.on_ack(lone.now, 1, 0, lone.pool, lone.rules);
   lone.rules.reordering = 100;  // nothing counts as overtaken
   lone.sender.on_ack(lone.now, 1, 3, lone.pool, lone.rules);
-  EXPECT_EQ(lone.sender.on_timeout(lone.now, lone.pool, lone.rules).lost_bytes, 400);
+  EXPECT_EQ(lone.sender.on_timeout(lone.now, lone.pool, lone.rules).lost, 400_B);
   EXPECT_EQ(lone.send(), (Numbers{1, 2, 4, 5}));
   EXPECT_EQ(lone.sender.timeouts(), 1U);
 }
 
 TEST(reliable_sender, the_timer_is_short_with_few_packets_in_flight) {
   Lone lone(rules_of(Recovery::go_back_n), 6, 6);
-  EXPECT_EQ(lone.sender.deadline(lone.rules), INT64_MAX);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), Time::max());
   lone.send(3);  // at 0, 10 and 20 ps
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout_low);
   lone.send(1);
   EXPECT_EQ(lone.sender.deadline(lone.rules), lone.rules.timeout);
   // Progress starts it anew; what brings none does not.
-  lone.sender.on_ack(500, 1, 0, lone.pool, lone.rules);
-  EXPECT_EQ(lone.sender.deadline(lone.rules), 500 + lone.rules.timeout_low);
-  lone.sender.on_ack(900, 1, 0, lone.pool, lone.rules);
-  EXPECT_EQ(lone.sender.deadline(lone.rules), 500 + lone.rules.timeout_low);
-  lone.sender.on_ack(1000, 4, 3, lone.pool, lone.rules);
-  EXPECT_EQ(lone.sender.deadline(lone.rules), INT64_MAX);
+  lone.sender.on_ack(500_ps, 1, 0, lone.pool, lone.rules);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout_low);
+  lone.sender.on_ack(900_ps, 1, 0, lone.pool, lone.rules);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 500_ps + lone.rules.timeout_low);
+  lone.sender.on_ack(1000_ps, 4, 3, lone.pool, lone.rules);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), Time::max());
   // And so does sending after a time without anything in flight.
-  lone.now = 5000;
+  lone.now = 5000_ps;
   lone.send(1);
-  EXPECT_EQ(lone.sender.deadline(lone.rules), 5000 + lone.rules.timeout_low);
+  EXPECT_EQ(lone.sender.deadline(lone.rules), 5000_ps + lone.rules.timeout_low);
 }
 
 // Karn and Partridge, "Improving round-trip time estimates in reliable transport protocols", SIGCOMM 1987: an answer to
@@ -352,29 +355,29 @@ TEST(reliable_sender, the_timer_is_short_with_few_packets_in_flight) {
 TEST(reliable_sender, no_round_trip_time_of_repeated_packets) {
   Lone lone(rules_of(Recovery::go_back_n), 4, 4);
   lone.send();  // at 0, 10, 20, 30 ps
-  EXPECT_EQ(lone.sender.on_ack(100, 1, 0, lone.pool, lone.rules).rtt, 100);
-  lone.sender.on_nack(110, 1, lone.pool, lone.rules);
-  lone.now = 120;
+  EXPECT_EQ(lone.sender.on_ack(100_ps, 1, 0, lone.pool, lone.rules).rtt, 100_ps);
+  lone.sender.on_nack(110_ps, 1, lone.pool, lone.rules);
+  lone.now = 120_ps;
   EXPECT_EQ(lone.send(), (Numbers{1, 2, 3}));
-  EXPECT_EQ(lone.sender.on_ack(200, 2, 1, lone.pool, lone.rules).rtt, 0);
+  EXPECT_EQ(lone.sender.on_ack(200_ps, 2, 1, lone.pool, lone.rules).rtt, 0_ps);
   // Of a cumulative ACK it is that of the packet that caused it.
   Lone other(rules_of(Recovery::selective_repeat), 4, 4);
   other.send();
-  EXPECT_EQ(other.sender.on_ack(100, 0, 2, other.pool, other.rules).rtt, 80);
+  EXPECT_EQ(other.sender.on_ack(100_ps, 0, 2, other.pool, other.rules).rtt, 80_ps);
   EXPECT_EQ(other.send(), (Numbers{0, 1}));
-  EXPECT_EQ(other.sender.on_ack(300, 3, 1, other.pool, other.rules).rtt, 0);
-  EXPECT_EQ(other.sender.on_ack(310, 4, 3, other.pool, other.rules).rtt, 280);
+  EXPECT_EQ(other.sender.on_ack(300_ps, 3, 1, other.pool, other.rules).rtt, 0_ps);
+  EXPECT_EQ(other.sender.on_ack(310_ps, 4, 3, other.pool, other.rules).rtt, 280_ps);
 }
 
 TEST(reliable_sender, a_trimmed_packet_is_sent_again_and_no_other) {
   Lone lone(rules_of(Recovery::selective_repeat), 6, 6);
   lone.send();
-  EXPECT_EQ(lone.sender.on_trimmed(lone.now, 3, lone.pool, lone.rules).lost_bytes, 100);
-  EXPECT_EQ(lone.sender.on_trimmed(lone.now, 3, lone.pool, lone.rules).lost_bytes, 0);  // once
+  EXPECT_EQ(lone.sender.on_trimmed(lone.now, 3, lone.pool, lone.rules).lost, 100_B);
+  EXPECT_EQ(lone.sender.on_trimmed(lone.now, 3, lone.pool, lone.rules).lost, 0_B);  // once
   EXPECT_EQ(lone.send(), (Numbers{3}));
   Lone ordered(rules_of(Recovery::go_back_n), 6, 6);
   ordered.send();
-  EXPECT_EQ(ordered.sender.on_trimmed(ordered.now, 3, ordered.pool, ordered.rules).lost_bytes, 300);
+  EXPECT_EQ(ordered.sender.on_trimmed(ordered.now, 3, ordered.pool, ordered.rules).lost, 300_B);
   EXPECT_EQ(ordered.send(), (Numbers{3, 4, 5}));
 }
 

@@ -5,13 +5,16 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::swift_test {
 namespace {
 
+using namespace literals;
+
 const FlowPath path{Bandwidth::from_gbps(100), Time::from_us(10), Bytes(1000), Bytes(0), 4};
-constexpr std::int64_t us = 1'000'000;
+constexpr Time us = Time::from_us(1);
 
 /// base 20 us, 1 us a hop, scaling range 40 us from 0.1 to 100 packets.
 const std::string parameters = "base_target: 20 us, hop_target: 1 us, scaling_range: 40 us";
@@ -28,13 +31,13 @@ struct Sender {
       : control(
             congestion_control("swift", "{" + parameters + ", initial_window: " + std::to_string(window) + more + "}")
                 ->make(path)) {
-    allowance = control->start(0);
+    allowance = control->start(Time());
   }
-  const Allowance& ack(std::int64_t now, double rtt_us) {
+  const Allowance& ack(Time now, double rtt_us) {
     AckEvent event;
     event.at.now = now;
-    event.acked_bytes = 1000;
-    event.rtt = static_cast<std::int64_t>(rtt_us * 1e6);
+    event.acked = 1000_B;
+    event.rtt = Time::from_ps(static_cast<std::int64_t>(rtt_us * 1e6));
     return allowance = control->on_ack(event);
   }
 
@@ -46,8 +49,8 @@ TEST(swift, the_target_scales_with_the_window) {
   for (const double window : {1.0, 2.0, 5.0, 30.0, 100.0, 150.0}) {
     // Below the target the window grows by ai / w; above it, it falls by beta of the excess.
     const double t = target(window);
-    EXPECT_NEAR(static_cast<double>(Sender(window).ack(us, t - 0.001).window), (window + 1 / window) * 1000, 1);
-    EXPECT_NEAR(static_cast<double>(Sender(window).ack(us, t + 0.001).window),
+    EXPECT_NEAR(static_cast<double>(Sender(window).ack(us, t - 0.001).window.count()), (window + 1 / window) * 1000, 1);
+    EXPECT_NEAR(static_cast<double>(Sender(window).ack(us, t + 0.001).window.count()),
                 std::max(window * (1 - 0.8 * 0.001 / t), 1.0) * 1000, 1);
   }
   EXPECT_DOUBLE_EQ(target(100), 24);
@@ -60,14 +63,14 @@ TEST(swift, the_cut_is_proportional_to_the_excess_and_bounded) {
   const double t = target(50);
   for (const double delay : {t * 1.1, t * 1.5, t * 2, t * 10}) {
     const double factor = std::max(1 - 0.8 * (delay - t) / delay, 0.5);
-    EXPECT_NEAR(static_cast<double>(Sender(50).ack(us, delay).window), 50'000 * factor, 1);
+    EXPECT_NEAR(static_cast<double>(Sender(50).ack(us, delay).window.count()), 50'000 * factor, 1);
   }
 }
 
 TEST(swift, one_cut_per_round_trip) {
   Sender sender(50);
-  const std::int64_t first = sender.ack(100 * us, 500).window;
-  EXPECT_EQ(first, 25'000);
+  const Bytes first = sender.ack(100 * us, 500).window;
+  EXPECT_EQ(first, 25'000_B);
   EXPECT_EQ(sender.ack(599 * us, 500).window, first);
   EXPECT_EQ(sender.ack(600 * us, 500).window, first / 2);
 }
@@ -77,43 +80,43 @@ TEST(swift, additive_increase_is_one_packet_per_window) {
   double window = 10;
   for (int i = 0; i < 100; ++i) window += 1 / window;
   for (int i = 0; i < 100; ++i) sender.ack(i * us, 20);
-  EXPECT_NEAR(static_cast<double>(sender.allowance.window), window * 1000, 1);
+  EXPECT_NEAR(static_cast<double>(sender.allowance.window.count()), window * 1000, 1);
 }
 
 TEST(swift, windows_below_a_packet_are_paced) {
   // One packet per rtt / w; here below one packet the window grows by ai for each acknowledged packet.
   Sender sender(0.25);
-  EXPECT_EQ(sender.allowance.window, 1000);
-  EXPECT_NEAR(static_cast<double>(sender.allowance.rate_bps), 8000 * 0.25 / 10e-6, 1);  // base_rtt of the path
-  sender.ack(us, 200);                                                                  // beyond the target: half
-  EXPECT_NEAR(static_cast<double>(sender.allowance.rate_bps), 8000 * 0.125 / 200e-6, 1);
+  EXPECT_EQ(sender.allowance.window, 1000_B);
+  EXPECT_NEAR(static_cast<double>(sender.allowance.rate.bps()), 8000 * 0.25 / 10e-6, 1);  // base_rtt of the path
+  sender.ack(us, 200);                                                                    // beyond the target: half
+  EXPECT_NEAR(static_cast<double>(sender.allowance.rate.bps()), 8000 * 0.125 / 200e-6, 1);
   sender.ack(2 * us, 20);
-  EXPECT_EQ(sender.allowance.window, 1125);
-  EXPECT_EQ(sender.allowance.rate_bps, 0);
+  EXPECT_EQ(sender.allowance.window, 1125_B);
+  EXPECT_EQ(sender.allowance.rate, Bandwidth());
 }
 
 TEST(swift, windows_stay_within_their_bounds) {
   Sender sender(1, ", min_window: 0.01, max_window: 3");
   for (int i = 0; i < 40; ++i) sender.ack(i * 1000 * us, 900);
-  EXPECT_NEAR(static_cast<double>(sender.allowance.rate_bps), 8000 * 0.01 / 900e-6, 1);
+  EXPECT_NEAR(static_cast<double>(sender.allowance.rate.bps()), 8000 * 0.01 / 900e-6, 1);
   for (int i = 0; i < 40; ++i) sender.ack((40 + i) * 1000 * us, 20);
-  EXPECT_EQ(sender.allowance.window, 3000);
+  EXPECT_EQ(sender.allowance.window, 3000_B);
 }
 
 TEST(swift, losses_cut_and_many_timeouts_reset) {
   Sender sender(64);
   LossEvent loss;
   loss.at.now = 100 * us;
-  EXPECT_EQ(sender.control->on_loss(loss).window, 32'000);
+  EXPECT_EQ(sender.control->on_loss(loss).window, 32'000_B);
   loss.at.now += us;  // within a round trip
-  EXPECT_EQ(sender.control->on_loss(loss).window, 32'000);
+  EXPECT_EQ(sender.control->on_loss(loss).window, 32'000_B);
   loss.timeout = true;
   for (int i = 1; i <= 4; ++i) {
     loss.at.now += 1000 * us;
-    EXPECT_EQ(sender.control->on_loss(loss).window, 32'000 >> i);
+    EXPECT_EQ(sender.control->on_loss(loss).window, Bytes(32'000 >> i));
   }
   loss.at.now += 1000 * us;
-  EXPECT_NEAR(static_cast<double>(sender.control->on_loss(loss).rate_bps), 8000 * 0.001 / 10e-6, 1);
+  EXPECT_NEAR(static_cast<double>(sender.control->on_loss(loss).rate.bps()), 8000 * 0.001 / 10e-6, 1);
 }
 
 TEST(swift, acks_of_retransmitted_packets_carry_no_delay) {

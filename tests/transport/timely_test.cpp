@@ -5,23 +5,26 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/literals.hpp"
 #include "tests/transport/bottleneck_loop.hpp"
 
 namespace weft::timely_test {
 namespace {
+
+using namespace literals;
 
 const FlowPath path{Bandwidth::from_gbps(10), Time::from_us(10), Bytes(1000), Bytes(0), 2};
 
 /// Completions of 16 kB, each with a round-trip time in microseconds.
 struct Sender {
   explicit Sender(const std::string& yaml) : control(congestion_control("timely", yaml)->make(path)) {
-    rate = static_cast<double>(control->start(0).rate_bps);
+    rate = static_cast<double>(control->start(Time()).rate.bps());
   }
   double complete(double rtt) {
     AckEvent ack;
-    ack.acked_bytes = 16'384;
-    ack.rtt = static_cast<std::int64_t>(rtt * 1e6);
-    rate = static_cast<double>(control->on_ack(ack).rate_bps);
+    ack.acked = 16'384_B;
+    ack.rtt = Time::from_ps(static_cast<std::int64_t>(rtt * 1e6));
+    rate = static_cast<double>(control->on_ack(ack).rate.bps());
     return rate;
   }
 
@@ -71,11 +74,11 @@ TEST(timely, between_them_the_gradient_decides) {
 TEST(timely, a_completion_is_a_segment) {
   Sender sender("{initial_rate: 1 Gb/s, segment: 3 kB}");
   AckEvent ack;
-  ack.acked_bytes = 1000;
-  ack.rtt = 20'000'000;
+  ack.acked = 1000_B;
+  ack.rtt = 20_us;
   std::int64_t last = 1'000'000'000;
   for (int i = 1; i <= 12; ++i) {
-    const std::int64_t rate = sender.control->on_ack(ack).rate_bps;
+    const std::int64_t rate = sender.control->on_ack(ack).rate.bps();
     EXPECT_EQ(rate, last + (i % 3 == 0 && i > 3 ? 10'000'000 : 0)) << "ACK " << i;
     last = rate;
   }

@@ -27,7 +27,7 @@ using PeerVolumes = std::map<std::uint32_t, PairVolume>;
 
 void add_messages(PairVolume& pair, double number, Bytes bytes, Bytes mtu, bool credits) {
   pair.messages += number;
-  pair.packets += number * static_cast<double>(packet_count(bytes.count(), mtu.count()));
+  pair.packets += number * static_cast<double>(packet_count(bytes, mtu));
   if (credits) pair.credits += number;
   pair.payload += number * static_cast<double>(bytes.count());
 }

@@ -19,7 +19,7 @@ std::string needless_repeats(const Experiment& experiment, const CongestionTotal
     return fmt::format(
         "{}: acknowledgements took longer than the timeout of {}; set a longer "
         "network.{}.timeout, or a smaller network.window",
-        what, to_text(Time::from_ps(rules.timeout_low)),
+        what, to_text(rules.timeout_low),
         rules.kind == Recovery::go_back_0   ? "go_back_0"
         : rules.kind == Recovery::go_back_n ? "go_back_n"
                                             : "selective_repeat");

@@ -24,7 +24,7 @@ Time longest_try(const Experiment& experiment) {
     const LinkProperties& one = graph.link(LinkId(l));
     link = std::max(link, one.delay + serialization_time(network.mtu + network.data_overhead(), one.rate));
   }
-  return link + network.switch_latency + Time::from_ps(network.recovery.timeout);
+  return link + network.switch_latency + network.recovery.timeout;
 }
 
 Time end_of_faults(const LinkFaults& faults) {

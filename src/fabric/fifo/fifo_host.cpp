@@ -21,8 +21,8 @@ void FifoModel::list_if_ready(FifoHost& host, std::uint32_t queue_pair, Time now
   QueuePair& pair = host.queue_pairs[queue_pair];
   if (pair.listed) return;
   if (!pair.ready(net_.sizes.window, net_.sizes.mtu))
-    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now.ps());
-  pair.waits.wait_for(SendWaits::Reason::nic, now.ps());
+    return pair.waits.wait_for(pair.has_packet() ? SendWaits::Reason::window : SendWaits::Reason::none, now);
+  pair.waits.wait_for(SendWaits::Reason::nic, now);
   pair.listed = true;
   host.ready.push_back(queue_pair);
 }
@@ -33,20 +33,20 @@ void FifoModel::deliver(const LocalNode& node, ReceiverState& state, const Packe
   const Message message = net_.messages[packet.message];
   net_.messages.release(packet.message);
   WEFT_EXPECT(state.message_bytes == message.bytes && state.message_packets == message.packets,
-              "message {} of {} bytes in {} packets ended after {} bytes in {} packets", message.id, message.bytes,
-              message.packets, state.message_bytes, state.message_packets);
-  state.message_bytes = 0;
+              "message {} of {} bytes in {} packets ended after {} bytes in {} packets", message.id,
+              message.bytes.count(), message.packets, state.message_bytes.count(), state.message_packets);
+  state.message_bytes = {};
   state.message_packets = 0;
-  net_.client->on_message(node.id, Time::from_ps(packet.time), message);
+  net_.client->on_message(node.id, packet.time, message);
 }
 
 inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const Packet& packet) {
   ReceiverState& state = host.receivers.find(packet.source, packet.queue_pair);
   WEFT_EXPECT(packet.destination == node.id && packet.psn == state.expected_psn,
-              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id, packet.time,
-              packet.psn, packet.queue_pair, packet.source, packet.destination, state.expected_psn);
+              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id,
+              packet.time.ps(), packet.psn, packet.queue_pair, packet.source, packet.destination, state.expected_psn);
   ++state.expected_psn;
-  state.message_bytes += packet.payload;
+  state.message_bytes += Bytes(packet.payload);
   ++state.message_packets;
   if (net_.parameters.acks) {
     // Where it waits: a copy right after its fields were stored would wait for them.
@@ -57,15 +57,15 @@ inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const
     ack.message = packet.payload;
     ack.kind = PacketKind::ack;
     ack.flags = packet.flags;
-    wake_sender(node, host, Time::from_ps(packet.time));
+    wake_sender(node, host, packet.time);
   }
   if ((packet.flags & packet_last) != 0) deliver(node, state, packet);
 }
 
 inline void FifoModel::acknowledge(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  const Time now = Time::from_ps(packet.time);
+  const Time now = packet.time;
   QueuePair& pair = host.queue_pairs[packet.queue_pair];
-  pair.acknowledge(packet.message);
+  pair.acknowledge(Bytes(packet.message));
   list_if_ready(host, packet.queue_pair, now);
   if (host.has_ready()) wake_sender(node, host, now);
   if ((packet.flags & packet_notify) != 0) net_.client->on_sent(node.id, now, pair.pop_completion());
@@ -77,7 +77,7 @@ inline void FifoModel::receive(const LocalNode& node, FifoHost& host, const Pack
   else if (packet.kind == PacketKind::ack)
     acknowledge(node, host, packet);
   else
-    net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+    net_.client->on_credit(node.id, packet.time, packet.queue_pair);
 }
 
 // Sending ------------------------------------------------------------------------------------------------------------
@@ -91,9 +91,9 @@ inline void FifoModel::send_data(const LocalNode& node, FifoHost& host, Time now
   }
   QueuePair& pair = host.queue_pairs[number];
   pair.listed = false;
-  const Packet packet = pair.next_packet(now.ps(), node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
+  const Packet packet = pair.next_packet(now, node.id, net_.sizes.mtu, net_.parameters.acks, net_.messages);
   transmit(port, now, packet);
-  pair.waits.put_on_wire(now.ps(), net_.outputs[port].free_at.ps(), false);
+  pair.waits.put_on_wire(now, net_.outputs[port].free_at, false);
   list_if_ready(host, number, now);
   if (net_.parameters.acks || (packet.flags & packet_notify) == 0) return;
   // Whoever runs the node looks at its timers afterwards.
@@ -138,7 +138,7 @@ void FifoModel::run_host(const LocalNode& node, Time end) {
     if (arrival == next) {
       const Packet packet = queue.front();
       queue.pop(net_.blocks);
-      net_.heads[port] = queue.empty() ? never : Time::from_ps(queue.front().time);
+      net_.heads[port] = queue.empty() ? never : queue.front().time;
       receive(node, host, packet);
     } else if (timer == next) {
       fire_timer(node, host);
@@ -169,13 +169,12 @@ std::uint64_t FifoModel::post(const LocalNode& node, std::uint32_t queue_pair, T
   message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
-  message.issued = now.ps();
+  message.issued = now;
   message.packets = packet_count(message.bytes, net_.sizes.mtu);
-  message.ideal = ideal_message_time(net_.links.profile(pair.path_profile()), Bytes(message.bytes), net_.parameters.mtu,
-                                     net_.parameters.data_overhead())
-                      .ps();
+  message.ideal = ideal_message_time(net_.links.profile(pair.path_profile()), message.bytes, net_.parameters.mtu,
+                                     net_.parameters.data_overhead());
   if (message.notify != 0) pair.push_completion(message.token);
-  pair.post(now.ps(), net_.messages.add(message), net_.messages);
+  pair.post(now, net_.messages.add(message), net_.messages);
   list_if_ready(host, queue_pair, now);
   if (host.has_ready()) wake_sender(node, host, now);
   return message.id;
@@ -188,7 +187,7 @@ void FifoModel::send_credit(const LocalNode& node, const Packet& credit, Time no
 }
 
 SendTimes FifoModel::send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const {
-  return hosts_[node.host].queue_pairs[queue_pair].waits.until(now.ps());
+  return hosts_[node.host].queue_pairs[queue_pair].waits.until(now);
 }
 
 // The NIC decides what to send next when the port is free, not before.

@@ -32,12 +32,12 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
     requests_[i] = {packet.source, packet.destination, packet.queue_pair};
   }
   net_.routing.route(NodeId(node.id), {requests_.data(), count}, routes_.data());
-  net_.clock.happen(arrivals_[count - 1].when(), count);
+  net_.clock.happen(arrivals_[count - 1].time, count);
   if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
     // The queues of the next nodes lie anywhere in memory: ask for them while other packets are sent.
     if (i + ahead < count) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[i + ahead]].peer()]);
-    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
   }
 }
 
@@ -62,11 +62,11 @@ void FifoModel::send_from_boundary(const LocalNode& node) {
     if (s + ahead < stay)
       __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + routes_[staying_[s + ahead]]].peer()]);
     const std::uint32_t i = staying_[s];
-    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
   }
   for (std::size_t l = 0; l < leave; ++l) {
     const std::uint32_t i = leaving_[l];
-    transmit(node.first_port + routes_[i], arrivals_[i].when(), *arrivals_[i].packet);
+    transmit(node.first_port + routes_[i], arrivals_[i].time, *arrivals_[i].packet);
   }
 }
 
@@ -78,11 +78,11 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   std::int64_t wire = net.sizes.control_wire;
   if (packet.kind == PacketKind::data) {
     wire = packet.payload + net.sizes.data_overhead;
-    serialization = packet.payload == net.sizes.mtu ? port.full_packet : net.sizes.odd_time(port, packet, wire);
+    serialization = Bytes(packet.payload) == net.sizes.mtu ? port.full_packet : net.sizes.odd_time(port, packet, wire);
     ++port.data_packets;
     port.payload_bytes += packet.payload;
     if ((packet.flags & packet_last) != 0) {
-      net.messages[packet.message].add_wait(port.directed_link, (port.free_at - now).ps());
+      net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
       if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
     }
   }
@@ -113,7 +113,7 @@ void FifoModel::export_packet(const OutputPort& port, const Packet& packet, Time
 
 void FifoModel::take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch,
                         std::size_t& at) {
-  packet.time = arrival.ps();
+  packet.time = arrival;
   if (carries_descriptor(packet)) packet.message = net_.messages.add(take_record<Message>(batch, at));
   if (net_.observers.observes_arrivals())
     net_.observers.arrived(end.port, packet, net_.links.latency_of(NodeId(net_.nodes.all[end.node].id)));
@@ -139,7 +139,7 @@ std::vector<WaitBeyond> FifoModel::settle_waits(Time end) const {
     unsigned __int128 sum = 0;
     net_.inputs[input].for_each([&](const Packet& packet) {
       const WireTime size = net_.sizes.wire_time(port, packet);
-      const Time start = Time::from_ps(packet.time) - port.after - size.busy;
+      const Time start = packet.time - port.after - size.busy;
       if (start > end)
         sum += static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - end).ps())) *
                static_cast<std::uint64_t>(size.wire);

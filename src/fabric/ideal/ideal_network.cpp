@@ -66,7 +66,7 @@ void IdealNetwork::handle(const IdealEvent& event) {
 
 IdealMessage IdealNetwork::shape_of(const Message& message) const {
   const auto packets = static_cast<std::int64_t>(message.packets);
-  const Bytes payload = Bytes(message.bytes) - (packets - 1) * parameters_.mtu;
+  const Bytes payload = message.bytes - (packets - 1) * parameters_.mtu;
   return {packets, payload + parameters_.data_overhead(), payload};
 }
 
@@ -90,8 +90,7 @@ void IdealNetwork::require_time(const Flow& flow, const Message& message, Time n
     sum = bounded_sum(sum, bounded_product(packets, Time::from_ps(links[i].full)));
     sum = bounded_sum(sum, Time::from_ps(links[i].delay));
   }
-  if (sum >= Time::limit())
-    throw TimeLimitError(fmt::format("a message of {} takes too long", to_text(Bytes(message.bytes))));
+  if (sum >= Time::limit()) throw TimeLimitError(fmt::format("a message of {} takes too long", to_text(message.bytes)));
 }
 
 std::uint32_t IdealNetwork::new_flight() {
@@ -114,13 +113,13 @@ std::uint64_t IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   message.token = token;
   message.destination = flow.destination;
   message.queue_pair = queue_pair;
-  message.issued = now.ps();
-  message.packets = packet_count(message.bytes, parameters_.mtu.count());
+  message.issued = now;
+  message.packets = packet_count(message.bytes, parameters_.mtu);
   require_time(flow, message, now);
-  message.ideal = idle_time_of(flow.path, message);
+  message.ideal = Time::from_ps(idle_time_of(flow.path, message));
   message.next = no_slot;
   flow.packets += message.packets;
-  flow.payload += message.bytes;
+  flow.payload += message.bytes.count();
   ++posted_;
   const std::uint32_t slot = new_flight();
   flights_[slot].message = message;
@@ -208,8 +207,8 @@ void IdealNetwork::leave(Flow& flow, std::uint32_t slot, std::int64_t now) {
   const IdealMessage shape = shape_of(message);
   const IdealPath& path = classes_[flow.path].path;
   const IdealLink& link = path.links[path.out];
-  message.ahead = flow.begin - message.issued;
-  message.met.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
+  message.ahead = Time::from_ps(flow.begin) - message.issued;
+  message.met.nic = Time::from_ps(now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_)));
   if (message.notify != 0 && !parameters_.acks && path.out == 0)
     push(now, Kind::sent, flow.host, message.id, message.token);
   fly(flow, slot, now);
@@ -295,7 +294,7 @@ void IdealNetwork::give_credit(std::uint32_t to, std::uint32_t queue_pair, std::
 SendTimes IdealNetwork::send_times(std::uint32_t host, std::uint32_t queue_pair, Time /*now*/) const {
   const Flow& flow = flows_[host_states_[local_of_host_[host]].flows[queue_pair]];
   SendTimes times;
-  times.sent = busy_[flow.links + classes_[flow.path].path.out];
+  times.sent = Time::from_ps(busy_[flow.links + classes_[flow.path].path.out]);
   return times;
 }
 

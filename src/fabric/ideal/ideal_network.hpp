@@ -162,7 +162,7 @@ class IdealNetwork final : public HostNetwork {
   std::vector<Flow> flows_;
   struct Class {
     IdealPath path;
-    std::int64_t asked = -1;  // bytes of the message whose idle time was asked for last
+    Bytes asked = Bytes(-1);  // size of the message whose idle time was asked for last
     std::int64_t idle = 0;
   };
   std::vector<Class> classes_;

@@ -59,11 +59,11 @@ LogGpNetwork::Stamp LogGpNetwork::stamp(const ProcessorRequest& wanted) {
           static_cast<std::uint8_t>(wanted.kind), turn_++};
 }
 
-std::int64_t LogGpNetwork::cost(Time fixed, Time per_byte, std::int64_t bytes) const {
-  return bounded_sum(fixed, bounded_product(std::max<std::int64_t>(bytes, 1) - 1, per_byte)).ps();
+std::int64_t LogGpNetwork::cost(Time fixed, Time per_byte, Bytes bytes) const {
+  return bounded_sum(fixed, bounded_product(std::max<std::int64_t>(bytes.count(), 1) - 1, per_byte)).ps();
 }
 
-std::int64_t LogGpNetwork::gap(std::int64_t bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
+std::int64_t LogGpNetwork::gap(Bytes bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
 
 std::uint32_t LogGpNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
   queue_pairs_[host].push_back(destination);
@@ -105,11 +105,11 @@ std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   message.token = token;
   message.destination = queue_pairs_[host][queue_pair];
   message.queue_pair = queue_pair;
-  message.issued = now.ps();
+  message.issued = now;
   message.packets = 1;
   const std::int64_t rest = std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
                                      cost(model_.overhead, model_.gap_per_byte, message.bytes));
-  message.ideal = bounded_sum(model_.overhead + model_.latency, Time::from_ps(rest)).ps();
+  message.ideal = bounded_sum(model_.overhead + model_.latency, Time::from_ps(rest));
   ++sent_;
   if (granted_ != no_slot) {
     const ProcessorRequest granted = items_[granted_].request;
@@ -212,7 +212,7 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   item.request.cpu = cpu;
   item.request.nic = nic;
   item.message = message;
-  item.message.ahead = now - message.issued;
+  item.message.ahead = Time::from_ps(now) - message.issued;
   item.begun = free;
   const Stamp own_stamp{cause_, 0, 0, turn_++};
   ask((Time::from_ps(now) + model_.overhead + model_.latency).ps(), own_stamp, Kind::arrive, add_item(std::move(item)));
@@ -226,7 +226,7 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
 }
 
 bool LogGpNetwork::rendezvous(const Message& message) const {
-  return message.notify != 0 && message.one_sided == 0 && message.bytes > model_.eager.count();
+  return message.notify != 0 && message.one_sided == 0 && message.bytes > model_.eager;
 }
 
 void LogGpNetwork::begin_recv(const Event& event) {

@@ -128,8 +128,8 @@ class LogGpNetwork final : public HostNetwork {
   void meet(const Message& message, std::int64_t processor_free, std::int64_t now);
   void grant(const Event& event);
   Clocks& clocks(std::uint32_t rank) { return clocks_[rank]; }
-  std::int64_t gap(std::int64_t bytes) const;
-  std::int64_t cost(Time fixed, Time per_byte, std::int64_t bytes) const;
+  std::int64_t gap(Bytes bytes) const;
+  std::int64_t cost(Time fixed, Time per_byte, Bytes bytes) const;
   Stamp stamp(const ProcessorRequest& wanted);
 
   const NetworkParameters& parameters_;

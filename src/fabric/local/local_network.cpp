@@ -93,11 +93,11 @@ const ArrivalOrder& LocalNetwork::collect(const LocalNode& node, Time end) {
     if (heads[p] >= end) continue;
     PacketQueue& queue = inputs[p];
     Arrival* at = order_.begin_run(queue.size());
-    queue.pop_before(end.ps(), blocks, [&at, p](Packet& packet, std::uint64_t sequence) {
+    queue.pop_before(end, blocks, [&at, p](Packet& packet, std::uint64_t sequence) {
       *at++ = {packet.time, sequence, &packet, p};
     });
     order_.end_run(at);
-    heads[p] = queue.empty() ? never : Time::from_ps(queue.front().time);
+    heads[p] = queue.empty() ? never : queue.front().time;
   }
   return order_;
 }

@@ -62,7 +62,7 @@ class LocalNetwork {
     if (queue.needs_block()) [[unlikely]]
       return push_into_new_block(port_index, packet, arrival, node);
     const bool first = queue.empty();
-    queue.push(packet, arrival.ps());
+    queue.push(packet, arrival);
     if (first) heads[port_index] = arrival;
     clock.note_arrival(node, arrival, first);
   }

@@ -4,11 +4,11 @@
 namespace weft {
 
 PacketSizes::PacketSizes(const Topology& topology, const NetworkParameters& parameters)
-    : mtu(parameters.mtu.count()),
+    : mtu(parameters.mtu),
       data_overhead(parameters.data_overhead().count()),
       control_wire(parameters.control_wire().count()),
       wire_overhead(parameters.wire_overhead.count()),
-      window(parameters.acks ? parameters.window.count() : INT64_MAX),
+      window(parameters.acks ? parameters.window : Bytes::max()),
       topology_(topology),
       parameters_(parameters) {}
 

@@ -22,11 +22,11 @@ class PacketSizes {
  public:
   PacketSizes(const Topology& topology, const NetworkParameters& parameters);
 
-  std::int64_t mtu;
+  Bytes mtu;
   std::int64_t data_overhead;  ///< wire bytes of a data packet beyond its payload
   std::int64_t control_wire;   ///< wire bytes of an ACK or credit
   std::int64_t wire_overhead;  ///< preamble and gap of a frame
-  std::int64_t window;         ///< payload that may be unacknowledged; without ACKs as much as there is
+  Bytes window;                ///< payload that may be unacknowledged; without ACKs as much as there is
 
   /// Of any packet, where links have no framing of their own.
   std::int64_t wire_of(const Packet& packet) const;
@@ -35,8 +35,8 @@ class PacketSizes {
   Bytes frame_bytes(const WireTime& size) const { return Bytes(size.wire - wire_overhead); }
   WireTime wire_time(const OutputPort& port, const Packet& packet) const {
     if (packet.kind == PacketKind::data) {
-      if (packet.payload == mtu) [[likely]]
-        return {mtu + data_overhead, port.full_packet};
+      if (Bytes(packet.payload) == mtu) [[likely]]
+        return {mtu.count() + data_overhead, port.full_packet};
     } else if (packet.kind <= PacketKind::cnp) {
       return {control_wire, port.control_packet};
     }

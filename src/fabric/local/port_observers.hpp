@@ -41,7 +41,7 @@ class PortObservers {
   void arrived(PortId port, const Packet& packet, Time latency) const {
     const auto observers = arrivals_.find(port);
     if (observers == arrivals_.end()) return;
-    for (const ArrivalObserver& observer : observers->second) observer(Time::from_ps(packet.time) - latency, packet);
+    for (const ArrivalObserver& observer : observers->second) observer(packet.time - latency, packet);
   }
 
   void count_waits(JobsOfHosts jobs, std::size_t ports) {

@@ -18,12 +18,10 @@ namespace weft {
 
 /// A packet that has come to a node.
 struct Arrival {
-  std::int64_t time;       ///< ps
+  Time time;
   std::uint64_t sequence;  ///< on its link
   Packet* packet;
   PortId port;  ///< through which it came
-
-  Time when() const { return Time::from_ps(time); }
 };
 
 /// Collects arrivals port by port, each port's in order, and puts all of them in order.
@@ -112,8 +110,8 @@ class ArrivalOrder {
   template <class Before>
   bool sort_by_place(const Before& before) {
     const auto arrivals = std::span(arrivals_).first(size_);
-    std::int64_t first = arrivals[0].time;
-    std::int64_t last = first;
+    Time first = arrivals[0].time;
+    Time last = first;
     for (std::size_t r = 0; r < runs_.size(); ++r) {
       const std::size_t end = r + 1 < runs_.size() ? runs_[r + 1] : size_;
       first = std::min(first, arrivals[runs_[r]].time);
@@ -122,13 +120,13 @@ class ArrivalOrder {
     const std::size_t places = std::min(size_ + size_ / 2, max_places);
     // Rounding moves an arrival by a place at most, and never before an earlier one: the conversion, the product with a
     // constant and the cut are all monotonic.
-    const double scale = static_cast<double>(places - 1) / static_cast<double>(last - first + 1);
+    const double scale = static_cast<double>(places - 1) / static_cast<double>((last - first).ps() + 1);
     if (place_of_.size() < size_) place_of_.resize(size_);  // what is made smaller has to be filled when it grows
     starts_.assign(places, 0);
     std::uint32_t most = 0;
     for (std::size_t i = 0; i < size_; ++i) {
-      const auto place =
-          static_cast<std::uint32_t>(static_cast<std::int64_t>(static_cast<double>(arrivals[i].time - first) * scale));
+      const auto place = static_cast<std::uint32_t>(
+          static_cast<std::int64_t>(static_cast<double>((arrivals[i].time - first).ps()) * scale));
       place_of_[i] = place;
       most = std::max(most, ++starts_[place]);
     }

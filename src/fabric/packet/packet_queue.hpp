@@ -187,14 +187,14 @@ class alignas(32) PacketQueue {
   bool empty() const { return pushed_ == taken_; }
   std::uint64_t size() const { return pushed_ - taken_; }
   const Packet& front() const { return queue_.front(); }
-  void push(const Packet& packet, std::int64_t arrival, PacketBlocks& blocks) {
+  void push(const Packet& packet, Time arrival, PacketBlocks& blocks) {
     if (needs_block()) add_block(blocks);
     push(packet, arrival);
   }
   /// The next packet needs add_block() before it.
   bool needs_block() const { return queue_.needs_block(); }
   void add_block(PacketBlocks& blocks) { queue_.add_block(blocks); }
-  void push(const Packet& packet, std::int64_t arrival) {
+  void push(const Packet& packet, Time arrival) {
     queue_.push(packet).time = arrival;
     ++pushed_;
   }
@@ -206,7 +206,7 @@ class alignas(32) PacketQueue {
   /// Pops the packets that arrive before `end`, each given to `take(packet, sequence)`. They stay where they are until
   /// blocks.reuse_retired().
   template <class Take>
-  void pop_before(std::int64_t end, PacketBlocks& blocks, Take&& take) {
+  void pop_before(Time end, PacketBlocks& blocks, Take&& take) {
     std::uint64_t sequence = taken_;
     taken_ += queue_.pop_while(
         blocks, [end](const Packet& packet) { return packet.time < end; },

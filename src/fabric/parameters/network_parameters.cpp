@@ -49,7 +49,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
   if (result.fabric.flow_control != FlowControl::none) {
     // On a lossless network nothing but a fault loses packets: the timer of InfiniBand, 4.096 us * 2^14 (IBTA vol. 1,
     // 9.7.6.1.3; 14 is what RDMA software asks for).
-    rules.timeout = rules.timeout_low = Time::from_ns(4096).ps() << 14;
+    rules.timeout = rules.timeout_low = Time::from_ns(4096) * (1 << 14);
   }
   // In order: the next packet tells of a gap. Spread out: packets that came early leave the window at once, so that one
   // that waits in a queue may be overtaken by several windows.
@@ -63,12 +63,12 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     if (!map) continue;
     if (name != kind) throw map->error("found with recovery: " + kind);
     if (const auto value = map->find("timeout")) {
-      rules.timeout = rules.timeout_low = value->wait().ps();
-      if (rules.timeout <= 0) throw value->error("found 0; expected a time above 0");
+      rules.timeout = rules.timeout_low = value->wait();
+      if (rules.timeout <= Time()) throw value->error("found 0; expected a time above 0");
     }
     if (const auto value = map->find("timeout_low")) {
-      rules.timeout_low = value->time().ps();
-      if (rules.timeout_low <= 0 || rules.timeout_low > rules.timeout)
+      rules.timeout_low = value->time();
+      if (rules.timeout_low <= Time() || rules.timeout_low > rules.timeout)
         throw value->error("found " + to_text(value->time()) + "; expected above 0 and at most timeout");
     }
     if (name == "selective_repeat")

@@ -127,7 +127,7 @@ inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes fram
   const Bytes frame = sent.frame_bytes();
   if (state.reports.slots > 0) q_.reporter.queue_changed(port_index, now);
   const WireTime size = net_.sizes.wire_time(port, sent.packet);
-  const Time came = Time::from_ps(sent.packet.time);
+  const Time came = sent.packet.time;
   ps.queue_time -= size.busy;
   port.add_wait(now - came, size.wire);
   if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]

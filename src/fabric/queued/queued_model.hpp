@@ -80,7 +80,7 @@ struct QueuedModel {
   }
   void send_credit(const LocalNode& node, const Packet& credit, Time now) { credits.send(node, credit, now); }
   SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const {
-    return state.hosts[node.host].connections[queue_pair].waits.until(now.ps());
+    return state.hosts[node.host].connections[queue_pair].waits.until(now);
   }
   HostTimers& timers(const LocalNode& node) { return state.hosts[node.host].timers; }
 

@@ -159,7 +159,7 @@ struct QueuedState {
   Time oldest_wait(PortId port, Time now) const {
     Time oldest = now;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
-      oldest = std::min(oldest, Time::from_ps(queue_of(port, LaneId::first_of(lanes)).queue.front().packet.time));
+      oldest = std::min(oldest, queue_of(port, LaneId::first_of(lanes)).queue.front().packet.time);
     return oldest;
   }
   /// The depth of a queue is about to change.

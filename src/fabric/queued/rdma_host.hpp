@@ -31,18 +31,18 @@ struct Connection {
   Time timeout_at = Time::max();  ///< when an event looks at its retransmission timer
   Time next_send;                 ///< not before, by its rate
   Time last_send;
-  std::int64_t last_wire = 0;   ///< bytes
-  std::int64_t paced_wire = 0;  ///< bytes that take `pace` at a rate of `paced_bps`
-  std::int64_t paced_bps = 0;
+  Bytes last_wire;   ///< of the last packet
+  Bytes paced_wire;  ///< takes `pace` at `paced_rate`
+  Bandwidth paced_rate;
   Time pace;
   Time held_since;                 ///< a packet might go if its lane were not stopped
   Time held;                       ///< time of that since the last packet
   Time next_sample = Time::max();  ///< its state is recorded then
-  std::int64_t sampled_bytes = 0;  ///< sent until the last sample
+  Bytes sampled;                   ///< `sent` at the last sample
   std::uint64_t messages = 0;      ///< posted
-  std::int64_t message_bytes = 0;  ///< posted
+  Bytes posted;                    ///< payload of them
   Time timer_at;                   ///< pending event of the congestion control
-  std::int64_t sent_bytes = 0;     ///< wire bytes
+  Bytes sent;                      ///< on the wire
   std::uint32_t cnps = 0;          ///< received
   std::uint32_t credits = 0;       ///< received in all, modulo 2^32, if they can be lost
   std::uint32_t pulls = 0;         ///< the same of pulls

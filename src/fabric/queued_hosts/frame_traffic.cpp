@@ -40,7 +40,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   packet.payload = static_cast<std::uint16_t>(header.bytes);
   packet.lane = lane_of_priority(header.priority).value() & 0xfU;
   packet.flags = header.ecn_capable ? packet_ask : 0;
-  packet.time = now.ps();
+  packet.time = now;
   std::uint16_t out = 0;
   if (node.ports > 1) {
     const RouteRequest request = q_.router.request_of(packet);

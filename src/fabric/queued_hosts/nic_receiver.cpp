@@ -10,7 +10,7 @@ namespace weft {
 // As RdmaNic::serve(), one function with what it calls.
 [[gnu::flatten]] void NicReceiver::receive(const LocalNode& node, PortId port_index, const Packet& packet) {
   if (lane_of(packet).in(q_.state.ports[port_index].credited))
-    q_.control.give_room(port_index, lane_of(packet), net_.sizes.frame_bytes(packet), Time::from_ps(packet.time));
+    q_.control.give_room(port_index, lane_of(packet), net_.sizes.frame_bytes(packet), packet.time);
   switch (packet.kind) {
     case PacketKind::data:
       return receive_data(node, port_index, packet);
@@ -36,19 +36,18 @@ namespace weft {
 
 void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const Packet& packet) {
   QueuedState& state = q_.state;
-  const Time now = Time::from_ps(packet.time);
+  const Time now = packet.time;
   WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
   const bool last = (packet.flags & packet_last) != 0;
   std::uint32_t telemetry = no_slot;
   if (state.services.telemetry) {
     telemetry = last ? std::exchange(net_.messages[packet.message].telemetry, no_slot) : packet.message;
   }
-  if (last) net_.messages[packet.message].arrived = now.ps();
+  if (last) net_.messages[packet.message].arrived = now;
   if (state.services.pulls) [[unlikely]]
     note_data(node, port_index, packet);
   ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
-  const auto answer =
-      receiver.on_data(packet.time, packet, net_.messages, state.rules, state.services.cnp_interval.ps());
+  const auto answer = receiver.on_data(packet.time, packet, net_.messages, state.rules, state.services.cnp_interval);
 
   if (answer.cnp) answer_with(PacketKind::cnp, node, port_index, packet, answer);
   if (answer.nack)
@@ -74,7 +73,7 @@ Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId 
                                  const ReliableReceiver::Answer& answer) {
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
   const bool named = ahead >= INT16_MIN && ahead <= INT16_MAX;
-  Packet& reply = q_.nics.add_urgent(node, port_index, Time::from_ps(packet.time));
+  Packet& reply = q_.nics.add_urgent(node, port_index, packet.time);
   reply.set_ends(node.id, packet.source);
   reply.queue_pair = packet.queue_pair;
   reply.lane = q_.state.plan.control.value() & 0xfU;
@@ -95,14 +94,14 @@ void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Pack
     nic.receiver = net_.parameters.congestion_control->make_receiver(net_.outputs[port_index].full_packet);
   nic.receiver->on_data({packet.time, packet.source, packet.queue_pair, (packet.flags & packet_trimmed) != 0,
                          (packet.flags & packet_more) != 0});
-  watch_pulls(node, port_index, Time::from_ps(packet.time));
+  watch_pulls(node, port_index, packet.time);
 }
 
 // Sees to it that the next pull is sent.
 void NicReceiver::watch_pulls(const LocalNode& node, PortId port_index, Time now) {
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
-  if (nic.receiver->next_pull() == Allowance::never) return;
-  const Time next = std::max(now, Time::from_ps(nic.receiver->next_pull()));
+  if (nic.receiver->next_pull() == Time::max()) return;
+  const Time next = std::max(now, nic.receiver->next_pull());
   if (next >= nic.pull_at) return;
   nic.pull_at = next;
   q_.events.add(net_.nodes.local_of[node.id], {next, port_index, 0, NodeEvent::Kind::pull, {}, 0});
@@ -114,7 +113,7 @@ bool NicReceiver::send_pull(const LocalNode& node, const NodeEvent& event) {
   NicPort& nic = host.ports[event.port - node.first_port];
   if (nic.pull_at != event.time) return false;
   nic.pull_at = never;
-  const Pull pull = nic.receiver->take_pull(event.time.ps());
+  const Pull pull = nic.receiver->take_pull(event.time);
   Packet packet;
   packet.set_ends(node.id, pull.source);
   packet.queue_pair = pull.queue_pair;

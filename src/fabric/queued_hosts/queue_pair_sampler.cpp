@@ -57,16 +57,16 @@ void QueuePairSampler::start(Time interval, std::vector<std::uint32_t> hosts, st
 void QueuePairSampler::flush(const LocalNode& node, Connection& connection, Time now) {
   const ReliableSender& sender = connection.sender;
   while (connection.next_sample <= now) {
-    const std::int64_t sent = connection.sent_bytes - connection.sampled_bytes;
-    if (sender.idle() && sent == 0) {
+    const Bytes sent = connection.sent - connection.sampled;
+    if (sender.idle() && sent == Bytes()) {
       connection.next_sample = (now / interval_ + 1) * interval_;
       return;
     }
-    const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
+    const std::int64_t window = connection.allowance.window == Bytes::max() ? -1 : connection.allowance.window.count();
     const auto interval = static_cast<std::uint32_t>(connection.next_sample / interval_ - 1);
-    samples_.push_back({node.id, sender.number(), sender.destination(), interval, connection.allowance.rate_bps, window,
-                        sender.in_flight(), sent});
-    connection.sampled_bytes = connection.sent_bytes;
+    samples_.push_back({node.id, sender.number(), sender.destination(), interval, connection.allowance.rate.bps(),
+                        window, sender.in_flight().count(), sent.count()});
+    connection.sampled = connection.sent;
     connection.next_sample += interval_;
   }
 }

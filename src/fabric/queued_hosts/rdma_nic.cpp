@@ -11,7 +11,7 @@ namespace weft {
 namespace {
 
 Moment moment_of(const Connection& connection, Time now) {
-  return {now.ps(), connection.sent_bytes, connection.sender.sent_packets()};
+  return {now, connection.sent, connection.sender.sent_packets()};
 }
 
 NodeEvent pacing_event(const Connection& connection, Time end) {
@@ -35,7 +35,7 @@ void RdmaNic::run(std::uint32_t local, Time end) {
   const Arrival* came = arrivals.data();
   const Arrival* const last = came + arrivals.size();
   while (true) {
-    const Time arrival = came != last ? came->when() : never;
+    const Time arrival = came != last ? came->time : never;
     const Time event = events.next();
     const Time timer = timers.next();
     const Time pacing = host.pacing.time;
@@ -94,10 +94,10 @@ void RdmaNic::fetch_telemetry(std::span<const Arrival> arrivals) const {
 bool RdmaNic::window_allows(const Connection& connection) const {
   if (!connection.sender.has_packet() || connection.sender.sent_packets() >= connection.allowance.max_packets)
     return false;
-  const std::int64_t in_flight = connection.sender.in_flight();
-  const std::int64_t window = connection.allowance.window;
+  const Bytes in_flight = connection.sender.in_flight();
+  const Bytes window = connection.allowance.window;
   // Whatever the next packet's payload is, it is no more than a full one's.
-  return in_flight == 0 || in_flight + q_.state.rules.mtu <= window ||
+  return in_flight == Bytes() || in_flight + q_.state.rules.mtu <= window ||
          in_flight + connection.sender.next_payload(net_.messages, q_.state.rules) <= window;
 }
 
@@ -106,9 +106,9 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
   using Reason = SendWaits::Reason;
   if (connection.listed) return;
   if (!window_allows(connection))
-    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now.ps());
+    return connection.waits.wait_for(connection.sender.has_packet() ? Reason::window : Reason::none, now);
   if (connection.next_send > now) {
-    connection.waits.wait_for(Reason::pacing, now.ps());
+    connection.waits.wait_for(Reason::pacing, now);
     if (!std::exchange(connection.pacing_pending, true)) await_pacing(node, connection);
     return;
   }
@@ -117,10 +117,10 @@ void RdmaNic::list(const LocalNode& node, Connection& connection, Time now) {
   NicPort& nic = state.hosts[node.host].ports[connection.port - node.first_port];
   if (connection.lane.in(state.ports[connection.port].blocked)) {
     connection.held_since = now;
-    connection.waits.wait_for(Reason::paused, now.ps());
+    connection.waits.wait_for(Reason::paused, now);
     nic.held.push_back(connection.sender.number());
   } else {
-    connection.waits.wait_for(Reason::nic, now.ps());
+    connection.waits.wait_for(Reason::nic, now);
     nic.ready.push_back(connection.sender.number());
   }
   wake(connection.port, now);
@@ -154,7 +154,7 @@ void RdmaNic::unhold(const LocalNode& node, PortId port_index, LaneId lane, Time
     Connection& connection = host.connections[number];
     if (connection.lane == lane) {
       connection.held += now - connection.held_since;
-      connection.waits.wait_for(SendWaits::Reason::nic, now.ps());
+      connection.waits.wait_for(SendWaits::Reason::nic, now);
       nic.ready.push_back(number);
     } else {
       nic.held[kept++] = number;
@@ -220,8 +220,8 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
     return false;
   }
   if (connection.held > Time()) [[unlikely]]
-    net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, Time()).ps();
-  Packet packet = connection.sender.next_packet(now.ps(), node.id, net_.messages, state.rules, connection.waits);
+    net_.messages[connection.sender.next_message(net_.messages)].paused += std::exchange(connection.held, Time());
+  Packet packet = connection.sender.next_packet(now, node.id, net_.messages, state.rules, connection.waits);
   packet.lane = connection.lane.value() & 0xfU;
   if (state.services.ecn) packet.flags &= static_cast<std::uint8_t>(~packet_ecn);
   if (state.services.telemetry && (packet.flags & packet_last) == 0) packet.message = no_slot;
@@ -229,17 +229,17 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
   if (connection.balancer) [[unlikely]]
     packet.entropy =
-        connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent_bytes});
-  const std::int64_t wire = packet.payload + net_.sizes.data_overhead;
+        connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent.count()});
+  const Bytes wire(packet.payload + net_.sizes.data_overhead);
   connection.last_send = now;
   connection.last_wire = wire;
-  connection.sent_bytes += wire;
+  connection.sent += wire;
   pace(connection);
   const bool again = (packet.flags & packet_again) != 0;
   q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(net_.outputs[port_index], packet));
-  connection.waits.put_on_wire(now.ps(), net_.outputs[port_index].free_at.ps(), again);
+  connection.waits.put_on_wire(now, net_.outputs[port_index].free_at, again);
   watch(node, connection);
-  if (connection.sent_bytes >= connection.allowance.next_bytes) {
+  if (connection.sent >= connection.allowance.next_bytes) {
     connection.allowance = connection.control->on_bytes_sent(moment_of(connection, now));
     obey(node, connection, now);
   }
@@ -254,23 +254,22 @@ bool RdmaNic::may_send(const Connection& connection, Time now) const {
   if (connection.lane.in(ps.blocked) || !window_allows(connection) || connection.next_send > now) return false;
   if (!connection.lane.in(ps.credited)) [[likely]]
     return true;
-  const Bytes payload(connection.sender.next_payload(net_.messages, q_.state.rules));
+  const Bytes payload = connection.sender.next_payload(net_.messages, q_.state.rules);
   return q_.control.takes_credit(connection.port, connection.lane, payload + net_.parameters.header, now);
 }
 
 // The next packet not before the last one has had its time at the allowed rate: the division is made again when packets
 // have another size or the rate has changed.
 void RdmaNic::pace(Connection& connection) {
-  const std::int64_t rate = connection.allowance.rate_bps;
-  if (rate == 0) {
+  const Bandwidth rate = connection.allowance.rate;
+  if (rate == Bandwidth()) {
     connection.next_send = Time();
     return;
   }
-  if (rate != connection.paced_bps || connection.last_wire != connection.paced_wire) {
-    connection.paced_bps = rate;
+  if (rate != connection.paced_rate || connection.last_wire != connection.paced_wire) {
+    connection.paced_rate = rate;
     connection.paced_wire = connection.last_wire;
-    connection.pace =
-        std::min(serialization_time(Bytes(connection.last_wire), Bandwidth::from_bps(rate)), Time::longest_wait());
+    connection.pace = std::min(serialization_time(connection.last_wire, rate), Time::longest_wait());
   }
   connection.next_send = connection.last_send + connection.pace;
 }
@@ -280,7 +279,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
   limit_window(connection);
   pace(connection);
   // A timer that ran out while the connection was idle is due at once.
-  const Time timer = std::max(Time::from_ps(connection.allowance.next_timer), now);
+  const Time timer = std::max(connection.allowance.next_timer, now);
   if (timer != never && timer != connection.timer_at && !connection.sender.idle()) {
     connection.timer_at = timer;
     q_.events.add(net_.nodes.local_of[node.id],
@@ -291,7 +290,7 @@ void RdmaNic::obey(const LocalNode& node, Connection& connection, Time now) {
 
 // Sees to it that the retransmission timer is looked at.
 void RdmaNic::watch(const LocalNode& node, Connection& connection) {
-  const Time deadline = Time::from_ps(connection.sender.deadline(q_.state.rules));
+  const Time deadline = connection.sender.deadline(q_.state.rules);
   if (deadline >= connection.timeout_at) return;  // looked at before then
   connection.timeout_at = deadline;
   q_.events.add(net_.nodes.local_of[node.id],
@@ -310,10 +309,10 @@ bool RdmaNic::time_out(const LocalNode& node, const NodeEvent& event) {
   Connection& connection = q_.state.hosts[node.host].connections[event.data];
   if (connection.timeout_at != event.time) return false;
   connection.timeout_at = never;
-  const bool late = Time::from_ps(connection.sender.deadline(q_.state.rules)) <= event.time;
+  const bool late = connection.sender.deadline(q_.state.rules) <= event.time;
   if (late) {
     if (connection.next_sample <= event.time) q_.samples.flush(node, connection, event.time);
-    const auto progress = connection.sender.on_timeout(event.time.ps(), net_.messages, q_.state.rules);
+    const auto progress = connection.sender.on_timeout(event.time, net_.messages, q_.state.rules);
     lose(node, connection, progress, event.time, true);
   }
   watch(node, connection);
@@ -335,10 +334,10 @@ bool RdmaNic::control_timer(const LocalNode& node, const NodeEvent& event) {
 
 void RdmaNic::lose(const LocalNode& node, Connection& connection, const ReliableSender::Progress& progress, Time now,
                    bool timeout) {
-  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now.ps()), net_.messages);
+  connection.sender.learn_of_loss(connection.waits.learn_of_loss(now), net_.messages);
   LossEvent loss;
   loss.at = moment_of(connection, now);
-  loss.lost_bytes = progress.lost_bytes;
+  loss.lost = progress.lost;
   loss.acked_psn = connection.sender.acked();
   loss.next_psn = connection.sender.next();
   loss.in_flight = connection.sender.in_flight();
@@ -351,7 +350,7 @@ void RdmaNic::lose(const LocalNode& node, Connection& connection, const Reliable
 
 void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   QueuedState& state = q_.state;
-  const Time now = Time::from_ps(packet.time);
+  const Time now = packet.time;
   Connection& connection = state.hosts[node.host].connections[packet.queue_pair];
   if (connection.next_sample <= now) [[unlikely]]
     q_.samples.flush(node, connection, now);
@@ -364,18 +363,18 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
   ReliableSender& sender = connection.sender;
   ReliableSender::Progress progress;
   if (packet.kind == PacketKind::ack)
-    progress = sender.on_ack(now.ps(), packet.psn, caused_by, net_.messages, state.rules);
+    progress = sender.on_ack(now, packet.psn, caused_by, net_.messages, state.rules);
   else if ((packet.flags & packet_trimmed) != 0)
-    progress = sender.on_trimmed(now.ps(), caused_by, net_.messages, state.rules);
+    progress = sender.on_trimmed(now, caused_by, net_.messages, state.rules);
   else
-    progress = sender.on_nack(now.ps(), packet.psn, net_.messages, state.rules);
+    progress = sender.on_nack(now, packet.psn, net_.messages, state.rules);
   const bool marked = (packet.flags & packet_ecn) != 0;
   if (connection.balancer && packet.kind == PacketKind::ack) [[unlikely]]
     connection.balancer->acknowledged(packet.entropy, marked);
   if (state.services.acks && packet.kind == PacketKind::ack) {
     AckEvent ack;
     ack.at = moment_of(connection, now);
-    ack.acked_bytes = progress.acked_bytes;
+    ack.acked = progress.acked;
     ack.acked_psn = sender.acked();
     ack.next_psn = sender.next();
     ack.ecn = marked;
@@ -385,7 +384,7 @@ void RdmaNic::receive_answer(const LocalNode& node, const Packet& packet) {
     connection.allowance = connection.control->on_ack(ack);
   }
   if (packet.message != no_slot && state.services.telemetry) state.telemetry.release(packet.message);
-  if (progress.lost_bytes > 0)
+  if (progress.lost > Bytes())
     lose(node, connection, progress, now, false);
   else if (state.services.acks)
     obey(node, connection, now);
@@ -413,8 +412,8 @@ void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
   if (more <= 0) return;  // overtaken by a later one
   connection.pulls = packet.psn;
   connection.allowance =
-      connection.control->on_pull(moment_of(connection, Time::from_ps(packet.time)), static_cast<std::uint32_t>(more));
-  obey(node, connection, Time::from_ps(packet.time));
+      connection.control->on_pull(moment_of(connection, packet.time), static_cast<std::uint32_t>(more));
+  obey(node, connection, packet.time);
 }
 
 // For the software of the host ----------------------------------------------------------------------------------------
@@ -439,20 +438,19 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   const auto& path = net_.links.profile(connection.path_profile);
   if (!connection.control) {
     connection.control = net_.parameters.congestion_control->make(flow_path(connection.port, path));
-    connection.allowance = connection.control->start(now.ps());
+    connection.allowance = connection.control->start(now);
     q_.samples.open(node, connection, now);
   }
   message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
   message.destination = connection.sender.destination();
   message.queue_pair = queue_pair;
-  message.issued = now.ps();
-  message.ideal =
-      ideal_message_time(path, Bytes(message.bytes), net_.parameters.mtu, net_.parameters.data_overhead()).ps();
+  message.issued = now;
+  message.ideal = ideal_message_time(path, message.bytes, net_.parameters.mtu, net_.parameters.data_overhead());
   ++connection.messages;
-  connection.message_bytes += message.bytes;
+  connection.posted += message.bytes;
   if (connection.next_sample <= now) q_.samples.flush(node, connection, now);
   const bool was_idle = connection.sender.idle();
-  message.begin(connection.waits.until(now.ps()));
+  message.begin(connection.waits.until(now));
   connection.sender.post(net_.messages.add(message), net_.messages, q_.state.rules);
   if (was_idle)
     obey(node, connection, now);

@@ -43,7 +43,7 @@ void SlotCredits::push_counted(const LocalNode& node, std::uint32_t position, Ti
   const PortId port = push(node, credit, now);
   credits.sent_at = now;
   if (credits.timeout_at != never) return;  // looked at before
-  credits.timeout_at = now + Time::from_ps(q_.state.rules.timeout_low);
+  credits.timeout_at = now + q_.state.rules.timeout_low;
   q_.events.add(net_.nodes.local_of[node.id], {credits.timeout_at, port, position, NodeEvent::Kind::credit, {}, 0});
 }
 
@@ -62,10 +62,9 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
     reply.lane = q_.state.plan.control.value() & 0xfU;
     reply.psn = connection.credits;
     reply.kind = PacketKind::credit_ack;
-    q_.nics.add_urgent(node, port_index, Time::from_ps(packet.time)) = reply;
+    q_.nics.add_urgent(node, port_index, packet.time) = reply;
   }
-  for (std::uint32_t i = 0; i < credits; ++i)
-    net_.client->on_credit(node.id, Time::from_ps(packet.time), packet.queue_pair);
+  for (std::uint32_t i = 0; i < credits; ++i) net_.client->on_credit(node.id, packet.time, packet.queue_pair);
 }
 
 void SlotCredits::receive_ack(const LocalNode& node, const Packet& packet) {
@@ -78,7 +77,7 @@ bool SlotCredits::time_out(const LocalNode& node, const NodeEvent& event) {
   GivenCredits& credits = q_.state.hosts[node.host].credits[event.data];
   credits.timeout_at = never;
   if (credits.known == credits.given) return false;
-  const Time deadline = credits.sent_at + Time::from_ps(q_.state.rules.timeout_low);
+  const Time deadline = credits.sent_at + q_.state.rules.timeout_low;
   if (deadline <= event.time) {
     push_counted(node, event.data, event.time);
     return true;

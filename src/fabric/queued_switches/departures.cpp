@@ -37,7 +37,7 @@ inline void Departures::record_in(std::uint32_t slot, PortId port_index, Time no
   const OutputPort& port = net_.outputs[port_index];
   const PortState& ps = q_.state.ports[port_index];
   const std::int64_t queued = std::min<std::int64_t>(q_.state.queued_bytes(port_index), UINT32_MAX);
-  q_.state.telemetry.add_hop(slot, {now.ps(), ps.wire_bytes + ps.link_frame_bytes, port.rate_bps,
+  q_.state.telemetry.add_hop(slot, {now, Bytes(ps.wire_bytes + ps.link_frame_bytes), Bandwidth::from_bps(port.rate_bps),
                                     static_cast<std::uint32_t>(queued), port.directed_link});
 }
 
@@ -95,7 +95,7 @@ std::uint32_t Departures::telemetry_of(const Packet& packet) const {
 
 void Departures::take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch,
                          std::size_t& at) {
-  packet.time = arrival.ps();
+  packet.time = arrival;
   if (packet.kind == PacketKind::pause || packet.kind == PacketKind::grant || packet.kind == PacketKind::report)
     return q_.events.add(end.node, q_.control.event_of(end.port, packet, arrival));
   bool has_telemetry = packet.message != no_slot;

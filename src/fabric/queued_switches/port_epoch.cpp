@@ -30,7 +30,7 @@ class PortEpoch {
 
   /// The next packet that leaves by this port.
   void arrive(const Arrival& came) {
-    const Time now = came.when();
+    const Time now = came.time;
     if (event_at_ < now) send_before(now);
     Packet& packet = *came.packet;
     const WireTime size = net_.sizes.wire_time(port_, packet);
@@ -87,7 +87,7 @@ class PortEpoch {
   [[gnu::noinline]] void arrive_generally(const Arrival& came) {
     store();
     const LocalNode& node = net_.nodes.all[net_.nodes.of_port[out_]];
-    q_.switches.enqueue(node, out_, *came.packet, came.port, lane_of(*came.packet), came.when());
+    q_.switches.enqueue(node, out_, *came.packet, came.port, lane_of(*came.packet), came.time);
     load();
   }
 
@@ -101,7 +101,7 @@ class PortEpoch {
     }
     if (state_.marks_at_arrival) q_.marking.mark(out_, queue, packet, queue.bytes, now, now);
     if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
-      net_.messages[packet.message].pause_mark = state_.paused_time(out_, lane, now).ps();
+      net_.messages[packet.message].pause_mark = state_.paused_time(out_, lane, now);
     state_.append(ps_, lane, packet, bypass ? PortId::none() : in_port, lane, frame);
     queue_time_ += size.busy;
     peak_ = std::max(peak_, std::max(Time(), free_at_ - now) + queue_time_);
@@ -120,7 +120,7 @@ class PortEpoch {
     if (q_.ports.competes(lanes, lane)) state_.schedulers[out_]->sends(lane, queue.queue.front().frame_bytes());
     QueuedPacket& sent = state_.take_first(ps_, lane);
     const WireTime size = net_.sizes.wire_time(port_, sent.packet);
-    const Time came = Time::from_ps(sent.packet.time);
+    const Time came = sent.packet.time;
     queue_time_ -= size.busy;
     port_.add_wait(now - came, size.wire);
     if (sent.packet.kind == PacketKind::data && (sent.packet.flags & packet_last) != 0) [[unlikely]]
@@ -191,7 +191,7 @@ void QueuedSwitch::send_by_port(std::uint32_t local, const ArrivalOrder& arrival
   const std::span<const Arrival> collected = arrivals.collected();
   if (collected.empty()) return;
   Time last;
-  for (std::size_t r = 0; r < arrivals.runs(); ++r) last = std::max(last, arrivals.run(r).back().when());
+  for (std::size_t r = 0; r < arrivals.runs(); ++r) last = std::max(last, arrivals.run(r).back().time);
   net_.clock.happen(last, collected.size());
   const std::span<const std::uint16_t> routes = q_.router.route(node, collected);
   if (net_.fetches_ahead) fetch_queues_beyond(node, routes);

@@ -96,10 +96,10 @@ void QueuedPorts::catch_up(PortId port_index, Time before) {
 // The last packet of a message has waited here: its message learns of it.
 void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& last, Time now) {
   Message& message = net_.messages[last.message];
-  const Time came = Time::from_ps(last.time);
-  message.add_wait(net_.outputs[port_index].directed_link, (now - came).ps());
+  const Time came = last.time;
+  message.add_wait(net_.outputs[port_index].directed_link, now - came);
   if (net_.observers.waits()) net_.observers.waits()->waited(port_index, last.source, came, now);
-  const std::int64_t paused = q_.state.paused_time(port_index, lane, now).ps() - message.pause_mark;
+  const Time paused = q_.state.paused_time(port_index, lane, now) - message.pause_mark;
   message.paused += paused;
   if (!q_.state.ports[port_index].of_host) message.paused_in_network += paused;
 }

@@ -89,10 +89,11 @@ std::vector<QueuePairCounters> QueuedResults::queue_pair_counters() const {
   for (std::uint32_t h = 0; h < net_.nodes.hosts.size(); ++h) {
     for (const Connection& connection : q_.state.hosts[h].connections) {
       const ReliableSender& sender = connection.sender;
-      const std::int64_t window = connection.allowance.window == Allowance::never ? -1 : connection.allowance.window;
+      const std::int64_t window =
+          connection.allowance.window == Bytes::max() ? -1 : connection.allowance.window.count();
       result.push_back({net_.nodes.hosts[h], sender.number(), sender.destination(), sender.acked(), sender.repeated(),
-                        sender.timeouts(), connection.cnps, connection.allowance.rate_bps, window, connection.messages,
-                        connection.message_bytes});
+                        sender.timeouts(), connection.cnps, connection.allowance.rate.bps(), window,
+                        connection.messages, connection.posted.count()});
     }
   }
   return result;

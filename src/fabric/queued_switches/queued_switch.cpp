@@ -104,7 +104,7 @@ namespace weft {
   ClassQueue& queue = state.queue_of(out, lane);
   if (state.marks_at_arrival) q_.marking.mark(out, queue, packet, queue.bytes, now, now);
   if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
-    net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now).ps();
+    net_.messages[packet.message].pause_mark = state.paused_time(out, lane, now);
   state.note_depth(out, lane, now);
   state.append(ps, lane, packet, bypass ? PortId::none() : in_port, in_lane, frame);
   ps.queue_time += size.busy;
@@ -138,13 +138,13 @@ void QueuedSwitch::trim(PortId out, Packet& packet) {
 void QueuedSwitch::receive_adaptively(const LocalNode& node, const Arrival& came) {
   Packet& packet = *came.packet;
   const LaneId in_lane = lane_of(packet);
-  const std::uint16_t route = q_.router.route_now(node, came.port, packet, came.when());
+  const std::uint16_t route = q_.router.route_now(node, came.port, packet, came.time);
   if (route == RoutingAlgorithm::no_route) {
     if (in_lane.in(q_.state.ports[came.port].credited))
-      q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.when());
+      q_.control.give_room(came.port, in_lane, net_.sizes.frame_bytes(packet), came.time);
     return drop(came.port, packet);
   }
-  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.when());
+  enqueue(node, node.first_port + route, packet, came.port, in_lane, came.time);
 }
 
 // An epoch ------------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
   }
   const std::span<const Arrival> arrivals = net_.in_order();
   send_arrivals(local, arrivals);
-  if (!arrivals.empty()) net_.clock.happen(arrivals.back().when(), arrivals.size());
+  if (!arrivals.empty()) net_.clock.happen(arrivals.back().time, arrivals.size());
   if (!events.empty() && events.time() < end) run_events(local, end);
   if (!deferred.ports.empty()) run_deferred(local, end);
 }
@@ -186,12 +186,12 @@ inline void QueuedSwitch::send_arrivals(std::uint32_t local, std::span<const Arr
   if (net_.fetches_ahead) fetch_queues_beyond(node, routes);
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Arrival& came = arrivals[i];
-    if (!events.empty() && events.time() < came.when()) [[unlikely]]
-      run_events(local, came.when());
+    if (!events.empty() && events.time() < came.time) [[unlikely]]
+      run_events(local, came.time);
     if (one_by_one)
       receive_adaptively(node, came);
-    else if (!plain || !pass_at_once(node.first_port + routes[i], *came.packet, came.port, came.when()))
-      enqueue(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.when());
+    else if (!plain || !pass_at_once(node.first_port + routes[i], *came.packet, came.port, came.time))
+      enqueue(node, node.first_port + routes[i], *came.packet, came.port, lane_of(*came.packet), came.time);
   }
 }
 

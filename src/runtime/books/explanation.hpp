@@ -32,11 +32,11 @@ struct BecauseOfSending {
 
   void add_to(TimeParts& parts, std::int64_t ps) const {
     std::int64_t rest = ps;
-    const auto add = [&](TimePart part, std::int64_t spent) {
+    const auto add = [&](TimePart part, Time spent) {
       const std::int64_t share =
-          span > 0
-              ? static_cast<std::int64_t>(static_cast<__int128>(std::clamp<std::int64_t>(spent, 0, span)) * ps / span)
-              : 0;
+          span > 0 ? static_cast<std::int64_t>(static_cast<__int128>(std::clamp<std::int64_t>(spent.ps(), 0, span)) *
+                                               ps / span)
+                   : 0;
       parts[part] += std::min(share, rest);
       rest -= std::min(share, rest);
     };

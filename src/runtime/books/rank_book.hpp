@@ -45,10 +45,10 @@ class RankBook {
   void end_communication(Operation::Kind kind, Time start, Time sent);
   void end_operation(Time now) { record_.finished = now.ps(); }
   void add_sent(std::uint32_t messages) { record_.messages_sent += messages; }
-  void add_bytes_sent(std::int64_t bytes) { record_.bytes_sent += bytes; }
-  void add_received(std::int64_t bytes) {
+  void add_bytes_sent(Bytes bytes) { record_.bytes_sent += bytes.count(); }
+  void add_received(Bytes bytes) {
     ++record_.messages_received;
-    record_.bytes_received += bytes;
+    record_.bytes_received += bytes.count();
   }
 
   /// Closes the books at `end` (idle time runs until there).

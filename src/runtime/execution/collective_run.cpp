@@ -180,9 +180,9 @@ void CollectiveRun::handle(Time now, std::uint32_t number, Lane& lane) {
   for (std::uint32_t i = 0; i < step.receive_count(); ++i) {
     const std::uint32_t peer = step.receive_from(i);
     const ReceiveConnection::Slice arrived = receiver(number, lane, peer).pop();
-    WEFT_EXPECT(arrived.bytes == wire.count() && arrived.collective == call_.id,
+    WEFT_EXPECT(arrived.bytes == wire && arrived.collective == call_.id,
                 "collective {} channel {} expected a slice of {} bytes, found {} of collective {}", call_.id, channel,
-                wire.count(), arrived.bytes, arrived.collective);
+                wire.count(), arrived.bytes.count(), arrived.collective);
     if (executor_.credits_limited()) executor_.return_credit(now, rank(peer, channel), arrived.queue_pair);
     lane.fetched = now;
   }

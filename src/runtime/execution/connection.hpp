@@ -36,7 +36,7 @@ struct SendConnection {
 class ReceiveConnection {
  public:
   struct Slice {
-    std::int64_t bytes;
+    Bytes bytes;
     std::uint32_t collective;
     std::uint32_t queue_pair;  ///< at the sender, for the credit
     std::uint32_t member = 0;  ///< index of the receiver in the communicator, if it is an aggregator
@@ -60,8 +60,8 @@ class ReceiveConnection {
       ++next_;
       return true;
     }
-    Early& early =
-        early_.try_emplace(number, Early{{0, slice.collective, slice.queue_pair, slice.member}, parts}).first->second;
+    Early& early = early_.try_emplace(number, Early{{Bytes(), slice.collective, slice.queue_pair, slice.member}, parts})
+                       .first->second;
     early.slice.bytes += slice.bytes;
     --early.missing;
     const std::uint32_t before = next_;

@@ -31,18 +31,18 @@ std::optional<MessageMatching::Arrived> MessageMatching::post_any(const Operatio
   return arrived;
 }
 
-std::optional<std::int64_t> MessageMatching::gather(const Message& message) {
+std::optional<Bytes> MessageMatching::gather(const Message& message) {
   if (message.parts <= 1) return message.bytes;
   Lane& lane = lanes_[key(message.source_rank, message.tag)];
   Lane::Part& part = lane.parts[message.sequence];
   part.bytes += message.bytes;
   if (++part.count < message.parts) return std::nullopt;
-  const std::int64_t bytes = part.bytes;
+  const Bytes bytes = part.bytes;
   lane.parts.erase(message.sequence);
   return bytes;
 }
 
-std::optional<std::uint64_t> MessageMatching::arrive(const Message& message, std::int64_t bytes) {
+std::optional<std::uint64_t> MessageMatching::arrive(const Message& message, Bytes bytes) {
   Lane& lane = lanes_[key(message.source_rank, message.tag)];
   const auto posted = lane.posted.find(message.sequence);
   if (posted == lane.posted.end()) {

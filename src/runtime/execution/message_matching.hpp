@@ -33,20 +33,20 @@ class MessageMatching {
   }
 
   struct Arrived {
-    std::int64_t bytes = 0;
+    Bytes bytes;
     std::uint64_t message = 0;
   };
   /// A recv starts, with its number: what it takes, or nothing if no such message has come yet.
   std::optional<Arrived> post(const Operation& recv, std::uint32_t number);
 
   /// A message, or one of its parts, has come: the bytes of all of it if it is whole now.
-  std::optional<std::int64_t> gather(const Message& message);
+  std::optional<Bytes> gather(const Message& message);
   /// A whole message has come: the recv that takes it, if it has started. Not if recvs may take messages of any.
-  std::optional<std::uint64_t> arrive(const Message& message, std::int64_t bytes);
+  std::optional<std::uint64_t> arrive(const Message& message, Bytes bytes);
   /// The same if they may: calls match(recv, message) for each pair, of this message and of those of its (source, tag)
   /// that have waited for it.
   template <class Match>
-  void arrive_any(const Message& message, std::int64_t bytes, const Match& match) {
+  void arrive_any(const Message& message, Bytes bytes, const Match& match) {
     const std::uint64_t lane = key(message.source_rank, message.tag);
     auto& early = lanes_[lane].arrived;
     early.emplace(message.sequence, Arrived{bytes, message.id});
@@ -65,7 +65,7 @@ class MessageMatching {
     std::map<std::uint32_t, Arrived> arrived;       // messages without a recv, by number
     std::map<std::uint32_t, std::uint64_t> posted;  // recv operations without a message, by number
     struct Part {
-      std::int64_t bytes = 0;
+      Bytes bytes;
       std::uint32_t count = 0;
     };
     std::map<std::uint32_t, Part> parts;  // what has come of messages of several, by number

@@ -102,7 +102,7 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
 void RankExecutor::send_slice(Time now, SendConnection& connection, const CollectiveCall& call, std::uint32_t channel,
                               Bytes bytes, std::uint32_t member) {
   Message message;
-  message.bytes = bytes.count();
+  message.bytes = bytes;
   message.source_rank = rank_.value();
   message.destination_rank = connection.peer;
   message.collective = call.id;

@@ -44,12 +44,12 @@ RankConnections::Posted RankConnections::post(Time now, std::uint32_t first, std
   const std::uint32_t number = turn++;
   if (!network.split_data || pairs == 1) return {1, network_.post(host_, first + number % pairs, now, message, token)};
   constexpr std::int64_t unit = NetworkParameters::split_unit;
-  const std::int64_t whole = message.bytes;
+  const std::int64_t whole = message.bytes.count();
   const std::int64_t share = std::max<std::int64_t>(1, (whole + pairs * unit - 1) / (pairs * unit)) * unit;
   message.parts = static_cast<std::uint32_t>(std::max<std::int64_t>(1, (whole + share - 1) / share));
   Posted posted{message.parts, 0};
   for (std::uint32_t part = 0; part < message.parts; ++part) {
-    message.bytes = std::min(share, whole - part * share);
+    message.bytes = Bytes(std::min(share, whole - part * share));
     posted.last = network_.post(host_, first + part, now, message, token);
   }
   return posted;

@@ -200,7 +200,7 @@ void RankExecutor::start_send(Time now, LiveOperation& live) {
   const Operation& operation = live.operation;
   RankConnections::SendQueues& queues = connections_.send_queues(operation.peer.value(), operation.queue_pair);
   Message message;
-  message.bytes = operation.bytes.count();
+  message.bytes = operation.bytes;
   message.collective = no_collective;
   message.source_rank = rank_.value();
   message.destination_rank = operation.peer.value();
@@ -223,8 +223,8 @@ void RankExecutor::start_recv(Time now, LiveOperation& live) {
   const auto arrived = matching_.post(operation, live.sequence);
   if (!arrived) return;
   live.message = arrived->message;
-  WEFT_EXPECT(matching_.any() || arrived->bytes == operation.bytes.count(),
-              "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(), arrived->bytes,
+  WEFT_EXPECT(matching_.any() || arrived->bytes == operation.bytes,
+              "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(), arrived->bytes.count(),
               operation.peer.value(), operation.tag, operation.bytes.count());
   complete(now, operation.id);
 }
@@ -313,8 +313,8 @@ void RankExecutor::on_message(Time now, const Message& message) {
   const auto recv = matching_.arrive(message, *bytes);
   if (!recv) return;
   const Operation& operation = live_.at(*recv).operation;
-  WEFT_EXPECT(*bytes == operation.bytes.count(), "rank {} receives {} bytes from rank {} tag {}, expected {}",
-              rank_.value(), *bytes, message.source_rank, message.tag, operation.bytes.count());
+  WEFT_EXPECT(*bytes == operation.bytes, "rank {} receives {} bytes from rank {} tag {}, expected {}", rank_.value(),
+              bytes->count(), message.source_rank, message.tag, operation.bytes.count());
   book_.explain(now, BecauseOfMessage{parts});
   end_recv(now, *recv, message, message.id);
   make_progress(now);
@@ -323,7 +323,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
 // `last`: what has come now; `message`: what the recv takes, which may have come before it.
 void RankExecutor::end_recv(Time now, std::uint64_t id, const Message& last, std::uint64_t message) {
   LiveOperation& live = live_.at(id);
-  live.sent = Time::from_ps(last.issued);
+  live.sent = last.issued;
   live.message = message;
   complete(now, id);
 }

@@ -19,9 +19,9 @@ namespace weft {
 /// One direction of a link as in-band telemetry sees it at the moment at which the data packet leaves it. Two of them
 /// share a cache line.
 struct HopTelemetry {
-  std::int64_t time_ps = 0;            ///< when the packet's transmission began
-  std::int64_t transmitted_bytes = 0;  ///< wire bytes sent by this port before the packet; never decreases
-  std::int64_t rate_bps = 0;
+  Time time;          ///< when the packet's transmission began
+  Bytes transmitted;  ///< on the wire by this port before the packet; never decreases
+  Bandwidth rate;
   std::uint32_t queue_bytes = 0;    ///< wire bytes waiting behind the packet, or 4 GiB less one if more
   std::uint32_t directed_link = 0;  ///< tells one hop from another: after a change of path the hop starts afresh
 };
@@ -43,22 +43,21 @@ struct FlowPath {
 
 /// When something happens to a queue pair.
 struct Moment {
-  std::int64_t now = 0;         ///< ps
-  std::int64_t sent_bytes = 0;  ///< wire bytes that the queue pair has sent since it opened, retransmissions included
+  Time now;
+  Bytes sent;                      ///< on the wire by the queue pair since it opened, retransmissions included
   std::uint64_t sent_packets = 0;  ///< the same in packets
 };
 
 /// An ACK, after the queue pair has taken it into account.
 struct AckEvent {
   Moment at;
-  std::int64_t acked_bytes =
-      0;  ///< payload bytes that this ACK acknowledges and no ACK before it did; 0 for a duplicate
+  Bytes acked;                  ///< payload that this ACK acknowledges and no ACK before it did; 0 for a duplicate
   std::uint64_t acked_psn = 0;  ///< the next number that the receiver expects; unwrapped
   std::uint64_t next_psn = 0;   ///< the next number that the sender will use; unwrapped
   bool ecn = false;             ///< the acknowledged packet carried a congestion mark
-  /// Round trip of the acknowledged packet in ps, measured as FlowPath::base_rtt is. 0: unknown (retransmitted packet).
-  std::int64_t rtt = 0;
-  std::int64_t in_flight = 0;  ///< payload bytes still unacknowledged
+  /// Round trip of the acknowledged packet, measured as FlowPath::base_rtt is. 0: unknown (retransmitted packet).
+  Time rtt;
+  Bytes in_flight;  ///< payload still unacknowledged
   /// Of the acknowledged packet, from the sender's own port on. Empty unless Services::telemetry.
   std::span<const HopTelemetry> hops;
 };
@@ -66,26 +65,24 @@ struct AckEvent {
 /// A packet is known to be lost.
 struct LossEvent {
   Moment at;
-  std::int64_t lost_bytes = 0;  ///< payload bytes that have to be sent again because of it, as far as known
+  Bytes lost;                   ///< payload that has to be sent again because of it, as far as known
   std::uint64_t acked_psn = 0;  ///< as in AckEvent
   std::uint64_t next_psn = 0;   ///< as in AckEvent, before the queue pair goes back
-  std::int64_t in_flight = 0;   ///< payload bytes still unacknowledged
+  Bytes in_flight;              ///< payload still unacknowledged
   bool timeout = false;         ///< the retransmission timer ran out; otherwise a NACK, a gap, or a trimmed header
 };
 
 /// What a queue pair obeys until its next event.
 struct Allowance {
-  static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
-
-  /// Most unacknowledged payload bytes, at least 1. As everywhere, one packet may leave if nothing is in flight, and a
-  /// packet fits if the payload in flight with it is within the window.
-  std::int64_t window = never;
-  /// Packets leave no closer than their wire bytes take at this rate (bit/s), at most the NIC's. 0: not paced.
-  std::int64_t rate_bps = 0;
-  /// Absolute time (ps) of the next on_timer(), later than the event that returned it; never: none.
-  std::int64_t next_timer = never;
-  /// on_bytes_sent() is due as soon as Moment::sent_bytes is at least this; never: no such call.
-  std::int64_t next_bytes = never;
+  /// Most unacknowledged payload, at least 1 B; Bytes::max(): no limit. As everywhere, one packet may leave if nothing
+  /// is in flight, and a packet fits if the payload in flight with it is within the window.
+  Bytes window = Bytes::max();
+  /// Packets leave no closer than their wire bytes take at this rate, at most the NIC's. 0: not paced.
+  Bandwidth rate{};
+  /// Absolute time of the next on_timer(), later than the event that returned it; Time::max(): none.
+  Time next_timer = Time::max();
+  /// on_bytes_sent() is called as soon as Moment::sent is at least this; Bytes::max(): no such call.
+  Bytes next_bytes = Bytes::max();
   /// No packet leaves once Moment::sent_packets is this many: of algorithms whose receivers pull.
   std::uint64_t max_packets = std::numeric_limits<std::uint64_t>::max();
 
@@ -103,7 +100,7 @@ class CongestionControl {
  public:
   virtual ~CongestionControl() = default;
   /// Opens the queue pair; called once, before its first packet.
-  virtual Allowance start(std::int64_t now) = 0;
+  virtual Allowance start(Time now) = 0;
   virtual Allowance on_ack(const AckEvent& ack) = 0;
   /// A congestion notification packet of the receiver (RoCEv2). Only if Services::cnp_interval is not 0.
   virtual Allowance on_cnp(Moment at) = 0;
@@ -119,7 +116,7 @@ class CongestionControl {
 
 /// A packet of data at its receiver.
 struct ReceivedData {
-  std::int64_t now = 0;  ///< ps
+  Time now;
   std::uint32_t source = 0;
   std::uint32_t queue_pair = 0;  ///< of the source
   bool trimmed = false;          ///< its payload will come again
@@ -138,10 +135,10 @@ class ReceiverControl {
  public:
   virtual ~ReceiverControl() = default;
   virtual void on_data(const ReceivedData& data) = 0;
-  /// When the next pull is due, ps; Allowance::never: not before on_data().
-  virtual std::int64_t next_pull() const = 0;
+  /// When the next pull is due; Time::max(): not before on_data().
+  virtual Time next_pull() const = 0;
   /// That pull, at `now`, which is next_pull() or later.
-  virtual Pull take_pull(std::int64_t now) = 0;
+  virtual Pull take_pull(Time now) = 0;
 };
 
 /// What an algorithm wants from NICs and switches beyond ACKs.

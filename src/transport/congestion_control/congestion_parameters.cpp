@@ -54,17 +54,17 @@ InputError CongestionParameters::error(const char* key, const std::string& messa
   return spec_->at(key).error(message);
 }
 
-std::int64_t to_window(double payload_bytes) {
+Bytes to_window(double payload_bytes) {
   constexpr double most = 0x1p53;
-  if (!(payload_bytes > 1)) return 1;
+  if (!(payload_bytes > 1)) return Bytes(1);
   // NOLINTNEXTLINE(bugprone-incorrect-roundings): above 0
-  return static_cast<std::int64_t>((payload_bytes < most ? payload_bytes : most) + 0.5);
+  return Bytes(static_cast<std::int64_t>((payload_bytes < most ? payload_bytes : most) + 0.5));
 }
 
-std::int64_t to_rate(double bps, Bandwidth nic_rate) {
-  if (!(bps > 1)) return 1;
-  if (bps >= static_cast<double>(nic_rate.bps())) return nic_rate.bps();
-  return static_cast<std::int64_t>(bps + 0.5);  // NOLINT(bugprone-incorrect-roundings): above 0
+Bandwidth to_rate(double bps, Bandwidth nic_rate) {
+  if (!(bps > 1)) return Bandwidth::from_bps(1);
+  if (bps >= static_cast<double>(nic_rate.bps())) return nic_rate;
+  return Bandwidth::from_bps(static_cast<std::int64_t>(bps + 0.5));  // NOLINT(bugprone-incorrect-roundings): above 0
 }
 
 }  // namespace weft

@@ -55,9 +55,9 @@ inline double wire_bdp(const FlowPath& path) {
   return wire_bytes(static_cast<double>(path.nic_rate.bps()), path.base_rtt);
 }
 
-/// The nearest whole byte, at least 1.
-std::int64_t to_window(double payload_bytes);
+/// The nearest whole byte, at least 1 B.
+Bytes to_window(double payload_bytes);
 /// The nearest bit/s from 1 to the NIC's rate.
-std::int64_t to_rate(double bps, Bandwidth nic_rate);
+Bandwidth to_rate(double bps, Bandwidth nic_rate);
 
 }  // namespace weft

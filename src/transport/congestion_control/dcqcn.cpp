@@ -64,31 +64,31 @@ class Dcqcn final : public CongestionControl {
         rate_(line_),
         target_(line_) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_ack(const AckEvent& ack) override { return after(ack.at); }
   Allowance on_loss(const LossEvent& loss) override { return after(loss.at); }
   Allowance on_timer(Moment at) override { return after(at); }
 
   Allowance on_cnp(Moment at) override {
     catch_up(at);
-    if (alpha_at_ == Allowance::never) {
+    if (alpha_at_ == Time::max()) {
       alpha_ = p_.initial_alpha;
       alpha_at_ = at.now;
     } else {
       decay_alpha(at.now);
     }
     cnp_in_period_ = true;
-    if (p_.cut_period > Time() && last_cut_ != Allowance::never && at.now < last_cut_ + p_.cut_period.ps())
-      cut_at_ = last_cut_ + p_.cut_period.ps();
+    if (p_.cut_period > Time() && last_cut_ != Time::max() && at.now < last_cut_ + p_.cut_period)
+      cut_at_ = last_cut_ + p_.cut_period;
     else
-      cut(at.now, at.sent_bytes);
+      cut(at.now, at.sent);
     return allowance();
   }
 
   Allowance on_bytes_sent(Moment at) override {
     catch_up(at);
-    while (at.sent_bytes >= bytes_at_) {
-      bytes_at_ += p_.increase_bytes.count();
+    while (at.sent >= bytes_at_) {
+      bytes_at_ += p_.increase_bytes;
       increase(byte_stage_);
     }
     return allowance();
@@ -103,7 +103,7 @@ class Dcqcn final : public CongestionControl {
   }
   Allowance allowance() const {
     Allowance result;
-    result.rate_bps = to_rate(rate_, nic_);
+    result.rate = to_rate(rate_, nic_);
     result.next_timer = std::min(cut_at_, increase_at_);
     result.next_bytes = bytes_at_;
     return result;
@@ -111,12 +111,12 @@ class Dcqcn final : public CongestionControl {
 
   /// All timers up to `at`, in order.
   void catch_up(Moment at) {
-    for (std::int64_t next = std::min(cut_at_, increase_at_); next <= at.now; next = std::min(cut_at_, increase_at_)) {
+    for (Time next = std::min(cut_at_, increase_at_); next <= at.now; next = std::min(cut_at_, increase_at_)) {
       if (next == cut_at_) {
         decay_alpha(next);
-        cut(next, at.sent_bytes);
+        cut(next, at.sent);
       } else {
-        increase_at_ += p_.increase_period.ps();
+        increase_at_ += p_.increase_period;
         increase(time_stage_);
       }
     }
@@ -124,8 +124,8 @@ class Dcqcn final : public CongestionControl {
 
   /// The periods of alpha that have ended. A paper's reaction point counts them from the last CNP, at which alpha grew;
   /// an adapter's from the first, and alpha grows at the end of a period with a CNP.
-  void decay_alpha(std::int64_t now) {
-    const std::int64_t period = p_.alpha_period.ps();
+  void decay_alpha(Time now) {
+    const Time period = p_.alpha_period;
     if (p_.connectx && cnp_in_period_ && alpha_at_ + period <= now) {
       alpha_ = (1 - p_.gain) * alpha_ + p_.gain;
       alpha_at_ += period;
@@ -136,16 +136,16 @@ class Dcqcn final : public CongestionControl {
       alpha_ *= 1 - p_.gain;
       if (alpha_ < min_alpha) {
         alpha_ = 0;
-        alpha_at_ = now - (now - alpha_at_) % period;
+        alpha_at_ += (now - alpha_at_) / period * period;
         break;
       }
     }
   }
 
-  void cut(std::int64_t now, std::int64_t sent_bytes) {
+  void cut(Time now, Bytes sent) {
     // The target of an adapter stays where it was if nothing was gained since the last cut (clamp_tgt_rate 0,
     // clamp_tgt_rate_after_time_inc 1).
-    if (!p_.connectx || time_stage_ > 0 || byte_stage_ > 0 || last_cut_ == Allowance::never) target_ = rate_;
+    if (!p_.connectx || time_stage_ > 0 || byte_stage_ > 0 || last_cut_ == Time::max()) target_ = rate_;
     const double kept = std::max(1 - alpha_ / 2, 1 - p_.largest_cut);
     rate_ = std::max(rate_ * kept, std::min(static_cast<double>(p_.min_rate->bps()), rate_));
     if (!p_.connectx) {
@@ -153,11 +153,11 @@ class Dcqcn final : public CongestionControl {
       alpha_at_ = now;
     }
     last_cut_ = now;
-    cut_at_ = Allowance::never;
+    cut_at_ = Time::max();
     time_stage_ = 0;
     byte_stage_ = 0;
-    increase_at_ = now + p_.increase_period.ps();
-    bytes_at_ = sent_bytes + p_.increase_bytes.count();
+    increase_at_ = now + p_.increase_period;
+    bytes_at_ = sent + p_.increase_bytes;
     if (!limited()) release();
   }
 
@@ -179,11 +179,11 @@ class Dcqcn final : public CongestionControl {
   void release() {
     rate_ = line_;
     target_ = line_;
-    increase_at_ = Allowance::never;
-    bytes_at_ = Allowance::never;
-    if (p_.connectx && cut_at_ == Allowance::never) {
-      alpha_at_ = Allowance::never;
-      last_cut_ = Allowance::never;
+    increase_at_ = Time::max();
+    bytes_at_ = Bytes::max();
+    if (p_.connectx && cut_at_ == Time::max()) {
+      alpha_at_ = Time::max();
+      last_cut_ = Time::max();
     }
   }
 
@@ -195,12 +195,12 @@ class Dcqcn final : public CongestionControl {
   double rate_;    ///< R_C, bit/s
   double target_;  ///< R_T, bit/s
   double alpha_ = 1;
-  std::int64_t alpha_at_ = Allowance::never;  ///< start of the period of alpha; never: no CNP yet
+  Time alpha_at_ = Time::max();  ///< start of the period of alpha; max: no CNP yet
   bool cnp_in_period_ = false;
-  std::int64_t last_cut_ = Allowance::never;
-  std::int64_t cut_at_ = Allowance::never;  ///< a CNP waits for the end of the cut period
-  std::int64_t increase_at_ = Allowance::never;
-  std::int64_t bytes_at_ = Allowance::never;
+  Time last_cut_ = Time::max();
+  Time cut_at_ = Time::max();  ///< a CNP waits for the end of the cut period
+  Time increase_at_ = Time::max();
+  Bytes bytes_at_ = Bytes::max();
   std::int64_t time_stage_ = 0;  ///< T of the paper
   std::int64_t byte_stage_ = 0;  ///< BC of the paper
 };

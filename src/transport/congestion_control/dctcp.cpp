@@ -24,20 +24,20 @@ class Dctcp final : public CongestionControl {
         window_(parameters.initial_window ? static_cast<double>(parameters.initial_window->count())
                                           : std::max(wire_bdp(path) * payload_share(path), mtu_)) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
   Allowance on_bytes_sent(Moment) override { return allowance(); }
 
   Allowance on_ack(const AckEvent& ack) override {
-    const auto acked = static_cast<double>(ack.acked_bytes);
+    const auto acked = static_cast<double>(ack.acked.count());
     acked_ += acked;
     if (ack.ecn) marked_ += acked;
     if (ack.acked_psn >= window_end_) end_window(ack.next_psn);
     if (ack.ecn) {
       // Beyond, not at: the last packet that left before the cut was of the window that was cut for already.
       if (ack.acked_psn > reduced_until_) reduce(ack.next_psn, 1 - alpha_ / 2);
-    } else if (static_cast<double>(ack.in_flight) + acked >
+    } else if (static_cast<double>(ack.in_flight.count()) + acked >
                window_ - mtu_) {  // the window was in use (RFC 8257 cites RFC 7661)
       window_ += window_ < slow_start_below_ ? acked : mtu_ * acked / window_;
     }
@@ -94,8 +94,8 @@ class DctcpKind final : public CongestionControlKind {
   }
   void check(const FlowPath& path) const override {
     if (p_.initial_window && *p_.initial_window < path.mtu)
-      throw in_->error("initial_window", "found " + to_text(*p_.initial_window) + "; at least one packet of " +
-                                             to_text(path.mtu) + "expected  (network.mtu)");
+      throw in_->error("initial_window", "found " + to_text(*p_.initial_window) + "; expected at least one packet of " +
+                                             to_text(path.mtu) + " (network.mtu)");
   }
   Services services() const override {
     Services result;

@@ -36,7 +36,7 @@ class Hpcc final : public CongestionControl {
         window_(max_),
         reference_(max_) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_loss(const LossEvent&) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
@@ -58,7 +58,7 @@ class Hpcc final : public CongestionControl {
   Allowance allowance() const {
     Allowance result;
     result.window = to_window(window_ * payload_share_);
-    result.rate_bps = to_rate(window_ * 8e12 / rtt_, nic_);
+    result.rate = to_rate(window_ * 8e12 / rtt_, nic_);
     return result;
   }
 
@@ -75,21 +75,21 @@ class Hpcc final : public CongestionControl {
     for (std::size_t i = 0; i < hops.size(); ++i) {
       const HopTelemetry& hop = hops[i];
       HopTelemetry& last = last_[i];
-      const auto elapsed = static_cast<double>(hop.time_ps - last.time_ps);
+      const auto elapsed = static_cast<double>((hop.time - last.time).ps());
       if (hop.directed_link != last.directed_link) {
         last = hop;
       } else if (elapsed > 0) {
         // (queue / T + sent / elapsed) / rate, over a common denominator: the one division of a hop.
-        const auto sent = static_cast<double>(hop.transmitted_bytes - last.transmitted_bytes);
+        const auto sent = static_cast<double>((hop.transmitted - last.transmitted).count());
         const auto queue = static_cast<double>(std::min(hop.queue_bytes, last.queue_bytes));
         const double load =
-            (queue * elapsed + sent * rtt_) * 8e12 / (elapsed * rtt_ * static_cast<double>(hop.rate_bps));
+            (queue * elapsed + sent * rtt_) * 8e12 / (elapsed * rtt_ * static_cast<double>(hop.rate.bps()));
         if (load > largest) {
           largest = load;
           span = elapsed;
         }
-        last.time_ps = hop.time_ps;
-        last.transmitted_bytes = hop.transmitted_bytes;
+        last.time = hop.time;
+        last.transmitted = hop.transmitted;
         last.queue_bytes = hop.queue_bytes;
       }
     }
@@ -159,9 +159,7 @@ class HpccKind final : public CongestionControlKind {
     result.telemetry = true;
     return result;
   }
-  EcnMarking default_marking(Bandwidth, Time) const override {
-    return {Bytes(Allowance::never), Bytes(Allowance::never), 0};
-  }
+  EcnMarking default_marking(Bandwidth, Time) const override { return {Bytes::max(), Bytes::max(), 0}; }
   std::unique_ptr<CongestionControl> make(const FlowPath& path) const override {
     return std::make_unique<Hpcc>(p_, path);
   }

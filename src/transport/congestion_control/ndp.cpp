@@ -17,7 +17,7 @@ class NdpSender final : public CongestionControl {
  public:
   explicit NdpSender(std::uint64_t initial_window) : initial_window_(initial_window), max_(initial_window) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_ack(const AckEvent&) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
@@ -48,7 +48,7 @@ class NdpSender final : public CongestionControl {
 /// use, so that it begins its next message with a first window and keeps nobody waiting.
 class NdpReceiver final : public ReceiverControl {
  public:
-  explicit NdpReceiver(Time packet_time) : packet_time_(packet_time.ps()) {}
+  explicit NdpReceiver(Time packet_time) : packet_time_(packet_time) {}
 
   void on_data(const ReceivedData& data) override {
     Flow& flow = flows_[{data.source, data.queue_pair}];
@@ -60,11 +60,11 @@ class NdpReceiver final : public ReceiverControl {
       turns_.emplace_back(data.source, data.queue_pair);
     }
   }
-  std::int64_t next_pull() const override {
-    if (!back_.empty()) return 0;
-    return waiting_ > 0 ? next_ : Allowance::never;
+  Time next_pull() const override {
+    if (!back_.empty()) return {};
+    return waiting_ > 0 ? next_ : Time::max();
   }
-  Pull take_pull(std::int64_t now) override {
+  Pull take_pull(Time now) override {
     if (!back_.empty()) {
       const Pull pull = back_.front();
       back_.pop_front();
@@ -97,8 +97,8 @@ class NdpReceiver final : public ReceiverControl {
     waiting_ -= std::exchange(flow.rest, 0);
   }
 
-  const std::int64_t packet_time_;
-  std::int64_t next_ = 0;
+  const Time packet_time_;
+  Time next_;
   std::uint64_t waiting_ = 0;  // pulls of all flows
   std::map<Key, Flow> flows_;
   std::deque<Key> turns_;

@@ -39,7 +39,7 @@ class Nscc final : public CongestionControl {
         mtu_(static_cast<double>(path.wire_packet().count())),
         configured_rtt_(static_cast<double>(p.rtt(path).ps())),
         target_(static_cast<double>(p.target(path).ps())),
-        full_packet_(path.mtu.count()),
+        full_packet_(path.mtu),
         base_rtt_(configured_rtt_),
         max_(largest_window()) {
     // The reference network of the specification: 100 Gb/s and 12 us.
@@ -52,7 +52,7 @@ class Nscc final : public CongestionControl {
     window_ = max_;
   }
 
-  Allowance start(std::int64_t now) override {
+  Allowance start(Time now) override {
     adjusted_at_ = now;
     decreased_at_ = now;
     return allowance();
@@ -62,13 +62,13 @@ class Nscc final : public CongestionControl {
   Allowance on_bytes_sent(Moment) override { return allowance(); }
 
   Allowance on_ack(const AckEvent& ack) override {
-    const double bytes = static_cast<double>(ack.acked_bytes) / share_;
+    const double bytes = static_cast<double>(ack.acked.count()) / share_;
     ignored_ += bytes;
     received_ += bytes;
     achieved_ += bytes;
-    if (ack.rtt <= 0) return allowance();
-    if (ack.acked_bytes >= full_packet_) learn_base_rtt(static_cast<double>(ack.rtt));  // short ones are faster
-    const double delay = static_cast<double>(ack.rtt) - base_rtt_;
+    if (ack.rtt <= Time()) return allowance();
+    if (ack.acked >= full_packet_) learn_base_rtt(static_cast<double>(ack.rtt.ps()));  // short ones are faster
+    const double delay = static_cast<double>(ack.rtt.ps()) - base_rtt_;
     average_delay(delay);
     if (quick_adapt(ack.at.now, false, ack.ecn, delay, ack.in_flight)) return allowance();
     if (!ack.ecn && delay >= target_)
@@ -77,14 +77,15 @@ class Nscc final : public CongestionControl {
       increase(bytes, delay);
     else if (delay >= target_)
       decrease(ack.at.now);
-    if (static_cast<double>(ack.at.now - adjusted_at_) >= configured_rtt_ || received_ > 8 * mtu_) adjust(ack.at.now);
+    if (static_cast<double>((ack.at.now - adjusted_at_).ps()) >= configured_rtt_ || received_ > 8 * mtu_)
+      adjust(ack.at.now);
     return allowance();
   }
 
   /// A trimmed header or another sign of loss takes the packet's bytes out of the window, unless the window is set
   /// anew.
   Allowance on_loss(const LossEvent& loss) override {
-    const double bytes = std::max(static_cast<double>(loss.lost_bytes) / share_, mtu_);
+    const double bytes = std::max(static_cast<double>(loss.lost.count()) / share_, mtu_);
     ignored_ += bytes;
     bool adapted = false;
     if (p_.trimming && !loss.timeout) {
@@ -127,18 +128,18 @@ class Nscc final : public CongestionControl {
   }
 
   /// Marked and late: by the excess of the mean delay, at most once per round trip.
-  void decrease(std::int64_t now) {
+  void decrease(Time now) {
     fast_mode_ = false;
     undelayed_ = 0;
-    if (mean_delay_ <= target_ || static_cast<double>(now - decreased_at_) <= base_rtt_) return;
+    if (mean_delay_ <= target_ || static_cast<double>((now - decreased_at_).ps()) <= base_rtt_) return;
     const double factor = 1 - p_.decrease * (mean_delay_ - target_) / mean_delay_;
     window_ = std::max(window_ * std::max(factor, 1 - p_.largest_decrease), mtu_);
     decreased_at_ = now;
   }
 
-  void adjust(std::int64_t now) {
+  void adjust(Time now) {
     window_ += increment_ / window_;
-    if (static_cast<double>(now - adjusted_at_) >= configured_rtt_) {
+    if (static_cast<double>((now - adjusted_at_).ps()) >= configured_rtt_) {
       adjusted_at_ = now;
       window_ += steady_;
     }
@@ -149,7 +150,7 @@ class Nscc final : public CongestionControl {
 
   /// Once per round trip and target: if packets were trimmed or very late, and little came through, the window becomes
   /// what came through. True if so, or while what was in flight then is still coming in.
-  bool quick_adapt(std::int64_t now, bool lost, bool marked, double delay, std::int64_t in_flight) {
+  bool quick_adapt(Time now, bool lost, bool marked, double delay, Bytes in_flight) {
     if (!p_.quick_adapt) return false;
     bool done = false;
     if (ignored_ < to_ignore_ && marked) {
@@ -157,15 +158,15 @@ class Nscc final : public CongestionControl {
     } else if (now >= adapt_at_) {
       const bool bad = wanted_ || lost || (!p_.trimming && delay > 4 * target_);
       const double gate = max_ / static_cast<double>(std::int64_t{1} << p_.quick_adapt_gate);
-      if (adapt_at_ != 0 && bad && achieved_ < gate) {
+      if (adapt_at_ != Time() && bad && achieved_ < gate) {
         window_ = std::max(achieved_, mtu_);
-        to_ignore_ = static_cast<double>(in_flight) / share_;
+        to_ignore_ = static_cast<double>(in_flight.count()) / share_;
         ignored_ = 0;
         wanted_ = false;
         done = true;
       }
       achieved_ = 0;
-      adapt_at_ = now + static_cast<std::int64_t>(base_rtt_ + target_);
+      adapt_at_ = now + Time::from_ps(static_cast<std::int64_t>(base_rtt_ + target_));
     }
     if (done) {
       increment_ = 0;
@@ -179,17 +180,17 @@ class Nscc final : public CongestionControl {
   const NsccParameters p_;
   const double share_;
   const double nic_bps_;
-  const double mtu_;                ///< wire bytes of a packet
-  const double configured_rtt_;     ///< ps
-  const double target_;             ///< ps
-  const std::int64_t full_packet_;  ///< payload bytes
-  double proportional_ = 0;         ///< alpha
-  double fair_ = 0;                 ///< fi
-  double steady_ = 0;               ///< eta
-  double fast_ = 0;                 ///< fi_scale
-  double base_rtt_;                 ///< ps, the shortest seen
-  double max_;                      ///< max_wnd
-  double window_ = 0;               ///< cwnd, wire bytes
+  const double mtu_;             ///< wire bytes of a packet
+  const double configured_rtt_;  ///< ps
+  const double target_;          ///< ps
+  const Bytes full_packet_;      ///< payload
+  double proportional_ = 0;      ///< alpha
+  double fair_ = 0;              ///< fi
+  double steady_ = 0;            ///< eta
+  double fast_ = 0;              ///< fi_scale
+  double base_rtt_;              ///< ps, the shortest seen
+  double max_;                   ///< max_wnd
+  double window_ = 0;            ///< cwnd, wire bytes
   double mean_delay_ = 0;
   double increment_ = 0;  ///< inc_bytes
   double received_ = 0;
@@ -199,9 +200,9 @@ class Nscc final : public CongestionControl {
   double ignored_ = 0;
   bool fast_mode_ = false;
   bool wanted_ = false;  ///< trigger_qa
-  std::int64_t adapt_at_ = 0;
-  std::int64_t adjusted_at_ = 0;
-  std::int64_t decreased_at_ = 0;
+  Time adapt_at_;
+  Time adjusted_at_;
+  Time decreased_at_;
 };
 
 class NsccKind final : public CongestionControlKind {

@@ -9,8 +9,8 @@ namespace {
 
 class StaticWindow final : public CongestionControl {
  public:
-  explicit StaticWindow(std::int64_t window) : allowance_{.window = window} {}
-  Allowance start(std::int64_t) override { return allowance_; }
+  explicit StaticWindow(Bytes window) : allowance_{.window = window} {}
+  Allowance start(Time) override { return allowance_; }
   Allowance on_ack(const AckEvent&) override { return allowance_; }
   Allowance on_cnp(Moment) override { return allowance_; }
   Allowance on_loss(const LossEvent&) override { return allowance_; }
@@ -30,11 +30,9 @@ class StaticWindowKind final : public CongestionControlKind {
   }
   void check(const FlowPath&) const override {}
   Services services() const override { return {.acks = false}; }
-  EcnMarking default_marking(Bandwidth, Time) const override {
-    return {Bytes(Allowance::never), Bytes(Allowance::never), 0};
-  }
+  EcnMarking default_marking(Bandwidth, Time) const override { return {Bytes::max(), Bytes::max(), 0}; }
   std::unique_ptr<CongestionControl> make(const FlowPath&) const override {
-    return std::make_unique<StaticWindow>(window_ ? window_->count() : Allowance::never);
+    return std::make_unique<StaticWindow>(window_.value_or(Bytes::max()));
   }
 
  private:

@@ -55,18 +55,18 @@ class Swift final : public CongestionControl {
         rtt_(static_cast<double>(path.base_rtt.ps())),
         window_(std::clamp(p.initial_window.value_or(wire_bdp(path) * 8 / packet_bits_), min_, max_)) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
   Allowance on_bytes_sent(Moment) override { return allowance(); }
 
   Allowance on_ack(const AckEvent& ack) override {
     timeouts_ = 0;
-    if (ack.rtt <= 0) return allowance();
-    rtt_ = static_cast<double>(ack.rtt);
+    if (ack.rtt <= Time()) return allowance();
+    rtt_ = static_cast<double>(ack.rtt.ps());
     const double target = target_delay();
     if (rtt_ < target) {
-      const double packets = static_cast<double>(ack.acked_bytes) / mtu_;
+      const double packets = static_cast<double>(ack.acked.count()) / mtu_;
       window_ += window_ >= 1 ? additive_ / window_ * packets : additive_ * packets;
     } else {
       reduce(ack.at.now, std::max(1 - decrease_ * (rtt_ - target) / rtt_, keep_));
@@ -90,14 +90,14 @@ class Swift final : public CongestionControl {
   Allowance allowance() const {
     Allowance result;
     result.window = to_window(std::max(window_, 1.0) * mtu_);
-    if (window_ < 1) result.rate_bps = to_rate(packet_bits_ * window_ / rtt_ * 1e12, nic_);
+    if (window_ < 1) result.rate = to_rate(packet_bits_ * window_ / rtt_ * 1e12, nic_);
     return result;
   }
   /// base + hops h + clamp(a / sqrt(w) + b, 0, range): longer for small windows, which many senders have.
   double target_delay() const { return base_ + std::clamp(slope_ / std::sqrt(window_) + offset_, 0.0, range_); }
   /// At most once per round trip.
-  void reduce(std::int64_t now, double factor) {
-    if (reduced_at_ != Allowance::never && static_cast<double>(now - reduced_at_) < rtt_) return;
+  void reduce(Time now, double factor) {
+    if (reduced_at_ != Time::max() && static_cast<double>((now - reduced_at_).ps()) < rtt_) return;
     window_ = std::max(window_ * factor, min_);
     reduced_at_ = now;
   }
@@ -118,7 +118,7 @@ class Swift final : public CongestionControl {
   double rtt_;     ///< ps, the newest
   double window_;  ///< packets
   std::int64_t timeouts_ = 0;
-  std::int64_t reduced_at_ = Allowance::never;
+  Time reduced_at_ = Time::max();  ///< max: not yet
 };
 
 class SwiftKind final : public CongestionControlKind {
@@ -152,9 +152,7 @@ class SwiftKind final : public CongestionControlKind {
                            " links takes " + to_text(path.base_rtt) + "; expected a longer target");
   }
   Services services() const override { return {}; }
-  EcnMarking default_marking(Bandwidth, Time) const override {
-    return {Bytes(Allowance::never), Bytes(Allowance::never), 0};
-  }
+  EcnMarking default_marking(Bandwidth, Time) const override { return {Bytes::max(), Bytes::max(), 0}; }
   std::unique_ptr<CongestionControl> make(const FlowPath& path) const override {
     return std::make_unique<Swift>(p_, path);
   }

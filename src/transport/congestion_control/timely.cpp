@@ -35,24 +35,24 @@ class Timely final : public CongestionControl {
         min_(p.min_rate ? static_cast<double>(p.min_rate->bps()) : static_cast<double>(nic_.bps()) / 1'000),
         rate_(static_cast<double>(p.initial_rate.value_or(nic_).bps())) {}
 
-  Allowance start(std::int64_t) override { return allowance(); }
+  Allowance start(Time) override { return allowance(); }
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_loss(const LossEvent&) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
   Allowance on_bytes_sent(Moment) override { return allowance(); }
 
   Allowance on_ack(const AckEvent& ack) override {
-    acked_ += ack.acked_bytes;
-    if (ack.rtt <= 0 || acked_ < p_.segment.count()) return allowance();
-    acked_ = 0;
-    complete(static_cast<double>(ack.rtt));
+    acked_ += ack.acked;
+    if (ack.rtt <= Time() || acked_ < p_.segment) return allowance();
+    acked_ = {};
+    complete(static_cast<double>(ack.rtt.ps()));
     return allowance();
   }
 
  private:
   Allowance allowance() const {
     Allowance result;
-    result.rate_bps = to_rate(rate_, nic_);
+    result.rate = to_rate(rate_, nic_);
     return result;
   }
 
@@ -91,7 +91,7 @@ class Timely final : public CongestionControl {
   double last_rtt_ = 0;
   double rtt_difference_ = 0;
   std::int64_t falling_ = 0;
-  std::int64_t acked_ = 0;
+  Bytes acked_;
 };
 
 class TimelyKind final : public CongestionControlKind {
@@ -131,9 +131,7 @@ class TimelyKind final : public CongestionControlKind {
                                   "; expected more than that");
   }
   Services services() const override { return {}; }
-  EcnMarking default_marking(Bandwidth, Time) const override {
-    return {Bytes(Allowance::never), Bytes(Allowance::never), 0};
-  }
+  EcnMarking default_marking(Bandwidth, Time) const override { return {Bytes::max(), Bytes::max(), 0}; }
   std::unique_ptr<CongestionControl> make(const FlowPath& path) const override {
     return std::make_unique<Timely>(p_, path);
   }

@@ -8,7 +8,7 @@
 namespace weft {
 
 Time ideal_message_time(const std::vector<PathLink>& path, Bytes message, Bytes mtu, Bytes overhead) {
-  const auto packets = static_cast<std::int64_t>(packet_count(message.count(), mtu.count()));
+  const auto packets = static_cast<std::int64_t>(packet_count(message, mtu));
   const Bytes last = message - (packets - 1) * mtu;
   const auto wire = [overhead](const PathLink& link, Bytes payload) {
     if (link.frame_payload == 0) return payload + overhead;

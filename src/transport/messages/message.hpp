@@ -10,6 +10,8 @@
 
 #include "support/basics/contract.hpp"
 #include "transport/messages/send_waits.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -19,16 +21,18 @@ constexpr std::uint64_t no_message = UINT64_MAX;
 /// A link and how long a message's last packet waited for it.
 struct LinkWait {
   std::uint32_t link = 0;  ///< directed link
-  std::int64_t wait = 0;   ///< ps
+  Time wait;
 };
 
 /// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that
 /// the receiver needs no look-up at the sender.
 struct Message {
+  static constexpr Time not_sent = Time::from_ps(-1);
+
   std::uint64_t id = 0;  ///< source << 32 | number at the source
-  std::int64_t bytes = 0;
-  std::int64_t issued = 0;  ///< ps
-  std::int64_t ideal = 0;   ///< ps, alone on an idle network
+  Bytes bytes;
+  Time issued;
+  Time ideal;  ///< alone on an idle network
   std::uint64_t packets = 0;
   std::uint64_t first_psn = 0;  ///< number of its first packet on its queue pair, on networks that lose packets
   /// Id of the message that had to come before this one could be sent: to its sender, or, if a slot of the receiver was
@@ -50,35 +54,35 @@ struct Message {
   std::uint16_t one_sided = 0;            ///< written into memory: no recv takes it
   std::uint32_t parts = 1;                ///< messages that make up the whole, if its data is split over queue pairs
   std::uint32_t next = no_slot;           ///< next message of the same queue pair, or of the free list
-  std::int64_t waited = 0;                ///< ps that its last packet has spent in queues of switches
+  Time waited;                            ///< time that its last packet has spent in queues of switches
   std::array<LinkWait, 3> longest_waits;  ///< where, the longest first
-  /// ps that flow control has held it: its packets at their host, and its last packet in queues of switches.
-  std::int64_t paused = 0;
-  std::int64_t pause_mark = 0;  ///< how long the class had been paused when the last packet came to its queue
-  /// ps from the sending of a packet that was lost until it was sent again, where several overlap once.
-  std::int64_t retransmission = 0;
-  std::int64_t recovered = 0;   ///< ps; until then retransmission has been counted
-  std::int64_t first_sent = 0;  ///< ps; its first packet was sent then, the last time
-  // What it has met at its host, for parts_of(). ps.
+  /// Time that flow control has held it: its packets at their host, and its last packet in queues of switches.
+  Time paused;
+  Time pause_mark;  ///< how long the class had been paused when the last packet came to its queue
+  /// Time from the sending of a packet that was lost until it was sent again, where several overlap once.
+  Time retransmission;
+  Time recovered;   ///< until then retransmission has been counted
+  Time first_sent;  ///< its first packet was sent then, the last time
+  // What it has met at its host, for parts_of().
   SendTimes met;           ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
-  std::int64_t ahead = 0;  ///< earlier messages of the queue pair were sent
-  std::int64_t paused_in_network = 0;  ///< of `paused`: in queues of switches
-  std::int64_t last_sent = -1;         ///< its last packet left, the last time; -1: there are no packets
-  std::int64_t arrived = 0;            ///< its last packet did; 0: when the message was delivered
-  std::uint32_t repaired = 0;          ///< the packet that completed it had been sent again
+  Time ahead;              ///< earlier messages of the queue pair were sent
+  Time paused_in_network;  ///< of `paused`: in queues of switches
+  Time last_sent = not_sent;   ///< its last packet left, the last time; not_sent: there are no packets
+  Time arrived;                ///< its last packet did; 0: when the message was delivered
+  std::uint32_t repaired = 0;  ///< the packet that completed it had been sent again
 
   /// It is handed to a queue pair: sums until now.
   void begin(const SendTimes& times) {
     ahead = -times.sent;
-    met = {0, -times.repeated, 0, -times.window, -times.pacing, -times.paused};
+    met = {Time(), -times.repeated, Time(), -times.window, -times.pacing, -times.paused};
   }
   /// The wait of its queue pair in which it was posted turns out to be for a packet that was lost before. What of that
   /// wait had passed by then is none of this message's.
   void posted_in_wait_for_loss(const SendWaits::Taken& taken) {
-    const std::int64_t before = std::max<std::int64_t>(0, issued - taken.since);
-    std::int64_t& part = taken.reason == SendWaits::Reason::window   ? met.window
-                         : taken.reason == SendWaits::Reason::pacing ? met.pacing
-                                                                     : met.paused;
+    const Time before = std::max(Time(), issued - taken.since);
+    Time& part = taken.reason == SendWaits::Reason::window   ? met.window
+                 : taken.reason == SendWaits::Reason::pacing ? met.pacing
+                                                             : met.paused;
     part += before;
     met.repeated -= before;
   }
@@ -88,8 +92,8 @@ struct Message {
     met.sent = -times.sent;
   }
   /// Its last packet leaves at `now`; if not for the first time, it has waited since for what was lost.
-  void end_sending(std::int64_t now, const SendTimes& times) {
-    if (last_sent >= 0) {
+  void end_sending(Time now, const SendTimes& times) {
+    if (last_sent != not_sent) {
       met.repeated += now - last_sent;
     } else {
       met.sent += times.sent;
@@ -101,8 +105,8 @@ struct Message {
     last_sent = now;
   }
 
-  void add_wait(std::uint32_t link, std::int64_t wait) {
-    if (wait <= 0) return;
+  void add_wait(std::uint32_t link, Time wait) {
+    if (wait <= Time()) return;
     waited += wait;
     LinkWait fresh{link, wait};
     for (LinkWait& known : longest_waits)
@@ -142,8 +146,8 @@ class MessagePool {
 };
 
 /// Number of packets of a message: ceil(bytes / mtu), and one for an empty message.
-constexpr std::uint64_t packet_count(std::int64_t bytes, std::int64_t mtu) {
-  return bytes == 0 ? 1 : static_cast<std::uint64_t>((bytes + mtu - 1) / mtu);
+constexpr std::uint64_t packet_count(Bytes bytes, Bytes mtu) {
+  return bytes == Bytes() ? 1 : static_cast<std::uint64_t>((bytes + mtu - Bytes(1)) / mtu);
 }
 
 }  // namespace weft

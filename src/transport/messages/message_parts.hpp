@@ -6,6 +6,7 @@
 
 #include "support/basics/time_parts.hpp"
 #include "transport/messages/message.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -13,6 +14,6 @@ namespace weft {
 /// pair has met until that packet left its host, what the packet has met on its way, and what the message has waited
 /// for after it. `transfer` is what an idle network takes as well: the packet's way, the message's own packets before
 /// it at the host, and, if a later link is slower, there.
-TimeParts parts_of(const Message& message, std::int64_t delivered);
+TimeParts parts_of(const Message& message, Time delivered);
 
 }  // namespace weft

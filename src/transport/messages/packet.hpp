@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "units/time.hpp"
+
 namespace weft {
 
 enum class PacketKind : std::uint8_t {
@@ -38,7 +40,7 @@ enum : std::uint8_t {
 struct Packet {
   static constexpr std::uint32_t max_hosts = 1U << 24;
 
-  std::int64_t time = 0;               ///< arrival of the last bit at the next node, ps
+  Time time;                           ///< arrival of the last bit at the next node
   std::uint32_t source : 24 = 0;       ///< host node that made the packet
   std::uint32_t route : 8 = 0;         ///< what routing remembers from hop to hop
   std::uint32_t destination : 24 = 0;  ///< host node

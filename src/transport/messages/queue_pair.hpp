@@ -8,6 +8,8 @@
 #include "transport/messages/message.hpp"
 #include "transport/messages/packet.hpp"
 #include "transport/messages/send_waits.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -22,7 +24,7 @@ class QueuePair {
   std::uint32_t path_profile() const { return path_profile_; }
 
   /// Append a message (a slot of `pool`).
-  void post(std::int64_t now, std::uint32_t slot, MessagePool& pool) {
+  void post(Time now, std::uint32_t slot, MessagePool& pool) {
     pool[slot].begin(waits.until(now));
     if (head_ == no_slot) {
       head_ = slot;
@@ -36,20 +38,20 @@ class QueuePair {
 
   /// A packet may leave now: there is data, and with it no more than `window` payload bytes are unacknowledged. One
   /// packet is always allowed, so that a window below the MTU sends packet by packet.
-  bool ready(std::int64_t window, std::int64_t mtu) const {
+  bool ready(Bytes window, Bytes mtu) const {
     if (head_ == no_slot) return false;
-    const std::int64_t payload = remaining_ < mtu ? remaining_ : mtu;
-    return in_flight_ == 0 || in_flight_ + payload <= window;
+    const Bytes payload = remaining_ < mtu ? remaining_ : mtu;
+    return in_flight_ == Bytes() || in_flight_ + payload <= window;
   }
 
   /// The next packet. Requires ready(). `counted`: it will be acknowledged.
-  Packet next_packet(std::int64_t now, std::uint32_t source, std::int64_t mtu, bool counted, MessagePool& pool) {
+  Packet next_packet(Time now, std::uint32_t source, Bytes mtu, bool counted, MessagePool& pool) {
     Packet packet;
     packet.set_ends(source, destination_);
     packet.queue_pair = number_;
     packet.psn = next_psn_++;
-    const std::int64_t payload = remaining_ < mtu ? remaining_ : mtu;
-    packet.payload = static_cast<std::uint16_t>(payload);
+    const Bytes payload = remaining_ < mtu ? remaining_ : mtu;
+    packet.payload = static_cast<std::uint16_t>(payload.count());
     packet.kind = PacketKind::data;
     if (first_) {
       packet.flags |= packet_first;
@@ -58,7 +60,7 @@ class QueuePair {
     first_ = false;
     remaining_ -= payload;
     if (counted) in_flight_ += payload;
-    if (remaining_ == 0) {
+    if (remaining_ == Bytes()) {
       packet.flags |= packet_last;
       packet.message = head_;
       Message& message = pool[head_];
@@ -73,14 +75,14 @@ class QueuePair {
     return packet;
   }
 
-  void acknowledge(std::int64_t payload) {
+  void acknowledge(Bytes payload) {
     in_flight_ -= payload;
-    WEFT_EXPECT(in_flight_ >= 0, "queue pair {} has {} bytes in flight", number_, in_flight_);
+    WEFT_EXPECT(in_flight_ >= Bytes(), "queue pair {} has {} bytes in flight", number_, in_flight_.count());
   }
 
   bool has_packet() const { return head_ != no_slot; }
-  bool idle() const { return head_ == no_slot && in_flight_ == 0; }
-  std::int64_t in_flight() const { return in_flight_; }
+  bool idle() const { return head_ == no_slot && in_flight_ == Bytes(); }
+  Bytes in_flight() const { return in_flight_; }
 
   /// Tokens of messages whose sender waits for completion leave in the order in which they were posted.
   void push_completion(std::uint64_t token) { completions_.push_back(token); }
@@ -104,8 +106,8 @@ class QueuePair {
   std::uint32_t tail_ = no_slot;
   std::uint32_t next_psn_ = 0;
   bool first_ = false;
-  std::int64_t remaining_ = 0;
-  std::int64_t in_flight_ = 0;
+  Bytes remaining_;
+  Bytes in_flight_;
   std::vector<std::uint64_t> completions_;
   std::size_t completed_ = 0;
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "support/basics/random.hpp"
+#include "units/bytes.hpp"
 
 namespace weft {
 
@@ -15,7 +16,7 @@ struct ReceiverState {
   std::uint64_t key = 0;  ///< sender host << 32 | sender's queue pair
   std::uint32_t expected_psn = 0;
   bool used = false;
-  std::int64_t message_bytes = 0;  ///< of the message that is arriving
+  Bytes message_bytes;  ///< of the message that is arriving
   std::uint64_t message_packets = 0;
 };
 

@@ -7,16 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "units/time.hpp"
+
 namespace weft {
 
-/// Sums of ps since the queue pair was opened.
+/// Sums since the queue pair was opened.
 struct SendTimes {
-  std::int64_t sent = 0;      ///< its packets were put on the wire for the first time
-  std::int64_t repeated = 0;  ///< again, or it waited for news of packets that were lost
-  std::int64_t nic = 0;       ///< it could have sent, and its NIC sent something else
-  std::int64_t window = 0;    ///< it waited for acknowledgements
-  std::int64_t pacing = 0;    ///< for its turn by its own rate
-  std::int64_t paused = 0;    ///< for the link
+  Time sent;      ///< its packets were put on the wire for the first time
+  Time repeated;  ///< again, or it waited for news of packets that were lost
+  Time nic;       ///< it could have sent, and its NIC sent something else
+  Time window;    ///< it waited for acknowledgements
+  Time pacing;    ///< for its turn by its own rate
+  Time paused;    ///< for the link
 };
 
 /// From the sums `from` to the later sums `to`. A wait that was not over at `from`, and turned out to be for a lost
@@ -24,9 +26,9 @@ struct SendTimes {
 constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
   SendTimes times{to.sent - from.sent,     to.repeated - from.repeated, to.nic - from.nic,
                   to.window - from.window, to.pacing - from.pacing,     to.paused - from.paused};
-  for (std::int64_t* const part : {&times.window, &times.pacing, &times.paused}) {
-    times.repeated += std::min<std::int64_t>(*part, 0);
-    *part = std::max<std::int64_t>(*part, 0);
+  for (Time* const part : {&times.window, &times.pacing, &times.paused}) {
+    times.repeated += std::min(*part, Time());
+    *part = std::max(*part, Time());
   }
   return times;
 }
@@ -38,7 +40,7 @@ class SendWaits {
   enum class Reason : std::uint8_t { none, nic, window, pacing, paused };
 
   /// From `now`, or from the end of its packet on the wire, it waits for `reason`; `none`: it has nothing to send.
-  void wait_for(Reason reason, std::int64_t now) {
+  void wait_for(Reason reason, Time now) {
     if (reason == reason_) [[likely]]
       return;
     settle(now);
@@ -47,10 +49,10 @@ class SendWaits {
   /// What it has waited for and since when; what of that was before `now` turns out to have been for a lost packet.
   struct Taken {
     Reason reason = Reason::none;  ///< none: nothing
-    std::int64_t since = 0;        ///< ps
+    Time since;
   };
   /// It learns that a packet was lost: what it has waited since the last change was for that.
-  Taken learn_of_loss(std::int64_t now) {
+  Taken learn_of_loss(Time now) {
     if (reason_ == Reason::none || reason_ == Reason::nic || now <= since_) return {};
     const Taken taken{reason_, since_};
     repeated_ += now - since_;
@@ -58,39 +60,38 @@ class SendWaits {
     return taken;
   }
   /// A packet is on the wire from `now` to `end`.
-  void put_on_wire(std::int64_t now, std::int64_t end, bool again) {
+  void put_on_wire(Time now, Time end, bool again) {
     (again ? repeated_ : sent_) += end - now;
     last_again_ = again;
     since_ = wire_free_ = end;
   }
   /// Until `now`, at or after all that it was told.
-  SendTimes until(std::int64_t now) const {
+  SendTimes until(Time now) const {
     SendTimes times{
         sent_, repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused)};
-    const std::int64_t open = std::max<std::int64_t>(0, now - since_);
+    const Time open = std::max(Time(), now - since_);
     if (reason_ == Reason::nic) times.nic += open;
     if (reason_ == Reason::window) times.window += open;
     if (reason_ == Reason::pacing) times.pacing += open;
     if (reason_ == Reason::paused) times.paused += open;
-    (last_again_ ? times.repeated : times.sent) -= std::max<std::int64_t>(0, wire_free_ - now);
+    (last_again_ ? times.repeated : times.sent) -= std::max(Time(), wire_free_ - now);
     return times;
   }
 
  private:
-  std::int64_t waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason) - 1]; }
-  void settle(std::int64_t now) {
-    if (reason_ != Reason::none)
-      waited_[static_cast<std::size_t>(reason_) - 1] += std::max<std::int64_t>(0, now - since_);
+  Time waited(Reason reason) const { return waited_[static_cast<std::size_t>(reason) - 1]; }
+  void settle(Time now) {
+    if (reason_ != Reason::none) waited_[static_cast<std::size_t>(reason_) - 1] += std::max(Time(), now - since_);
     since_ = std::max(now, wire_free_);
   }
 
-  std::int64_t since_ = 0;      // it has waited for reason_, and not before wire_free_
-  std::int64_t wire_free_ = 0;  // end of its last packet on the wire
+  Time since_;      // it has waited for reason_, and not before wire_free_
+  Time wire_free_;  // end of its last packet on the wire
   Reason reason_ = Reason::none;
   bool last_again_ = false;
-  std::int64_t sent_ = 0;
-  std::int64_t repeated_ = 0;
-  std::array<std::int64_t, 4> waited_{};  // [reasons but none]
+  Time sent_;
+  Time repeated_;
+  std::array<Time, 4> waited_{};  // [reasons but none]
 };
 
 }  // namespace weft

@@ -4,6 +4,9 @@
 
 #include <cstdint>
 
+#include "units/bytes.hpp"
+#include "units/time.hpp"
+
 namespace weft {
 
 enum class Recovery : std::uint8_t {
@@ -12,15 +15,15 @@ enum class Recovery : std::uint8_t {
   go_back_0,         ///< both start the message again (early RoCE NICs)
 };
 
-/// Rules of all reliable connections of a fabric. Times in ps.
+/// Rules of all reliable connections of a fabric.
 struct RecoveryRules {
   Recovery kind = Recovery::go_back_n;
-  std::int64_t mtu = 4096;  ///< payload bytes of a full packet
+  Bytes mtu = Bytes::kib(4);  ///< payload of a full packet
   /// Without progress for so long, the oldest packet counts as lost. Two values as Mittal et al., "Revisiting network
   /// support for RDMA", SIGCOMM 2018, section 4.1, doi:10.1145/3230543.3230557: the low one with at most `few` packets
   /// in flight.
-  std::int64_t timeout = 320'000'000;
-  std::int64_t timeout_low = 100'000'000;
+  Time timeout = Time::from_us(320);
+  Time timeout_low = Time::from_us(100);
   std::uint32_t few = 3;
   /// Selective repeat: a packet counts as lost when one that was sent so many packets later has arrived. 1 where
   /// packets of a connection keep their order.

@@ -35,12 +35,12 @@ std::uint32_t ReliableReceiver::take_delivered() {
   return slot;
 }
 
-ReliableReceiver::Answer ReliableReceiver::on_data(std::int64_t now, const Packet& packet, MessagePool& pool,
-                                                   const RecoveryRules& rules, std::int64_t cnp_interval) {
+ReliableReceiver::Answer ReliableReceiver::on_data(Time now, const Packet& packet, MessagePool& pool,
+                                                   const RecoveryRules& rules, Time cnp_interval) {
   Answer answer;
   answer.caused_by = packet.psn;
   const bool marked = (packet.flags & packet_ecn) != 0;
-  if (marked && cnp_interval > 0 && now >= next_cnp_) {
+  if (marked && cnp_interval > Time() && now >= next_cnp_) {
     answer.cnp = true;
     next_cnp_ = now + cnp_interval;
   }

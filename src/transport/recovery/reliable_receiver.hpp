@@ -9,6 +9,7 @@
 #include "transport/messages/message.hpp"
 #include "transport/messages/packet.hpp"
 #include "transport/recovery/recovery.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -31,9 +32,8 @@ class ReliableReceiver {
     std::uint32_t caused_by = 0;  ///< number of the packet that came
     std::uint32_t delivered = 0;  ///< messages that are complete; take them with take_delivered()
   };
-  /// `cnp_interval` ps between two notifications; 0: none are sent.
-  Answer on_data(std::int64_t now, const Packet& packet, MessagePool& pool, const RecoveryRules& rules,
-                 std::int64_t cnp_interval);
+  /// `cnp_interval`: least time between two notifications; 0: none are sent.
+  Answer on_data(Time now, const Packet& packet, MessagePool& pool, const RecoveryRules& rules, Time cnp_interval);
   /// Slot of the oldest complete message; the caller releases it.
   std::uint32_t take_delivered();
 
@@ -56,7 +56,7 @@ class ReliableReceiver {
   bool gap_reported_ = false;
   bool marked_ = false;       // some packet since the last ACK
   bool last_marked_ = false;  // the packet before
-  std::int64_t next_cnp_ = 0;
+  Time next_cnp_;
   std::uint64_t duplicates_ = 0;
   std::uint64_t out_of_order_ = 0;
   std::uint64_t widest_gap_ = 0;

@@ -33,8 +33,8 @@ void ReliableSender::learn_of_loss(const SendWaits::Taken& taken, MessagePool& p
   fresh_ = no_slot;
 }
 
-std::int64_t ReliableSender::payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const {
-  const auto before = static_cast<std::int64_t>(psn - message.first_psn) * rules.mtu;
+Bytes ReliableSender::payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const {
+  const Bytes before = static_cast<std::int64_t>(psn - message.first_psn) * rules.mtu;
   return std::min(rules.mtu, message.bytes - before);
 }
 
@@ -57,13 +57,13 @@ std::uint64_t ReliableSender::next_psn() const {
   return psn;
 }
 
-std::int64_t ReliableSender::next_payload(const MessagePool& pool, const RecoveryRules& rules) const {
+Bytes ReliableSender::next_payload(const MessagePool& pool, const RecoveryRules& rules) const {
   const std::uint64_t psn = next_psn();
-  return lost_ > 0 ? sent(psn).payload : payload_of(pool[message_of(psn, pool)], psn, rules);
+  return lost_ > 0 ? Bytes(sent(psn).payload) : payload_of(pool[message_of(psn, pool)], psn, rules);
 }
 
-Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool,
-                                   const RecoveryRules& rules, const SendWaits& waits) {
+Packet ReliableSender::next_packet(Time now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+                                   const SendWaits& waits) {
   const std::uint64_t psn = next_psn();
   const bool missed = lost_ > 0 || psn == missed_;
   if (lost_ > 0) {
@@ -75,7 +75,7 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   const std::uint32_t slot = message_of(psn, pool);
   if (psn + 1 == next_) cursor_ = slot;
   fresh_ = no_slot;
-  const std::int64_t payload = payload_of(pool[slot], psn, rules);
+  const Bytes payload = payload_of(pool[slot], psn, rules);
   reserve(psn);
   const bool again = psn < high_;
   if (!again) high_ = psn + 1;
@@ -85,7 +85,7 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
     pool[slot].first_sent = now;
     if (!again) pool[slot].begin_sending(waits.until(now));
   }
-  sent(psn) = {now, static_cast<std::uint16_t>(payload), State::flying, again};
+  sent(psn) = {now, static_cast<std::uint16_t>(payload.count()), State::flying, again};
   repeated_ += again ? 1 : 0;
   if (flying_++ == 0) progress_at_ = now;
   in_flight_ += payload;
@@ -94,7 +94,7 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
   packet.set_ends(source, destination_);
   packet.queue_pair = number_;
   packet.psn = static_cast<std::uint32_t>(psn);
-  packet.payload = static_cast<std::uint16_t>(payload);
+  packet.payload = static_cast<std::uint16_t>(payload.count());
   if (again) packet.flags |= packet_again;
   Message& message = pool[slot];
   if (psn == message.first_psn) packet.flags |= packet_first;
@@ -108,29 +108,29 @@ Packet ReliableSender::next_packet(std::int64_t now, std::uint32_t source, Messa
 }
 
 // A packet that was lost goes out again: that time its message has waited for it.
-void ReliableSender::count_recovery(std::int64_t now, std::uint64_t psn, Message& message) {
+void ReliableSender::count_recovery(Time now, std::uint64_t psn, Message& message) {
   missed_ = UINT64_MAX;
   // With go_back_0 the ring may have forgotten the first packet.
-  const std::int64_t sent_at = psn == message.first_psn ? message.first_sent : sent(psn).at;
+  const Time sent_at = psn == message.first_psn ? message.first_sent : sent(psn).at;
   message.retransmission += now - std::max(sent_at, message.recovered);
   message.recovered = now;
 }
 
-std::int64_t ReliableSender::take_arrived(std::uint64_t psn) {
+Bytes ReliableSender::take_arrived(std::uint64_t psn) {
   Sent& entry = sent(psn);
-  if (entry.state == State::arrived) return 0;
+  if (entry.state == State::arrived) return {};
   if (entry.state == State::flying) {
-    in_flight_ -= entry.payload;
+    in_flight_ -= Bytes(entry.payload);
     --flying_;
   } else if (entry.state == State::lost) {
     --lost_;
   }
   entry.state = State::arrived;
-  return entry.payload;
+  return Bytes(entry.payload);
 }
 
-std::int64_t ReliableSender::take_acked(std::uint64_t up_to) {
-  std::int64_t bytes = 0;
+Bytes ReliableSender::take_acked(std::uint64_t up_to) {
+  Bytes bytes;
   for (; acked_ < up_to; ++acked_) bytes += take_arrived(acked_);
   if (next_ < acked_) {  // it had gone back further than the receiver had come
     next_ = acked_;
@@ -159,21 +159,21 @@ std::uint32_t ReliableSender::take_done(MessagePool& pool) {
   return slot;
 }
 
-std::int64_t ReliableSender::lose(std::uint64_t psn) {
+Bytes ReliableSender::lose(std::uint64_t psn) {
   Sent& entry = sent(psn);
-  if (entry.state != State::flying) return 0;
+  if (entry.state != State::flying) return {};
   entry.state = State::lost;
-  in_flight_ -= entry.payload;
+  in_flight_ -= Bytes(entry.payload);
   --flying_;
   if (lost_++ == 0 || psn < first_lost_) first_lost_ = psn;
-  return entry.payload;
+  return Bytes(entry.payload);
 }
 
 // Packets sent before one that has arrived are lost if the network keeps the order of what it carries; a network that
 // spreads packets gets some slack, counted in packets. A repeated packet is judged by its time of sending.
-std::int64_t ReliableSender::lose_overtaken(std::uint64_t arrived, const RecoveryRules& rules) {
-  std::int64_t bytes = 0;
-  const std::int64_t at = sent(arrived).at;
+Bytes ReliableSender::lose_overtaken(std::uint64_t arrived, const RecoveryRules& rules) {
+  Bytes bytes;
+  const Time at = sent(arrived).at;
   const std::uint64_t end =
       rules.reordering > 1 ? arrived + 1 - std::min<std::uint64_t>(rules.reordering, arrived + 1) : high_;
   for (std::uint64_t psn = acked_; psn < end; ++psn) {
@@ -185,11 +185,11 @@ std::int64_t ReliableSender::lose_overtaken(std::uint64_t arrived, const Recover
   return bytes;
 }
 
-std::int64_t ReliableSender::go_back(std::uint64_t to) {
-  std::int64_t bytes = 0;
+Bytes ReliableSender::go_back(std::uint64_t to) {
+  Bytes bytes;
   for (std::uint64_t psn = std::max(to, acked_); psn < high_; ++psn) {
     Sent& entry = sent(psn);
-    bytes += entry.state == State::flying ? entry.payload : 0;
+    if (entry.state == State::flying) bytes += Bytes(entry.payload);
     entry.state = State::unsent;
   }
   if (to < acked_) {  // the beginning of a message counts as never received
@@ -201,7 +201,7 @@ std::int64_t ReliableSender::go_back(std::uint64_t to) {
   if (to < high_) missed_ = to;
   next_ = to;
   cursor_ = no_slot;
-  in_flight_ = 0;
+  in_flight_ = {};
   flying_ = 0;
   lost_ = 0;
   return bytes;
@@ -213,7 +213,7 @@ std::uint64_t ReliableSender::message_start(std::uint64_t psn, const MessagePool
   return pool[slot].first_psn;
 }
 
-ReliableSender::Progress ReliableSender::on_ack(std::int64_t now, std::uint32_t expected, std::uint32_t caused_by,
+ReliableSender::Progress ReliableSender::on_ack(Time now, std::uint32_t expected, std::uint32_t caused_by,
                                                 MessagePool& pool, const RecoveryRules& rules) {
   Progress progress;
   const std::uint64_t up_to = unwrap(expected);
@@ -224,15 +224,15 @@ ReliableSender::Progress ReliableSender::on_ack(std::int64_t now, std::uint32_t 
       sent(cause).state != State::unsent)
     progress.rtt = now - sent(cause).at;
   const bool ahead = rules.keeps_gaps() && static_cast<std::int64_t>(cause - up_to) > 0 && cause < high_;
-  if (ahead) progress.acked_bytes += take_arrived(cause);
-  if (static_cast<std::int64_t>(up_to - acked_) > 0) progress.acked_bytes += take_acked(up_to);
-  if (ahead) progress.lost_bytes = lose_overtaken(cause, rules);
-  if (progress.acked_bytes > 0) progress_at_ = now;
+  if (ahead) progress.acked += take_arrived(cause);
+  if (static_cast<std::int64_t>(up_to - acked_) > 0) progress.acked += take_acked(up_to);
+  if (ahead) progress.lost = lose_overtaken(cause, rules);
+  if (progress.acked > Bytes()) progress_at_ = now;
   finish_messages(pool, progress);
   return progress;
 }
 
-ReliableSender::Progress ReliableSender::on_nack(std::int64_t now, std::uint32_t expected, MessagePool& pool,
+ReliableSender::Progress ReliableSender::on_nack(Time now, std::uint32_t expected, MessagePool& pool,
                                                  const RecoveryRules& rules) {
   Progress progress;
   const std::uint64_t missing = unwrap(expected);
@@ -240,7 +240,7 @@ ReliableSender::Progress ReliableSender::on_nack(std::int64_t now, std::uint32_t
     // An old NACK, unless the receiver has thrown away the beginning of a message that is not done.
     if (rules.kind != Recovery::go_back_0 || idle() || missing < message_start(acked_, pool)) return progress;
   }
-  if (static_cast<std::int64_t>(missing - acked_) > 0) progress.acked_bytes = take_acked(missing);
+  if (static_cast<std::int64_t>(missing - acked_) > 0) progress.acked = take_acked(missing);
   finish_messages(pool, progress);
   if (rules.kind == Recovery::go_back_n && missing < next_) {
     in_vain_ = missing == nacked_ ? in_vain_ + 1 : 0;
@@ -252,38 +252,38 @@ ReliableSender::Progress ReliableSender::on_nack(std::int64_t now, std::uint32_t
     if (in_vain_ >= max_in_vain) return progress;
   }
   if (rules.keeps_gaps()) {
-    if (missing < high_) progress.lost_bytes = lose(missing);
+    if (missing < high_) progress.lost = lose(missing);
   } else if (missing < next_) {
-    progress.lost_bytes = go_back(missing);
+    progress.lost = go_back(missing);
   }
   progress_at_ = now;
   return progress;
 }
 
-ReliableSender::Progress ReliableSender::on_trimmed(std::int64_t now, std::uint32_t missing, MessagePool& pool,
+ReliableSender::Progress ReliableSender::on_trimmed(Time now, std::uint32_t missing, MessagePool& pool,
                                                     const RecoveryRules& rules) {
   if (!rules.keeps_gaps()) return on_nack(now, missing, pool, rules);
   Progress progress;
   const std::uint64_t psn = unwrap(missing);
-  if (static_cast<std::int64_t>(psn - acked_) >= 0 && psn < high_) progress.lost_bytes = lose(psn);
+  if (static_cast<std::int64_t>(psn - acked_) >= 0 && psn < high_) progress.lost = lose(psn);
   progress_at_ = now;
   return progress;
 }
 
-ReliableSender::Progress ReliableSender::on_timeout(std::int64_t now, MessagePool& pool, const RecoveryRules& rules) {
+ReliableSender::Progress ReliableSender::on_timeout(Time now, MessagePool& pool, const RecoveryRules& rules) {
   Progress progress;
   ++timeouts_;
   progress_at_ = now;
   if (rules.keeps_gaps()) {
-    for (std::uint64_t psn = acked_; psn < high_; ++psn) progress.lost_bytes += lose(psn);
+    for (std::uint64_t psn = acked_; psn < high_; ++psn) progress.lost += lose(psn);
   } else {
-    progress.lost_bytes = go_back(rules.kind == Recovery::go_back_0 ? message_start(acked_, pool) : acked_);
+    progress.lost = go_back(rules.kind == Recovery::go_back_0 ? message_start(acked_, pool) : acked_);
   }
   return progress;
 }
 
-std::int64_t ReliableSender::deadline(const RecoveryRules& rules) const {
-  if (flying_ == 0) return INT64_MAX;
+Time ReliableSender::deadline(const RecoveryRules& rules) const {
+  if (flying_ == 0) return Time::max();
   return progress_at_ + (flying_ <= rules.few ? rules.timeout_low : rules.timeout);
 }
 

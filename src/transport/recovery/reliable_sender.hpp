@@ -9,6 +9,8 @@
 #include "transport/messages/packet.hpp"
 #include "transport/messages/send_waits.hpp"
 #include "transport/recovery/recovery.hpp"
+#include "units/bytes.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -34,33 +36,33 @@ class ReliableSender {
 
   /// Something is waiting to be sent, again or for the first time.
   bool has_packet() const { return lost_ > 0 || next_ < posted_; }
-  /// Payload bytes of the packet that next_packet() would give. Requires has_packet().
-  std::int64_t next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
+  /// Payload of the packet that next_packet() would give. Requires has_packet().
+  Bytes next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
   /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
   std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
   /// `waits`: of the queue pair; messages learn from it what they have met.
-  Packet next_packet(std::int64_t now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+  Packet next_packet(Time now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
                      const SendWaits& waits = {});
 
   /// What an ACK or NACK has brought.
   struct Progress {
-    std::int64_t acked_bytes = 0;  ///< payload that was not known to have arrived before
-    std::int64_t rtt = 0;          ///< ps of the packet that caused it, from its first bit; 0 if it was sent twice
-    std::int64_t lost_bytes = 0;   ///< payload that has to be sent again
-    std::uint32_t done = 0;        ///< messages that are acknowledged as a whole; take them with take_done()
+    Bytes acked;             ///< payload that was not known to have arrived before
+    Time rtt;                ///< of the packet that caused it, from its first bit; 0 if it was sent twice
+    Bytes lost;              ///< payload that has to be sent again
+    std::uint32_t done = 0;  ///< messages that are acknowledged as a whole; take them with take_done()
   };
   /// `expected`: the next number that the receiver expects; `caused_by`: the packet that it answers, or expected - 1.
-  Progress on_ack(std::int64_t now, std::uint32_t expected, std::uint32_t caused_by, MessagePool& pool,
+  Progress on_ack(Time now, std::uint32_t expected, std::uint32_t caused_by, MessagePool& pool,
                   const RecoveryRules& rules);
   /// The receiver misses `expected`. With go_back_0 it is the first packet of a message.
-  Progress on_nack(std::int64_t now, std::uint32_t expected, MessagePool& pool, const RecoveryRules& rules);
+  Progress on_nack(Time now, std::uint32_t expected, MessagePool& pool, const RecoveryRules& rules);
   /// The payload of packet `missing` has been cut off on its way.
-  Progress on_trimmed(std::int64_t now, std::uint32_t missing, MessagePool& pool, const RecoveryRules& rules);
+  Progress on_trimmed(Time now, std::uint32_t missing, MessagePool& pool, const RecoveryRules& rules);
   /// Nothing has come back for too long: everything that is in flight is lost.
-  Progress on_timeout(std::int64_t now, MessagePool& pool, const RecoveryRules& rules);
-  /// When on_timeout() is due; INT64_MAX if nothing is in flight.
-  std::int64_t deadline(const RecoveryRules& rules) const;
+  Progress on_timeout(Time now, MessagePool& pool, const RecoveryRules& rules);
+  /// When on_timeout() is due; Time::max() if nothing is in flight.
+  Time deadline(const RecoveryRules& rules) const;
 
   /// SendWaits::learn_of_loss() has said `taken`: messages that were posted in that wait learn of it.
   void learn_of_loss(const SendWaits::Taken& taken, MessagePool& pool);
@@ -69,9 +71,9 @@ class ReliableSender {
   std::uint32_t take_done(MessagePool& pool);
 
   bool idle() const { return acked_ == posted_; }
-  std::int64_t in_flight() const { return in_flight_; }  ///< payload bytes sent and neither acknowledged nor lost
-  std::uint64_t acked() const { return acked_; }         ///< all packets below are acknowledged
-  std::uint64_t next() const { return next_; }           ///< number of the next new packet
+  Bytes in_flight() const { return in_flight_; }  ///< payload sent and neither acknowledged nor lost
+  std::uint64_t acked() const { return acked_; }  ///< all packets below are acknowledged
+  std::uint64_t next() const { return next_; }    ///< number of the next new packet
   /// Packets sent, again and again included, since psn 0.
   std::uint64_t sent_packets() const { return high_ + repeated_; }
   std::uint64_t repeated() const { return repeated_; }  ///< packets sent again
@@ -80,7 +82,7 @@ class ReliableSender {
  private:
   enum class State : std::uint8_t { unsent, flying, arrived, lost };
   struct Sent {
-    std::int64_t at = 0;
+    Time at;
     std::uint16_t payload = 0;
     State state = State::unsent;
     bool again = false;
@@ -93,21 +95,21 @@ class ReliableSender {
                         static_cast<std::int64_t>(static_cast<std::int32_t>(psn - static_cast<std::uint32_t>(acked_))));
   }
   std::uint64_t next_psn() const;
-  void count_recovery(std::int64_t now, std::uint64_t psn, Message& message);
+  void count_recovery(Time now, std::uint64_t psn, Message& message);
   void reserve(std::uint64_t psn) {
     if (psn - acked_ >= ring_.size()) [[unlikely]]
       grow();
   }
   void grow();
-  std::int64_t payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
+  Bytes payload_of(const Message& message, std::uint64_t psn, const RecoveryRules& rules) const;
   /// The message of a packet that is not acknowledged yet, looked for from the cursor or from the oldest one.
   std::uint32_t message_of(std::uint64_t psn, const MessagePool& pool) const;
-  std::int64_t take_acked(std::uint64_t up_to);
-  std::int64_t take_arrived(std::uint64_t psn);
+  Bytes take_acked(std::uint64_t up_to);
+  Bytes take_arrived(std::uint64_t psn);
   void finish_messages(const MessagePool& pool, Progress& progress);
-  std::int64_t lose(std::uint64_t psn);
-  std::int64_t lose_overtaken(std::uint64_t arrived, const RecoveryRules& rules);
-  std::int64_t go_back(std::uint64_t to);
+  Bytes lose(std::uint64_t psn);
+  Bytes lose_overtaken(std::uint64_t arrived, const RecoveryRules& rules);
+  Bytes go_back(std::uint64_t to);
   std::uint64_t message_start(std::uint64_t psn, const MessagePool& pool) const;
 
   std::uint32_t destination_;
@@ -126,9 +128,9 @@ class ReliableSender {
   std::uint64_t missed_ = UINT64_MAX;  // packet for which the sender has gone back, until it is sent again
   std::uint64_t nacked_ = UINT64_MAX;  // packet of the last NACK
   std::uint32_t in_vain_ = 0;          // NACKs of it after which it was sent again
-  std::int64_t in_flight_ = 0;
+  Bytes in_flight_;
   std::uint64_t flying_ = 0;
-  std::int64_t progress_at_ = 0;
+  Time progress_at_;
   std::uint64_t repeated_ = 0;
   std::uint64_t timeouts_ = 0;
   std::vector<Sent> ring_;  // [acked_, high_) by number modulo its size, a power of two
