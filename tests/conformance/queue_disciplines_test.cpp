@@ -26,7 +26,7 @@ std::uint64_t marks(QueueMarker& marker, std::int64_t least, std::int64_t most, 
     now += serialization_time(port.largest_frame, port.rate);
     const auto drawn = static_cast<std::int64_t>(mix64(i) % static_cast<std::uint64_t>(most - least + 1));
     const Bytes queue(least + drawn);
-    marked += marker.marks({now, serialization_time(queue, port.rate), queue, {1, 2, 3, i, i}}) ? 1 : 0;
+    marked += marker.marks({now, serialization_time(queue, port.rate), queue, {3, i, i}}) ? 1 : 0;
   }
   return marked;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Telemetry of packets under way: what hops have written is what is read, whichever slots packets have.
+// Telemetry of packets under way: what hops have written is what is read, wherever their records are.
 #include "fabric/packet/telemetry_pool.hpp"
 
 #include <gtest/gtest.h>
@@ -29,43 +29,44 @@ TEST(telemetry_pool, keeps_the_hops_of_many_packets_apart) {
   constexpr std::uint32_t packets = 200;
   constexpr std::uint32_t hops = 6;
   TelemetryPool pool;
-  std::vector<std::uint32_t> slots;
-  for (std::uint32_t p = 0; p < packets; ++p) slots.push_back(pool.add());
+  std::vector<std::uint32_t> records;
+  for (std::uint32_t p = 0; p < packets; ++p) records.push_back(pool.add());
   for (std::uint32_t h = 0; h < hops; ++h)
-    for (std::uint32_t p = 0; p < packets; ++p) pool.add_hop(slots[p], hop_of(p, h));
+    for (std::uint32_t p = 0; p < packets; ++p) pool.add_hop(records[p], hop_of(p, h));
   EXPECT_EQ(pool.live(), packets);
-  for (std::uint32_t p = 0; p < packets; ++p) expect_hops(pool.hops(slots[p]), p, hops);
+  for (std::uint32_t p = 0; p < packets; ++p) expect_hops(pool.hops(records[p]), p, hops);
 }
 
-TEST(telemetry_pool, a_slot_that_is_used_again_begins_without_hops) {
+TEST(telemetry_pool, a_record_that_is_used_again_begins_without_hops) {
   TelemetryPool pool;
-  const std::uint32_t slot = pool.add();
-  pool.add_hop(slot, hop_of(1, 0));
-  pool.release(slot);
+  const std::uint32_t first = pool.add();
+  std::uint32_t record = first;
+  pool.add_hop(record, hop_of(1, 0));
+  pool.release(record);
   EXPECT_EQ(pool.live(), 0U);
-  EXPECT_EQ(pool.add(), slot);  // what was released last is in the cache
-  EXPECT_TRUE(pool.hops(slot).empty());
+  EXPECT_EQ(pool.add(), first);  // what was released last is in the cache
+  EXPECT_TRUE(pool.hops(first).empty());
 }
 
 TEST(telemetry_pool, records_no_more_hops_than_a_packet_has_room_for) {
   TelemetryPool pool;
-  const std::uint32_t slot = pool.add();
+  std::uint32_t record = pool.add();
   const std::uint32_t next = pool.add();
-  for (std::uint32_t h = 0; h < TelemetryPool::max_hops + 3; ++h) pool.add_hop(slot, hop_of(1, h));
-  expect_hops(pool.hops(slot), 1, TelemetryPool::max_hops);
+  for (std::uint32_t h = 0; h < TelemetryPool::max_hops + 3; ++h) pool.add_hop(record, hop_of(1, h));
+  expect_hops(pool.hops(record), 1, TelemetryPool::max_hops);
   EXPECT_TRUE(pool.hops(next).empty());
 }
 
 TEST(telemetry_pool, a_record_goes_to_another_process) {
   TelemetryPool here;
   TelemetryPool there;
-  for (std::uint32_t i = 0; i < 70; ++i) there.add();  // it has other slots
-  const std::uint32_t slot = here.add();
-  for (std::uint32_t h = 0; h < 4; ++h) here.add_hop(slot, hop_of(7, h));
-  const TelemetryRecord record = here.take(slot);
+  for (std::uint32_t i = 0; i < 70; ++i) there.add();  // it has other records
+  std::uint32_t record = here.add();
+  for (std::uint32_t h = 0; h < 4; ++h) here.add_hop(record, hop_of(7, h));
+  const TelemetryRecord taken = here.take(record);
   EXPECT_EQ(here.live(), 0U);
-  for (std::uint32_t h = 4; h < TelemetryRecord::max_hops; ++h) EXPECT_EQ(record.hops[h].time, Time());
-  const std::uint32_t arrived = there.add(record);
+  for (std::uint32_t h = 4; h < TelemetryRecord::max_hops; ++h) EXPECT_EQ(taken.hops[h].time, Time());
+  std::uint32_t arrived = there.add(taken);
   expect_hops(there.hops(arrived), 7, 4);
   there.add_hop(arrived, hop_of(7, 4));
   expect_hops(there.hops(arrived), 7, 5);
@@ -75,9 +76,9 @@ TEST(telemetry_pool, a_record_goes_to_another_process) {
 TEST(telemetry_pool, a_hop_lies_in_one_cache_line) {
   TelemetryPool pool;
   for (std::uint32_t p = 0; p < 3; ++p) {
-    const std::uint32_t slot = pool.add();
-    for (std::uint32_t h = 0; h < TelemetryPool::max_hops; ++h) pool.add_hop(slot, hop_of(p, h));
-    for (const HopTelemetry& hop : pool.hops(slot)) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&hop) % 32, 0U);
+    std::uint32_t record = pool.add();
+    for (std::uint32_t h = 0; h < TelemetryPool::max_hops; ++h) pool.add_hop(record, hop_of(p, h));
+    for (const HopTelemetry& hop : pool.hops(record)) EXPECT_EQ(reinterpret_cast<std::uintptr_t>(&hop) % 32, 0U);
   }
 }
 

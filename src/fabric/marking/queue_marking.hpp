@@ -21,20 +21,20 @@ struct MarkedPort {
   EcnMarking usual;         ///< what the congestion control recommends for that rate
   Bytes largest_frame;      ///< of the network
   Time longest_round_trip;  ///< an upper bound, without queues
+  std::uint64_t draws = 0;  ///< random bits of the port, other ones in each run: MarkingDraw
 };
 
-/// What makes one draw differ from all others of a run.
+/// What makes one draw of a port differ from all others.
 struct MarkingDraw {
-  std::uint64_t seed = 0;
-  std::uint32_t directed_link = 0;
   std::uint64_t flow = 0;  ///< source << 32 | queue pair
   std::uint32_t psn = 0;
   std::uint64_t sent = 0;  ///< packets of the port before this one
 
-  /// Uniform from 0 to below 1. Drawn for each packet: several may come between two departures.
-  double uniform() const {
+  /// Uniform from 0 to below 1, for a port of these MarkedPort::draws. Drawn for each packet: several may come between
+  /// two departures.
+  double uniform(std::uint64_t port) const {
     const std::uint64_t count = mix64(mix64(flow) + psn) + sent;
-    const std::uint64_t drawn = mix64(mix64(seed ^ 0xec11U ^ mix64(std::uint64_t{directed_link} + 1)) + count);
+    const std::uint64_t drawn = mix64(port + count);
     return static_cast<double>(drawn >> 11) * 0x1p-53;
   }
 };

@@ -13,17 +13,18 @@ namespace {
 /// The probability is 0 up to `least`, rises to `probability` at `most`, and is 1 beyond. Without a state.
 class RedMarker final : public QueueMarker {
  public:
-  explicit RedMarker(const EcnMarking& rule) : rule_(rule) {}
+  RedMarker(const EcnMarking& rule, std::uint64_t draws) : rule_(rule), draws_(draws) {}
   bool marks(const MarkingMoment& moment) override {
     if (moment.queue <= rule_.least) return false;
     if (moment.queue > rule_.most) return true;
     const double probability = rule_.probability * static_cast<double>((moment.queue - rule_.least).count()) /
                                static_cast<double>((rule_.most - rule_.least).count());
-    return moment.draw.uniform() < probability;
+    return moment.draw.uniform(draws_) < probability;
   }
 
  private:
   const EcnMarking rule_;
+  const std::uint64_t draws_;
 };
 
 class Red final : public MarkingDiscipline {
@@ -51,7 +52,7 @@ class Red final : public MarkingDiscipline {
   bool at_departure() const override { return at_departure_; }
   Bytes floor(const MarkedPort& port) const override { return rule(port).least; }
   std::unique_ptr<QueueMarker> make(const MarkedPort& port) const override {
-    return std::make_unique<RedMarker>(rule(port));
+    return std::make_unique<RedMarker>(rule(port), port.draws);
   }
 
  private:

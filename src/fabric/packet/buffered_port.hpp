@@ -87,16 +87,15 @@ struct alignas(64) ClassQueue {
   std::uint64_t trimmed = 0;
 };
 
-/// What the classes of a port share. The same order as above.
+/// What the classes of a port share. The same order as above: a switch in whose memory there is room touches the first
+/// line alone (PortEpoch), and with telemetry the second one, too.
 struct alignas(64) PortState {
   static constexpr Time never = Time::max();
 
-  std::uint32_t occupied = 0;     ///< classes with packets in their queue
-  std::uint32_t blocked = 0;      ///< classes that the other end has stopped, or has no room for
-  std::uint32_t tell_pause = 0;   ///< classes whose stop or go is still to be told
-  std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
-  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
-  std::uint32_t emptied = 0;      ///< classes whose queues have become empty since the scheduler was asked
+  std::uint32_t occupied = 0;    ///< classes with packets in their queue
+  std::uint32_t blocked = 0;     ///< classes that the other end has stopped, or has no room for
+  std::uint32_t tell_pause = 0;  ///< classes whose stop or go is still to be told
+  std::uint32_t emptied = 0;     ///< classes whose queues have become empty since the scheduler was asked
   bool of_host = false;
   bool deferred = false;  ///< in the list of its switch: DeferredPorts
   // Of the link: classes that pause frames stop, and classes that take credits.
@@ -107,14 +106,16 @@ struct alignas(64) PortState {
   Time header_time = never;        ///< of cut-through: until a switch at the other end knows where a packet goes
   ClassQueue* classes = nullptr;   ///< [plan.count] of this port
   SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
+  Time queue_time;                 ///< serialisation of all that waits
 
-  std::uint64_t lost = 0;         ///< packets that the link has lost
-  std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
-  std::int64_t link_frame_bytes = 0;
-  Time queue_time;              ///< serialisation of all that waits
-  Time in_after;                ///< from the last bit of a packet at the other end to this node's output
-  Time propagation;             ///< towards the other end
-  std::int64_t wire_bytes = 0;  ///< sent, link-control frames left out, where telemetry tells them
+  std::int64_t wire_bytes = 0;        ///< sent, link-control frames left out, where telemetry tells them
+  std::int64_t link_frame_bytes = 0;  ///< pause frames and credit updates sent
+  std::uint32_t stopped = 0;          ///< classes that this end has stopped at the other
+  std::uint32_t tell_credit = 0;      ///< classes whose new room is still to be told
+  std::uint64_t lost = 0;             ///< packets that the link has lost
+  std::uint64_t link_frames = 0;      ///< pause frames and credit updates sent
+  Time in_after;                      ///< from the last bit of a packet at the other end to this node's output
+  Time propagation;                   ///< towards the other end
 
   /// `time`: 0 where the other end wants all of a packet.
   void set_header_time(Time time) { header_time = time > Time() ? time : never; }

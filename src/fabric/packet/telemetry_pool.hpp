@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/packet/fetching.hpp"
+#include "support/basics/contract.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
 #include "transport/messages/message.hpp"
 
@@ -26,80 +27,82 @@ struct TelemetryRecord {
 };
 static_assert(std::is_trivially_copyable_v<TelemetryRecord>);
 
-/// Records of packets by slot, with a free list. Slots are names within one process.
+/// Records of packets by handle, with a free list. A handle says where its record is and how many hops are in it; it is
+/// a name within one process.
 ///
 /// Of many packets under way the records lie anywhere in memory, and each hop writes into another one: so a hop is half
-/// a cache line, of which it touches no other, and how many hops a record has stands apart, close together. Nobody sets
-/// to zero what no hop has written.
+/// a cache line, of which it touches no other, and how many there are travels with the packet. Nobody sets to zero what
+/// no hop has written.
 class TelemetryPool {
  public:
   static constexpr std::uint32_t max_hops = TelemetryRecord::max_hops;
 
   std::uint32_t add() {
     if (free_ == no_slot) grow();
-    const std::uint32_t slot = free_;
-    free_ = hops_of(slot)[0].directed_link;
-    counts_[slot] = 0;
+    const std::uint32_t handle = free_;
+    free_ = hops_of(handle)[0].directed_link;
     ++live_;
-    return slot;
+    return handle;
   }
-  void release(std::uint32_t slot) {
-    hops_of(slot)[0].directed_link = free_;
-    free_ = slot;
+  void release(std::uint32_t handle) {
+    handle -= count_of(handle);
+    hops_of(handle)[0].directed_link = free_;
+    free_ = handle;
     --live_;
   }
-  void add_hop(std::uint32_t slot, const HopTelemetry& hop) {
-    const std::uint8_t count = counts_[slot];
-    if (count == max_hops) [[unlikely]]
+  void add_hop(std::uint32_t& handle, const HopTelemetry& hop) {
+    if (count_of(handle) == max_hops) [[unlikely]]
       return;
-    hops_of(slot)[count] = hop;
-    counts_[slot] = count + 1;
+    hops_of(handle)[count_of(handle)] = hop;
+    ++handle;
   }
-  std::span<const HopTelemetry> hops(std::uint32_t slot) const { return {hops_of(slot), counts_[slot]}; }
+  std::span<const HopTelemetry> hops(std::uint32_t handle) const { return {hops_of(handle), count_of(handle)}; }
   /// Asks for the memory of the next hop, and of those that there are.
-  void fetch_next(std::uint32_t slot) const { fetch_line(hops_of(slot) + counts_[slot]); }
-  void fetch_all(std::uint32_t slot) const { fetch(hops_of(slot), hops_of(slot) + counts_[slot]); }
+  void fetch_next(std::uint32_t handle) const { fetch_line(hops_of(handle) + count_of(handle)); }
+  void fetch_all(std::uint32_t handle) const { fetch(hops_of(handle), hops_of(handle) + count_of(handle)); }
 
   // To another process ------------------------------------------------------------------------------------------------
-  TelemetryRecord take(std::uint32_t slot) {
+  TelemetryRecord take(std::uint32_t handle) {
     TelemetryRecord record;
-    record.count = counts_[slot];
-    std::copy_n(hops_of(slot), record.count, record.hops.begin());
-    release(slot);
+    record.count = count_of(handle);
+    std::copy_n(hops_of(handle), record.count, record.hops.begin());
+    release(handle);
     return record;
   }
   std::uint32_t add(const TelemetryRecord& record) {
-    const std::uint32_t slot = add();
-    counts_[slot] = static_cast<std::uint8_t>(record.count);
-    std::copy_n(record.hops.begin(), record.count, hops_of(slot));
-    return slot;
+    const std::uint32_t handle = add();
+    std::copy_n(record.hops.begin(), record.count, hops_of(handle));
+    return handle + record.count;
   }
 
   std::uint64_t live() const { return live_; }
-  std::uint64_t memory_bytes() const { return counts_.capacity() + chunks_.size() * sizeof(Chunk); }
+  std::uint64_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
 
  private:
   static constexpr std::uint32_t chunk_records = 64;
+  static constexpr std::uint32_t places = 16;  // a handle is 16 times the number of its record, and hops
+  static_assert(max_hops < places - 1, "no handle is no_slot");
   struct alignas(64) Chunk {
     std::byte hops[chunk_records * max_hops * sizeof(HopTelemetry)];
   };
   static_assert(std::is_trivially_default_constructible_v<Chunk>);
 
-  HopTelemetry* hops_of(std::uint32_t slot) const {
-    return reinterpret_cast<HopTelemetry*>(chunks_[slot / chunk_records]->hops) + slot % chunk_records * max_hops;
+  static constexpr std::uint32_t count_of(std::uint32_t handle) { return handle % places; }
+  HopTelemetry* hops_of(std::uint32_t handle) const {
+    const std::uint32_t record = handle / places;
+    return reinterpret_cast<HopTelemetry*>(chunks_[record / chunk_records]->hops) + record % chunk_records * max_hops;
   }
   [[gnu::noinline]] void grow() {
-    const auto first = static_cast<std::uint32_t>(counts_.size());
+    const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk_records;
+    WEFT_EXPECT(first < no_slot / places - chunk_records, "{} telemetry records are held", live_);
     chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
-    counts_.resize(first + chunk_records);
     for (std::uint32_t i = 0; i < chunk_records; ++i)
-      hops_of(first + i)[0].directed_link = i + 1 < chunk_records ? first + i + 1 : no_slot;
-    free_ = first;
+      hops_of((first + i) * places)[0].directed_link = i + 1 < chunk_records ? (first + i + 1) * places : no_slot;
+    free_ = first * places;
   }
 
   std::vector<std::unique_ptr<Chunk>> chunks_;
-  std::vector<std::uint8_t> counts_;  // [slots] hops that are recorded
-  std::uint32_t free_ = no_slot;      // the next free one stands in the record, where the link of its first hop does
+  std::uint32_t free_ = no_slot;  // the next free one stands in the record, where the link of its first hop does
   std::uint64_t live_ = 0;
 };
 

@@ -48,7 +48,7 @@ class Departures {
  private:
   void launch_watched(PortId port_index, Time now, Packet& packet, WireTime size);
   void record_hop(PortId port_index, Packet& packet, Time now);
-  void record_in(std::uint32_t slot, PortId port_index, Time now);
+  void record_in(std::uint32_t& record, PortId port_index, Time now);
   void record_end(PortId port_index, Packet& packet, Time now);
   void export_rest(const Packet& packet, Batch& batch);
   std::uint32_t telemetry_of(const Packet& packet) const;

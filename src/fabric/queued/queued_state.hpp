@@ -98,6 +98,10 @@ struct QueuedState {
     }
     return bytes;
   }
+  /// The packet memory of a switch; null where that has no limit.
+  const SharedBuffer* buffer_at(std::uint32_t local) const {
+    return buffers.empty() ? nullptr : &buffers[buffer_of[local]];
+  }
   std::size_t queue_number(PortId port, LaneId lane) const { return port.value() * plan.count + lane.value(); }
   ClassQueue& queue_of(PortId port, LaneId lane) { return ports[port].classes[lane.value()]; }
   const ClassQueue& queue_of(PortId port, LaneId lane) const { return ports[port].classes[lane.value()]; }

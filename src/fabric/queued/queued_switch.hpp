@@ -46,6 +46,7 @@ class QueuedSwitch {
   void trim(PortId out, Packet& packet);
   void receive_adaptively(const LocalNode& node, const Arrival& came);
   void fetch_queues_beyond(const LocalNode& node, std::span<const std::uint16_t> routes) const;
+  void fetch_queues_beyond(const LocalNode& node, const ArrivalOrder& order) const;
   void run_events(std::uint32_t local, Time before);
   void run_deferred(std::uint32_t local, Time end);
   void catch_up_all(std::uint32_t local, Time before);

@@ -40,8 +40,9 @@ void fetch_waiting(const ClassQueue& queue) {
 
 void QueuedModel::fetch_first(const LocalNode& node) const {
   const std::uint32_t local = net.nodes.local_of[node.id];
-  fetch(&state.ports[node.first_port], &state.ports[node.first_port] + node.ports);
   for (const PortId p : node.all_ports()) {
+    fetch_line(&state.ports[p]);
+    if (state.services.telemetry) fetch_line(&state.ports[p].wire_bytes);
     fetch_line(&state.classes[state.queue_number(p, state.plan.control)]);
     fetch_line(&state.classes[state.queue_number(p, state.plan.data)]);
   }
@@ -55,8 +56,7 @@ void QueuedModel::fetch_first(const LocalNode& node) const {
 void QueuedModel::fetch_second(const LocalNode& node) const {
   fetch_if_any(state.events[net.nodes.local_of[node.id]].memory());
   if (node.host != no_slot) return fetch_tables_of_host(state.hosts[node.host]);
-  const SharedBuffer* buffer = state.ports[node.first_port].memory;
-  if (buffer != nullptr) fetch(buffer, buffer + 1);
+  if (const SharedBuffer* buffer = state.buffer_at(net.nodes.local_of[node.id])) fetch(buffer, buffer + 1);
 }
 
 void QueuedModel::fetch_third(const LocalNode& node) const {
@@ -65,10 +65,14 @@ void QueuedModel::fetch_third(const LocalNode& node) const {
     if (host.connections.size() == 1) fetch_connection(host.connections.front(), net.messages);
     return;
   }
-  for (const PortId p : node.all_ports()) {
-    const PortState& ps = state.ports[p];
-    if (ps.memory != nullptr) fetch_line(ps.memory->account_of(ps.first_queue + state.plan.data.value()));
-    const ClassQueue& queue = state.queue_of(p, state.plan.data);
+  const std::uint32_t local = net.nodes.local_of[node.id];
+  if (const SharedBuffer* buffer = state.buffer_at(local))
+    for (std::uint32_t p = 0; p < node.ports; ++p)
+      fetch_line(buffer->account_of(p * state.plan.count + state.plan.data.value()));
+  // Where packets wait. The lines of the other ports are not touched here: they leave the first cache before the node's
+  // turn comes.
+  for (const PortId p : state.deferred[local].ports) {
+    const ClassQueue& queue = state.classes[state.queue_number(p, state.plan.data)];
     if (!queue.queue.empty()) fetch_waiting(queue);
     if (queue.bytes > queue.mark_floor) fetch_line(state.markers[state.queue_number(p, state.plan.data)].get());
   }

@@ -33,22 +33,23 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
   record_in(packet.message, port_index, now);
 }
 
-inline void Departures::record_in(std::uint32_t slot, PortId port_index, Time now) {
+inline void Departures::record_in(std::uint32_t& record, PortId port_index, Time now) {
   const OutputPort& port = net_.outputs[port_index];
   const PortState& ps = q_.state.ports[port_index];
   const std::int64_t queued = std::min<std::int64_t>(q_.state.queued_bytes(port_index), UINT32_MAX);
-  q_.state.telemetry.add_hop(slot, {now, Bytes(ps.wire_bytes + ps.link_frame_bytes), Bandwidth::from_bps(port.rate_bps),
-                                    static_cast<std::uint32_t>(queued), port.directed_link});
+  q_.state.telemetry.add_hop(record,
+                             {now, Bytes(ps.wire_bytes + ps.link_frame_bytes), Bandwidth::from_bps(port.rate_bps),
+                              static_cast<std::uint32_t>(queued), port.directed_link});
 }
 
 // The first record of a packet, and those of the last packet of a message.
 [[gnu::noinline]] void Departures::record_end(PortId port_index, Packet& packet, Time now) {
-  std::uint32_t& slot = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
-  if (slot == no_slot) {
+  std::uint32_t& record = (packet.flags & packet_last) != 0 ? net_.messages[packet.message].telemetry : packet.message;
+  if (record == no_slot) {
     if ((packet.flags & packet_trimmed) != 0) return;
-    slot = q_.state.telemetry.add();
+    record = q_.state.telemetry.add();
   }
-  record_in(slot, port_index, now);
+  record_in(record, port_index, now);
 }
 
 void Departures::forget(const Packet& packet) {
@@ -105,8 +106,8 @@ void Departures::take_in(const CutEnd& end, Packet packet, Time arrival, std::sp
   }
   if (q_.state.services.telemetry && has_telemetry &&
       (packet.kind == PacketKind::data || packet.kind == PacketKind::ack)) {
-    const std::uint32_t slot = q_.state.telemetry.add(take_record<TelemetryRecord>(batch, at));
-    (carries_descriptor(packet) ? net_.messages[packet.message].telemetry : packet.message) = slot;
+    const std::uint32_t record = q_.state.telemetry.add(take_record<TelemetryRecord>(batch, at));
+    (carries_descriptor(packet) ? net_.messages[packet.message].telemetry : packet.message) = record;
   }
   if (packet.kind == PacketKind::frame) packet.message = q_.frames.table->import_from(batch, at);
   if (net_.observers.observes_arrivals())

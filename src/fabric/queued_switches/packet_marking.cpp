@@ -16,7 +16,8 @@ void PacketMarking::build() {
     const auto rate = Bandwidth::from_bps(net_.outputs[p].rate_bps);
     const MarkedPort port{rate,
                           net_.parameters.congestion_control->default_marking(rate, q_.build.longest_round_trip()),
-                          Bytes(state.largest_frame), q_.build.longest_round_trip()};
+                          Bytes(state.largest_frame), q_.build.longest_round_trip(),
+                          mix64(net_.seed ^ 0xec11U ^ mix64(std::uint64_t{net_.outputs[p].directed_link} + 1))};
     const std::int64_t floor = marking.floor(port).count();
     q_.state.marks_passing |= floor < 0;
     for (LaneId lane; lane < state.plan.end(); ++lane) {
@@ -31,7 +32,7 @@ void PacketMarking::mark_beyond_floor(PortId port, Packet& packet, std::int64_t 
   const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
   const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
-  const MarkingDraw draw{net_.seed, net_.outputs[port].directed_link, flow, packet.psn, net_.outputs[port].packets};
+  const MarkingDraw draw{flow, packet.psn, net_.outputs[port].packets};
   QueueMarker& marker = *state.markers[state.queue_number(port, lane_of(packet))];
   if (!marker.marks({now, now - came, Bytes(queue), draw})) return;
   packet.flags |= packet_ecn;

@@ -11,7 +11,8 @@ namespace weft {
 namespace {
 
 /// One port in an epoch in which each packet finds room whatever the other ports do, of a switch with plain ports
-/// (QueuedState::plain). Does what QueuedSwitch::enqueue() and QueuedPorts::catch_up() do one packet at a time.
+/// (QueuedState::plain), none of which has credits. Does what QueuedSwitch::enqueue() and QueuedPorts::catch_up() do
+/// one packet at a time.
 class PortEpoch {
  public:
   PortEpoch(QueuedModel& model, PortId out)
@@ -38,7 +39,7 @@ class PortEpoch {
     ClassQueue& queue = ps_.classes[lane.value()];
     if (queue.bytes + net_.sizes.frame_bytes(size).count() > state_.queue_limit) [[unlikely]]
       return arrive_generally(came);
-    if (free_at_ > now || (ps_.occupied | ps_.tell_pause | ps_.tell_credit) != 0 || lane.in(ps_.blocked))
+    if (free_at_ > now || (ps_.occupied | ps_.tell_pause) != 0 || lane.in(ps_.blocked))
       return wait(packet, came.port, now, size, queue, lane);
     if (state_.marks_passing) q_.marking.mark(out_, queue, packet, 0, now, now);
     launch(queue, now, packet, size);
@@ -186,6 +187,13 @@ bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& a
   return true;
 }
 
+// The queues of the next nodes lie anywhere in memory: they are there when packets leave.
+[[gnu::noinline]] void QueuedSwitch::fetch_queues_beyond(const LocalNode& node, const ArrivalOrder& order) const {
+  if (net_.cut.on_boundary(net_.clock.running)) return;  // links that leave the process have none here
+  for (std::uint32_t p = 0; p < node.ports; ++p)
+    if (!order.departures(p).empty()) __builtin_prefetch(&net_.inputs[net_.outputs[node.first_port + p].peer()], 1);
+}
+
 void QueuedSwitch::send_by_port(std::uint32_t local, const ArrivalOrder& arrivals, Time end) {
   const LocalNode& node = net_.nodes.all[local];
   const std::span<const Arrival> collected = arrivals.collected();
@@ -194,8 +202,8 @@ void QueuedSwitch::send_by_port(std::uint32_t local, const ArrivalOrder& arrival
   for (std::size_t r = 0; r < arrivals.runs(); ++r) last = std::max(last, arrivals.run(r).back().time);
   net_.clock.happen(last, collected.size());
   const std::span<const std::uint16_t> routes = q_.router.route(node, collected);
-  if (net_.fetches_ahead) fetch_queues_beyond(node, routes);
   const ArrivalOrder& order = net_.by_port(routes, node.ports);
+  if (net_.fetches_ahead) fetch_queues_beyond(node, order);
   for (std::uint32_t p = 0; p < node.ports; ++p) {
     const std::span<const Arrival> departures = order.departures(p);
     if (departures.empty()) continue;

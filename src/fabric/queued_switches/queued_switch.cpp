@@ -168,7 +168,7 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
   if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
-// The queues of the next nodes lie anywhere in memory: they are there when packets leave.
+// The same of the next nodes one by one, where no port works by itself.
 [[gnu::noinline]] void QueuedSwitch::fetch_queues_beyond(const LocalNode& node,
                                                          std::span<const std::uint16_t> routes) const {
   if (net_.cut.on_boundary(net_.clock.running)) return;  // links that leave the process have none here

@@ -49,7 +49,7 @@ struct Message {
   std::uint32_t channel = 0;
   std::uint32_t tag = 0;
   std::uint32_t sequence = 0;             ///< number among the sends of (source, destination, tag), in program order
-  std::uint32_t telemetry = no_slot;      ///< records of its last packet, where packets collect such
+  std::uint32_t telemetry = no_slot;      ///< handle of the record of its last packet, where packets collect such
   std::uint16_t notify = 0;               ///< the sender waits for completion
   std::uint16_t one_sided = 0;            ///< written into memory: no recv takes it
   std::uint32_t parts = 1;                ///< messages that make up the whole, if its data is split over queue pairs
