@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Runs the tests of a folder, or of one of its files.
 //
-// test_FOLDER [--file NAME_test.cpp] [--mpi] [GOOGLETEST OPTION...]
-//   --file   only the tests of that file
+// test_FOLDER [--file FOLDER/NAME_test.cpp] [--mpi] [GOOGLETEST OPTION...]
+//   --file   only the tests of that file, below tests/
 //   --mpi    MPI is initialised before and finalised after, and times of ns-3 are picoseconds; for mpirun
 // Exit code: 0 all passed, 1 otherwise, also when there was nothing to run.
 #include <iostream>
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
       }
       GTEST_FLAG_SET(filter, filter);
     } else {
-      std::cerr << argv[0] << ": unknown argument '" << word << "'; it takes --file NAME_test.cpp and --mpi\n";
+      std::cerr << argv[0] << ": unknown argument '" << word << "'; it takes --file FOLDER/NAME_test.cpp and --mpi\n";
       return 1;
     }
   }

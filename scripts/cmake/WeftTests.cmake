@@ -98,7 +98,8 @@ function(weft_test_program target folder)
   set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests/${folder})
 endfunction()
 
-# The tests of a folder are one program, from which `--file NAME_test.cpp` chooses those of a file. Each file has a
+# The tests of a folder and of those in it are one program, from which `--file FOLDER/NAME_test.cpp` chooses those of a
+# file. Each file has a
 # namespace of its own, because several are compiled together. A file with a main() of its own is a program by itself.
 function(weft_cpp_tests)
   weft_add_tested()
@@ -122,8 +123,7 @@ function(weft_cpp_tests)
   set(together "")
   foreach(file ${files})
     string(REGEX REPLACE "_test\\.cpp$" "" name ${file})
-    get_filename_component(folder ${file} DIRECTORY)
-    get_filename_component(source ${file} NAME)
+    string(REGEX REPLACE "/.*" "" folder ${file})
     weft_test_label(label ${file})
     file(STRINGS ${tests}/${file} main REGEX "^int main\\(")
     file(STRINGS ${tests}/${file} mpi LIMIT_INPUT 2000 REGEX "^// MPI ranks: ")
@@ -140,7 +140,7 @@ function(weft_cpp_tests)
       endif()
       list(APPEND together ${tests}/${file})
       target_sources(${target} PRIVATE ${tests}/${file})
-      set(words --file ${source})
+      set(words --file ${file})
       if(mpi)
         list(APPEND words --mpi)
       endif()

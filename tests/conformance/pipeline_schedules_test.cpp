@@ -3,7 +3,7 @@
 // way, where place_of says; nobody waits for ever; memory is as announced; shapes it cannot do have a reason.
 #include <gtest/gtest.h>
 
-#include "tests/workloads/pipeline_execution.hpp"
+#include "tests/workloads/parallel/pipeline_execution.hpp"
 
 namespace weft::test::pipeline_schedules_test {
 namespace {

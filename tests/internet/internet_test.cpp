@@ -10,8 +10,8 @@
 #include <ns3/uinteger.h>
 
 #include "fabric/frames/ethernet.hpp"
-#include "tests/fabric/ns3_scenario.hpp"
-#include "tests/fabric/packet_log.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
+#include "tests/fabric/ns3/packet_log.hpp"
 
 namespace weft::internet_test {
 namespace {

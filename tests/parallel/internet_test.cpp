@@ -14,7 +14,7 @@
 #include <ns3/uinteger.h>
 
 #include "support/basics/random.hpp"
-#include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
 
 namespace weft::internet_test {
 namespace {

@@ -8,7 +8,7 @@
 #include <ns3/node-list.h>
 
 #include "fabric/ns3/ns3_attributes.hpp"
-#include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
 
 namespace weft::ns3_fabric_test {
 namespace {

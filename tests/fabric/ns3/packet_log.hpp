@@ -13,7 +13,7 @@
 #include <ns3/packet.h>
 #include <ns3/ptr.h>
 
-#include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
 
 namespace weft::test {
 

@@ -5,7 +5,7 @@
 // backward pass. The zero-bubble papers write B for what is I here.
 #include <gtest/gtest.h>
 
-#include "tests/workloads/pipeline_execution.hpp"
+#include "tests/workloads/parallel/pipeline_execution.hpp"
 
 namespace weft::test::pipeline_schedule_test {
 namespace {

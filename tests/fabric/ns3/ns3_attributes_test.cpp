@@ -10,7 +10,7 @@
 #include <ns3/string.h>
 #include <ns3/uinteger.h>
 
-#include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
 #include "transport/messages/ideal_time.hpp"
 
 namespace weft::ns3_attributes_test {

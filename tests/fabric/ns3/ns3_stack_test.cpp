@@ -14,8 +14,8 @@
 #include <ns3/udp-echo-helper.h>
 #include <ns3/uinteger.h>
 
-#include "tests/fabric/ns3_scenario.hpp"
-#include "tests/fabric/packet_log.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
+#include "tests/fabric/ns3/packet_log.hpp"
 
 namespace weft::ns3_stack_test {
 namespace {

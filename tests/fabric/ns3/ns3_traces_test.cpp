@@ -11,7 +11,7 @@
 #include <ns3/trace-helper.h>
 #include <ns3/udp-header.h>
 
-#include "tests/fabric/ns3_scenario.hpp"
+#include "tests/fabric/ns3/ns3_scenario.hpp"
 
 namespace weft::ns3_traces_test {
 namespace {

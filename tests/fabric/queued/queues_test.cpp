@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "support/basics/random.hpp"
-#include "tests/fabric/naive_network.hpp"
+#include "tests/fabric/queued/naive_network.hpp"
 
 namespace weft::queues_test {
 namespace {

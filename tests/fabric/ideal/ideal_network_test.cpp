@@ -12,7 +12,7 @@
 
 #include "support/basics/error.hpp"
 #include "support/basics/random.hpp"
-#include "tests/fabric/ideal_machine.hpp"
+#include "tests/fabric/ideal/ideal_machine.hpp"
 #include "tests/fabric/lean_machine.hpp"
 
 namespace weft::ideal_network_test {
