@@ -19,7 +19,7 @@ def flops(row):
     return 6 * each * count * inner * row["hidden"]
 
 
-def products(row):
+def gemms(row):
     """(m, n, k, count) of gates and up projections, and of down projections."""
     each, count, inner = extent(row)
     return [(each, 2 * inner, row["hidden"], count), (each, row["hidden"], inner, count)]
@@ -66,5 +66,5 @@ def usable(row, least):
 
 def columns_of(rows):
     """m, n, k and count of both GEMMs, as arrays."""
-    both = np.array([products(row) for row in rows], float)
+    both = np.array([gemms(row) for row in rows], float)
     return [tuple(both[:, i, j] for j in range(4)) for i in range(2)]

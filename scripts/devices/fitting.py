@@ -5,9 +5,9 @@ mean of |log(ours / measured)|, with what is further off than 15 % counted more.
 import numpy as np
 
 from devices import experts
-from devices.rates import attention_seconds, bytes_per_second, memory_seconds, product_seconds
+from devices.rates import attention_seconds, bytes_per_second, gemm_seconds, memory_seconds
 
-LEAST_FLOPS = 1e9  # of products and attention that are fitted to: smaller kernels are launches
+LEAST_FLOPS = 1e9  # of GEMMs and attention that are fitted to: smaller kernels are launches
 
 
 class Form:
@@ -93,10 +93,10 @@ def text_of(found):
             f"{found['signed']:+.1f} % with its sign")
 
 
-# Products ------------------------------------------------------------------------------------------------------------
+# GEMMs ---------------------------------------------------------------------------------------------------------------
 
 
-def products_of(values, units, form):
+def rates_of_gemms(values, units, form):
     last = form.fractions + form.overheads
     fractions = [rounded(fraction) for fraction in values[: form.fractions]]
     overheads = [rounded(overhead) for overhead in values[form.fractions : last]]
@@ -110,7 +110,7 @@ def products_of(values, units, form):
     }  # fmt: skip
 
 
-def fit_products(device, table, precision, units, launch=None):
+def fit_gemms(device, table, precision, units, launch=None):
     """Without `launch` the shortest time of the table is the launch: a kernel with nothing to do. With it the table's times have
     a quantisation of the m x k factor besides, whose launches and fraction of the bandwidth are fitted and not part of a
     GEMM."""
@@ -131,8 +131,8 @@ def fit_form(device, form, precision, units, launch, quantised, given, unseen):
     high = [1] * fractions + [2000 if form.points else 600] * form.overheads + [1, 1, 20, 0.3, 20] + ([20, 1] if quantised else [])
 
     def seconds(values, of):
-        rates = products_of(values, units, form)
-        time = product_seconds(device, rates, precision, of["m"], of["n"], of["k"], of["count"], launch)
+        rates = rates_of_gemms(values, units, form)
+        time = gemm_seconds(device, rates, precision, of["m"], of["n"], of["k"], of["count"], launch)
         if quantised:
             time = time + quantising(device, rounded(values[-2]), rounded(values[-1]), QUANTISING[precision] * of["m"] * of["k"])
         return time
@@ -140,7 +140,7 @@ def fit_form(device, form, precision, units, launch, quantised, given, unseen):
     starts = [[*form.start(f), *[over] * form.overheads, 0.8, even, 4, 0.05, 1, *([8, 0.6] if quantised else [])]
               for f, over, even in ((0.8, 100, 0.5), (0.72, 50, 0.8), (0.75, 200, 0.9))]  # fmt: skip
     values = best_of(starts, low, high, lambda v: badness(seconds(v, given), given["seconds"]))
-    result = {"rates": products_of(values, units, form), "fitted": len(given), "precision": precision,
+    result = {"rates": rates_of_gemms(values, units, form), "fitted": len(given), "precision": precision,
               "launch": rounded(launch * 1e6), "unseen": errors(seconds(values, unseen), unseen["seconds"]),
               "badness": badness(seconds(values, given), given["seconds"])}  # fmt: skip
     if quantised:
@@ -258,7 +258,7 @@ def fit_experts(device, table, units):
     def seconds(values, parts):
         choosing, copying, shapes = parts
         rates = grouped_of(values, units)
-        gemms = sum(product_seconds(device, rates, "bf16", *shape) for shape in shapes)
+        gemms = sum(gemm_seconds(device, rates, "bf16", *shape) for shape in shapes)
         return gemms + choosing + copying / rounded(values[7]) + rounded(values[6]) * 1e-6
 
     def cost(ours, measured):

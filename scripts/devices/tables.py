@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables of measured kernels: four layouts, told apart by their columns.
 
-  products   precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
+  gemms      precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
   attention  batch, seq, heads, kv_heads, head_dim, time_us    causal, forward; `gpu` if the table has several
   memory     op, rows, cols, bytes, time_us         softmax and ln along cols, all other elementwise; `gpu` the same
   experts    tokens, hidden, inter, topk, experts, tp, ep, time_us    a layer of experts of one GPU (devices/experts.py); `gpu`,
@@ -21,7 +21,7 @@ from devices.experts import COLUMNS as EXPERTS
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"}
 TRAFFIC = {"softmax": "softmax", "ln": "norm", "norm": "norm"}
 LAYOUTS = {
-    "products": ["precision", "m", "n", "k", "time_us"],
+    "gemms": ["precision", "m", "n", "k", "time_us"],
     "attention": ["batch", "seq", "heads", "kv_heads", "head_dim", "time_us"],
     "memory": ["op", "rows", "cols", "bytes", "time_us"],
     "experts": [*EXPERTS, "time_us"],
@@ -100,7 +100,7 @@ def fields(path, line, row, layout, numbers):
     one = {name: number(path, row, line, name) for name in numbers}
     one["seconds"] = number(path, row, line, "time_us") * 1e-6
     one["held_out"] = held_out(*(int(one[name]) for name in numbers if name != "bytes"))
-    if layout == "products":
+    if layout == "gemms":
         one["precision"] = PRECISIONS.get(row["precision"], row["precision"])
         one["count"] = float(row.get("count") or 1)
     if layout == "memory":

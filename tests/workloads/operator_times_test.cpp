@@ -10,7 +10,7 @@
 namespace weft::test::operator_times_test {
 namespace {
 
-// 50 TFLOP/s in products, 1 TB/s.
+// 50 TFLOP/s in GEMMs, 1 TB/s.
 const std::string toy =
     "name: toy\npeak: {bf16: 100 TFLOP/s}\nefficiency: 0.5\nmemory_bandwidth: 1 TB/s\nmemory: 1 GB\n";
 const std::string file =
@@ -22,18 +22,18 @@ const std::string file =
     "memory, , , , , 4096, , 2 us\r\n";
 
 Device device() { return read_device(Spec::parse(toy, "toy.yaml")); }
-Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
   return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
 }
 Kernel pass(std::int64_t bytes) { return {Kernel::Kind::memory, 0, 0, 0, 1, bytes, 0, "bf16"}; }
 
 TEST(OperatorTimes, AreThoseOfTheFileOrOfTheDevice) {
   const OperatorTimes times(device(), MeasuredOperators::parse(file, "ops.csv"));
-  EXPECT_EQ(times.of(product(64, 128, 256)), Time::from_us(190));
-  EXPECT_EQ(times.of(product(64, 128, 256, 3)), Time::from_us(500));  // of any precision
+  EXPECT_EQ(times.of(gemm(64, 128, 256)), Time::from_us(190));
+  EXPECT_EQ(times.of(gemm(64, 128, 256, 3)), Time::from_us(500));  // of any precision
   EXPECT_EQ(times.of(pass(4096)), Time::from_us(2));
   EXPECT_TRUE(times.missing().empty());
-  EXPECT_EQ(times.of(product(128, 64, 256)), kernel_time(device(), product(128, 64, 256)));
+  EXPECT_EQ(times.of(gemm(128, 64, 256)), kernel_time(device(), gemm(128, 64, 256)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
   EXPECT_EQ(times.missing(), (std::vector<std::string>{"matmul 128 x 64 x 256, bf16", "memory 4097 B, bf16"}));

@@ -23,7 +23,7 @@ BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
 COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
 # What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels.
 LAYERS = {"H100": (15.2, 0.905), "B200": (23.6, 0.547)}
-PRODUCTS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
+GEMMS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
 FAR = 40  # percent: nearly all such layers take several times as long as their like
 
 
@@ -47,12 +47,12 @@ def ready_made(case, gpu):
 
 
 def check(case):
-    gemms, attention = rows_of(case, "products.csv"), rows_of(case, "attention.csv")
+    gemms, attention = rows_of(case, "gemms.csv"), rows_of(case, "attention.csv")
     for gpu in GPUS:
         for precision in ("bf16", "fp8", "fp8_block"):
             rows = [row for row in gemms if (row["gpu"], row["precision"]) == (gpu, precision)]
             if rows:
-                check_products(case, gpu, precision, rows)
+                check_gemms(case, gpu, precision, rows)
     for gpu in GPUS:
         check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
     layers = rows_of(case, "experts.csv")
@@ -62,7 +62,7 @@ def check(case):
     check_copies(case)
 
 
-def check_products(case, gpu, precision, rows):
+def check_gemms(case, gpu, precision, rows):
     shapes = [{key: int(row[key]) for key in "mnk"} for row in rows]
     ours = seconds(case, ready_made(case, gpu), [
         {**shape, "precision": precision, "bytes": bytes_of(shape, precision)} for shape in shapes])  # fmt: skip
@@ -76,19 +76,19 @@ def check_products(case, gpu, precision, rows):
         add_blocks(case, gpu, shapes, found)
         return
     case.add(f"{gpu}, {precision}: {len(rows)} GEMMs not fitted to, from 1 GFLOP up: mean error, 95th percentile",
-             f"at most {PRODUCTS[0]} %, {PRODUCTS[1]} %", f"{mean:.1f} %, {high:.1f} %",
-             f"{np.mean(found):+.1f} % with its sign", mean <= PRODUCTS[0] and high <= PRODUCTS[1])  # fmt: skip
+             f"at most {GEMMS[0]} %, {GEMMS[1]} %", f"{mean:.1f} %, {high:.1f} %",
+             f"{np.mean(found):+.1f} % with its sign", mean <= GEMMS[0] and high <= GEMMS[1])  # fmt: skip
 
 
 def add_blocks(case, gpu, shapes, found):
     """The mean is held to; the 95th percentile is shown, which GEMMs of odd m on the H100 bring above the aim."""
     name = f"{gpu}, fp8_block: {len(found)} GEMMs not fitted to, from 1 GFLOP up"
     mean, high = np.mean(np.abs(found)), np.percentile(np.abs(found), 95)
-    case.add(f"{name}: mean error", f"at most {PRODUCTS[0]} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
-             mean <= PRODUCTS[0])  # fmt: skip
+    case.add(f"{name}: mean error", f"at most {GEMMS[0]} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
+             mean <= GEMMS[0])  # fmt: skip
     odd = np.array([shape["m"] % 2 == 1 for shape in shapes])
     parts = [np.percentile(np.abs(found[chosen]), 95) for chosen in (odd, ~odd)]
-    case.compare(f"{name}: 95th percentile", f"{PRODUCTS[1]} % aimed at", f"{high:.1f} %",
+    case.compare(f"{name}: 95th percentile", f"{GEMMS[1]} % aimed at", f"{high:.1f} %",
                  f"{parts[0]:.1f} % of {odd.sum()} with odd m, {parts[1]:.1f} % of the others")  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def check_attention(case, gpu, rows):
 
 def kernels_of_experts(row):
     """Both grouped GEMMs of one GPU; copies and the activation; and what TensorRT-LLM does to choose experts, in 16 bits."""
-    gemms = [{"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": "bf16"} for m, n, k, count in experts.products(row)]
+    gemms = [{"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": "bf16"} for m, n, k, count in experts.gemms(row)]
     moved = [*experts.copying_bytes(row), *experts.choosing_bytes(row)]
     return gemms, [{"bytes": f"{size} B", "traffic": "elementwise", "precision": "bf16"} for size in moved]
 
