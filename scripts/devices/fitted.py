@@ -6,7 +6,7 @@ import json
 
 from devices import fitting
 from devices.fitting import QUANTISING
-from devices.rates import GEMMS
+from devices.rates import GEMMS, GROUPED
 from devices.tables import LAYOUTS
 
 PEAKS = ("bf16", "fp16", "fp8", "fp8_block")
@@ -40,10 +40,13 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
             tell(f"memory kernels, {traffic}", result)
     for table in kinds["experts"]:
         device.sustained = sustained
-        result = fitting.fit_experts(device, table, units)
-        sustained["grouped_gemms"] = result["rates"]
-        tell("layers of experts", result)
-        remarks.append(f"besides, for each layer: {result['layer'][0]} us, and copies at {result['layer'][1]} of the bandwidth of others")
+        for precision in GROUPED:
+            if precision not in table["precision"]:
+                continue
+            result = fitting.fit_experts(device, table, units, precision)
+            sustained[GROUPED[precision]] = result["rates"]
+            tell(f"layers of experts, {precision}", result)
+            remarks.append(f"besides, for each layer: {result['layer'][0]} us, and copies at {result['layer'][1]} of the bandwidth of others")
     return text_of({**data, "sustained": sustained}, names, remarks)
 
 

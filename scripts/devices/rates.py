@@ -13,6 +13,7 @@ SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp8_block": 1, "fp32": 4, "tf32": 4}
 GEMMS = {"fp8": "fp8_gemms", "fp8_block": "fp8_block_gemms"}  # keys of `sustained`; all others have `gemms`
+GROUPED = {"bf16": "grouped_gemms", "fp8_block": "grouped_fp8_block_gemms"}  # of experts
 OLDER = {"products": "gemms", "fp8_products": "fp8_gemms", "fp8_block_products": "fp8_block_gemms", "grouped_products": "grouped_gemms"}
 
 

@@ -247,6 +247,28 @@ TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
 }
 
+/// The same device with rates of grouped GEMMs in fp8_block.
+TEST(KernelTime, GroupedGemmsOfBlocksHaveTheirOwnRates) {
+  std::string text = fitted;
+  text.insert(text.find("  fp8_gemms:"),
+              "  grouped_fp8_block_gemms: {units: 10, bandwidth_fraction: 0.5, tiles: [[100, 100, 0.5]]}\n");
+  Device toy = device(text), without = device(fitted);
+  toy.in_a_step = without.in_a_step = true;
+  Kernel kernel = gemm(130, 200, 1000, 7);
+  kernel.precision = "fp8_block";
+  const double single = microseconds(toy, kernel);
+  kernel.grouped = true;
+  EXPECT_DOUBLE_EQ(microseconds(without, kernel), single);
+  // 3 waves * 10 tiles * 2 * 100 * 100 * 1,000 FLOP at half of the peak of the precision.
+  const double arithmetic = 30 * 2 * 100 * 100 * 1000 / (0.5 * toy.peak.at("fp8_block")) * 1e6;
+  const double traffic = 7 * 356'000 / 0.5e12 * 1e6;  // us
+  EXPECT_NEAR(microseconds(toy, kernel), std::max(arithmetic, traffic), 1e-6);
+  kernel.precision = "bf16";  // as single ones
+  const double grouped = microseconds(toy, kernel);
+  kernel.grouped = false;
+  EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
+}
+
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   Device toy = device(fitted);
   Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};

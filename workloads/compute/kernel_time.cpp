@@ -102,6 +102,7 @@ GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) 
 const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel) {
   if (kernel.grouped && sustained.grouped && (kernel.precision == "bf16" || kernel.precision == "fp16"))
     return *sustained.grouped;
+  if (kernel.grouped && sustained.grouped_blocks && kernel.precision == "fp8_block") return *sustained.grouped_blocks;
   const auto other = sustained.other_gemms.find(kernel.precision);
   return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
 }

@@ -57,7 +57,8 @@ double traffic_of(const Kernel& kernel);
 /// With device.in_a_step and device.sustained: the same, for a GEMM the least over tiles and parts along k, each
 /// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
-/// Grouped ones of bf16 and fp16 have device.sustained->grouped if the device has it.
+/// Grouped ones of bf16 and fp16 have device.sustained->grouped, those of fp8_block ->grouped_blocks, if the device has
+/// it.
 /// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it
 /// in whole blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that
 /// lasts, or with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.

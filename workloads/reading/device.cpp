@@ -178,6 +178,7 @@ SustainedRates read_sustained(const Spec& map) {
   if (const auto of_fp8 = map.find("fp8_gemms")) rates.other_gemms["fp8"] = read_gemms(*of_fp8);
   if (const auto of_blocks = map.find("fp8_block_gemms")) rates.other_gemms["fp8_block"] = read_gemms(*of_blocks);
   if (const auto grouped = map.find("grouped_gemms")) rates.grouped = read_gemms(*grouped);
+  if (const auto grouped = map.find("grouped_fp8_block_gemms")) rates.grouped_blocks = read_gemms(*grouped);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
       std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
@@ -260,6 +261,7 @@ std::optional<Device> beside_communication(const Device& device) {
   leave(rest.sustained->gemms.work);
   for (auto& [precision, gemms] : rest.sustained->other_gemms) leave(gemms.work);
   if (rest.sustained->grouped) leave(rest.sustained->grouped->work);
+  if (rest.sustained->grouped_blocks) leave(rest.sustained->grouped_blocks->work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
   rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;

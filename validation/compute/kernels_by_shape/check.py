@@ -22,7 +22,8 @@ BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
 # not said, have 256 MiB unless it is asked for others.
 COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
 # What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels.
-LAYERS = {"H100": (15.2, 0.905), "B200": (23.6, 0.547)}
+LAYERS = {("H100", "bf16"): (15.2, 0.905), ("B200", "bf16"): (23.6, 0.547), ("H100", "fp8_block"): (13.5, 0.65),
+          ("B200", "fp8_block"): (26.5, 0.959)}  # fmt: skip
 GEMMS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
 FAR = 40  # percent: nearly all such layers take several times as long as their like
 
@@ -56,8 +57,9 @@ def check(case):
     for gpu in GPUS:
         check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
     layers = rows_of(case, "experts.csv")
-    for gpu in LAYERS:
-        check_experts(case, gpu, [row for row in layers if row["gpu"] == gpu])
+    for gpu, precision in LAYERS:
+        rows = [row for row in layers if (row["gpu"], row["precision"]) == (gpu, precision)]
+        check_experts(case, gpu, precision, rows)
     check_memory(case)
     check_copies(case)
 
@@ -113,34 +115,44 @@ def check_attention(case, gpu, rows):
              mean <= ATTENTION)  # fmt: skip
 
 
-def kernels_of_experts(row):
-    """Both grouped GEMMs of one GPU; copies and the activation; and what TensorRT-LLM does to choose experts, in 16 bits."""
-    gemms = [{"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": "bf16"} for m, n, k, count in experts.gemms(row)]
-    moved = [*experts.copying_bytes(row), *experts.choosing_bytes(row)]
-    return gemms, [{"bytes": f"{size} B", "traffic": "elementwise", "precision": "bf16"} for size in moved]
+def kernels_of_experts(row, precision):
+    """Both grouped GEMMs of one GPU; copies, casts and the activation; and what TensorRT-LLM does to choose experts, in 16 bits."""
+    kind = (precision, experts.masked(row["gpu"]))
+    gemms = []
+    for m, n, k, count in experts.gemms(row):
+        moved = {"bytes": f"{m * count * (k + 2 * n) + count * k * n} B"} if precision == "fp8_block" else {}
+        gemms.append({"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": precision, **moved})
+    others = [*experts.copying_bytes(row, *kind), *experts.choosing_bytes(row, *kind)]
+    return gemms, [{"bytes": f"{size:.0f} B", "traffic": "elementwise", "precision": "bf16"} for size in others]
 
 
-def check_experts(case, gpu, rows):
+def seconds_of_layers(case, gpu, precision, layers):
     """Grouped GEMMs with what was measured besides: of each layer one time for all launches, and a fraction of the bandwidth of other kernels
     for those that go through all copies (LAYERS)."""
-    time, fraction = LAYERS[gpu]
-    shapes = [{name: int(row[name]) for name in experts.COLUMNS} for row in rows]
-    layers = [kernels_of_experts(shape) for shape in shapes]
+    time, fraction = LAYERS[gpu, precision]
     ours = seconds(case, ready_made(case, gpu), [kernel for gemms, others in layers for kernel in (*gemms, *others)])
     device = yaml.safe_load((case.root / f"workloads/devices/{gpu.lower()}-sxm.yaml").read_text())
     launch = float(device["sustained"]["launch"].split()[0]) * 1e-6
+    copies = experts.COPIES[precision]
     sums, first = [], 0
     for gemms, others in layers:
         end = first + len(gemms) + len(others)
         memory = ours[first + len(gemms) : end] - launch
-        sums.append(sum(ours[first : first + len(gemms)]) + sum(memory[: experts.COPIES]) / fraction + sum(memory[experts.COPIES :]) + time * 1e-6)
+        sums.append(sum(ours[first : first + len(gemms)]) + sum(memory[:copies]) / fraction + sum(memory[copies:]) + time * 1e-6)
         first = end
-    found = errors(np.array(sums), rows)
-    name = f"{gpu}, bf16: {len(rows)} layers of experts with grouped GEMMs not fitted to"
+    return np.array(sums)
+
+
+def shapes_of(rows):
+    return [{"gpu": row["gpu"], **{name: int(row[name]) for name in experts.COLUMNS}} for row in rows]
+
+
+def check_experts(case, gpu, precision, rows):
+    shapes = shapes_of(rows)
+    found = errors(seconds_of_layers(case, gpu, precision, [kernels_of_experts(shape, precision) for shape in shapes]), rows)
+    name = f"{gpu}, {precision}: {len(rows)} layers of experts with grouped GEMMs not fitted to"
     mean = np.mean(np.abs(found))
-    case.add(f"{name}: mean error", f"at most {EXPERTS} %", f"{mean:.1f} %",
-             f"{np.mean(found):+.1f} % with its sign; median {np.median(np.abs(found)):.1f} %, 95th percentile "
-             f"{np.percentile(np.abs(found), 95):.1f} %", mean <= EXPERTS)  # fmt: skip
+    case.add(f"{name}: mean error", f"at most {EXPERTS} %", f"{mean:.1f} %", spread_of(found), mean <= EXPERTS)
     arithmetic = np.array([experts.flops(shape) for shape in shapes])
     classes = [arithmetic < 1e10, (arithmetic >= 1e10) & (arithmetic < 1e11), arithmetic >= 1e11]
     near = np.abs(found) < FAR
@@ -149,6 +161,11 @@ def check_experts(case, gpu, rows):
                  f"{', '.join(f'{np.mean(found[one]):+.1f}' for one in classes)} % with its sign")  # fmt: skip
     case.compare(f"{name}: those that are less than {FAR} % off: mean error", "no limit", f"{np.mean(np.abs(found[near])):.1f} %",
                  f"{np.mean(found[near]):+.1f} % with its sign; {(~near).sum()} others")  # fmt: skip
+
+
+def spread_of(found):
+    return (f"{np.mean(found):+.1f} % with its sign; median {np.median(np.abs(found)):.1f} %, 95th percentile "
+            f"{np.percentile(np.abs(found), 95):.1f} %")  # fmt: skip
 
 
 def check_memory(case):
