@@ -269,6 +269,54 @@ TEST(KernelTime, GroupedGemmsOfBlocksHaveTheirOwnRates) {
   EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
 }
 
+/// Rows of each expert fill whole tiles of 100 x 100, all tiles go in waves of 10; weights are read by experts that
+/// have rows.
+TEST(KernelTime, GroupedGemmsOfUnevenRows) {
+  std::string text = fitted;
+  text.insert(
+      text.find("  fp8_gemms:"),
+      "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel = gemm(113, 200, 1000, 4);
+  kernel.grouped = true;
+  // 2 + 0 + 1 + 3 pieces of rows in two columns: two waves of 10 tiles of 2 * 100 * 100 * 1,100 FLOP at 80 TFLOP/s.
+  kernel = with_rows(kernel, {130, 0, 20, 300});
+  EXPECT_NEAR(microseconds(toy, kernel), 5.5, 1e-6);
+  EXPECT_DOUBLE_EQ(traffic_of(kernel), 2 * (450 * 1200 + 3 * 200'000.0));
+  // One expert with one row: a wave is 2.75 us of arithmetic.
+  kernel.rows = {0, 1, 0, 0};
+  EXPECT_NEAR(microseconds(toy, kernel), 2.75, 1e-6);
+  kernel.rows = {0, 0, 0, 0};
+  EXPECT_NEAR(microseconds(toy, kernel), 0, 1e-9);
+  // As many for each are as one number.
+  Kernel even = gemm(130, 200, 1000, 7);
+  even.grouped = true;
+  EXPECT_DOUBLE_EQ(microseconds(toy, with_rows(even, std::vector<std::int64_t>(7, 130))), microseconds(toy, even));
+  // Gradients of weights: rows are k. Two experts with one piece by two each, in one wave; 1,100 and 3,100 along k.
+  Kernel gradient = gemm(100, 200, 1333, 3);
+  gradient.grouped = gradient.rows_inner = true;
+  gradient = with_rows(gradient, {1000, 0, 3000});
+  EXPECT_NEAR(microseconds(toy, gradient), 10 * 2 * 100 * 100 * 2100 / 80e12 * 1e6, 1e-6);
+  EXPECT_DOUBLE_EQ(traffic_of(gradient), 2 * (4000 * 300 + 2 * 20'000.0));
+}
+
+// Where the bytes are given, results and factors having other sizes: 1 B read and 2 written; of a gradient 1 and 6.
+TEST(KernelTime, BytesOfGroupedGemmsGoWithRows) {
+  Kernel kernel = gemm(10, 20, 30, 4);
+  kernel.grouped = true;
+  kernel.precision = "fp8";
+  kernel.bytes = 4 * (10 * 30 + 30 * 20 + 2 * 10 * 20);
+  EXPECT_EQ(with_rows(kernel, {10, 10, 10, 10}).bytes, kernel.bytes);
+  EXPECT_EQ(with_rows(kernel, {40, 0, 0, 0}).bytes, 40 * 30 + 30 * 20 + 2 * 40 * 20);
+  EXPECT_EQ(with_rows(kernel, {5, 0, 0, 2}).bytes, 7 * 30 + 2 * 30 * 20 + 2 * 7 * 20);
+  Kernel gradient = gemm(20, 30, 10, 4);
+  gradient.grouped = gradient.rows_inner = true;
+  gradient.precision = "fp8";
+  gradient.bytes = 4 * (10 * (20 + 30) + 6 * 20 * 30);
+  EXPECT_EQ(with_rows(gradient, {40, 0, 0, 0}).bytes, 40 * (20 + 30) + 6 * 20 * 30);
+}
+
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   Device toy = device(fitted);
   Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};

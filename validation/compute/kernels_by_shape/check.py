@@ -21,9 +21,11 @@ BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
 # BabelStream's copy, GB/s read and written (Azure/AI-benchmarking-guide, commit 8fd0c6e1, MIT, Azure_Results). Its arrays, of a size that is
 # not said, have 256 MiB unless it is asked for others.
 COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
-# What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels.
+# What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels. The
+# A100 has no layer with even routing to fit to: the H100's are assumed.
 LAYERS = {("H100", "bf16"): (15.2, 0.905), ("B200", "bf16"): (23.6, 0.547), ("H100", "fp8_block"): (13.5, 0.65),
-          ("B200", "fp8_block"): (26.5, 0.959)}  # fmt: skip
+          ("B200", "fp8_block"): (26.5, 0.959), ("A100", "bf16"): (15.2, 0.905)}  # fmt: skip
+DRAWS = 5  # of loads of a layer with uneven routing, as were measured
 GEMMS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
 FAR = 40  # percent: nearly all such layers take several times as long as their like
 
@@ -59,7 +61,11 @@ def check(case):
     layers = rows_of(case, "experts.csv")
     for gpu, precision in LAYERS:
         rows = [row for row in layers if (row["gpu"], row["precision"]) == (gpu, precision)]
-        check_experts(case, gpu, precision, rows)
+        if rows:
+            check_experts(case, gpu, precision, rows)
+    uneven = rows_of(case, "experts_uneven.csv")
+    for gpu, precision in LAYERS:
+        check_uneven(case, gpu, precision, [row for row in uneven if (row["gpu"], row["precision"]) == (gpu, precision)])
     check_memory(case)
     check_copies(case)
 
@@ -115,13 +121,17 @@ def check_attention(case, gpu, rows):
              mean <= ATTENTION)  # fmt: skip
 
 
-def kernels_of_experts(row, precision):
-    """Both grouped GEMMs of one GPU; copies, casts and the activation; and what TensorRT-LLM does to choose experts, in 16 bits."""
+def kernels_of_experts(row, precision, loads=None):
+    """Both grouped GEMMs of one GPU, of as many tokens for each expert or of `loads`; copies, casts and the activation; and what TensorRT-LLM
+    does to choose experts, in 16 bits."""
     kind = (precision, experts.masked(row["gpu"]))
     gemms = []
     for m, n, k, count in experts.gemms(row):
-        moved = {"bytes": f"{m * count * (k + 2 * n) + count * k * n} B"} if precision == "fp8_block" else {}
-        gemms.append({"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": precision, **moved})
+        rows = {"m": m, "count": count} if loads is None else {"m": loads}
+        moved = {"bytes": f"{m * count * (k + 2 * n) + count * k * n} B"} if loads is None and precision == "fp8_block" else {}
+        if loads is not None and precision == "fp8_block":
+            moved = {"bytes": f"{sum(loads) * (k + 2 * n) + sum(one > 0 for one in loads) * k * n} B"}
+        gemms.append({**rows, "n": n, "k": k, "grouped": True, "precision": precision, **moved})
     others = [*experts.copying_bytes(row, *kind), *experts.choosing_bytes(row, *kind)]
     return gemms, [{"bytes": f"{size:.0f} B", "traffic": "elementwise", "precision": "bf16"} for size in others]
 
@@ -166,6 +176,38 @@ def check_experts(case, gpu, precision, rows):
 def spread_of(found):
     return (f"{np.mean(found):+.1f} % with its sign; median {np.median(np.abs(found)):.1f} %, 95th percentile "
             f"{np.percentile(np.abs(found), 95):.1f} %")  # fmt: skip
+
+
+def power_law(tokens, chosen, count, exponent, generator):
+    """Tokens of each of `count` experts as the source draws them (collector/helper.py, power_law_logits_v3): shares of a power law cut to 1 to 0.8
+    of the tokens (0.01 to 2 if there are no more copies than experts), made whole; an expert has each token once at most, what is too
+    much or lacks goes to those with least, what is too little is taken from those with most."""
+    least, most = (1, 0.8 * tokens) if tokens * chosen > count else (0.01, 2)
+    power = 1 - exponent
+    drawn = (least**power + (most**power - least**power) * generator.random(count)) ** (1 / power)
+    loads = np.minimum(np.rint(drawn / drawn.sum() * tokens * chosen), tokens).astype(int)
+    while loads.sum() < tokens * chosen:
+        loads[np.argmin(loads)] += 1
+    while loads.sum() > tokens * chosen:
+        loads[np.argmax(loads)] -= 1
+    return loads.tolist()
+
+
+def check_uneven(case, gpu, precision, rows):
+    """Rates are those of layers with even routing: only the tokens of each expert differ."""
+    generator = np.random.default_rng(1)
+    layers, mean_layers = [], []
+    for row, shape in zip(rows, shapes_of(rows)):
+        for _ in range(DRAWS):
+            loads = power_law(shape["tokens"], shape["topk"], shape["experts"], float(row["exponent"]), generator)
+            layers.append(kernels_of_experts(shape, precision, loads))
+        each, more = divmod(experts.copies_of(shape), shape["experts"])
+        mean_layers.append(kernels_of_experts(shape, precision, [each + 1] * more + [each] * (shape["experts"] - more)))
+    found = errors(seconds_of_layers(case, gpu, precision, layers).reshape(-1, DRAWS).mean(axis=1), rows)
+    even = errors(seconds_of_layers(case, gpu, precision, mean_layers), rows)
+    name = f"{gpu}, {precision}: {len(rows)} layers of experts with uneven routing"
+    case.compare(f"{name}: mean error", "no limit", f"{np.mean(np.abs(found)):.1f} %", spread_of(found))
+    case.compare(f"{name}: the same as if routing were even", "no limit", f"{np.mean(np.abs(even)):.1f} %", spread_of(even))
 
 
 def check_memory(case):
