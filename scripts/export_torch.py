@@ -28,7 +28,7 @@ VIEWS = {"view", "reshape", "transpose", "permute", "t", "expand", "slice", "sel
          "alias", "as_strided", "_unsafe_view", "_to_copy", "clone", "split", "split_with_sizes", "getitem", "flatten",
          "unbind", "chunk", "empty", "contiguous", "lift_fresh_copy", "dropout", "sym_size", "arange", "wait_tensor",
          "unflatten", "scalar_tensor", "_assert_tensor_metadata", "movedim", "narrow"}
-PRODUCTS = {"mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "addmm": 1, "baddbmm": 1}
+GEMMS = {"mm": 0, "bmm": 0, "matmul": 0, "linear": 0, "addmm": 1, "baddbmm": 1}
 CONVOLUTIONS = {"convolution", "conv1d", "conv2d", "conv3d", "_convolution"}
 ATTENTION = {"scaled_dot_product_attention", "_scaled_dot_product_flash_attention",
              "_scaled_dot_product_efficient_attention", "_scaled_dot_product_flash_attention_for_cpu",
@@ -88,11 +88,11 @@ def inputs_of(node):
     return found
 
 
-def product_of(name, node, taken):
+def gemm_of(name, node, taken):
     """(m, n, k, count), or None."""
     out = shape_of(node)
-    if name in PRODUCTS and len(taken) > PRODUCTS[name] + 1 and out:
-        k = shape_of(taken[PRODUCTS[name]])[-1]
+    if name in GEMMS and len(taken) > GEMMS[name] + 1 and out:
+        k = shape_of(taken[GEMMS[name]])[-1]
         if name in ("bmm", "baddbmm") or (name == "matmul" and len(shape_of(taken[1])) > 2):
             return out[-2], out[-1], k, math.prod(out[:-2])
         return math.prod(out[:-1]), out[-1], k, 1
@@ -133,13 +133,13 @@ class Exporter:
             self.ids[node.name] = after
             return None
         size = bytes_of(node) + sum(map(bytes_of, taken))
-        product = product_of(name, node, taken)
-        kernel = f"bytes: {size} B" if product is None else self.product_text(product, value_of(node), size)
+        gemm = gemm_of(name, node, taken)
+        kernel = f"bytes: {size} B" if gemm is None else self.gemm_text(gemm, value_of(node), size)
         self.works.append((node.name, kernel))
         return self.item(node.name, f"compute: {{{kernel}}}", after)
 
-    def product_text(self, product, value, size):
-        m, n, k, count = product
+    def gemm_text(self, gemm, value, size):
+        m, n, k, count = gemm
         precision = self.precision or PRECISIONS.get(str(value.dtype), "bf16")
         return f"m: {m}, n: {n}, k: {k}, count: {count}, bytes: {size} B, precision: {precision}"
 

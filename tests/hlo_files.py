@@ -2,7 +2,7 @@
 """HLO and StableHLO for tests, as XLA and MLIR print them (xla/hlo of github.com/openxla/xla, docs/spec.md of
 github.com/openxla/stablehlo)."""
 
-# Four devices in two rows of two. A loop of three rounds: a product, its sum over the columns while a second product runs.
+# Four devices in two rows of two. A loop of three rounds: a GEMM, its sum over the columns while a second GEMM runs.
 STEP = """HloModule jit_step, is_scheduled=true, entry_computation_layout={(bf16[1024,1024]{1,0})->bf16[1024,4096]{1,0}}, replica_count=1, num_partitions=4
 
 %add (x: bf16[], y: bf16[]) -> bf16[] {

@@ -59,7 +59,7 @@ def boolean(name, flag):
 
 
 def loop(trips=3, width=256):
-    """`trips` times a product with a weight outside of the loop, and one with a weight within it; all results of the first
+    """`trips` times a GEMM with a weight outside of the loop, and one with a weight within it; all results of the first
     are kept side by side."""
     body = within("body", [node("MatMul", ["in", "w"], ["a"]), node("MatMul", ["a", "v"], ["b"]),
                            node("Identity", ["goes_on"], ["still"])],
@@ -90,7 +90,7 @@ def model(nodes, weights, inputs, outputs):
 
 
 def two_layers(width=1024, hidden=4096, kind=FLOAT):
-    """Products of [batch, width] by [width, hidden] and back, with a rectifier between and a residual connection."""
+    """GEMMs of [batch, width] by [width, hidden] and back, with a rectifier between and a residual connection."""
     return model([node("Gemm", ["x", "w1", "b1"], ["h"]), node("Relu", ["h"], ["r"]),
                   node("MatMul", ["r", "w2"], ["m"]), node("Add", ["m", "x"], ["y"])],
                  [tensor("w1", [width, hidden], kind), tensor("b1", [hidden], kind),

@@ -58,7 +58,7 @@ def fit_command():
     parser = Parser(prog="weft device fit", description="""Constants of a device file from tables of measured kernels.
         Shapes whose hash is divisible by three are held out: the errors that are told are theirs.""")
     parser.add_argument("tables", metavar="TABLE.csv", nargs="+",
-                        help="products, attention, memory kernels and layers of experts, told apart by their columns")
+                        help="GEMMs, attention, memory kernels and layers of experts, told apart by their columns")
     parser.add_argument("-o", "--output", metavar="FILE.yaml", required=True, help="the device file")
     parser.add_argument("--device", metavar="NAME", required=True,
                         help="peaks, bandwidth and memory come from this ready-made device or file.yaml, and what the "
@@ -74,7 +74,7 @@ def fit_command():
     device, data = read_device(options.device)
     try:
         tables = [read(path, options.gpu) for path in options.tables]
-        units = options.units or (device.sustained or {}).get("products", {}).get("units")
+        units = options.units or (device.sustained or {}).get("gemms", {}).get("units")
         if not units:
             raise StudyError("expected --units: how many multiprocessors the device has")
         text = fitted(device, data, tables, units, options.tables, options.measured_bandwidth)

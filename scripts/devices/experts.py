@@ -6,7 +6,11 @@ A table has `tokens` routed over all `experts`, `topk` for each, of which the GP
 import numpy as np
 
 COLUMNS = ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep")
-COPIES = 3  # kernels that go through all copies of tokens: in order of experts; activation; sums
+PRECISIONS = ("bf16", "fp8_block")
+COPIES = {"bf16": 3, "fp8_block": 5}  # kernels of copying_bytes()
+SCALED = 1 + 4 / 128  # bytes of an element in fp8 with a scale of fp32 for each 128
+# The same with scales that are powers of two, of one byte (UE8M0), as DeepGEMM has them on Blackwell.
+SCALED_BY_POWERS = 1 + 1 / 128
 
 
 def extent(row):
@@ -14,26 +18,44 @@ def extent(row):
     return row["tokens"] * row["topk"] // row["experts"], row["experts"] // row["ep"], row["inter"] // row["tp"]
 
 
+def copies_of(row):
+    """Of tokens, that come to the experts here if those of other GPUs have as many."""
+    return row["tokens"] * row["topk"] // row["ep"]
+
+
 def flops(row):
-    each, count, inner = extent(row)
-    return 6 * each * count * inner * row["hidden"]
+    return 6 * copies_of(row) * extent(row)[2] * row["hidden"]
 
 
-def products(row):
+def gemms(row):
     """(m, n, k, count) of gates and up projections, and of down projections."""
     each, count, inner = extent(row)
     return [(each, 2 * inner, row["hidden"], count), (each, row["hidden"], inner, count)]
 
 
-def copying_bytes(row):
-    """In 16 bits: tokens read and their copies written; gates and up projections read and activations written; results of the down projection
-    read and their sums written."""
-    each, count, inner = extent(row)
-    copies = each * count
-    return [2 * 2 * copies * row["hidden"], 2 * 3 * copies * inner, 2 * (copies + row["tokens"]) * row["hidden"]]
+def masked(name):
+    """Whether TensorRT-LLM runs experts in fp8_block through DeepGEMM's masked layout on a device of this name: from Blackwell on (collect_moe.py:
+    sm_version >= 100 has the backend deepgemm, others cutlass)."""
+    return "B200" in name
 
 
-def choosing_bytes(row):
+def copying_bytes(row, precision="bf16", in_masks=False):
+    """Of each kernel that goes through all copies of tokens. In 16 bits: tokens read and their copies written; gates and up projections read and
+    activations written; results of the down projection read and their sums written. In fp8_block both factors are cast, too: before each
+    GEMM (cutlass: cpp/tensorrt_llm/kernels/cutlass_kernels/fp8_blockscale_gemm/fp8_blockscale_gemm.cu, moeGemm, commit 0b349035: weights are in fp8
+    already, activations in bf16). With masks the first cast puts copies in rows of their expert's own (masked_index_copy_group_quant_fp8),
+    the activation writes fp8 (silu_and_mul_masked_post_quant_fwd), and results are put back in one order before they are summed up
+    (triton_masked_index_gather; tensorrt_llm/_torch/modules/fused_moe/fused_moe_deepgemm.py)."""
+    hidden, inner = copies_of(row) * row["hidden"], copies_of(row) * extent(row)[2]
+    spread, activation, sums = 2 * 2 * hidden, 2 * 3 * inner, 2 * (hidden + row["tokens"] * row["hidden"])
+    if precision == "bf16":
+        return [spread, activation, sums]
+    if in_masks:
+        return [spread, (2 + SCALED_BY_POWERS) * hidden, (2 * 2 + SCALED_BY_POWERS) * inner, 2 * 2 * hidden, sums]
+    return [spread, (2 + SCALED) * hidden, activation, (2 + SCALED) * inner, sums]
+
+
+def choosing_bytes(row, precision="bf16", in_masks=False):
     """Of each kernel before copies are put in order. The measured operator gets the router's scores in bf16
     (collect_moe.py, RenormalizeMoeRoutingMethod): its GEMM is no part of it."""
     tokens, chosen, experts, count = row["tokens"], row["topk"], row["experts"], row["experts"] // row["ep"]
@@ -51,7 +73,11 @@ def choosing_bytes(row):
         sizes += [12 * pairs]
     else:
         sizes += [8 * pairs, 16 * count, 16 * pairs]
-    return [*sizes, 100 * count]  # computeStridesTmaWarpSpecialized: pointers, strides and sizes of both GEMMs of each expert
+    if precision == "bf16":
+        return [*sizes, 100 * count]  # computeStridesTmaWarpSpecialized: pointers, strides and sizes of both GEMMs of each expert
+    if in_masks:  # fused_moe_deepgemm.py, preprocess_after_permute: offsets read, counts and each copy's expert written
+        return [*sizes, 12 * count + 8 * pairs * count // experts]
+    return sizes
 
 
 def rows_of(table):
@@ -66,5 +92,5 @@ def usable(row, least):
 
 def columns_of(rows):
     """m, n, k and count of both GEMMs, as arrays."""
-    both = np.array([products(row) for row in rows], float)
+    both = np.array([gemms(row) for row in rows], float)
     return [tuple(both[:, i, j] for j in range(4)) for i in range(2)]

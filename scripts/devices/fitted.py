@@ -6,7 +6,7 @@ import json
 
 from devices import fitting
 from devices.fitting import QUANTISING
-from devices.rates import PRODUCTS
+from devices.rates import GEMMS, GROUPED
 from devices.tables import LAYOUTS
 
 PEAKS = ("bf16", "fp16", "fp8", "fp8_block")
@@ -24,10 +24,10 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
         remarks.append(line)
         print(line)
 
-    if not kinds["products"] and "products" not in sustained:
+    if not kinds["gemms"] and "gemms" not in sustained:
         raise ValueError("no table of GEMMs, and the device has no 'sustained' to take them from; expected one")
-    for table in kinds["products"]:
-        fit_products(device, sustained, table, units, tell)
+    for table in kinds["gemms"]:
+        fit_gemms(device, sustained, table, units, tell)
     launch = float(str(sustained.get("launch", "0 us")).split()[0]) * 1e-6
     for table in kinds["attention"]:
         result = fitting.fit_attention(device, table, units)
@@ -40,22 +40,25 @@ def fitted(device, data, tables, units, names, measured_bandwidth=None):
             tell(f"memory kernels, {traffic}", result)
     for table in kinds["experts"]:
         device.sustained = sustained
-        result = fitting.fit_experts(device, table, units)
-        sustained["grouped_products"] = result["rates"]
-        tell("layers of experts", result)
-        remarks.append(f"besides, for each layer: {result['layer'][0]} us, and copies at {result['layer'][1]} of the bandwidth of others")
+        for precision in GROUPED:
+            if precision not in table["precision"]:
+                continue
+            result = fitting.fit_experts(device, table, units, precision)
+            sustained[GROUPED[precision]] = result["rates"]
+            tell(f"layers of experts, {precision}", result)
+            remarks.append(f"besides, for each layer: {result['layer'][0]} us, and copies at {result['layer'][1]} of the bandwidth of others")
     return text_of({**data, "sustained": sustained}, names, remarks)
 
 
-def fit_products(device, sustained, table, units, tell):
+def fit_gemms(device, sustained, table, units, tell):
     found = [precision for precision in PEAKS if precision in set(table["precision"]) and precision in device.peak]
     if not found:
         raise ValueError(f"GEMMs in {', '.join(sorted(set(table['precision'])))}; expected bf16, fp16, fp8 or fp8_block, with a "
                          "peak in the device's file")
     for precision in found:
         launch = float(str(sustained["launch"]).split()[0]) * 1e-6 if precision in QUANTISING and "launch" in sustained else None
-        result = fitting.fit_products(device, table, precision, units, launch)
-        sustained[PRODUCTS.get(precision, "products")] = result["rates"]
+        result = fitting.fit_gemms(device, table, precision, units, launch)
+        sustained[GEMMS.get(precision, "gemms")] = result["rates"]
         if launch is None:
             sustained["launch"] = f"{result['launch']} us"
         tell(f"{precision} GEMMs", result)

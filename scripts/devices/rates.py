@@ -12,7 +12,9 @@ BINARY = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "KiB": 2**10, "Mi
 SECONDS = {"ps": 1e-12, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1}
 FLOPS = {"GFLOP/s": 1e9, "TFLOP/s": 1e12, "PFLOP/s": 1e15}
 ELEMENT = {"bf16": 2, "fp16": 2, "fp8": 1, "fp8_block": 1, "fp32": 4, "tf32": 4}
-PRODUCTS = {"fp8": "fp8_products", "fp8_block": "fp8_block_products"}  # keys of `sustained`; all others have `products`
+GEMMS = {"fp8": "fp8_gemms", "fp8_block": "fp8_block_gemms"}  # keys of `sustained`; all others have `gemms`
+GROUPED = {"bf16": "grouped_gemms", "fp8_block": "grouped_fp8_block_gemms"}  # of experts
+OLDER = {"products": "gemms", "fp8_products": "fp8_gemms", "fp8_block_products": "fp8_block_gemms", "grouped_products": "grouped_gemms"}
 
 
 def quantity(text, units):
@@ -38,10 +40,13 @@ class Device:
         self.peak = {name: quantity(text, FLOPS) for name, text in data["peak"].items()}
         self.bandwidth = bytes_per_second(data["memory_bandwidth"])
         self.sustained = data.get("sustained")
+        for key in self.sustained or ():
+            if key in OLDER:
+                raise ValueError(f"unknown key '{key}' in 'sustained' (did you mean '{OLDER[key]}'?)")
         self.single = False  # kernels have rested before, as benchmarks measure them
 
-    def products(self, precision):
-        return self.sustained.get(PRODUCTS.get(precision, "products"), self.sustained["products"])
+    def gemms(self, precision):
+        return self.sustained.get(GEMMS.get(precision, "gemms"), self.sustained["gemms"])
 
     @property
     def clock(self):
@@ -97,7 +102,7 @@ def chosen_tiles(rates, m, n, count):
     return rows, columns, curve(rates["columns"], columns) * np.where(m <= 64, rates.get("few_rows", 1), 1)
 
 
-def product_seconds(device, rates, precision, m, n, k, count=1, launch=None):
+def gemm_seconds(device, rates, precision, m, n, k, count=1, launch=None):
     """Of `count` GEMMs of m x k by k x n; results have 16 bits at least."""
     peak = device.peak[precision]
     size = ELEMENT[precision]

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 
-from devices.rates import attention_seconds, memory_seconds, product_seconds
+from devices.rates import attention_seconds, gemm_seconds, memory_seconds
 
 SIDES = 2.0 ** np.arange(8, 15)  # of square GEMMs
-THIN = (64, 128, 256, 512, 1024, 4096)  # inner sides of products of 8192 x 8192
+THIN = (64, 128, 256, 512, 1024, 4096)  # inner sides of GEMMs of 8192 x 8192
 LENGTHS = 2.0 ** np.arange(9, 16)
 HEADS, TOKENS = 16, 2.0**15  # of attention
 SIZES = 2.0 ** np.arange(20, 34)
@@ -18,11 +18,11 @@ def precisions(device):
     return [name for name in ("bf16", "fp16", "fp8", "fp8_block") if name in device.peak]
 
 
-def product_rates(device, precision):
+def gemm_rates(device, precision):
     """[(m, n, k, TFLOP/s)]"""
     shapes = [(s, s, s) for s in SIDES] + [(8192.0, 8192.0, float(k)) for k in THIN]
     m, n, k = (np.array(column) for column in zip(*shapes))
-    seconds = product_seconds(device, device.products(precision), precision, m, n, k)
+    seconds = gemm_seconds(device, device.gemms(precision), precision, m, n, k)
     return [(*shape, 2 * np.prod(shape) / time * 1e-12) for shape, time in zip(shapes, seconds)]
 
 
@@ -42,9 +42,9 @@ def memory_rates(device, points):
 
 def curves(device):
     sustained = device.sustained
-    found = {"device": device.name, "products": {}, "attention": {}, "memory": {}}
+    found = {"device": device.name, "gemms": {}, "attention": {}, "memory": {}}
     for precision in precisions(device):
-        found["products"][precision] = product_rates(device, precision)
+        found["gemms"][precision] = gemm_rates(device, precision)
     for rates in sustained.get("attention", []):
         for size, _ in rates["peak_fraction"]:
             for backward in (False, True):
@@ -93,9 +93,9 @@ def as_text(device):
         return "\n".join([*head(device), *without_curves(device.data)])
     found = curves(device)
     lines = [*head(device), f"  launch         {device.sustained.get('launch', '0 s')}"]
-    names = list(found["products"])
+    names = list(found["gemms"])
     lines += ["GEMMs inside a step, TFLOP/s", f"  {'m x n x k':<24}" + "".join(f"{name:>10}" for name in names)]
-    for rows in zip(*found["products"].values()):
+    for rows in zip(*found["gemms"].values()):
         lines.append(f"  {' x '.join(f'{side:.0f}' for side in rows[0][:3]):<24}"
                      + "".join(f"{row[3]:>10.1f}" for row in rows))
     if found["attention"]:
@@ -117,13 +117,13 @@ def draw(device, path):
     import matplotlib.pyplot as plt
 
     found = curves(device)
-    panels = [name for name in ("products", "attention", "memory") if found[name]]
+    panels = [name for name in ("gemms", "attention", "memory") if found[name]]
     figure, axes = plt.subplots(1, len(panels), figsize=(5.5 * len(panels), 4.5), layout="constrained", squeeze=False)
-    labels = {"products": ("side of square GEMMs", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
+    labels = {"gemms": ("side of square GEMMs", "TFLOP/s"), "attention": ("sequence length", "TFLOP/s"),
               "memory": ("bytes", "GB/s")}  # fmt: skip
     for axis, panel in zip(axes[0], panels):
         for name, rates in found[panel].items():
-            points = [(x[0], x[3]) for x in rates[: len(SIDES)]] if panel == "products" else rates
+            points = [(x[0], x[3]) for x in rates[: len(SIDES)]] if panel == "gemms" else rates
             axis.plot(*zip(*points), marker=".", label=name)
         axis.set(xscale="log", xlabel=labels[panel][0], ylabel=labels[panel][1], ylim=(0, None), title=panel)
         axis.xaxis.get_major_locator().set_params(base=2 if panel != "memory" else 10)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Tables of measured kernels: four layouts, told apart by their columns.
 
-  products   precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
+  gemms      precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
   attention  batch, seq, heads, kv_heads, head_dim, time_us    causal, forward; `gpu` if the table has several
   memory     op, rows, cols, bytes, time_us         softmax and ln along cols, all other elementwise; `gpu` the same
   experts    tokens, hidden, inter, topk, experts, tp, ep, time_us    a layer of experts of one GPU (devices/experts.py); `gpu`,
-             `precision` and `load` if there are several: bf16 and `balanced` count
+             `precision` (bf16) and `load` if there are several: bf16, fp8_block and `balanced` count
 
 Lines that begin with # are left out. A shape is held out, on all devices alike, if the SHA-1 of its text is divisible
 by three; nothing is fitted to those.
@@ -17,11 +17,12 @@ import hashlib
 import numpy as np
 
 from devices.experts import COLUMNS as EXPERTS
+from devices.experts import PRECISIONS as OF_EXPERTS
 
 PRECISIONS = {"bfloat16": "bf16", "float16": "fp16", "bf16": "bf16", "fp16": "fp16", "fp8": "fp8"}
 TRAFFIC = {"softmax": "softmax", "ln": "norm", "norm": "norm"}
 LAYOUTS = {
-    "products": ["precision", "m", "n", "k", "time_us"],
+    "gemms": ["precision", "m", "n", "k", "time_us"],
     "attention": ["batch", "seq", "heads", "kv_heads", "head_dim", "time_us"],
     "memory": ["op", "rows", "cols", "bytes", "time_us"],
     "experts": [*EXPERTS, "time_us"],
@@ -92,17 +93,24 @@ def read(path, gpu=None):
     return Table(layout, {name: np.array([one[name] for one in found]) for name in found[0]})
 
 
+def precision_of(row):
+    name = row.get("precision", "bf16")
+    return PRECISIONS.get(name, name)
+
+
 def is_even(row):
-    return PRECISIONS.get(row.get("precision", "bf16")) == "bf16" and row.get("load", "balanced") == "balanced"
+    return precision_of(row) in OF_EXPERTS and row.get("load", "balanced") == "balanced"
 
 
 def fields(path, line, row, layout, numbers):
     one = {name: number(path, row, line, name) for name in numbers}
     one["seconds"] = number(path, row, line, "time_us") * 1e-6
     one["held_out"] = held_out(*(int(one[name]) for name in numbers if name != "bytes"))
-    if layout == "products":
-        one["precision"] = PRECISIONS.get(row["precision"], row["precision"])
+    if layout == "gemms":
+        one["precision"] = precision_of(row)
         one["count"] = float(row.get("count") or 1)
+    if layout == "experts":
+        one["precision"] = precision_of(row)
     if layout == "memory":
         one["op"] = TRAFFIC.get(row["op"], "elementwise")
         one["held_out"] = held_out(row["op"], int(one["rows"]), int(one["cols"]))

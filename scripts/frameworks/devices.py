@@ -52,10 +52,10 @@ class Device:
             self.name = data["name"]
             self.peak = {key: quantity(value, "FLOP/s", path, key) for key, value in data["peak"].items()}
             self.bandwidth = quantity(data["memory_bandwidth"], "B/s", path, "memory_bandwidth")
-            product = data.get("matmul") or {"peak_fraction": data.get("efficiency", 1)}
-            self.product_fraction = float(product.get("peak_fraction", 1))
-            self.product_bandwidth = self.bandwidth * float(product.get("bandwidth_fraction", 1))
-            self.units, self.tile = product.get("units"), product.get("tile")
+            matmul = data.get("matmul") or {"peak_fraction": data.get("efficiency", 1)}
+            self.gemm_fraction = float(matmul.get("peak_fraction", 1))
+            self.gemm_bandwidth = self.bandwidth * float(matmul.get("bandwidth_fraction", 1))
+            self.units, self.tile = matmul.get("units"), matmul.get("tile")
             other = data.get("memory_kernels") or {}
             self.other_bandwidth = self.bandwidth * float(other.get("bandwidth_fraction", 1))
             self.launch = picoseconds(data["launch"], path) if "launch" in data else 0.0
@@ -68,14 +68,14 @@ class Device:
                 return self.peak[name]
         raise StudyError(f"{self.name} has no peak for {precision}; it has {', '.join(self.peak)}")
 
-    def product(self, m, n, k, count, size, precision):
-        """Picoseconds of `count` products of m x k by k x n, `size` bytes of memory gone through."""
+    def gemm(self, m, n, k, count, size, precision):
+        """Picoseconds of `count` GEMMs of m x k by k x n, `size` bytes of memory gone through."""
         flops = 2 * m * n * k * count
         if self.units and self.tile:
             tile_m, tile_n = self.tile
             waves = math.ceil(math.ceil(m / tile_m) * math.ceil(n / tile_n) * count / self.units)
             flops = max(flops, waves * 2 * tile_m * tile_n * k * self.units)
-        seconds = max(flops / (self.peak_of(precision) * self.product_fraction), size / self.product_bandwidth)
+        seconds = max(flops / (self.peak_of(precision) * self.gemm_fraction), size / self.gemm_bandwidth)
         return round(self.launch + seconds * 1e12)
 
     def other(self, size):
@@ -84,7 +84,7 @@ class Device:
 
 
 def precision_of(name):
-    """Of matrix products of elements of a type: float32 as the libraries' default has it."""
+    """Of GEMMs of elements of a type: float32 as the libraries' default has it."""
     name = str(name).lower().replace(" ", "").removeprefix("c10::")
     if name.startswith(("f8", "float8")) or name in ("s8", "u8", "i8", "int8", "uint8", "char", "signedchar"):
         return "fp8"

@@ -166,6 +166,7 @@ class Experiments(IdentityTest):
         experiment = traffic()
         noise = {
             "jitter": "10 %",
+            "spread": "5 %",
             "slow_ranks": [{"ranks": [4], "factor": 1.5}],
             "stragglers": {"probability": 0.5, "factor": 3, "interval": "7 us"},
         }

@@ -26,7 +26,7 @@ CASES = {
     "experts of servers": (MIXTURE, {"expert": 8, "expert_server": 4, "servers_per_token": 1, "pipeline": 2},
                            {"micro_batches": 2, "routing": {"spread": 1}}, "packet"),
     "both ways": (MIXTURE, {"expert": 4, "pipeline": 4, "schedule": "dualpipe"},
-                  {"micro_batches": 8, "compute_noise": {"jitter": "5 %"}}, "packet"),
+                  {"micro_batches": 8, "compute_noise": {"jitter": "5 %", "spread": "3 %"}}, "packet"),
     "storage and failures": (DENSE, {"tensor": 2, "pipeline": 2, "data": 3},
                              {"micro_batches": 2, "steps": 6, "efficiency": 0.001,
                               "data_loading": {"bytes_per_sample": "100 kB", "targets": 2, "prefetch": 2},

@@ -334,6 +334,7 @@ def training(d, files, facts):
     for flag in EXPERT_FLAGS:
         if d.chance(0.06):
             result[flag] = d.flag()
+    spread(d, result)
     return result
 
 
@@ -400,6 +401,12 @@ def noise(d, ranks):
     if d.chance(0.4):
         result["stragglers"] = {"probability": d.number(0, 1), "factor": d.number(1, 5), "interval": d.time(US, 100 * US)}
     return result
+
+
+def spread(d, result):
+    """Of `compute_noise`, if there is any."""
+    if "compute_noise" in result and d.chance(0.4):
+        result["compute_noise"]["spread"] = d.pick(["1.5 %", "0.04", "20 %"])
 
 
 def recommendation(d, files, facts):
@@ -517,6 +524,7 @@ def program(d, files, facts):
     for key, value in collective_options(d, files, ranks, facts).items():
         if key in ("channels", "chunk_size", "slices_per_chunk", "credits") and d.chance(0.3):
             result[key] = value
+    spread(d, result)
     return result
 
 

@@ -62,7 +62,7 @@ class Graph:
 
 
 def exported():
-    """A product, its view, a sum with a bias over all ranks, and a convolution beside it."""
+    """A GEMM, its view, a sum with a bias over all ranks, and a convolution beside it."""
     graph = Graph()
     x, w = graph.add("placeholder", "x", Value(512, 1024)), graph.add("placeholder", "w", Value(1024, 1024))
     y = graph.call("aten.mm.default", Value(512, 1024), x, w)
@@ -96,13 +96,13 @@ class ExportTorch(weft_testing.ProgramTest):
         self.assertIn("m: 4096, n: 8, k: 27, count: 1", text)
         self.assertIn("collective: all_reduce, size: 1048576 B", text)
         found = self.run_program()
-        product, added = found["aten_mm_default_2"], found["aten_add_Tensor_6"]
-        self.assertAlmostEqual((product[1] - product[0]) / 1e6, 2 * 512 * 1024 * 1024 / (989.4e12 * 0.803) * 1e6, 3)
+        gemm, added = found["aten_mm_default_2"], found["aten_add_Tensor_6"]
+        self.assertAlmostEqual((gemm[1] - gemm[0]) / 1e6, 2 * 512 * 1024 * 1024 / (989.4e12 * 0.803) * 1e6, 3)
         reduced = found["_c10d_functional_all_reduce_default_4"]
-        self.assertEqual((reduced[0], added[0]), (product[1], reduced[1]))
+        self.assertEqual((reduced[0], added[0]), (gemm[1], reduced[1]))
 
     def test_training(self):
-        """Both products have two gradients, the sum has one; then the parameter's all-reduce and the optimizer."""
+        """Both GEMMs have two gradients, the sum has one; then the parameter's all-reduce and the optimizer."""
         count = export_torch.write_program(exported(), self.folder / "step.yaml", ranks=4)
         self.assertEqual(count, 4 + 5 + 1 + 1)
         found = self.run_program()

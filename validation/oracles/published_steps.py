@@ -181,7 +181,7 @@ def without(case, part, framework):
         kernels.pop("blocking_messages")
     elif part == "GEMMs by shape (one tile, 0.925 of the peak instead)":
         one = device["matmul"]
-        device["sustained"]["products"] = {
+        device["sustained"]["gemms"] = {
             "units": one["units"], "bandwidth_fraction": one["bandwidth_fraction"],
             "tiles": [[*one["tile"], one["peak_fraction"]]]}  # fmt: skip
     elif part == "curves of bandwidth (0.66 instead)":

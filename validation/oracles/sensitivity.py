@@ -11,7 +11,7 @@ import yaml
 
 
 def gemms(device, factor):
-    for key in ("products", "fp8_products", "fp8_block_products"):
+    for key in ("gemms", "fp8_gemms", "fp8_block_gemms"):
         for tile in device["sustained"].get(key, {}).get("tiles", []):
             tile[2] = min(1.0, tile[2] * factor)
         for point in device["sustained"].get(key, {}).get("columns", []):

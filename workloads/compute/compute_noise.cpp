@@ -18,6 +18,7 @@ namespace {
 // What is drawn; kept apart from whatever else is drawn with the run's seed.
 constexpr std::uint64_t jitter_draws = 0x6a69747465720001;
 constexpr std::uint64_t straggler_draws = 0x6a69747465720002;
+constexpr std::uint64_t spread_draws = 0x6a69747465720003;
 
 constexpr double min_factor = 0.01;
 constexpr double max_factor = 1000;
@@ -82,6 +83,7 @@ double read_share(const Spec& value, double most) {
 
 ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed) : seed_(seed) {
   if (const auto value = map.find("jitter")) jitter_ = read_share(*value, 1);
+  if (const auto value = map.find("spread")) spread_ = read_share(*value, 1);
   if (const auto value = map.find("distribution"))
     shape_ = value->one_of({"lognormal", "normal"}) == "normal" ? Shape::normal : Shape::lognormal;
   if (const auto list = map.find("slow_ranks")) slow_ranks_ = read_slow_ranks(*list, ranks);
@@ -95,16 +97,16 @@ ComputeNoise::ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t s
   map.finish();
 }
 
-double ComputeNoise::jitter_factor(Rank rank, std::uint64_t operation) const {
-  if (jitter_ == 0) return 1;
-  const double z = random_normal(seed_ ^ jitter_draws, rank.value(), operation);
-  if (shape_ == Shape::normal) return std::max(0.0, 1 + jitter_ * std::clamp(z, -3.0, 3.0));
-  const double variance = std::log1p(jitter_ * jitter_);
+double ComputeNoise::factor_of(double z, double deviation) const {
+  if (shape_ == Shape::normal) return std::max(0.0, 1 + deviation * std::clamp(z, -3.0, 3.0));
+  const double variance = std::log1p(deviation * deviation);
   return std::exp(std::sqrt(variance) * z - variance / 2);
 }
 
 Time ComputeNoise::stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const {
-  double factor = jitter_factor(rank, operation);
+  double factor = 1;
+  if (jitter_ != 0) factor = factor_of(random_normal(seed_ ^ jitter_draws, rank.value(), operation), jitter_);
+  if (spread_ != 0) factor *= factor_of(random_normal(seed_ ^ spread_draws, rank.value(), 0), spread_);
   if (const auto slow = slow_ranks_.find(rank.value()); slow != slow_ranks_.end()) factor *= slow->second;
   if (stragglers_) {
     const auto interval = static_cast<std::uint64_t>(now.ps() / stragglers_->interval.ps());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compute times that are not all the same: jitter, slow ranks, and stragglers that come and go.
+// Compute times that are not all the same: jitter, a spread between ranks, slow ranks, and stragglers that come and go.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace weft {
 class ComputeNoise {
  public:
   enum class Shape : std::uint8_t {
-    lognormal,  ///< exp(s z - s^2/2) with s^2 = ln(1 + jitter^2): mean 1, standard deviation `jitter`
-    normal,     ///< 1 + jitter z, z cut to +-3, at least 0
+    lognormal,  ///< exp(s z - s^2/2) with s^2 = ln(1 + d^2): mean 1, standard deviation d
+    normal,     ///< 1 + d z, z cut to +-3, at least 0
   };
   struct Stragglers {
     double probability = 0;  ///< of a rank to be slow in an interval
@@ -33,16 +33,19 @@ class ComputeNoise {
   ComputeNoise(const Spec& map, std::uint32_t ranks, std::uint64_t seed);
 
   /// Nothing is stretched.
-  bool none() const { return jitter_ == 0 && slow_ranks_.empty() && !stragglers_; }
-  /// `duration` times the factor of the rank, that of jitter (drawn for each operation), and that of a straggler if the
-  /// rank is one in the interval in which the operation starts. Rounded to ps, at most 2^62 ps.
+  bool none() const { return jitter_ == 0 && spread_ == 0 && slow_ranks_.empty() && !stragglers_; }
+  /// `duration` times the factors of the rank (`slow_ranks`, and the one that `spread` draws for the whole run), that
+  /// of jitter (drawn for each operation), and that of a straggler if the rank is one in the interval in which the
+  /// operation starts. Rounded to ps, at most 2^62 ps.
   Time stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const;
 
  private:
-  double jitter_factor(Rank rank, std::uint64_t operation) const;
+  /// Of a standard normal number: a factor of mean 1 and this standard deviation, distributed as `shape_` says.
+  double factor_of(double z, double deviation) const;
 
   std::uint64_t seed_ = 0;
   double jitter_ = 0;
+  double spread_ = 0;  ///< standard deviation of the ranks' factors
   Shape shape_ = Shape::lognormal;
   std::map<std::uint32_t, double> slow_ranks_;
   std::optional<Stragglers> stragglers_;

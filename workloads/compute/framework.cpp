@@ -160,11 +160,11 @@ KernelCatalogue::Accumulation read_accumulation(const Spec& map) {
   KernelCatalogue::Accumulation result;
   for (const char* key : {"reads", "writes"})
     if (const auto value = map.find(key)) result.bytes += value->integer(0, max_bytes);
-  if (const auto value = map.find("in_products")) result.in_gemms = value->integer(0, max_bytes);
+  if (const auto value = map.find("in_gemms")) result.in_gemms = value->integer(0, max_bytes);
   if (const auto value = map.find("first_micro_batch")) result.from_second = !value->boolean();
+  map.finish({{"in_products", "in_gemms"}});  // the key of older catalogues
   if ((result.bytes > 0) == (result.in_gemms > 0))
-    throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_products'");
-  map.finish();
+    throw map.error("give either 'reads' and 'writes' of a kernel, or 'in_gemms'");
   return result;
 }
 

@@ -4,18 +4,55 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "support/basics/contract.hpp"
 
 namespace weft {
 
+namespace {
+
+/// Experts of a grouped GEMM that have rows, or all GEMMs of a kernel.
+double groups_of(const Kernel& kernel) {
+  if (kernel.rows.empty()) return static_cast<double>(kernel.count);
+  return static_cast<double>(
+      std::count_if(kernel.rows.begin(), kernel.rows.end(), [](std::int64_t rows) { return rows > 0; }));
+}
+
+/// Of all of them together.
+double all_rows(const Kernel& kernel) {
+  if (!kernel.rows.empty())
+    return static_cast<double>(std::accumulate(kernel.rows.begin(), kernel.rows.end(), std::int64_t{0}));
+  return static_cast<double>(kernel.rows_inner ? kernel.k : kernel.m) * static_cast<double>(kernel.count);
+}
+
+}  // namespace
+
 double traffic_of(const Kernel& kernel) {
   if (kernel.bytes > 0 || kernel.kind != Kernel::Kind::matmul) return static_cast<double>(kernel.bytes);
-  const auto m = static_cast<double>(kernel.m);
   const auto n = static_cast<double>(kernel.n);
-  const auto k = static_cast<double>(kernel.k);
-  return (m * k + k * n + m * n) * static_cast<double>(kernel.count) *
+  const auto other = static_cast<double>(kernel.rows_inner ? kernel.m : kernel.k);
+  return (all_rows(kernel) * (other + n) + groups_of(kernel) * other * n) *
          static_cast<double>(element_bytes(kernel.precision));
+}
+
+Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows) {
+  WEFT_EXPECT(kernel.grouped && rows.size() == static_cast<std::size_t>(kernel.count), "rows of {} of {} experts",
+              rows.size(), kernel.count);
+  const double even_rows = all_rows(kernel), even_groups = groups_of(kernel);
+  const double bytes = static_cast<double>(kernel.bytes);
+  kernel.rows = std::move(rows);
+  if (kernel.bytes == 0) return kernel;
+  // Forward an expert's weights are read however few its rows, and all else goes by rows; of a gradient of weights what
+  // is read goes by rows, and what is written does not.
+  const auto n = static_cast<double>(kernel.n), element = static_cast<double>(element_bytes(kernel.precision));
+  const double by_rows = kernel.rows_inner
+                             ? even_rows * (static_cast<double>(kernel.m) + n) * element
+                             : std::max(0.0, bytes - even_groups * static_cast<double>(kernel.k) * n * element);
+  kernel.bytes =
+      std::llround((bytes - by_rows) * groups_of(kernel) / even_groups + by_rows * all_rows(kernel) / even_rows);
+  return kernel;
 }
 
 namespace {
@@ -24,19 +61,28 @@ double seconds_of_traffic(const Device& device, double bytes, double fraction) {
   return bytes * 8 / (static_cast<double>(device.memory_bandwidth.bps()) * fraction);
 }
 
-double matmul_flops(const Device& device, const Kernel& kernel) {
-  const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
-  if (!device.tiles) return 2 * product(kernel.m, kernel.n) * product(kernel.k, kernel.count);
-  const Device::Tiles& tiles = *device.tiles;
-  const auto pieces = [](std::int64_t length, std::int64_t piece) {
-    return static_cast<double>(length / piece + (length % piece != 0 ? 1 : 0));
-  };
-  const double waves = std::ceil(pieces(kernel.m, tiles.m) * pieces(kernel.n, tiles.n) *
-                                 static_cast<double>(kernel.count) / static_cast<double>(tiles.units));
-  return 2 * waves * static_cast<double>(tiles.units) * product(tiles.m, tiles.n) * static_cast<double>(kernel.k);
+double pieces(std::int64_t length, std::int64_t piece) { return static_cast<double>((length - 1) / piece + 1); }
+
+/// Tiles of all GEMMs of a kernel; each expert's rows fill whole ones.
+double tiles_of(const Kernel& kernel, std::int64_t tile_m, std::int64_t tile_n) {
+  double along_rows = 0;
+  if (kernel.rows.empty() || kernel.rows_inner) {
+    along_rows = pieces(kernel.m, tile_m) * groups_of(kernel);
+  } else {
+    for (const std::int64_t rows : kernel.rows) along_rows += rows > 0 ? pieces(rows, tile_m) : 0;
+  }
+  return along_rows * pieces(kernel.n, tile_n);
 }
 
-double pieces(std::int64_t length, std::int64_t piece) { return static_cast<double>((length - 1) / piece + 1); }
+double matmul_flops(const Device& device, const Kernel& kernel) {
+  const auto product = [](std::int64_t a, std::int64_t b) { return static_cast<double>(a) * static_cast<double>(b); };
+  if (!device.tiles && kernel.rows.empty()) return 2 * product(kernel.m, kernel.n) * product(kernel.k, kernel.count);
+  if (!device.tiles) return 2 * all_rows(kernel) * product(kernel.rows_inner ? kernel.m : kernel.k, kernel.n);
+  const Device::Tiles& tiles = *device.tiles;
+  const double waves = std::ceil(tiles_of(kernel, tiles.m, tiles.n) / static_cast<double>(tiles.units));
+  const double inner = kernel.rows_inner ? all_rows(kernel) / groups_of(kernel) : static_cast<double>(kernel.k);
+  return 2 * waves * static_cast<double>(tiles.units) * product(tiles.m, tiles.n) * inner;
+}
 
 /// Tiles that would take as long if all units were busy all the time.
 double full_tiles(const SharedWork& work, double tiles) {
@@ -61,19 +107,28 @@ double slowed(const Device& device, const SharedWork& work, double seconds) {
   return work.slowing == 0 || lasts ? seconds : seconds * std::pow(1 + seconds / scale, work.slowing);
 }
 
+/// How far a tile goes along k in the mean, its beginning and end in it.
+double inner_length(const GemmRates& rates, const Kernel& kernel, double parts) {
+  const auto whole = [&](std::int64_t k) {
+    const double length = static_cast<double>(k) / parts;
+    return length + rates.inner_overhead.at(length);
+  };
+  if (kernel.rows.empty() || !kernel.rows_inner) return whole(kernel.k);
+  double sum = 0;
+  for (const std::int64_t rows : kernel.rows) sum += rows > 0 ? whole(rows) : 0;
+  return sum / groups_of(kernel);
+}
+
 /// Seconds of a GEMM cut into such tiles and, along k, into `splits` parts.
 double seconds_in_tiles(const Device& device, const GemmRates& rates, const Kernel& kernel,
                         const GemmRates::TileChoice& tile, std::int64_t splits) {
   const auto parts = static_cast<double>(splits);
-  const auto count = static_cast<double>(kernel.count);
-  const double tiles = pieces(kernel.m, tile.m) * pieces(kernel.n, tile.n) * count * parts;
-  const double length = static_cast<double>(kernel.k) / parts;
-  const double inner = length + rates.inner_overhead.at(length);
-  const double flops =
-      2 * full_tiles(rates.work, tiles) * static_cast<double>(tile.m) * static_cast<double>(tile.n) * inner;
+  const double tiles = tiles_of(kernel, tile.m, tile.n) * parts;
+  const double flops = 2 * full_tiles(rates.work, tiles) * static_cast<double>(tile.m) * static_cast<double>(tile.n) *
+                       inner_length(rates, kernel, parts);
   // Parts are written and read again, in 32 bits.
-  const double sums =
-      splits == 1 ? 0 : 8 * parts * static_cast<double>(kernel.m) * static_cast<double>(kernel.n) * count;
+  const double results = kernel.rows_inner ? static_cast<double>(kernel.m) * groups_of(kernel) : all_rows(kernel);
+  const double sums = splits == 1 ? 0 : 8 * parts * results * static_cast<double>(kernel.n);
   const double seconds =
       together(rates.work, flops / (device.peak.at(kernel.precision) * clock_of(device) * tile.peak_fraction),
                seconds_of_traffic(device, traffic_of(kernel) + sums, rates.work.memory_fraction));
@@ -89,7 +144,7 @@ GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) 
   double waves = std::numeric_limits<double>::infinity(), idle = 0;
   std::int64_t columns = least;
   for (std::int64_t width = least; width <= many; width += step) {
-    const double tiles = pieces(kernel.m, rows) * pieces(kernel.n, width) * static_cast<double>(kernel.count);
+    const double tiles = tiles_of(kernel, rows, width);
     const double needed = std::ceil(tiles / units), left = needed * units - tiles;
     if (needed > waves || (needed == waves && left >= idle)) continue;
     waves = needed;
@@ -102,12 +157,14 @@ GemmRates::TileChoice chosen_tile(const GemmRates& rates, const Kernel& kernel) 
 const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel) {
   if (kernel.grouped && sustained.grouped && (kernel.precision == "bf16" || kernel.precision == "fp16"))
     return *sustained.grouped;
+  if (kernel.grouped && sustained.grouped_blocks && kernel.precision == "fp8_block") return *sustained.grouped_blocks;
   const auto other = sustained.other_gemms.find(kernel.precision);
   return other == sustained.other_gemms.end() ? sustained.gemms : other->second;
 }
 
 /// The best of the tiles and splits that there are, as a library that knows them all would choose.
 double sustained_matmul(const Device& device, const Kernel& kernel) {
+  if (all_rows(kernel) == 0) return 0;
   const GemmRates& rates = rates_of(*device.sustained, kernel);
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
@@ -182,6 +239,7 @@ Time kernel_time(const Device& device, const Kernel& kernel) {
   if (device.in_a_step && device.sustained) return sustained_time(device, kernel, peak->second);
   double seconds = 0;
   if (kernel.kind == Kernel::Kind::matmul) {
+    if (all_rows(kernel) == 0) return device.launch;
     seconds = std::max(matmul_flops(device, kernel) / (peak->second * device.matmul_fraction),
                        seconds_of_traffic(device, traffic_of(kernel), device.matmul_memory_fraction));
   } else {

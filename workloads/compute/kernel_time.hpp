@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "units/time.hpp"
 #include "workloads/reading/device.hpp"
@@ -34,10 +35,18 @@ struct Kernel {
   std::string library{};  ///< of the device's; "": its first one
   // matmul
   bool grouped = false;  ///< of experts, each with rows of its own, all in one kernel
+  /// grouped: rows of each of the `count` experts, 0 or more, of which m is the mean; empty: m for each. Experts
+  /// without rows take no time, and nobody reads their weights.
+  std::vector<std::int64_t> rows{};
+  bool rows_inner = false;  ///< grouped: rows are not m but k, as in gradients of weights
 };
 
 /// Bytes that a kernel reads and writes.
 double traffic_of(const Kernel& kernel);
+
+/// A grouped GEMM whose experts have so many rows instead of as many for each; its bytes, if it has any, go with them.
+/// `rows` has kernel.count entries.
+Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 
 /// Time of a kernel, rounded to ps, at most 2^62 ps; `precision` is in device.peak.
 ///
@@ -57,7 +66,9 @@ double traffic_of(const Kernel& kernel);
 /// With device.in_a_step and device.sustained: the same, for a GEMM the least over tiles and parts along k, each
 /// part of which writes and reads its sums in 32 bits besides; arithmetic with k / parts + inner_overhead along k and
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
-/// Grouped ones of bf16 and fp16 have device.sustained->grouped if the device has it.
+/// Grouped ones of bf16 and fp16 have device.sustained->grouped, those of fp8_block ->grouped_blocks, if the device has
+/// it. With `rows` the tiles of each expert are counted, all go in waves together, and each expert with rows has its
+/// weights read once.
 /// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it
 /// in whole blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that
 /// lasts, or with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -161,8 +163,21 @@ std::optional<Time> MeasuredOperators::find(const Kernel& kernel) const {
   return std::nullopt;
 }
 
+namespace {
+
+/// A grouped GEMM was measured with as many rows for each expert: its time goes with all rows together.
+Time time_by_rows(const Kernel& kernel, Time even) {
+  if (kernel.rows.empty()) return even;
+  const auto rows = static_cast<double>(std::accumulate(kernel.rows.begin(), kernel.rows.end(), std::int64_t{0}));
+  const double of_even =
+      static_cast<double>(kernel.rows_inner ? kernel.k : kernel.m) * static_cast<double>(kernel.count);
+  return Time::from_ps(std::llround(std::min(static_cast<double>(even.ps()) * rows / of_even, 0x1p62)));
+}
+
+}  // namespace
+
 Time OperatorTimes::of(const Kernel& kernel) const {
-  if (const auto measured = measured_.find(kernel)) return *measured;
+  if (const auto measured = measured_.find(kernel)) return time_by_rows(kernel, *measured);
   if (!measured_.empty()) missing_.insert(to_text(kernel));
   return kernel_time(device_, kernel);
 }
@@ -203,6 +218,31 @@ void read_attention(const Spec& map, Kernel& kernel) {
   map.finish();
 }
 
+/// m, or of grouped GEMMs a list of the rows of each expert.
+void read_rows(const Spec& map, std::int64_t most, Kernel& kernel) {
+  if (const auto grouped = map.find("grouped")) kernel.grouped = grouped->boolean();
+  const auto count = map.find("count");
+  const Spec m = map.at("m");
+  if (!m.is_sequence()) {
+    kernel.m = m.integer(1, most);
+    if (count) kernel.count = count->integer(1, most);
+    return;
+  }
+  if (!kernel.grouped)
+    throw m.error("a list has the rows of each expert of a grouped GEMM; give one number, or 'grouped: true'");
+  if (count) throw count->error("a list of rows says how many experts there are; leave 'count' out");
+  constexpr std::int64_t most_rows = std::int64_t{1} << 32;
+  std::int64_t sum = 0;
+  for (const Spec& item : m.items()) {
+    kernel.rows.push_back(item.integer(0, most_rows));
+    sum += kernel.rows.back();
+    if (kernel.rows.size() > 1 << 20) throw m.error("more than 1,048,576 experts");
+  }
+  if (sum == 0) throw m.error("no rows at all; give one expert at least a row");
+  kernel.count = static_cast<std::int64_t>(kernel.rows.size());
+  kernel.m = (sum + kernel.count - 1) / kernel.count;
+}
+
 }  // namespace
 
 Kernel read_kernel(const Spec& map, const Device& device) {
@@ -219,11 +259,9 @@ Kernel read_kernel(const Spec& map, const Device& device) {
     read_attention(*attention, kernel);
     kernel.bytes = map.at("bytes").bytes().count();
   } else if (map.has("m") || !bytes) {
-    kernel.m = map.at("m").integer(1, most);
+    read_rows(map, most, kernel);
     kernel.n = map.at("n").integer(1, most);
     kernel.k = map.at("k").integer(1, most);
-    if (const auto count = map.find("count")) kernel.count = count->integer(1, most);
-    if (const auto grouped = map.find("grouped")) kernel.grouped = grouped->boolean();
     if (bytes) kernel.bytes = bytes->bytes().count();
   } else {
     kernel.kind = Kernel::Kind::memory;

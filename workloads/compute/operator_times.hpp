@@ -71,8 +71,9 @@ class OperatorTimes {
 /// `operators` of a map; paths start at `directory`. Throws InputError.
 OperatorTimes read_operator_times(const Spec& map, const std::string& directory);
 
-/// A kernel: {m, n, k, count, grouped, precision}, {bytes, flops, traffic, precision} or {attention, bytes, precision};
-/// the precision is the device's first if not given. Finishes the map. Throws InputError.
+/// A kernel: {m, n, k, count, grouped, precision} (m a list of rows of each expert if grouped), {bytes, flops, traffic,
+/// precision} or {attention, bytes, precision}; the precision is the device's first if not given. Finishes the map.
+/// Throws InputError.
 Kernel read_kernel(const Spec& map, const Device& device);
 
 }  // namespace weft

@@ -111,6 +111,7 @@ RoutedRow routed_row(const ExpertRouting& routing, const RoutingCase& one) {
   row.copies = summed(copies, one.ranks);
   const std::vector<std::int64_t> kept = summed(copies, one.servers);
   for (std::uint32_t s = 0; s < one.servers; ++s) row.tokens[s] = std::min(row.tokens[s], kept[s]);
+  row.experts = std::move(copies);
   return row;
 }
 

@@ -35,7 +35,8 @@ struct RoutingCase {
 
 /// What each rank of a group sends. Rows of senders are alike: the same popularity.
 struct RoutedRow {
-  std::vector<std::int64_t> copies;  ///< [rank] of tokens, to the experts there
+  std::vector<std::int64_t> experts;  ///< [expert] copies of tokens
+  std::vector<std::int64_t> copies;   ///< [rank] of tokens, to the experts there
   /// [server] tokens with at least one of these copies, which go to a server once for all its experts (DeepSeek-AI,
   /// arXiv:2412.19437, 3.2.2).
   std::vector<std::int64_t> tokens;

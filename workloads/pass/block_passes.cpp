@@ -93,10 +93,10 @@ class BlockBuilder : private PassBuilder {
       gemm.weight_gradient(weights);
     }
     PartPasses passes;
-    passes.forward.push_back(forward.segment("products"));
+    passes.forward.push_back(forward.segment("GEMMs"));
     if (setup_.description->recompute == Recompute::full) passes.recompute = passes.forward;
-    passes.input_gradient.push_back(inputs.segment("products input gradient"));
-    passes.weight_gradient.push_back(weights.segment("products weight gradient"));
+    passes.input_gradient.push_back(inputs.segment("GEMMs input gradient"));
+    passes.weight_gradient.push_back(weights.segment("GEMMs weight gradient"));
     passes.backward = passes.input_gradient;
     passes.backward.push_back(passes.weight_gradient.front());
     return passes;

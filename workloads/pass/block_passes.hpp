@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,7 +57,8 @@ struct Segment {
   bool by_load = false;      ///< sizes and times go with the tokens that come to the rank's experts
   bool combine = false;      ///< by_load: the tokens go back
   bool from_second = false;  ///< not in the first micro-batch
-  std::vector<KernelUse> kernels;  ///< of a computation
+  std::vector<KernelUse> kernels;                         ///< of a computation
+  std::shared_ptr<const std::vector<KernelUse>> grouped;  ///< those of them that are grouped GEMMs of experts, if any
 };
 
 /// All passes of a part. `backward` = `input_gradient` and `weight_gradient` together. With full recomputation

@@ -2,6 +2,8 @@
 #include "workloads/pass/pass_work.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <memory>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,14 +19,15 @@ Work::Work(const PassSetup& setup) : Work(setup, setup.description->precision) {
 Work::Work(const PassSetup& setup, std::string gemms)
     : setup_(setup), gemms_(std::move(gemms)), activations_(activation_precision(*setup.description)) {}
 
-void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more,
-                    bool grouped) {
+void Work::add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped,
+                    bool rows_inner) {
   Kernel kernel;
   kernel.m = m;
   kernel.n = n;
   kernel.k = k;
   kernel.count = count;
   kernel.grouped = grouped;
+  kernel.rows_inner = rows_inner;
   kernel.flops =
       2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) * static_cast<double>(count);
   kernel.precision = gemms_;
@@ -144,6 +147,10 @@ Segment Work::segment(std::string_view what) const {
   result.slowed = slowed_;
   result.flops = flops_;
   result.kernels = kernels_;
+  std::vector<KernelUse> grouped;
+  std::copy_if(kernels_.begin(), kernels_.end(), std::back_inserter(grouped),
+               [](const KernelUse& use) { return use.kernel.grouped; });
+  if (!grouped.empty()) result.grouped = std::make_shared<const std::vector<KernelUse>>(std::move(grouped));
   return result;
 }
 

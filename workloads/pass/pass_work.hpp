@@ -20,15 +20,15 @@ class Work {
 
   /// `count` GEMMs of m x k by k x n; `grouped`: of experts.
   void matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    add_gemm(m, n, k, count, 0, grouped);
+    add_gemm(m, n, k, count, 0, grouped, false);
   }
   /// The same, whose result has `more` bytes of each element beside those of activations.
   void wide_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t more) {
-    add_gemm(m, n, k, 1, more, false);
+    add_gemm(m, n, k, 1, more, false, false);
   }
-  /// The GEMM that is the gradient of a weight, which may be added to what is there.
+  /// The GEMM that is the gradient of a weight, which may be added to what is there; k are an expert's rows.
   void weight_matmul(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1, bool grouped = false) {
-    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms, grouped);
+    add_gemm(m, n, k, count, setup_.kernels().accumulation.in_gemms, grouped, grouped);
   }
   /// The small kernels of a place.
   void small(const std::string& name, const SmallKernel& one, std::int64_t units);
@@ -42,7 +42,8 @@ class Work {
 
  private:
   /// `more`: bytes of each element of the result beside reading the factors and writing it.
-  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped);
+  void add_gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count, std::int64_t more, bool grouped,
+                bool rows_inner);
   void add(const Kernel& kernel, const std::string& name, double flops);
   const PassSetup& setup_;
   std::string gemms_, activations_;  // precisions

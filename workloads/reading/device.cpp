@@ -123,7 +123,7 @@ SharedWork read_shared_work(const Spec& map) {
   return work;
 }
 
-/// `products: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
+/// `gemms: {units: .., inner_overhead: .., max_splits: .., bandwidth_fraction: .., tiles: [[m, n, fraction], ..]}`.
 GemmRates read_gemms(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
   GemmRates rates;
@@ -166,12 +166,19 @@ AttentionRates read_attention(const Spec& map) {
   return rates;
 }
 
+/// Keys of `sustained` as older files have them.
+const std::map<std::string, std::string> older_sustained_keys{{"products", "gemms"},
+                                                              {"fp8_products", "fp8_gemms"},
+                                                              {"fp8_block_products", "fp8_block_gemms"},
+                                                              {"grouped_products", "grouped_gemms"}};
+
 SustainedRates read_sustained(const Spec& map) {
   SustainedRates rates;
-  rates.gemms = read_gemms(map.at("products"));
-  if (const auto products = map.find("fp8_products")) rates.other_gemms["fp8"] = read_gemms(*products);
-  if (const auto products = map.find("fp8_block_products")) rates.other_gemms["fp8_block"] = read_gemms(*products);
-  if (const auto products = map.find("grouped_products")) rates.grouped = read_gemms(*products);
+  const auto gemms = map.find("gemms");
+  if (const auto of_fp8 = map.find("fp8_gemms")) rates.other_gemms["fp8"] = read_gemms(*of_fp8);
+  if (const auto of_blocks = map.find("fp8_block_gemms")) rates.other_gemms["fp8_block"] = read_gemms(*of_blocks);
+  if (const auto grouped = map.find("grouped_gemms")) rates.grouped = read_gemms(*grouped);
+  if (const auto grouped = map.find("grouped_fp8_block_gemms")) rates.grouped_blocks = read_gemms(*grouped);
   if (const auto libraries = map.find("attention"))
     for (const Spec& one : libraries->items()) {
       std::string library = one.at("library").text();  // before read_attention() says that nothing else may be there
@@ -184,11 +191,13 @@ SustainedRates read_sustained(const Spec& map) {
   }
   if (const auto launch = map.find("launch")) rates.launch = launch->time();
   if (const auto clock = map.find("clock")) rates.clock = clock->number(min_fraction, 1);
-  // Beside communication GEMMs keep a unit at least.
-  if (const auto taken = map.find("collective_units"))
-    rates.collective_units = taken->integer(0, rates.gemms.work.units - 1);
+  const auto units = map.find("collective_units");
   if (const auto taken = map.find("collective_bandwidth")) rates.collective_bandwidth = taken->bandwidth();
-  map.finish();
+  if (!gemms) map.finish(older_sustained_keys);  // an older key explains more than that `gemms` is missing
+  rates.gemms = read_gemms(map.at("gemms"));
+  // Beside communication GEMMs keep a unit at least.
+  if (units) rates.collective_units = units->integer(0, rates.gemms.work.units - 1);
+  map.finish(older_sustained_keys);
   return rates;
 }
 
@@ -252,6 +261,7 @@ std::optional<Device> beside_communication(const Device& device) {
   leave(rest.sustained->gemms.work);
   for (auto& [precision, gemms] : rest.sustained->other_gemms) leave(gemms.work);
   if (rest.sustained->grouped) leave(rest.sustained->grouped->work);
+  if (rest.sustained->grouped_blocks) leave(rest.sustained->grouped_blocks->work);
   for (auto& [library, attention] : rest.sustained->attention) leave(attention.work);
   rest.memory_bandwidth = Bandwidth::from_bps(device.memory_bandwidth.bps() - rates.collective_bandwidth.bps());
   return rest;

@@ -88,7 +88,8 @@ struct SustainedRates {
   double clock = 1;
   GemmRates gemms;
   std::map<std::string, GemmRates> other_gemms;  ///< by precision, of fp8 and fp8_block if theirs differ
-  std::optional<GemmRates> grouped;              ///< of experts' grouped GEMMs in 16 bits; as single ones if absent
+  /// Of experts' grouped GEMMs, in 16 bits and in fp8_block; as single ones if absent.
+  std::optional<GemmRates> grouped, grouped_blocks;
   /// By library, the first one for frameworks that name none; empty: fused_fraction.
   std::vector<std::pair<std::string, AttentionRates>> attention;
   std::array<std::optional<SizeCurve>, traffic_count> bandwidth;  ///< by Traffic; memory_fraction if absent

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,7 @@ struct PlannedOperation {
   Time duration;
   Time slowed;  ///< compute: `duration` while collectives are under way, or 0 (Segment)
   double flops = 0;
+  std::shared_ptr<const std::vector<KernelUse>> grouped;  ///< by_load, compute: its grouped GEMMs (Segment)
 
   std::string label() const;
 };

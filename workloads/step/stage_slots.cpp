@@ -99,6 +99,7 @@ void StagePlanner::run(SlotWalk& walk, const Segment& segment) {
   operation.slowed = segment.slowed;
   operation.flops = segment.flops;
   operation.by_load = segment.by_load;
+  if (segment.by_load) operation.grouped = segment.grouped;
   operation.combine = segment.combine;
   operation.what = segment.what;
   describe(walk, operation);

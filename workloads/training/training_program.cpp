@@ -93,9 +93,8 @@ class TrainingProgram final : public RankProgram {
         if (planned.slowed > Time() && planned.duration > Time())
           operation.slowdown = std::clamp(planned.slowed.seconds() / planned.duration.seconds(), 1.0, max_slowdown);
         if (planned.by_load) {
-          const double load = workload_.load_of(planned, rank_, run_.step);
-          operation.duration =
-              Time::from_ps(static_cast<std::int64_t>(static_cast<double>(planned.duration.ps()) * load + 0.5));
+          const auto [load, time] = workload_.load_of(planned, rank_, run_.step);
+          operation.duration = time;
           operation.flops *= load;
         }
         break;

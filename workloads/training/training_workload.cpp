@@ -233,12 +233,27 @@ RoutingCase TrainingWorkload::routing_case(const PlannedOperation& operation, st
   return one;
 }
 
-double TrainingWorkload::load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const {
-  if (job_.routing.even()) return 1;
+TrainingWorkload::Load TrainingWorkload::load_of(const PlannedOperation& operation, Rank rank,
+                                                 std::uint32_t step) const {
+  if (job_.routing.even()) return {1, operation.duration};
   const RoutingCase one = routing_case(operation, layout_.group_of(GroupKind::expert, rank), step);
   const RoutedRow row = routed_row(job_.routing, one);
-  const std::int64_t come = row.copies[layout_.index_of(GroupKind::expert, rank)] * one.ranks;
-  return static_cast<double>(come) / static_cast<double>(one.copies());
+  const std::uint32_t index = layout_.index_of(GroupKind::expert, rank);
+  const double load = static_cast<double>(row.copies[index] * one.ranks) / static_cast<double>(one.copies());
+  // All ranks send alike; those that share experts have the tokens of all of them.
+  const std::int64_t senders = std::int64_t{one.ranks} * job_.description.parallel.expert_tensor;
+  const auto here = static_cast<std::ptrdiff_t>(one.experts / one.ranks);
+  std::vector<std::int64_t> rows(row.experts.begin() + here * index, row.experts.begin() + here * (index + 1));
+  for (std::int64_t& count : rows) count *= senders;
+  Time gemms, even;
+  if (operation.grouped) {
+    for (const KernelUse& use : *operation.grouped) {
+      even += use.time;
+      gemms += job_.times.of(with_rows(use.kernel, rows));
+    }
+  }
+  const double others = static_cast<double>((operation.duration - even).ps()) * load;
+  return {load, gemms + Time::from_ps(static_cast<std::int64_t>(others + 0.5))};
 }
 
 std::shared_ptr<const CollectiveCall> TrainingWorkload::make_call(const PlannedOperation& operation, Rank rank,

@@ -95,8 +95,13 @@ class TrainingWorkload final : public Workload {
   Bytes checkpoint_bytes(std::uint32_t pipeline_rank) const;
   std::shared_ptr<const CollectiveCall> make_call(const PlannedOperation& operation, Rank rank,
                                                   std::uint32_t run) const;
-  /// Tokens that come to the experts of a rank, relative to an even spread.
-  double load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const;
+  /// Tokens that come to the experts of a rank, relative to an even spread, and how long it computes with them: grouped
+  /// GEMMs by the rows of each expert, all else as many times as long.
+  struct Load {
+    double relative = 1;
+    Time time;
+  };
+  Load load_of(const PlannedOperation& operation, Rank rank, std::uint32_t step) const;
 
  private:
   std::uint32_t call_id(GroupKind kind, std::uint32_t group, std::uint32_t sequence, std::uint32_t run) const;

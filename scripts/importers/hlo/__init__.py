@@ -248,15 +248,15 @@ class Plan:
                 raise self.error(one.line, f"'{one.name}': a device is in two groups")
 
     def kernel(self, one, steps):
-        products = [one.product] if one.product else []
+        gemms = [one.gemm] if one.gemm else []
         for name in one.calls if one.op == "fusion" else ():
-            products += self.products_in(name, one.line, 0)
+            gemms += self.gemms_in(name, one.line, 0)
         size = self.traffic(one)
         took, flops = 0, 0
-        for product in products:
-            took += self.device.product(product.m, product.n, product.k, product.count, 0,
-                                        self.options.precision or precision_of(product.dtype))
-            flops += product.flops
+        for gemm in gemms:
+            took += self.device.gemm(gemm.m, gemm.n, gemm.k, gemm.count, 0,
+                                        self.options.precision or precision_of(gemm.dtype))
+            flops += gemm.flops
         took = max(took, self.device.other(size))
         if one.unknown:
             self.notes.add(f"custom call '{one.unknown}': its arithmetic is not known, only its bytes count",
@@ -264,15 +264,15 @@ class Plan:
         steps.append(("compute", one.label or one.name, took, flops))
         return flops
 
-    def products_in(self, name, line, depth):
+    def gemms_in(self, name, line, depth):
         if name not in self.module.computations or depth > DEEPEST:
             raise self.error(line, f"there is no computation '{name}'" if depth <= DEEPEST
                              else f"'{name}' calls itself")
         found = []
         for one in self.module.computations[name]:
-            found += [one.product] if one.product else []
+            found += [one.gemm] if one.gemm else []
             for inner in one.calls:
-                found += self.products_in(inner, line, depth + 1)
+                found += self.gemms_in(inner, line, depth + 1)
         return found
 
     def traffic(self, one):

@@ -6,7 +6,7 @@ import re
 from frameworks.communications import MOST_RANKS
 from importing.errors import InputError, text_lines
 
-from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, convolution_product, dot_product, iota_groups,
+from .program import (COLLECTIVES, HALVES, Instruction, Module, Shape, convolution_gemm, dot_gemm, iota_groups,
                       whole_list)
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+)(?: \(.*)? (?:-> .*)?\{\s*$|^(ENTRY )?%?([\w.\-]+) \{\s*$")
@@ -169,19 +169,19 @@ class HloReader:
             one.condition = named.group(1)
         if (trips := re.search(r'known_trip_count[\\"]*\s*[:=]\s*\{\s*[\\"]*n[\\"]*\s*[:=]\s*[\\"]*(\d+)', rest)):
             one.trips = int(trips.group(1))
-        self.product(one, rest)
+        self.gemm(one, rest)
         self.communication(one, rest)
 
-    def product(self, one, rest):
+    def gemm(self, one, rest):
         try:
             if one.op == "dot":
-                one.product = dot_product(one.shape, self.operand(one, 0), self.operand(one, 1),
+                one.gemm = dot_gemm(one.shape, self.operand(one, 0), self.operand(one, 1),
                                           self.dims(rest, "lhs_contracting_dims"), self.dims(rest, "lhs_batch_dims"))
             elif one.op == "convolution":
                 labels = re.search(r"dim_labels=\w+_(\w+)->", rest)
                 if not labels:
                     raise self.error(one.line, f"the convolution '{one.name}' has no dim_labels")
-                one.product = convolution_product(one.shape, self.operand(one, 1), labels.group(1))
+                one.gemm = convolution_gemm(one.shape, self.operand(one, 1), labels.group(1))
             elif one.op == "custom-call":
                 self.custom_call(one, rest)
         except (IndexError, ValueError):
@@ -194,7 +194,7 @@ class HloReader:
                      for key in ("lhs_contracting_dimensions", "lhs_batch_dimensions")]
             if names[0]:
                 made = one.shape.parts[0] if one.shape.parts else one.shape
-                one.product = dot_product(made, self.operand(one, 0), self.operand(one, 1),
+                one.gemm = dot_gemm(made, self.operand(one, 0), self.operand(one, 1),
                                           whole_list(names[0].group(1)),
                                           whole_list(names[1].group(1)) if names[1] else [])
                 return

@@ -47,7 +47,7 @@ class Shape:
 
 
 @dataclass
-class Product:
+class Gemm:
     m: int
     n: int
     k: int
@@ -67,7 +67,7 @@ class Instruction:
     operands: list = field(default_factory=list)  # names
     line: int = 0
     label: str = ""
-    product: Product | None = None
+    gemm: Gemm | None = None
     calls: list = field(default_factory=list)  # names of computations
     condition: str = ""
     trips: int | None = None
@@ -95,20 +95,20 @@ class Module:
     compiled: bool = True  # fusions stand in it
 
 
-def dot_product(out, lhs, rhs, contracting, batch):
+def dot_gemm(out, lhs, rhs, contracting, batch):
     """Of shapes and dimensions of the left operand; the right one's follow."""
     k = math.prod(lhs.dims[i] for i in contracting)
     count = math.prod(lhs.dims[i] for i in batch)
     m = math.prod(size for i, size in enumerate(lhs.dims) if i not in contracting and i not in batch)
     n = out.elements // max(1, m * count)
-    return Product(m, max(1, n), k, count, lhs.dtype)
+    return Gemm(m, max(1, n), k, count, lhs.dtype)
 
 
-def convolution_product(out, kernel, labels):
+def convolution_gemm(out, kernel, labels):
     """`labels` of the kernel's dimensions, `o` for the results' features."""
     features = kernel.dims[labels.index("o")] if "o" in labels else 1
     covered = math.prod(size for size, label in zip(kernel.dims, labels) if label != "o")
-    return Product(out.elements // max(1, features), features, covered, 1, kernel.dtype)
+    return Gemm(out.elements // max(1, features), features, covered, 1, kernel.dtype)
 
 
 def whole_list(text):

@@ -6,7 +6,7 @@ import re
 
 from importing.errors import InputError, text_lines
 
-from .program import COLLECTIVES, Instruction, Module, Shape, convolution_product, dot_product, whole_list
+from .program import COLLECTIVES, Instruction, Module, Shape, convolution_gemm, dot_gemm, whole_list
 
 RESULT = r"(?:(%[\w#:, %]+?)\s*=\s*)?"
 OP = re.compile(rf'^{RESULT}"?(stablehlo|mhlo|func|chlo|sdy)\.([\w.]+)"?|^{RESULT}(call|return)\b')
@@ -183,14 +183,14 @@ class StableReader:
         if one.op in ("dot-general", "dot"):
             contracting = re.search(r"(?:contracting_dims = |lhs_contracting_dimensions = )\[([\d, ]*)\]", text)
             batch = re.search(r"(?:batching_dims = |lhs_batching_dimensions = )\[([\d, ]*)\]", text)
-            one.product = dot_product(one.shape, one.taken[0], one.taken[1],
+            one.gemm = dot_gemm(one.shape, one.taken[0], one.taken[1],
                                       whole_list(contracting.group(1)) if contracting else [len(one.taken[0].dims) - 1],
                                       whole_list(batch.group(1)) if batch else [])
         elif one.op == "convolution":
             labels = re.search(r"\]x\[([^\]]*)\]", text)
             if not labels:
                 raise self.error(one.line, "a convolution without its dim_numbers [..]x[..]->[..]")
-            one.product = convolution_product(one.shape, one.taken[1],
+            one.gemm = convolution_gemm(one.shape, one.taken[1],
                                               [part.strip() for part in labels.group(1).split(",")])
         elif one.op == "custom-call":
             named = re.search(r"@([\w.$\-]+)", text) or re.search(r'call_target_name = "([^"]*)"', text)

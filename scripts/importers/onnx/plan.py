@@ -2,7 +2,7 @@
 """What one stage of a pipeline does with an ONNX graph: kernels with their FLOPs and bytes, what is split among the
 ranks of a tensor-parallel group, and where its parts have to be brought together.
 
-Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a product with weights
+Tensor parallelism is Megatron-LM's (arXiv:1909.08053, section 3), found by following the data: a GEMM with weights
 of an input that every rank has whole is split by columns, one of an input that is split by rows; what is split stays so
 through everything that works on each element, head or channel alone."""
 
@@ -14,7 +14,7 @@ from importing.errors import InputError
 
 from .model import FLOATING
 
-PRODUCTS = {"MatMul", "Gemm", "FusedMatMul"}
+GEMMS = {"MatMul", "Gemm", "FusedMatMul"}
 CONVOLUTIONS = {"Conv", "ConvTranspose"}
 # They only name what is there in another way, or what is known beforehand.
 FREE = {"Shape", "Constant", "ConstantOfShape", "Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Range",
@@ -83,7 +83,7 @@ class Planner:
     def communicate(self, node, work, weights, data, made):
         """Whether results are split, and what brings parts together."""
         parts = [name for name in data if self.split.get(name)]
-        learned = node.op in PRODUCTS | CONVOLUTIONS and len(weights) > 0 and len(self.tensor(weights[0]).dims) > 1
+        learned = node.op in GEMMS | CONVOLUTIONS and len(weights) > 0 and len(self.tensor(weights[0]).dims) > 1
         result = bool(parts)
         if self.ways == 1:
             result = False
@@ -127,17 +127,17 @@ class Planner:
         moved = sum(map(self.bytes, made)) + sum(map(self.bytes, data)) + sum(map(self.bytes, weights))
         if node.op in ("Gather", "GatherElements", "Slice", "Split"):
             moved = 2 * sum(map(self.bytes, made))
-        product = self.product(node, made)
-        if product:
-            m, n, k, count = product
+        gemm = self.gemm(node, made)
+        if gemm:
+            m, n, k, count = gemm
             precision = self.precision or precision_of(self.tensor(made[0]).dtype)
             work.flops = 2 * m * n * k * count // ways
             self.flops += 2 * m * n * k * count
             n = max(1, n // ways) if self.cut == "columns" else n
             k = max(1, k // ways) if self.cut == "rows" else k
             count = max(1, count // ways) if self.cut == "heads" else count
-            work.forward = self.device.product(m, n, k, count, moved // ways, precision)
-            # products for the gradients of the input and of the weight, or of both inputs
+            work.forward = self.device.gemm(m, n, k, count, moved // ways, precision)
+            # GEMMs for the gradients of the input and of the weight, or of both inputs
             work.backward = 2 * work.forward
         else:
             work.forward = self.device.other(moved // ways)
@@ -152,10 +152,10 @@ class Planner:
             work.parameters += -(-self.elements(name) // part)
             work.parameter_bytes += -(-self.bytes(name) // part)
 
-    def product(self, node, made):
+    def gemm(self, node, made):
         """(m, n, k, count), whole."""
         out = self.tensor(made[0]).dims
-        if node.op in PRODUCTS:
+        if node.op in GEMMS:
             a = self.tensor(node.inputs[0]).dims
             k = a[0] if node.op == "Gemm" and node.attributes.get("transA") else a[-1]
             if self.tensor(node.inputs[1]).weight:

@@ -183,14 +183,14 @@ class Inference:
         keep = node.attributes.get("keepdims", 1)
         self.put(node, 0, [1 if at in axes else size for at, size in enumerate(dims) if keep or at not in axes])
 
-    # Products
+    # GEMMs
 
     def of_MatMul(self, node):  # noqa: N802  (named like the operators)
         a, b = self.dims(node, 0), self.dims(node, 1)
         if len(a) == 1 or len(b) == 1:
-            raise Unknown("a product with a vector; expected matrices")
+            raise Unknown("a GEMM with a vector; expected matrices")
         if a[-1] != b[-2]:
-            raise Unknown(f"a product of {list(a)} and {list(b)}")
+            raise Unknown(f"a GEMM of {list(a)} and {list(b)}")
         self.put(node, 0, (*broadcast([a[:-2], b[:-2]]), a[-2], b[-1]))
 
     def of_FusedMatMul(self, node):  # noqa: N802
@@ -201,7 +201,7 @@ class Inference:
         a = a[::-1] if node.attributes.get("transA") else a
         b = b[::-1] if node.attributes.get("transB") else b
         if a[1] != b[0]:
-            raise Unknown(f"a product of {list(a)} and {list(b)}")
+            raise Unknown(f"a GEMM of {list(a)} and {list(b)}")
         self.put(node, 0, (a[0], b[1]))
 
     def window(self, node, spatial, kernel, transposed=False):

@@ -49,14 +49,14 @@ def time_of(name, inputs, outputs, shapes, types, device):
     if device is None:
         return 0, 1
     size = bytes_of(outputs) + bytes_of(inputs)
-    products = list(matrix_products(name, inputs, outputs, shapes))
-    if not products:
+    gemms = list(gemms_of(name, inputs, outputs, shapes))
+    if not gemms:
         return device.other(size), 1
     found = next((match.group(1) for match in map(TYPE.search, map(str, types)) if match), "float")
-    return sum(device.product(*one, size // len(products), precision_of(found)) for one in products), 1
+    return sum(device.gemm(*one, size // len(gemms), precision_of(found)) for one in gemms), 1
 
 
-def matrix_products(name, inputs, outputs, shapes):
+def gemms_of(name, inputs, outputs, shapes):
     """(m, n, k, count) of each."""
     if name in ("aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm", "aten::addbmm"):
         first = 1 if name in ("aten::addmm", "aten::baddbmm", "aten::addbmm") else 0
@@ -79,6 +79,6 @@ def matrix_products(name, inputs, outputs, shapes):
 
 
 def convolution(weight, made):
-    """As a product: pixels by kernels by what a kernel covers. `made` counts elements of the result."""
+    """As a GEMM: pixels by kernels by what a kernel covers. `made` counts elements of the result."""
     kernels, covered = weight[0], math.prod(weight[1:])
     return made // kernels, kernels, covered, 1

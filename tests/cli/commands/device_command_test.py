@@ -17,7 +17,7 @@ import weft_testing  # noqa: E402
 from weft_testing import EXIT_INPUT, NETWORK, STAR, ProgramTest, weft  # noqa: E402
 
 sys.path.insert(0, str(weft_testing.SOURCE / "scripts"))
-from devices.rates import Device, attention_seconds, memory_seconds, product_seconds  # noqa: E402
+from devices.rates import Device, attention_seconds, gemm_seconds, memory_seconds  # noqa: E402
 
 DEVICES = weft_testing.SOURCE / "workloads" / "devices"
 
@@ -43,12 +43,12 @@ class DeviceCommand(ProgramTest):
             one = device(name)
             m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
             size = 1 if precision in ("fp8", "fp8_block") else 2
-            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            ours = gemm_seconds(one, one.gemms(precision), precision, m, n, k)
             kernels = [{"m": a, "n": b, "k": c, "precision": precision, "bytes": f"{size * (a * c + c * b) + 2 * a * b} B"}
                        for a, b, c in shapes]  # fmt: skip
             np.testing.assert_allclose(self.seconds(name, kernels), ours, rtol=1e-9, atol=1e-12)
             one.single = True
-            ours = product_seconds(one, one.products(precision), precision, m, n, k)
+            ours = gemm_seconds(one, one.gemms(precision), precision, m, n, k)
             np.testing.assert_allclose(self.seconds(name, kernels, "single"), ours, rtol=1e-9, atol=1e-12)
         for name in ("a100-sxm", "h100-sxm"):
             one = device(name)
@@ -74,7 +74,7 @@ class DeviceCommand(ProgramTest):
             self.assertIn(word, text)
         self.assertIn("<svg", drawing.read_text())
         found = json.loads(self.run_weft("device", "h100-sxm", "--json").out)
-        for m, n, k, rate in found["products"]["bf16"]:
+        for m, n, k, rate in found["gemms"]["bf16"]:
             self.assertTrue(0 < rate < 989.4, (m, n, k))
         rates = [rate for _, rate in found["attention"]["flash_3, head size 128, forward"]]
         self.assertEqual(rates, sorted(rates), "longer sequences are more efficient")
@@ -121,7 +121,7 @@ class DeviceCommand(ProgramTest):
         self.assertEqual((gb200.peak["bf16"], gb200.peak["fp8"]), (360e15 / 72 / 2, 720e15 / 72 / 2))
         self.assertEqual(gb200.bandwidth, 576e12 / 72)
         for one, other in ((gh200, h100), (gb200, b200)):
-            for key in ("products", "fp8_products", "fp8_block_products", "attention", "memory_kernels", "clock"):
+            for key in ("gemms", "fp8_gemms", "fp8_block_gemms", "attention", "memory_kernels", "clock"):
                 self.assertEqual(one.sustained[key], other.sustained[key])
 
     def test_complaints(self):
@@ -139,7 +139,24 @@ class DeviceCommand(ProgramTest):
             self.assertEqual(done.code, EXIT_INPUT, done.err)
             self.assertRegex(done.err, expected)
 
-    def table(self, text, name="products"):
+    def test_older_keys_are_named_with_what_they_are_now(self):
+        text = (DEVICES / "h100-sxm.yaml").read_text()
+        for older, now in (("products", "gemms"), ("fp8_products", "fp8_gemms"), ("grouped_products", "grouped_gemms")):
+            path = self.folder / "older.yaml"
+            path.write_text(text.replace(f"  {now}:", f"  {older}:"))
+            expected = rf"unknown key '{older}' in '[a-z.]*sustained' \(did you mean '{now}'\?\)"
+            done = weft("device", path)
+            self.assertEqual(done.code, EXIT_INPUT, done.err)
+            self.assertRegex(done.err, expected)
+            experiment = self.write({
+                "topology": {**STAR, "hosts": 1}, "network": NETWORK,
+                "workload": {"kind": "program", "ranks": 1, "device": str(path),
+                             "operations": [{"rank": 0, "compute": {"m": 512, "n": 512, "k": 4096}}]}})  # fmt: skip
+            done = weft("describe", experiment)
+            self.assertEqual(done.code, EXIT_INPUT, done.err)
+            self.assertRegex(done.err, rf"older\.yaml:\d+: {expected}")
+
+    def table(self, text, name="gemms"):
         path = self.folder / f"{name}.csv"
         path.write_text(text)
         return path
@@ -151,7 +168,7 @@ class DeviceCommand(ProgramTest):
         sides = (512, 1024, 2048, 4096, 8192)
         shapes = [(m, n, k) for m in sides for n in sides for k in sides if 2 * m * n * k >= 1e9] + [(1, 32, 32)]
         m, n, k = (np.array(column, dtype=float) for column in zip(*shapes))
-        times = product_seconds(one, one.products("bf16"), "bf16", m, n, k) * 1e6
+        times = gemm_seconds(one, one.gemms("bf16"), "bf16", m, n, k) * 1e6
         rows = "\n".join(f"bf16,{a},{b},{c},{t}" for (a, b, c), t in zip(shapes, times))
         output = self.folder / "mine.yaml"
         done = self.run_weft("device", "fit", self.table(f"precision,m,n,k,time_us\n{rows}\n"), "--device", "a100-sxm",

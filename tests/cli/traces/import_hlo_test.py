@@ -14,10 +14,10 @@ import weft_testing
 from import_testing import ImportTest
 
 MIB = 1 << 20
-BF16, FRACTION, MEMORY = 989.4e12, 0.803, 3.35e12  # FLOP/s, of products; B/s: workloads/devices/h100-sxm.yaml
+BF16, FRACTION, MEMORY = 989.4e12, 0.803, 3.35e12  # FLOP/s, of GEMMs; B/s: workloads/devices/h100-sxm.yaml
 
 
-def product_us(m, n, k):
+def gemm_us(m, n, k):
     return 2 * m * n * k / (BF16 * FRACTION) * 1e6
 
 
@@ -37,15 +37,15 @@ class Hlo(ImportTest):
 
     def test_a_scheduled_module(self):
         read = self.imported(self.source(hlo_files.STEP))
-        # In each of 3 rounds two products and a counter; a permutation is a send and a receive.
+        # In each of 3 rounds two GEMMs and a counter; a permutation is a send and a receive.
         self.assertEqual(read["operations"], {"all_gather": 4, "all_reduce": 12, "send": 4, "recv": 4,
                                               "compute": 4 * 9})
         self.assertEqual(read["bytes"], {"all_gather": 4 * 4 * 2 * MIB, "all_reduce": 12 * 8 * MIB, "send": 4 * 2 * MIB,
                                          "recv": 4 * 2 * MIB})
-        self.assertAlmostEqual(read["compute_seconds"] * 1e6 / 24, product_us(1024, 4096, 1024), 3)
+        self.assertAlmostEqual(read["compute_seconds"] * 1e6 / 24, gemm_us(1024, 4096, 1024), 3)
         found = self.run_imported()
         (first, start), (second, _) = found[0, 'jit(step)/first "(x"'], found[0, "second"]
-        self.assertEqual(second, start)  # beside the all-reduce of the first product
+        self.assertEqual(second, start)  # beside the all-reduce of the first GEMM
         ends = sorted(self.collectives()["end"])
         self.assertAlmostEqual(first, ends[-3] / 1e6, 2)  # and the next round behind the all-reduce
 
@@ -99,7 +99,7 @@ class Hlo(ImportTest):
         self.run_imported()
 
     def test_what_operations_take(self):
-        """A batched product, a convolution, cuBLAS, slices of a large array, and an addition."""
+        """A batched GEMM, a convolution, cuBLAS, slices of a large array, and an addition."""
         body = """  q = bf16[8,128,64]{2,1,0} parameter(1)
   k = bf16[8,64,256]{2,1,0} parameter(2)
   dot = bf16[8,128,256]{2,1,0} dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
@@ -115,9 +115,9 @@ class Hlo(ImportTest):
         read = self.imported(self.source(hlo_files.module(body, partitions=1)))
         found = self.run_imported()
         took = {label: end - start for (_, label), (start, end) in found.items()}
-        self.assertAlmostEqual(took["conv"], max(product_us(32 * 56 * 56, 128, 9 * 64), 0), 3)
-        self.assertAlmostEqual(took["gemm"], product_us(4096, 4096, 4096), 3)
-        self.assertAlmostEqual(took["dot"], max(product_us(128, 256, 64) * 8, 2 * 8 * (128 * 64 + 64 * 256 + 128 * 256)
+        self.assertAlmostEqual(took["conv"], max(gemm_us(32 * 56 * 56, 128, 9 * 64), 0), 3)
+        self.assertAlmostEqual(took["gemm"], gemm_us(4096, 4096, 4096), 3)
+        self.assertAlmostEqual(took["dot"], max(gemm_us(128, 256, 64) * 8, 2 * 8 * (128 * 64 + 64 * 256 + 128 * 256)
                                                 / MEMORY * 1e6), 3)
         self.assertAlmostEqual(took["slice"], 2 * 1024 / MEMORY * 1e6, 3)
         self.assertAlmostEqual(took["sum"], 3 * MIB / MEMORY * 1e6, 3)

@@ -44,7 +44,7 @@ class Onnx(ImportTest):
             self.assertEqual(read["parameter_bytes"], 4 * parameters)
 
     def test_times(self):
-        """A product of one token reads its weights; the step is forward, twice as much backward, and Adam: 28 bytes a
+        """A GEMM of one token reads its weights; the step is forward, twice as much backward, and Adam: 28 bytes a
         parameter, at the memory's 3.35 TB/s."""
         self.imported(self.model(onnx_files.two_layers()))
         found = self.run_imported()
@@ -70,7 +70,7 @@ class Onnx(ImportTest):
 
     def test_tensor_parallel(self):
         """Columns, then rows: one sum forward, of the result, and one backward, of the input's gradient. In attention
-        heads are dealt out, and three products share the sum of their input's gradient."""
+        heads are dealt out, and three GEMMs share the sum of their input's gradient."""
         self.imported(self.model(onnx_files.two_layers()), "--tensor", "2", "--batch", "16", "--micro-batches", "1")
         self.run_imported()
         self.assertEqual(self.collectives(), [16 * WIDTH * 4] * 2)
@@ -99,14 +99,14 @@ class Onnx(ImportTest):
         self.assertEqual(read["parameter_bytes"], 2 * read["parameters"])
 
     def test_loops_and_branches_that_are_known(self):
-        """A loop of n rounds of two products of one token, 2 * 256^2 FLOPs each, has two weights however often it runs. Of
-        an If the branch that is taken counts: two products, or one."""
-        product = 2 * 256 * 256
+        """A loop of n rounds of two GEMMs of one token, 2 * 256^2 FLOPs each, has two weights however often it runs. Of
+        an If the branch that is taken counts: two GEMMs, or one."""
+        gemm = 2 * 256 * 256
         for content, parameters, flops in ((onnx_files.loop(3), 2, 6), (onnx_files.loop(5), 2, 10),
                                            (onnx_files.branches(1), 1, 2), (onnx_files.branches(0), 1, 1),
                                            (onnx_files.branches(0, computed=True), 1, 2)):
             read = self.imported(self.model(content))
-            self.assertEqual((read["parameters"], read["forward_flops"]), (parameters * 256 * 256, flops * product))
+            self.assertEqual((read["parameters"], read["forward_flops"]), (parameters * 256 * 256, flops * gemm))
             self.run_imported()
 
     def test_loops_and_branches_that_depend_on_data(self):
@@ -145,8 +145,8 @@ class Onnx(ImportTest):
                 ("nothing within", b"\x08\x08", "no graph"),
                 ("operator", one([node("Frobnicate", ["x"], ["y"])]).replace(b"\x0a\x01y", b"\x0a\x01z"),
                  r"node 'Frobnicate_\w' \(Frobnicate\)"),
-                ("product", one([node("MatMul", ["x", "w"], ["y"])], [tensor("w", [9, 8])]),
-                 r"a product of \[1, 8\] and \[9, 8\]"),
+                ("gemm", one([node("MatMul", ["x", "w"], ["y"])], [tensor("w", [9, 8])]),
+                 r"a GEMM of \[1, 8\] and \[9, 8\]"),
                 ("value", one([node("Relu", ["nowhere"], ["y"])]), "made by no node above"),
                 ("loop", one([loop]), r"node 'Loop_y' \(Loop\): how often it runs depends on data: 'x'"),
                 ("dimension", one([node("Relu", ["x"], ["y"])], inputs=[value("x", ["N", "tokens"])]),

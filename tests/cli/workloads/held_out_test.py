@@ -19,8 +19,9 @@ from devices.tables import held_out, read  # noqa: E402
 
 TABLES = weft_testing.SOURCE / "validation" / "compute" / "kernels_by_shape"
 SETS = weft_testing.SOURCE / "validation" / "published" / "training"
-SHAPES = {"products.csv": ("m", "n", "k"), "attention.csv": ("batch", "seq", "heads", "kv_heads", "head_dim"),
-          "memory.csv": ("op", "rows", "cols"), "experts.csv": ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep")}  # fmt: skip
+EXPERTS = ("tokens", "hidden", "inter", "topk", "experts", "tp", "ep")
+SHAPES = {"gemms.csv": ("m", "n", "k"), "attention.csv": ("batch", "seq", "heads", "kv_heads", "head_dim"),
+          "memory.csv": ("op", "rows", "cols"), "experts.csv": EXPERTS, "experts_uneven.csv": EXPERTS}  # fmt: skip
 
 
 def rows_of(path):

@@ -117,7 +117,7 @@ class Published(ProgramTest):
         host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
         self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
         Varied(case, "GEMMs' rate", False).run()
-        tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["products"]["tiles"]
+        tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["gemms"]["tiles"]
                  for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
         for before, after in zip(*tiles):
             self.assertAlmostEqual(after[2], 0.94 * before[2])

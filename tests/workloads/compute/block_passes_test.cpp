@@ -52,9 +52,9 @@ TEST(BlockPasses, DenseGptIs24bshhPlus4bssh) {
   EXPECT_DOUBLE_EQ(flops(passes.forward), 24 * b * s * h * h + 4 * b * s * s * h);
   EXPECT_DOUBLE_EQ(flops(head_passes(one.setup()).forward), 2 * b * s * h * v);
   EXPECT_EQ(flops(embedding_passes(one.setup()).forward), 0);
-  // Backward: twice the products (Narayanan et al., appendix).
+  // Backward: twice the GEMMs (Narayanan et al., appendix).
   EXPECT_DOUBLE_EQ(flops(passes.backward), 2 * flops(passes.forward));
-  // A fused kernel skips the half that the causal mask hides; backward 5 products for 2 (Dao et al., algorithm 4).
+  // A fused kernel skips the half that the causal mask hides; backward 5 GEMMs for 2 (Dao et al., algorithm 4).
   one.attention = AttentionKernel::flash;
   const PartPasses fused = block_passes(one.setup(), one.description.model.layer_shape(0));
   EXPECT_DOUBLE_EQ(flops(fused.forward), 24 * b * s * h * h + 2 * b * s * s * h);
@@ -98,7 +98,7 @@ TEST(BlockPasses, HalvesOfTheBackwardPassAreTheWhole) {
     }
 }
 
-TEST(BlockPasses, TensorRanksShareTheProducts) {
+TEST(BlockPasses, TensorRanksShareTheGemms) {
   const Case one = case_of("llama-3.1-8b", 1, 1024);
   Case shared = case_of("llama-3.1-8b", 1, 1024);
   shared.description.parallel.tensor = 4;

@@ -2,7 +2,11 @@
 // Noise of compute times: moments of the distributions, slow ranks, stragglers, and that nothing depends on order.
 #include "workloads/compute/compute_noise.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numbers>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -71,6 +75,95 @@ TEST(ComputeNoise, IsAFunctionOfSeedRankAndOperation) {
   EXPECT_NE(stretched(one, 0, 1), stretched(one, 1, 0));
 }
 
+// A rank's factor, drawn once.
+double factor_of_rank(const ComputeNoise& what, std::uint32_t rank) {
+  return static_cast<double>(stretched(what, rank, 0).ps()) / 1e9;
+}
+
+// The same bounds as for jitter, over 80,000 ranks.
+TEST(ComputeNoise, SpreadHasMeanOneAndTheDeviationThatIsAskedFor) {
+  constexpr std::uint32_t ranks = 80'000;
+  for (const std::string distribution : {"lognormal", "normal"})
+    for (const double spread : {0.015, 0.2}) {
+      const ComputeNoise what = noise("{spread: " + std::to_string(spread) + ", distribution: " + distribution + "}");
+      double mean = 0, squares = 0;
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+        const double x = factor_of_rank(what, rank);
+        mean += x / ranks;
+        squares += x * x / ranks;
+      }
+      EXPECT_NEAR(mean, 1, 5 * spread / std::sqrt(ranks)) << distribution;
+      const double wanted = distribution == "normal" ? spread * std::sqrt(0.9950) : spread;
+      EXPECT_NEAR(std::sqrt(squares - mean * mean), wanted, 6 * spread / std::sqrt(2.0 * ranks)) << distribution;
+    }
+}
+
+/// Mean and variance of the largest of n independent draws of g(z), z standard normal and g rising: the integrals of
+/// n phi(z) Phi(z)^(n-1) times g(z) and its square (David and Nagaraja, Order Statistics, 3rd edition, Wiley 2003,
+/// section 3.1). Simpson's rule over +-12 deviations.
+std::pair<double, double> largest_of(int n, const std::function<double(double)>& g) {
+  constexpr int parts = 24'000;
+  constexpr double step = 24.0 / parts;
+  double mean = 0, square = 0;
+  for (int i = 0; i <= parts; ++i) {
+    const double z = -12 + i * step;
+    const double weight = (i == 0 || i == parts ? 1 : i % 2 == 1 ? 4 : 2) * step / 3;
+    const double density = n * std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi) *
+                           std::pow(0.5 * std::erfc(-z / std::numbers::sqrt2), n - 1);
+    mean += weight * density * g(z);
+    square += weight * density * g(z) * g(z);
+  }
+  return {mean, square - mean * mean};
+}
+
+TEST(ComputeNoise, IntegralOfTheLargestHasItsClosedForms) {
+  const auto itself = [](double z) { return z; };
+  // Of two and three standard normal numbers (the same, exercise 3.2.1), and Harter's table of 1961 for eight.
+  EXPECT_NEAR(largest_of(2, itself).first, 1 / std::sqrt(std::numbers::pi), 1e-9);
+  EXPECT_NEAR(largest_of(3, itself).first, 1.5 / std::sqrt(std::numbers::pi), 1e-9);
+  EXPECT_NEAR(largest_of(8, itself).first, 1.42360, 5e-6);
+}
+
+// The slowest of n ranks, over as many groups of n as 160,000 ranks make: within five standard errors of the mean.
+TEST(ComputeNoise, SlowestOfManyRanksIsTheLargestOfAsManyDraws) {
+  for (const int n : {2, 8, 64, 1024})
+    for (const bool normal : {false, true}) {
+      constexpr double spread = 0.04;
+      const std::string shape = normal ? "normal" : "lognormal";
+      const ComputeNoise what = noise("{spread: 4 %, distribution: " + shape + "}");
+      const double variance = std::log1p(spread * spread);
+      const auto [wanted, of_one] = largest_of(n, [&](double z) {
+        return normal ? 1 + spread * std::clamp(z, -3.0, 3.0) : std::exp(std::sqrt(variance) * z - variance / 2);
+      });
+      const int groups = 160'000 / n;
+      double mean = 0;
+      for (int group = 0; group < groups; ++group) {
+        double slowest = 0;
+        for (int i = 0; i < n; ++i)
+          slowest = std::max(slowest, factor_of_rank(what, static_cast<std::uint32_t>(group * n + i)));
+        mean += slowest / groups;
+      }
+      EXPECT_NEAR(mean, wanted, 5 * std::sqrt(of_one / groups)) << shape << ", " << n;
+      EXPECT_GT(wanted, 1 + spread / 2);
+    }
+}
+
+// All operations of a rank at all times have its factor, whatever else is drawn; another seed has another one.
+TEST(ComputeNoise, SpreadIsTheSameForTheWholeRun) {
+  const ComputeNoise what = noise("{spread: 5 %}"), other = noise("{spread: 5 %}", 2);
+  const ComputeNoise both = noise("{spread: 5 %, slow_ranks: [{ranks: [3], factor: 2}]}");
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    const Time first = stretched(what, rank, 0);
+    EXPECT_EQ(stretched(what, rank, 1'000'000, Time::from_us(1'000'000)), first);
+    EXPECT_NE(stretched(what, (rank + 1) % 8, 0), first);
+    EXPECT_NE(stretched(other, rank, 0), first);
+    EXPECT_NEAR(static_cast<double>(stretched(both, rank, 0).ps()),
+                static_cast<double>(first.ps()) * (rank == 3 ? 2 : 1), 1);
+  }
+  // A draw of its own: not that of jitter for operation 0.
+  EXPECT_NE(stretched(noise("{jitter: 5 %}"), 1, 0), stretched(what, 1, 0));
+}
+
 TEST(ComputeNoise, SlowRanksAreSlowerByTheirFactor) {
   const ComputeNoise what = noise("{slow_ranks: [{ranks: [3, 5], factor: 1.2}, {ranks: [0], factor: 0.5}]}");
   EXPECT_EQ(stretched(what, 3, 7), Time::from_us(1200));
@@ -99,6 +192,8 @@ TEST(ComputeNoise, NothingIsNone) {
   EXPECT_TRUE(ComputeNoise().none());
   EXPECT_TRUE(noise("{jitter: 0}").none());
   EXPECT_FALSE(noise("{jitter: 1 %}").none());
+  EXPECT_TRUE(noise("{spread: 0}").none());
+  EXPECT_FALSE(noise("{spread: 1 %}").none());
   EXPECT_EQ(ComputeNoise().stretched(Rank(1), 2, Time::from_ps(12345), Time()), Time::from_ps(12345));
 }
 
@@ -106,6 +201,7 @@ TEST(ComputeNoise, Complaints) {
   const auto about = [](const std::string& text) { return complaint([&] { noise(text); }); };
   EXPECT_NE(about("{jitter: 2 percent}").find("no share"), std::string::npos);
   EXPECT_NE(about("{jitter: 200 %}").find("from 0 to 1"), std::string::npos);
+  EXPECT_NE(about("{spread: 101 %}").find("from 0 to 1"), std::string::npos);
   EXPECT_NE(about("{jiter: 2 %}").find("did you mean 'jitter'"), std::string::npos);
   EXPECT_NE(about("{slow_ranks: [{ranks: [8], factor: 2}]}").find("ranks 0 to 7"), std::string::npos);
   EXPECT_NE(about("{slow_ranks: [{ranks: [1, 1], factor: 2}]}").find("already"), std::string::npos);

@@ -45,7 +45,7 @@ TEST(Device, RooflineIsTheLargerOfBothTimes) {
 // Collectives that take 24 of 132 units leave 108: what takes 108 waves of tiles alone takes 132 beside them. Single
 // kernels are measured without.
 TEST(Device, CollectivesTakeUnitsInAStep) {
-  const std::string sustained = "sustained: {collective_units: 24, products: {units: 132, tiles: [[128, 128, 0.8]]}}\n";
+  const std::string sustained = "sustained: {collective_units: 24, gemms: {units: 132, tiles: [[128, 128, 0.8]]}}\n";
   Device device = read_device(Spec::parse(example + sustained, "toy.yaml"));
   EXPECT_EQ(slowdown_beside_communication(device), 1);
   device.in_a_step = true;
@@ -60,24 +60,24 @@ TEST(Device, CollectivesTakeUnitsInAStep) {
 // A GEMM of 132 tiles of 128 x 128, all of which are worked on at once, k = 4096: alone 2 * 132 * 128^2 * 4096 FLOPs
 // at 0.8 of the peak. Beside collectives 108 units have them in 132 / 108 of the time, since units share the work
 // evenly. A kernel of memory has what is left of the bandwidth, 2 - 0.4 of 2 TB/s, and no unit makes it slower.
-TEST(Device, CollectivesTakeUnitsFromProductsAndBandwidthFromKernelsOfMemory) {
+TEST(Device, CollectivesTakeUnitsFromGemmsAndBandwidthFromKernelsOfMemory) {
   const std::string sustained =
-      "sustained: {collective_units: 24, collective_bandwidth: 400 GB/s, products: {units: 132, even_share: 1, "
+      "sustained: {collective_units: 24, collective_bandwidth: 400 GB/s, gemms: {units: 132, even_share: 1, "
       "tiles: [[128, 128, 0.8]]}}\n";
   Device device = read_device(Spec::parse(example + sustained, "toy.yaml"));
   device.memory_bandwidth = Bandwidth::from_gbps(16'000);
   OperatorTimes times{device};
-  Kernel product, memory;
-  product.m = 128 * 12;
-  product.n = 128 * 11;
-  product.k = 4096;
+  Kernel gemm, memory;
+  gemm.m = 128 * 12;
+  gemm.n = 128 * 11;
+  gemm.k = 4096;
   memory.kind = Kernel::Kind::memory;
   memory.bytes = 1'600'000'000;
   EXPECT_EQ(times.beside(memory), Time());  // no part of a step: nothing is known
   times.in_a_step();
   const double flops = 2.0 * 132 * 128 * 128 * 4096 / (device.peak.at("bf16") * 0.8);
-  EXPECT_NEAR(times.of(product).seconds() / flops, 1, 1e-6);
-  EXPECT_NEAR(times.beside(product).seconds() / flops, 132.0 / 108, 1e-6);
+  EXPECT_NEAR(times.of(gemm).seconds() / flops, 1, 1e-6);
+  EXPECT_NEAR(times.beside(gemm).seconds() / flops, 132.0 / 108, 1e-6);
   EXPECT_EQ(times.of(memory), Time::from_us(800));
   EXPECT_EQ(times.beside(memory), Time::from_us(1000));
   device.in_a_step = true;
@@ -112,6 +112,25 @@ TEST(Device, Complaints) {
   EXPECT_TRUE(about(replaced("0.5", "1.5")).starts_with("toy.yaml:3:"));
   EXPECT_TRUE(about(replaced("1 TB/s", "0 TB/s")).starts_with("toy.yaml:4:"));
   EXPECT_TRUE(about(replaced("memory:", "memry:")).starts_with("toy.yaml:"));
+}
+
+// Keys that device files had before: each is unknown, and what it is now is said at its line.
+TEST(Device, OlderKeysOfGemmsAreNamed) {
+  const auto about = [](const std::string& sustained) {
+    return complaint([&] { read_device(Spec::parse(example + "sustained:\n" + sustained, "toy.yaml")); });
+  };
+  const std::string rates = ": {units: 132, tiles: [[128, 128, 0.8]]}\n";
+  EXPECT_EQ(about("  gemms" + rates), "");
+  const std::string only = about("  launch: 1 us\n  products" + rates);
+  EXPECT_TRUE(only.starts_with("toy.yaml:8:")) << only;
+  EXPECT_NE(only.find("unknown key 'products' in 'sustained' (did you mean 'gemms'?)"), std::string::npos) << only;
+  for (const std::string prefix : {"fp8", "fp8_block", "grouped"}) {
+    const std::string beside = about("  gemms" + rates + "  " + prefix + "_products" + rates);
+    EXPECT_TRUE(beside.starts_with("toy.yaml:8:")) << beside;
+    EXPECT_NE(beside.find("(did you mean '" + prefix + "_gemms'?)"), std::string::npos) << beside;
+  }
+  const std::string none = about("  launch: 1 us\n");
+  EXPECT_NE(none.find("missing key 'gemms'"), std::string::npos) << none;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Jobs whose products have fp8: what else keeps 16 bits, in memory, time and bytes sent.
+// Jobs whose GEMMs have fp8: what else keeps 16 bits, in memory, time and bytes sent.
 #include <map>
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ struct Case {
   explicit Case(const std::string& precision) {
     Device device;
     device.peak = {{"bf16", 1e15}, {"fp8", 2e15}, {"fp8_block", 2e15}};
-    device.memory_bandwidth = Bandwidth::from_gbps(64000);  // products wait for arithmetic
+    device.memory_bandwidth = Bandwidth::from_gbps(64000);  // GEMMs wait for arithmetic
     times = OperatorTimes(device);
     description.model = read_model(JsonConfig::load(workloads_folder() + "/models/deepseek-v3.json"));
     description.precision = precision;
@@ -47,7 +47,7 @@ struct Case {
   }
 };
 
-// Two bytes for what goes from one operator to the next, one for what products have read. Transformer Engine: norms and
+// Two bytes for what goes from one operator to the next, one for what GEMMs have read. Transformer Engine: norms and
 // activation functions leave only the fp8 that GEMMs read; attention keeps what it gives, and the GEMM behind it
 // its own copy.
 TEST(Fp8, ActivationsAreKeptAsTheyAreRead) {
@@ -77,7 +77,7 @@ TEST(Fp8, ActivationsOfDeepSeekV3) {
                                      2 * k * inner + 3 * inner);
 }
 
-TEST(Fp8, ProductsHaveCopiesOfTheirParameters) {
+TEST(Fp8, GemmsHaveCopiesOfTheirParameters) {
   Case fp8("fp8"), bf16("bf16");
   std::int64_t in_blocks = 0;
   for (std::int64_t layer = 0; layer < 61; ++layer)
@@ -109,8 +109,8 @@ double seconds(const std::vector<Segment>& pass, std::string_view what) {
   return sum;
 }
 
-// Twice the arithmetic for products of blocks, and nothing else is faster: attention, routers and the head.
-TEST(Fp8, OnlyProductsOfBlocksAreFaster) {
+// Twice the arithmetic for GEMMs of blocks, and nothing else is faster: attention, routers and the head.
+TEST(Fp8, OnlyGemmsOfBlocksAreFaster) {
   const Case fp8("fp8"), bf16("bf16");
   const auto faster = [&](std::int64_t layer, std::string_view what) {
     return seconds(bf16.passes(layer).forward, what) - seconds(fp8.passes(layer).forward, what);
@@ -123,7 +123,7 @@ TEST(Fp8, OnlyProductsOfBlocksAreFaster) {
   EXPECT_GT(seconds(head_passes(fp8.setup()).forward, "logits"), 2 * tokens * h * vocabulary / 1e15);
 }
 
-// Gathers of what products read have a byte; sums, stages and experts two, unless they are told otherwise: then what
+// Gathers of what GEMMs read have a byte; sums, stages and experts two, unless they are told otherwise: then what
 // goes to experts has it in both passes, and what comes back in neither (arXiv:2412.19437, 3.3.3).
 TEST(Fp8, WhatIsSent) {
   Case one("fp8");

@@ -41,7 +41,7 @@ struct BlockOfGpt {
   OperatorTimes times{read_device(Spec::load(workloads_folder() + "/devices/a100-sxm.yaml"))};
 };
 
-/// Bytes and FLOPs of all kernels but products and fused attention.
+/// Bytes and FLOPs of all kernels but GEMMs and fused attention.
 struct SmallSum {
   std::int64_t bytes = 0;
   double flops = 0;
@@ -103,7 +103,7 @@ TEST(KernelCatalogue, GradientsOfAttentionHaveTheirShapes) {
   EXPECT_EQ(columns_and_inner, (std::vector{of_scores, other, other, other}));
 }
 
-TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenProducts) {
+TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenGemms) {
   BlockOfGpt cut("megatron_2022", 4);
   cut.description.parallel.sequence = true;
   const std::int64_t n = BlockOfGpt::b * BlockOfGpt::s * 768, scores = 12 * BlockOfGpt::s * BlockOfGpt::s;
@@ -116,7 +116,7 @@ TEST(KernelCatalogue, SequenceParallelismCutsWhatIsBetweenProducts) {
 
 // Megatron-Core, Llama type: forward norms 4 N each, rotary 4 T (h + k d), residuals 6 N each, SwiGLU 6 T f: 20 N +
 // ...; backward norms 6 N and sums 6 N each, rotary the same, concatenation 4 T (h + 2 k d), SwiGLU 10 T f. Gradients
-// are added up by the products: 6 B for each element of their results besides.
+// are added up by the GEMMs: 6 B for each element of their results besides.
 TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
   BlockOfGpt one("megatron_core", 1, "llama-3.1-8b");
   const std::int64_t tokens = BlockOfGpt::b * BlockOfGpt::s, h = 4096, kd = 1024, f = 14336, n = tokens * h;
@@ -124,15 +124,15 @@ TEST(KernelCatalogue, BlockOfMegatronCoreByHand) {
   EXPECT_EQ(small_kernels(passes.forward).bytes, 20 * n + 4 * tokens * (h + kd) + 6 * tokens * f);
   EXPECT_EQ(small_kernels(passes.backward).bytes,
             24 * n + 4 * tokens * (h + kd) + 4 * tokens * (h + 2 * kd) + 10 * tokens * f);
-  double products = 0, weights = 0;
+  double gemms = 0, weights = 0;
   for (const Segment& segment : passes.weight_gradient)
     for (const KernelUse& use : segment.kernels) {
       const auto m = static_cast<double>(use.kernel.m), k = static_cast<double>(use.kernel.k),
                  columns = static_cast<double>(use.kernel.n);
-      products += traffic_of(use.kernel) - 2 * (m * k + k * columns + m * columns);
+      gemms += traffic_of(use.kernel) - 2 * (m * k + k * columns + m * columns);
       weights += m * columns;
     }
-  EXPECT_DOUBLE_EQ(products, 6 * weights);
+  EXPECT_DOUBLE_EQ(gemms, 6 * weights);
   EXPECT_DOUBLE_EQ(weights, static_cast<double>(h * (h + 2 * kd) + h * h + 3 * h * f));
 }
 
@@ -145,7 +145,7 @@ struct Llama {
 // PyTorch eager, forward: two RMSNorms of to fp32 6, squares 8, mean 4, times factor 8, to bf16 6, times weight 4: 36 N
 // each; rotation 6 + 8 + 6 and copies of keys and values 4 of T (h + k d); residuals 6 N each; SiLU 4 and gate 6 of T
 // f. Backward: norms 4 + 6 + 2 + 6 + 8 + 12 + 4 + 4 + 8 + 8 + 12 + 12 + 6 = 92 N each, skips 6 N each, sums of the
-// gradients of three and two products 12 + 6 N; rotation and copies the same; 12 + 6 of T f.
+// gradients of three and two GEMMs 12 + 6 N; rotation and copies the same; 12 + 6 of T f.
 TEST(KernelCatalogue, BlockOfPyTorchEagerByHand) {
   const PartPasses passes = BlockOfGpt("pytorch_eager", 1, "llama-3.1-8b").passes();
   EXPECT_EQ(small_kernels(passes.forward).bytes,
@@ -241,7 +241,7 @@ TEST(KernelCatalogue, CopiesOfSharedParametersByHand) {
   EXPECT_EQ(more(&PartPasses::backward), 10 * held / 8 + 4 * held + 6 * held);
 }
 
-// torchtitan's selective checkpointing: products for keys, behind attention and for gates, and all small kernels but
+// torchtitan's selective checkpointing: GEMMs for keys, behind attention and for gates, and all small kernels but
 // the last residual's, 6 N.
 TEST(KernelCatalogue, OperatorsComputedAgainByHand) {
   BlockOfGpt one("pytorch_eager", 1, "llama-3.1-8b");
@@ -482,8 +482,12 @@ TEST(KernelCatalogue, Complaints) {
   const std::string place = message(head + "  mlp_nrm: {}\n" + step);
   EXPECT_NE(place.find("did you mean 'mlp_norm'"), std::string::npos) << place;
   const std::string both =
-      message(head + "  mlp_norm: {}\nstep: {accumulation: {reads: 4, in_products: 6}, optimizer: []}\n");
+      message(head + "  mlp_norm: {}\nstep: {accumulation: {reads: 4, in_gemms: 6}, optimizer: []}\n");
   EXPECT_NE(both.find("either 'reads' and 'writes'"), std::string::npos) << both;
+  const std::string older = message(head + "  mlp_norm: {}\nstep: {accumulation: {in_products: 6}, optimizer: []}\n");
+  EXPECT_NE(older.find("f.yaml:5"), std::string::npos) << older;
+  EXPECT_NE(older.find("unknown key 'in_products'"), std::string::npos) << older;
+  EXPECT_NE(older.find("did you mean 'in_gemms'"), std::string::npos) << older;
 }
 
 TEST(KernelCatalogue, WantsActivationsOfSixteenBits) {

@@ -11,7 +11,7 @@
 namespace weft::test::kernel_time_test {
 namespace {
 
-/// 100 TFLOP/s and 1 TB/s at fractions of 0.5: 50 TFLOP/s, and 0.5 TB/s in products; 0.25 TB/s in other kernels.
+/// 100 TFLOP/s and 1 TB/s at fractions of 0.5: 50 TFLOP/s, and 0.5 TB/s in GEMMs; 0.25 TB/s in other kernels.
 const std::string plain =
     "name: toy\npeak: {bf16: 100 TFLOP/s, fp32: 10 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\n"
     "memory_kernels: {bandwidth_fraction: 0.25}\nfused_kernels: {peak_fraction: 0.4}\n";
@@ -23,40 +23,39 @@ const std::string tiled =
 
 Device device(const std::string& text) { return read_device(Spec::parse(text, "toy.yaml")); }
 
-Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
   return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
 }
 
-TEST(KernelTime, ProductsWithoutTiles) {
+TEST(KernelTime, GemmsWithoutTiles) {
   // 2e9 FLOP at 50 TFLOP/s take 40 us; 3 million elements of 2 B at 0.5 TB/s take 12 us.
-  EXPECT_EQ(kernel_time(device(constant), product(1000, 1000, 1000)), Time::from_us(40));
-  EXPECT_EQ(kernel_time(device(constant), product(1000, 1000, 1000, 7)), Time::from_us(280));
+  EXPECT_EQ(kernel_time(device(constant), gemm(1000, 1000, 1000)), Time::from_us(40));
+  EXPECT_EQ(kernel_time(device(constant), gemm(1000, 1000, 1000, 7)), Time::from_us(280));
   // 2e6 FLOP: 40 ns; 1,000,000 + 2,000 elements of 2 B at 0.5 TB/s: 4.008 us.
-  EXPECT_EQ(kernel_time(device(constant), product(1000, 1000, 1)), Time::from_ns(4008));
+  EXPECT_EQ(kernel_time(device(constant), gemm(1000, 1000, 1)), Time::from_ns(4008));
   // In 32 bits a tenth of the rate.
-  Kernel kernel = product(1000, 1000, 1000);
+  Kernel kernel = gemm(1000, 1000, 1000);
   kernel.precision = "fp32";
   EXPECT_EQ(kernel_time(device(constant), kernel), Time::from_us(400));
   // Traffic that is given takes the place of the matrices': 40 MB at 0.5 TB/s.
-  kernel = product(1000, 1000, 1000);
+  kernel = gemm(1000, 1000, 1000);
   kernel.bytes = 40'000'000;
   EXPECT_EQ(kernel_time(device(constant), kernel), Time::from_us(80));
 }
 
-TEST(KernelTime, ProductsComeInWavesOfTiles) {
+TEST(KernelTime, GemmsComeInWavesOfTiles) {
   const Device toy = device(tiled);
   // One wave is 10 tiles of 100 x 50: 2 * 10 * 100 * 50 * k FLOP at 50 TFLOP/s, for k = 10,000 20 us.
   const Time wave = Time::from_us(20);
-  EXPECT_EQ(kernel_time(toy, product(100, 50, 10'000)), wave);
-  EXPECT_EQ(kernel_time(toy, product(1, 1, 10'000)), wave);
-  EXPECT_EQ(kernel_time(toy, product(1000, 50, 10'000)), wave);
-  EXPECT_EQ(kernel_time(toy, product(1001, 50, 10'000)), wave * 2);
-  EXPECT_EQ(kernel_time(toy, product(500, 101, 10'000)), wave * 2);  // 5 x 3 tiles
-  EXPECT_EQ(kernel_time(toy, product(100, 50, 10'000, 20)), wave * 2);
-  EXPECT_EQ(kernel_time(toy, product(100, 50, 10'000, 21)), wave * 3);
+  EXPECT_EQ(kernel_time(toy, gemm(100, 50, 10'000)), wave);
+  EXPECT_EQ(kernel_time(toy, gemm(1, 1, 10'000)), wave);
+  EXPECT_EQ(kernel_time(toy, gemm(1000, 50, 10'000)), wave);
+  EXPECT_EQ(kernel_time(toy, gemm(1001, 50, 10'000)), wave * 2);
+  EXPECT_EQ(kernel_time(toy, gemm(500, 101, 10'000)), wave * 2);  // 5 x 3 tiles
+  EXPECT_EQ(kernel_time(toy, gemm(100, 50, 10'000, 20)), wave * 2);
+  EXPECT_EQ(kernel_time(toy, gemm(100, 50, 10'000, 21)), wave * 3);
   // Many waves are as fast as without tiles.
-  EXPECT_EQ(kernel_time(toy, product(10'000, 10'000, 1000)),
-            kernel_time(device(constant), product(10'000, 10'000, 1000)));
+  EXPECT_EQ(kernel_time(toy, gemm(10'000, 10'000, 1000)), kernel_time(device(constant), gemm(10'000, 10'000, 1000)));
 }
 
 TEST(KernelTime, OtherKernelsGoByTrafficOrArithmetic) {
@@ -70,7 +69,7 @@ TEST(KernelTime, OtherKernelsGoByTrafficOrArithmetic) {
 
 TEST(KernelTime, EveryKernelIsLaunched) {
   const Device slow = device(constant + "launch: 3 us\n");
-  EXPECT_EQ(kernel_time(slow, product(1000, 1000, 1000)), Time::from_us(43));
+  EXPECT_EQ(kernel_time(slow, gemm(1000, 1000, 1000)), Time::from_us(43));
   EXPECT_EQ(kernel_time(slow, {Kernel::Kind::memory, 0, 0, 0, 1, 0, 0, "bf16"}), Time::from_us(3));
 }
 
@@ -79,17 +78,17 @@ TEST(KernelTime, AFileWithOneEfficiencyIsARoofline) {
       device("name: toy\npeak: {bf16: 100 TFLOP/s}\nefficiency: 0.5\nmemory_bandwidth: 1 TB/s\nmemory: 1 GB\n");
   EXPECT_FALSE(old.tiles);
   for (const std::int64_t k : {1, 10, 100, 1000})
-    EXPECT_EQ(kernel_time(old, product(1000, 1000, k)),
+    EXPECT_EQ(kernel_time(old, gemm(1000, 1000, k)),
               roofline_time(old, "bf16", 2e6 * static_cast<double>(k), Bytes(2 * (1'000'000 + 2000 * k))));
   EXPECT_EQ(kernel_time(old, {Kernel::Kind::memory, 0, 0, 0, 1, 5'000'000, 1e9, "bf16"}),
             roofline_time(old, "bf16", 1e9, Bytes(5'000'000)));
 }
 
-TEST(KernelTime, LongerProductsNeverTakeLess) {
+TEST(KernelTime, LongerGemmsNeverTakeLess) {
   const Device a100 = read_device(Spec::load(workloads_folder() + "/devices/a100-sxm.yaml"));
   Time last;
   for (std::int64_t m = 16; m < 5000; m += 48) {
-    const Time now = kernel_time(a100, product(m, 4096, 4096));
+    const Time now = kernel_time(a100, gemm(m, 4096, 4096));
     EXPECT_GE(now, last) << m;
     last = now;
   }
@@ -108,23 +107,23 @@ TEST(KernelTime, Complaints) {
 const std::string in_step =
     "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1 TB/s\nmemory: 10 GB\nefficiency: 0.9\n"
     "sustained:\n  launch: 2 us\n"
-    "  products: {units: 10, inner_overhead: 100, most_splits: 4, bandwidth_fraction: 0.5, tiles: [[100, 50, 0.5], "
+    "  gemms: {units: 10, inner_overhead: 100, most_splits: 4, bandwidth_fraction: 0.5, tiles: [[100, 50, 0.5], "
     "[50, 50, 0.4]]}\n"
     "  memory_kernels: {elementwise: [[1 MB, 0.25], [4 MB, 0.5]], softmax: [[1 MB, 0.1]]}\n";
 
-TEST(KernelTime, InAStepProductsTakeTheBestTile) {
+TEST(KernelTime, InAStepGemmsTakeTheBestTile) {
   Device toy = device(in_step);
   // Without a step nothing of it counts: 2e11 FLOP at 90 TFLOP/s.
-  EXPECT_EQ(kernel_time(toy, product(10'000, 10'000, 1000)), Time::from_ps(std::llround(2e11 / 90e12 * 1e12)));
+  EXPECT_EQ(kernel_time(toy, gemm(10'000, 10'000, 1000)), Time::from_ps(std::llround(2e11 / 90e12 * 1e12)));
   toy.in_a_step = true;
   // 100 x 200 tiles at once 10: 2000 waves of 2 * 10 * 100 * 50 * (1000 + 100) FLOP at 50 TFLOP/s: 2.2 us each.
-  EXPECT_EQ(kernel_time(toy, product(10'000, 10'000, 1000)), Time::from_us(2000 * 22 / 10 + 2));
+  EXPECT_EQ(kernel_time(toy, gemm(10'000, 10'000, 1000)), Time::from_us(2000 * 22 / 10 + 2));
   // One tile of 50 x 50 for a wave: 2 * 10 * 2500 * (40,000 / 4 + 100) / 40 TFLOP/s, cut in four along k; uncut, and in
   // larger tiles, it would take longer. (40,000 * 100 + 2500) * 2 B + 4 * 8 B * 2500 at 0.5 TB/s is 16.2 us: memory
   // counts.
-  EXPECT_EQ(kernel_time(toy, product(50, 50, 40'000)), Time::from_ns(16'170 + 2'000));
+  EXPECT_EQ(kernel_time(toy, gemm(50, 50, 40'000)), Time::from_ns(16'170 + 2'000));
   // The same tile lies either way round: 50 x 100 for 50 x 1000.
-  EXPECT_EQ(kernel_time(toy, product(50, 1000, 100'000)), kernel_time(toy, product(1000, 50, 100'000)));
+  EXPECT_EQ(kernel_time(toy, gemm(50, 1000, 100'000)), kernel_time(toy, gemm(1000, 50, 100'000)));
 }
 
 TEST(KernelTime, InAStepBandwidthGoesWithTheSize) {
@@ -148,10 +147,10 @@ const std::string fitted =
     "10 GB\n"
     "efficiency: 0.9\n"
     "sustained:\n"
-    "  products: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, most_splits: 2, tiles: [[100, 100, "
+    "  gemms: {units: 10, even_share: 0.5, sharpness: 2, split_time: 3 us, most_splits: 2, tiles: [[100, 100, "
     "0.5]]}\n"
-    "  fp8_products: {units: 10, slowing: 0.5, tiles: [[100, 100, 0.5]]}\n"
-    "  fp8_block_products: {units: 10, inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]}\n"
+    "  fp8_gemms: {units: 10, slowing: 0.5, tiles: [[100, 100, 0.5]]}\n"
+    "  fp8_block_gemms: {units: 10, inner_overhead: [[1000, 500], [100000, 300]], tiles: [[100, 100, 0.25]]}\n"
     "  attention:\n"
     "    - {library: first, launch: 1 us, units: 10, rows: 128, peak_fraction: [[64, 0.25], [256, 0.75]], sharpness: "
     "1, "
@@ -171,15 +170,15 @@ TEST(KernelTime, InAStepWavesAreSharedOutInPart) {
   const double whole = std::hypot(620, 240.22);
   const double parts = std::hypot(520, 240.22 + 1.76) + 3;
   ASSERT_LT(parts, whole);
-  EXPECT_NEAR(microseconds(toy, product(1100, 100, 100'000)), parts, 1e-5);
+  EXPECT_NEAR(microseconds(toy, gemm(1100, 100, 100'000)), parts, 1e-5);
   // Too short to be cut: one tile has a wave to itself even where work is shared out.
-  EXPECT_NEAR(microseconds(toy, product(100, 100, 100)), std::hypot(0.4, 0.06), 1e-5);
+  EXPECT_NEAR(microseconds(toy, gemm(100, 100, 100)), std::hypot(0.4, 0.06), 1e-5);
 }
 
 TEST(KernelTime, InAStepFp8HasItsOwnRatesAndLongKernelsSlowDown) {
   Device toy = device(fitted);
   toy.in_a_step = true;
-  Kernel kernel = product(10'000, 10'000, 50'000);
+  Kernel kernel = gemm(10'000, 10'000, 50'000);
   kernel.precision = "fp8";
   // 1e13 FLOP at 100 TFLOP/s: 100 ms; (1 + 100 / 10)^0.5.
   EXPECT_NEAR(microseconds(toy, kernel), 1e5 * std::sqrt(11), 0.1);
@@ -188,7 +187,7 @@ TEST(KernelTime, InAStepFp8HasItsOwnRatesAndLongKernelsSlowDown) {
 TEST(KernelTime, InAStepFp8ScaledInBlocksHasItsOwnRates) {
   Device toy = device(fitted);
   toy.in_a_step = true;
-  Kernel kernel = product(1000, 1000, 10'000);
+  Kernel kernel = gemm(1000, 1000, 10'000);
   kernel.precision = "fp8_block";
   // 100 tiles on 10 units, each 10,000 along k and 400 more (half way between 1,000 and 100,000 over the logarithm), at
   // a quarter of 200 TFLOP/s. A byte an element: 2e7 + 1e6 B at 1 TB/s are less.
@@ -206,10 +205,10 @@ TEST(KernelTime, InAStepALibraryTakesItsTileByARule) {
   text.replace(text.find(tiles), tiles.size(), "columns: [[88, 0.25], [128, 0.5]], few_rows: 0.8");
   Device toy = device(text);
   toy.in_a_step = true;
-  Kernel kernel = product(257, 512, 10'000);
+  Kernel kernel = gemm(257, 512, 10'000);
   kernel.precision = "fp8_block";
   EXPECT_NEAR(microseconds(toy, kernel), 2 * 10 * 2 * 128 * 88 * 1e4 / 50e6, 1e-6);
-  kernel = product(64, 1280, 10'000);
+  kernel = gemm(64, 1280, 10'000);
   kernel.precision = "fp8_block";
   EXPECT_NEAR(microseconds(toy, kernel), 10 * 2 * 64 * 128 * 1e4 / (100e6 * 0.8), 1e-6);
 }
@@ -218,13 +217,13 @@ TEST(KernelTime, InAStepALibraryTakesItsTileByARule) {
 /// 28 of all of them in 2.8 waves of 10, so that only one last wave is not full. Each tile has 100 more along k.
 TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   std::string text = fitted;
-  const std::string fp8 = "  fp8_products:";
+  const std::string fp8 = "  fp8_gemms:";
   text.insert(
       text.find(fp8),
-      "  grouped_products: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
+      "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
   Device toy = device(text);
   toy.in_a_step = true;
-  Kernel kernel = product(130, 200, 1000);
+  Kernel kernel = gemm(130, 200, 1000);
   kernel.count = 7;
   const double single = microseconds(toy, kernel);
   kernel.grouped = true;
@@ -248,11 +247,81 @@ TEST(KernelTime, InAStepGroupedGemmsHaveTheirOwnRates) {
   EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
 }
 
+/// The same device with rates of grouped GEMMs in fp8_block.
+TEST(KernelTime, GroupedGemmsOfBlocksHaveTheirOwnRates) {
+  std::string text = fitted;
+  text.insert(text.find("  fp8_gemms:"),
+              "  grouped_fp8_block_gemms: {units: 10, bandwidth_fraction: 0.5, tiles: [[100, 100, 0.5]]}\n");
+  Device toy = device(text), without = device(fitted);
+  toy.in_a_step = without.in_a_step = true;
+  Kernel kernel = gemm(130, 200, 1000, 7);
+  kernel.precision = "fp8_block";
+  const double single = microseconds(toy, kernel);
+  kernel.grouped = true;
+  EXPECT_DOUBLE_EQ(microseconds(without, kernel), single);
+  // 3 waves * 10 tiles * 2 * 100 * 100 * 1,000 FLOP at half of the peak of the precision.
+  const double arithmetic = 30 * 2 * 100 * 100 * 1000 / (0.5 * toy.peak.at("fp8_block")) * 1e6;
+  const double traffic = 7 * 356'000 / 0.5e12 * 1e6;  // us
+  EXPECT_NEAR(microseconds(toy, kernel), std::max(arithmetic, traffic), 1e-6);
+  kernel.precision = "bf16";  // as single ones
+  const double grouped = microseconds(toy, kernel);
+  kernel.grouped = false;
+  EXPECT_DOUBLE_EQ(grouped, microseconds(toy, kernel));
+}
+
+/// Rows of each expert fill whole tiles of 100 x 100, all tiles go in waves of 10; weights are read by experts that
+/// have rows.
+TEST(KernelTime, GroupedGemmsOfUnevenRows) {
+  std::string text = fitted;
+  text.insert(
+      text.find("  fp8_gemms:"),
+      "  grouped_gemms: {units: 10, inner_overhead: 100, bandwidth_fraction: 0.625, tiles: [[100, 100, 0.8]]}\n");
+  Device toy = device(text);
+  toy.in_a_step = true;
+  Kernel kernel = gemm(113, 200, 1000, 4);
+  kernel.grouped = true;
+  // 2 + 0 + 1 + 3 pieces of rows in two columns: two waves of 10 tiles of 2 * 100 * 100 * 1,100 FLOP at 80 TFLOP/s.
+  kernel = with_rows(kernel, {130, 0, 20, 300});
+  EXPECT_NEAR(microseconds(toy, kernel), 5.5, 1e-6);
+  EXPECT_DOUBLE_EQ(traffic_of(kernel), 2 * (450 * 1200 + 3 * 200'000.0));
+  // One expert with one row: a wave is 2.75 us of arithmetic.
+  kernel.rows = {0, 1, 0, 0};
+  EXPECT_NEAR(microseconds(toy, kernel), 2.75, 1e-6);
+  kernel.rows = {0, 0, 0, 0};
+  EXPECT_NEAR(microseconds(toy, kernel), 0, 1e-9);
+  // As many for each are as one number.
+  Kernel even = gemm(130, 200, 1000, 7);
+  even.grouped = true;
+  EXPECT_DOUBLE_EQ(microseconds(toy, with_rows(even, std::vector<std::int64_t>(7, 130))), microseconds(toy, even));
+  // Gradients of weights: rows are k. Two experts with one piece by two each, in one wave; 1,100 and 3,100 along k.
+  Kernel gradient = gemm(100, 200, 1333, 3);
+  gradient.grouped = gradient.rows_inner = true;
+  gradient = with_rows(gradient, {1000, 0, 3000});
+  EXPECT_NEAR(microseconds(toy, gradient), 10 * 2 * 100 * 100 * 2100 / 80e12 * 1e6, 1e-6);
+  EXPECT_DOUBLE_EQ(traffic_of(gradient), 2 * (4000 * 300 + 2 * 20'000.0));
+}
+
+// Where the bytes are given, results and factors having other sizes: 1 B read and 2 written; of a gradient 1 and 6.
+TEST(KernelTime, BytesOfGroupedGemmsGoWithRows) {
+  Kernel kernel = gemm(10, 20, 30, 4);
+  kernel.grouped = true;
+  kernel.precision = "fp8";
+  kernel.bytes = 4 * (10 * 30 + 30 * 20 + 2 * 10 * 20);
+  EXPECT_EQ(with_rows(kernel, {10, 10, 10, 10}).bytes, kernel.bytes);
+  EXPECT_EQ(with_rows(kernel, {40, 0, 0, 0}).bytes, 40 * 30 + 30 * 20 + 2 * 40 * 20);
+  EXPECT_EQ(with_rows(kernel, {5, 0, 0, 2}).bytes, 7 * 30 + 2 * 30 * 20 + 2 * 7 * 20);
+  Kernel gradient = gemm(20, 30, 10, 4);
+  gradient.grouped = gradient.rows_inner = true;
+  gradient.precision = "fp8";
+  gradient.bytes = 4 * (10 * (20 + 30) + 6 * 20 * 30);
+  EXPECT_EQ(with_rows(gradient, {40, 0, 0, 0}).bytes, 40 * (20 + 30) + 6 * 20 * 30);
+}
+
 TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   Device toy = device(fitted);
   Kernel kernel{Kernel::Kind::attention, 1024, 1024, 128, 30, 1'000'000, 0, "bf16"};
   kernel.causal = true;
-  kernel.flops = 2.0 * 1024 * 1024 * 128 * 30;  // half of two products
+  kernel.flops = 2.0 * 1024 * 1024 * 128 * 30;  // half of two GEMMs
   // As one fraction of the peak while no step counts: FLOPs at 90 TFLOP/s.
   EXPECT_NEAR(microseconds(toy, kernel), kernel.flops / 90e6, 1e-5);
   toy.in_a_step = true;
@@ -261,7 +330,7 @@ TEST(KernelTime, AttentionGoesInTilesOfQueries) {
   // The traffic of 1 MB at 0.5 TB/s is 2 us more, the launch 1 us.
   const double score = 4 * 128 / 50e6;
   EXPECT_NEAR(microseconds(toy, kernel), 240 * 128 * (608 + 32) * score + 2 + 1, 1e-4);
-  // Backward five products for two, at 0.8 of the rate.
+  // Backward five GEMMs for two, at 0.8 of the rate.
   Kernel backward = kernel;
   backward.backward = true;
   backward.flops = 2.5 * kernel.flops;

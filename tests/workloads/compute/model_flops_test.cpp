@@ -37,18 +37,18 @@ TEST(ModelFlops, TwicePerActiveParameter) {
     for (const std::uint32_t shape : model.blocks)
       for (const Tensor& tensor : model.shapes[shape].tensors)
         if (tensor.name.find("norm") != std::string::npos) norms += tensor.elements;
-    const std::int64_t products = model.active_parameters() - elements_of(model.embedding) - norms - model.hidden;
-    EXPECT_EQ(forward_flops(model, 128).linear, 2.0 * 128 * static_cast<double>(products)) << name;
+    const std::int64_t gemms = model.active_parameters() - elements_of(model.embedding) - norms - model.hidden;
+    EXPECT_EQ(forward_flops(model, 128).linear, 2.0 * 128 * static_cast<double>(gemms)) << name;
   }
 }
 
 // DeepSeek-V3, arXiv:2412.19437, 1: 37 billion activated parameters, of them 0.9 billion in the embedding.
 TEST(ModelFlops, OfLatentAttention) {
   const ModelConfig model = ready_made("deepseek-v3");
-  const double products = forward_flops(model, 1).linear / 2;
+  const double gemms = forward_flops(model, 1).linear / 2;
   const double active = static_cast<double>(model.active_parameters() - elements_of(model.embedding));
-  EXPECT_LT(products, active);
-  EXPECT_GT(products, active * 0.9995);  // norms and the bias of the router are the rest
+  EXPECT_LT(gemms, active);
+  EXPECT_GT(gemms, active * 0.9995);  // norms and the bias of the router are the rest
 }
 
 // A window hides what is further back: Mistral's 4096 of 8192 tokens are at most half of the scores.

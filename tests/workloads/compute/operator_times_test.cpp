@@ -10,7 +10,7 @@
 namespace weft::test::operator_times_test {
 namespace {
 
-// 50 TFLOP/s in products, 1 TB/s.
+// 50 TFLOP/s in GEMMs, 1 TB/s.
 const std::string toy =
     "name: toy\npeak: {bf16: 100 TFLOP/s}\nefficiency: 0.5\nmemory_bandwidth: 1 TB/s\nmemory: 1 GB\n";
 const std::string file =
@@ -22,18 +22,18 @@ const std::string file =
     "memory, , , , , 4096, , 2 us\r\n";
 
 Device device() { return read_device(Spec::parse(toy, "toy.yaml")); }
-Kernel product(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
+Kernel gemm(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count = 1) {
   return {Kernel::Kind::matmul, m, n, k, count, 0, 0, "bf16"};
 }
 Kernel pass(std::int64_t bytes) { return {Kernel::Kind::memory, 0, 0, 0, 1, bytes, 0, "bf16"}; }
 
 TEST(OperatorTimes, AreThoseOfTheFileOrOfTheDevice) {
   const OperatorTimes times(device(), MeasuredOperators::parse(file, "ops.csv"));
-  EXPECT_EQ(times.of(product(64, 128, 256)), Time::from_us(190));
-  EXPECT_EQ(times.of(product(64, 128, 256, 3)), Time::from_us(500));  // of any precision
+  EXPECT_EQ(times.of(gemm(64, 128, 256)), Time::from_us(190));
+  EXPECT_EQ(times.of(gemm(64, 128, 256, 3)), Time::from_us(500));  // of any precision
   EXPECT_EQ(times.of(pass(4096)), Time::from_us(2));
   EXPECT_TRUE(times.missing().empty());
-  EXPECT_EQ(times.of(product(128, 64, 256)), kernel_time(device(), product(128, 64, 256)));
+  EXPECT_EQ(times.of(gemm(128, 64, 256)), kernel_time(device(), gemm(128, 64, 256)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
   EXPECT_EQ(times.of(pass(4097)), kernel_time(device(), pass(4097)));
   EXPECT_EQ(times.missing(), (std::vector<std::string>{"matmul 128 x 64 x 256, bf16", "memory 4097 B, bf16"}));
@@ -90,6 +90,12 @@ TEST(OperatorTimes, FilesWithAnythingInThem) {
   EXPECT_GT(refused, 10'000);
 }
 
+Kernel gemm_of_experts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t count) {
+  Kernel kernel = gemm(m, n, k, count);
+  kernel.grouped = true;
+  return kernel;
+}
+
 TEST(OperatorTimes, KernelsOfPrograms) {
   // The A100's peak in tf32 is half of that in bf16 (its first); 108 tiles of 128 x 128 are one wave.
   const auto workload = read_workload(
@@ -108,6 +114,32 @@ TEST(OperatorTimes, KernelsOfPrograms) {
   EXPECT_EQ(operations_of(*workload, 1)[1].duration, Time::from_us(7));
 }
 
+// Rows of each expert: as a kernel that has them, of the mean, rounded up.
+TEST(OperatorTimes, RowsOfExpertsInPrograms) {
+  const auto workload = read_workload(
+      "kind: program\nranks: 1\ndevice: h100-sxm\nrates: single\noperations:\n"
+      "  - {rank: 0, compute: {m: [700, 0, 3, 129], n: 4096, k: 2048, grouped: true, precision: bf16}}\n"
+      "  - {rank: 0, compute: {m: 208, n: 4096, k: 2048, count: 4, grouped: true, precision: bf16}}\n",
+      context_of(1));
+  Device device = read_device(Spec::load(workloads_folder() + "/devices/h100-sxm.yaml"));
+  device.in_a_step = device.one_by_one = true;
+  Kernel even = gemm_of_experts(208, 4096, 2048, 4);
+  const auto operations = operations_of(*workload, 0);
+  ASSERT_EQ(operations.size(), 2U);
+  EXPECT_EQ(operations[0].duration, kernel_time(device, with_rows(even, {700, 0, 3, 129})));
+  EXPECT_EQ(operations[1].duration, kernel_time(device, even));
+  EXPECT_NE(operations[0].duration, operations[1].duration);
+}
+
+// What was measured with as many rows for each goes with all rows together.
+TEST(OperatorTimes, MeasuredGroupedGemmsGoWithTheirRows) {
+  const OperatorTimes times(
+      device(), MeasuredOperators::parse("kernel, m, n, k, count, time\nmatmul, 64, 128, 256, 3, 500 us\n", "ops.csv"));
+  const Kernel even = gemm_of_experts(64, 128, 256, 3);
+  EXPECT_EQ(times.of(with_rows(even, {64, 64, 64})), Time::from_us(500));
+  EXPECT_EQ(times.of(with_rows(even, {96, 0, 0})), Time::from_us(250));
+}
+
 TEST(OperatorTimes, ComplaintsAboutKernelsOfPrograms) {
   const auto with = [](const std::string& device, const std::string& compute) {
     return "kind: program\nranks: 1\n" + device + "operations:\n  - {rank: 0, compute: " + compute + "}\n";
@@ -118,6 +150,13 @@ TEST(OperatorTimes, ComplaintsAboutKernelsOfPrograms) {
   expect_complaint(with("device: a100-sxm\n", "{bytes: 1 kB, flop: 3}"), context, "x.yaml:5", {"did you mean 'flops'"});
   expect_complaint(with("device: a100-sxm\n", "{bytes: 1 kB, precision: fp8}"), context, "x.yaml:5", {"fp8", "bf16"});
   expect_complaint(with("device: a100\n", "1 us"), context, "x.yaml:3", {"a100-sxm"});
+  const auto rows = [&](const std::string& m, const std::string& more) {
+    return with("device: a100-sxm\n", "{m: " + m + ", n: 1, k: 1" + more + "}");
+  };
+  expect_complaint(rows("[1, 2]", ""), context, "x.yaml:5", {"grouped: true"});
+  expect_complaint(rows("[1, 2]", ", grouped: true, count: 2"), context, "x.yaml:5", {"leave 'count' out"});
+  expect_complaint(rows("[0, 0]", ", grouped: true"), context, "x.yaml:5", {"no rows"});
+  expect_complaint(rows("[1, -2]", ", grouped: true"), context, "x.yaml:5", {"-2"});
   expect_complaint(with("compute_slowdown_while_communicating: 0.5\n", "1 us"), context, "x.yaml:3", {"0.5"});
 }
 

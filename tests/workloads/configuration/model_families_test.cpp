@@ -205,11 +205,11 @@ std::string resnet(const std::string& depths, const std::string& widths, const s
 
 /// Multiplications with additions of one image, in billions.
 double billions(const ModelConfig& model) {
-  double products = static_cast<double>(model.hidden * model.head_classes);
+  double gemms = static_cast<double>(model.hidden * model.head_classes);
   for (const auto kind : model.blocks)
     for (const SampleGemm& gemm : model.shapes[kind].gemms)
-      products += static_cast<double>(gemm.rows) * static_cast<double>(gemm.columns * gemm.inner);
-  return products / 1e9;
+      gemms += static_cast<double>(gemm.rows) * static_cast<double>(gemm.columns * gemm.inner);
+  return gemms / 1e9;
 }
 
 TEST(ModelFamilies, ResNetsHaveTheSizesOfTorchvision) {

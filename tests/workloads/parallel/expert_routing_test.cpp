@@ -36,6 +36,18 @@ TEST(ExpertRouting, EvenRoutingSharesEvenly) {
   for (const std::int64_t copies : table) EXPECT_EQ(copies, 8192 / 4);
 }
 
+// A rank's copies are those of its experts, consecutive ones, also where some are dropped.
+TEST(ExpertRouting, CopiesOfARankAreThoseOfItsExperts) {
+  for (const double capacity : {0.0, 1.5}) {
+    const RoutedRow row = routed_row({1.0, 1, capacity}, one_case());
+    ASSERT_EQ(row.experts.size(), 16U);
+    for (std::ptrdiff_t rank = 0; rank < 4; ++rank) {
+      const auto first = row.experts.begin() + 4 * rank;
+      EXPECT_EQ(row.copies[static_cast<std::size_t>(rank)], std::accumulate(first, first + 4, std::int64_t{0}));
+    }
+  }
+}
+
 TEST(ExpertRouting, AllCopiesGoSomewhere) {
   for (const double spread : {0.1, 1.0, 3.0}) {
     const auto table = table_of({spread, 7, 0}, one_case());

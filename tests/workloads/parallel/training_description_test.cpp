@@ -123,7 +123,7 @@ TEST(TrainingDescription, BatchesFollowFromEachOther) {
 TEST(TrainingDescription, PrecisionsFollow) {
   const auto job = settled(small_job(), [](auto& d) { d.precision = "fp8"; });
   EXPECT_EQ(job.gradient_precision, "bf16");
-  EXPECT_EQ(job.dispatch_precision, "bf16");  // only products have fp8
+  EXPECT_EQ(job.dispatch_precision, "bf16");  // only GEMMs have fp8
   const auto said = settled(small_job(), [](auto& d) {
     d.parameter_precision = "fp16";
     d.gradient_precision = "fp32";

@@ -86,7 +86,7 @@ TEST(RecomputedModules, NormsAndActivationsGoThroughMemoryAgain) {
   EXPECT_NEAR(seconds(norms.passes(0).weight_gradient) - seconds(plain.passes(0).weight_gradient), bytes / bandwidth,
               1e-11);
   EXPECT_EQ(flops(norms.passes(60).backward), flops(plain.passes(60).backward));
-  // SwiGLU reads two products and writes one; the dense block has no experts.
+  // SwiGLU reads two GEMMs and writes one; the dense block has no experts.
   EXPECT_NEAR(seconds(activations.passes(60).backward) - seconds(plain.passes(60).backward),
               2 * tokens * k * inner * 3 / bandwidth, 1e-11);
   EXPECT_EQ(seconds(activations.passes(0).backward), seconds(plain.passes(0).backward));
@@ -94,7 +94,7 @@ TEST(RecomputedModules, NormsAndActivationsGoThroughMemoryAgain) {
 
 TEST(RecomputedModules, MemoryIsWithoutTheirResults) {
   // In bytes of 2 per element, a token: inputs and outputs of both norms, queries, keys, values, what the core gives,
-  // the compressions before and behind their norms with the rotary key; the dense MLP's two products and what comes of
+  // the compressions before and behind their norms with the rotary key; the dense MLP's two GEMMs and what comes of
   // them.
   const double attention =
       2 * (2 * heads * (nope + rope) + 2 * heads * value) + 2 * (2 * (query_rank + kv_rank) + rope);
@@ -142,7 +142,7 @@ TEST(RecomputedModules, WholeModulesAreComputedAgain) {
   mlp.mlp = moe.mixture = shared.shared_experts = both.mixture = both.shared_experts = true;
   for (const double t : {1.0, 4.0})
     for (auto pass : {&PartPasses::backward, &PartPasses::input_gradient}) {
-      // SwiGLU: three products of 2 b s h f.
+      // SwiGLU: three GEMMs of 2 b s h f.
       EXPECT_DOUBLE_EQ(more(mlp, 0, pass, t), 6 * tokens * h * dense_inner / t);
       EXPECT_EQ(more(mlp, 60, pass, t), 0);
       const double one_expert = 6 * tokens * h * inner;  // routed tokens are those of all tensor ranks here

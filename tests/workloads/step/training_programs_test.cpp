@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Programs of all ranks together: whatever the plan of parallelism, sends meet their receives, members of a
 // communicator call the same collectives in the same order, and nobody waits for ever.
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -8,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/workloads/workload_under_test.hpp"
+#include "workloads/parallel/expert_routing.hpp"
 
 namespace weft::test::training_programs_test {
 namespace {
@@ -206,6 +209,54 @@ TEST(TrainingPrograms, LegsOfUnevenRoutingCarryWhatGoesStraight) {
         }
       }
     }
+  }
+}
+
+// A device that works on one tile of 64 x 64 after another and whose memory takes no time to speak of. Of an expert
+// with r rows, ceil(r / 64) pieces in four columns of tiles are 64 long, and in one column 128 long.
+TEST(TrainingPrograms, ExpertsComputeTheTilesOfTheirRows) {
+  const TemporaryFile device("toy.yaml",
+                             "name: toy\npeak: {bf16: 100 TFLOP/s}\nmemory_bandwidth: 1000 TB/s\nmemory: 80 GB\n"
+                             "efficiency: 1\nsustained: {gemms: {units: 1, tiles: [[64, 64, 1]]}}\n");
+  const TemporaryFile model("config.json", small_mixture);
+  const auto read = [&](std::uint32_t ranks, const std::string& more) {
+    const std::string count = std::to_string(ranks);
+    return read_workload("{kind: training, framework: megatron_core, model: " + model.path() + ", device: " +
+                             device.path() + ", micro_batch: 4, sequence_length: 64, parallelism: {data: " + count +
+                             ", expert: " + count + "}" + more + "}",
+                         context_of(ranks));
+  };
+  for (const std::uint32_t ranks : {1U, 4U}) {
+    const auto uneven = read(ranks, ", routing: {spread: 1, seed: 5}"), even = read(ranks, "");
+    RoutingCase one;
+    one.ranks = ranks;
+    one.experts = 8;
+    one.tokens = 256;
+    one.experts_per_token = 2;
+    const std::int64_t here = 8 / ranks;
+    double furthest = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      const auto found = operations_of(*uneven, rank), alike = operations_of(*even, rank);
+      ASSERT_EQ(found.size(), alike.size());
+      one.block = 0;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        if (found[i].operator_name != "experts") continue;
+        const RoutedRow row = routed_row({1, 5, 0}, one);
+        double pieces = 0, rows = 0;
+        for (std::int64_t j = rank * here; j < (rank + 1) * here; ++j) {
+          rows += static_cast<double>(row.experts[static_cast<std::size_t>(j)] * ranks);
+          pieces += std::ceil(static_cast<double>(row.experts[static_cast<std::size_t>(j)] * ranks) / 64);
+        }
+        const double seconds = pieces * 2 * 64 * 64 * (4 * 64 + 128) / 100e12;
+        EXPECT_NEAR(found[i].duration.seconds() / seconds, 1, 0.01) << ranks << " " << rank << " " << one.block;
+        const double load = rows / (2 * 256);  // copies that come if all ranks have as many
+        furthest = std::max(furthest, found[i].duration.seconds() / (alike[i].duration.seconds() * load));
+        EXPECT_NEAR(found[i].flops / alike[i].flops, load, 1e-9);
+        ++one.block;
+      }
+      EXPECT_EQ(one.block, 8U);
+    }
+    EXPECT_GT(furthest, 1.1);  // than in proportion to all rows
   }
 }
 

@@ -21,9 +21,12 @@ BANDWIDTH = {"H100": 3.35e12, "H200": 4.8e12, "B200": 8e12}
 # BabelStream's copy, GB/s read and written (Azure/AI-benchmarking-guide, commit 8fd0c6e1, MIT, Azure_Results). Its arrays, of a size that is
 # not said, have 256 MiB unless it is asked for others.
 COPIES = {"A100": 1610, "H100": 2900, "H200": 4010}
-# What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels.
-LAYERS = {"H100": (15.2, 0.905), "B200": (23.6, 0.547)}
-PRODUCTS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
+# What layers of experts have besides their grouped GEMMs, fitted with these: us, and the fraction of the bandwidth of elementwise kernels. The
+# A100 has no layer with even routing to fit to: the H100's are assumed.
+LAYERS = {("H100", "bf16"): (15.2, 0.905), ("B200", "bf16"): (23.6, 0.547), ("H100", "fp8_block"): (13.5, 0.65),
+          ("B200", "fp8_block"): (26.5, 0.959), ("A100", "bf16"): (15.2, 0.905)}  # fmt: skip
+DRAWS = 5  # of loads of a layer with uneven routing, as were measured
+GEMMS, ATTENTION, MEMORY, EXPERTS = (8, 20), 10, 12, 10  # percent: mean and 95th percentile; mean; mean; mean
 FAR = 40  # percent: nearly all such layers take several times as long as their like
 
 
@@ -47,22 +50,27 @@ def ready_made(case, gpu):
 
 
 def check(case):
-    gemms, attention = rows_of(case, "products.csv"), rows_of(case, "attention.csv")
+    gemms, attention = rows_of(case, "gemms.csv"), rows_of(case, "attention.csv")
     for gpu in GPUS:
         for precision in ("bf16", "fp8", "fp8_block"):
             rows = [row for row in gemms if (row["gpu"], row["precision"]) == (gpu, precision)]
             if rows:
-                check_products(case, gpu, precision, rows)
+                check_gemms(case, gpu, precision, rows)
     for gpu in GPUS:
         check_attention(case, gpu, [row for row in attention if row["gpu"] == gpu])
     layers = rows_of(case, "experts.csv")
-    for gpu in LAYERS:
-        check_experts(case, gpu, [row for row in layers if row["gpu"] == gpu])
+    for gpu, precision in LAYERS:
+        rows = [row for row in layers if (row["gpu"], row["precision"]) == (gpu, precision)]
+        if rows:
+            check_experts(case, gpu, precision, rows)
+    uneven = rows_of(case, "experts_uneven.csv")
+    for gpu, precision in LAYERS:
+        check_uneven(case, gpu, precision, [row for row in uneven if (row["gpu"], row["precision"]) == (gpu, precision)])
     check_memory(case)
     check_copies(case)
 
 
-def check_products(case, gpu, precision, rows):
+def check_gemms(case, gpu, precision, rows):
     shapes = [{key: int(row[key]) for key in "mnk"} for row in rows]
     ours = seconds(case, ready_made(case, gpu), [
         {**shape, "precision": precision, "bytes": bytes_of(shape, precision)} for shape in shapes])  # fmt: skip
@@ -76,19 +84,19 @@ def check_products(case, gpu, precision, rows):
         add_blocks(case, gpu, shapes, found)
         return
     case.add(f"{gpu}, {precision}: {len(rows)} GEMMs not fitted to, from 1 GFLOP up: mean error, 95th percentile",
-             f"at most {PRODUCTS[0]} %, {PRODUCTS[1]} %", f"{mean:.1f} %, {high:.1f} %",
-             f"{np.mean(found):+.1f} % with its sign", mean <= PRODUCTS[0] and high <= PRODUCTS[1])  # fmt: skip
+             f"at most {GEMMS[0]} %, {GEMMS[1]} %", f"{mean:.1f} %, {high:.1f} %",
+             f"{np.mean(found):+.1f} % with its sign", mean <= GEMMS[0] and high <= GEMMS[1])  # fmt: skip
 
 
 def add_blocks(case, gpu, shapes, found):
     """The mean is held to; the 95th percentile is shown, which GEMMs of odd m on the H100 bring above the aim."""
     name = f"{gpu}, fp8_block: {len(found)} GEMMs not fitted to, from 1 GFLOP up"
     mean, high = np.mean(np.abs(found)), np.percentile(np.abs(found), 95)
-    case.add(f"{name}: mean error", f"at most {PRODUCTS[0]} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
-             mean <= PRODUCTS[0])  # fmt: skip
+    case.add(f"{name}: mean error", f"at most {GEMMS[0]} %", f"{mean:.1f} %", f"{np.mean(found):+.1f} % with its sign",
+             mean <= GEMMS[0])  # fmt: skip
     odd = np.array([shape["m"] % 2 == 1 for shape in shapes])
     parts = [np.percentile(np.abs(found[chosen]), 95) for chosen in (odd, ~odd)]
-    case.compare(f"{name}: 95th percentile", f"{PRODUCTS[1]} % aimed at", f"{high:.1f} %",
+    case.compare(f"{name}: 95th percentile", f"{GEMMS[1]} % aimed at", f"{high:.1f} %",
                  f"{parts[0]:.1f} % of {odd.sum()} with odd m, {parts[1]:.1f} % of the others")  # fmt: skip
 
 
@@ -113,34 +121,48 @@ def check_attention(case, gpu, rows):
              mean <= ATTENTION)  # fmt: skip
 
 
-def kernels_of_experts(row):
-    """Both grouped GEMMs of one GPU; copies and the activation; and what TensorRT-LLM does to choose experts, in 16 bits."""
-    gemms = [{"m": m, "n": n, "k": k, "count": count, "grouped": True, "precision": "bf16"} for m, n, k, count in experts.products(row)]
-    moved = [*experts.copying_bytes(row), *experts.choosing_bytes(row)]
-    return gemms, [{"bytes": f"{size} B", "traffic": "elementwise", "precision": "bf16"} for size in moved]
+def kernels_of_experts(row, precision, loads=None):
+    """Both grouped GEMMs of one GPU, of as many tokens for each expert or of `loads`; copies, casts and the activation; and what TensorRT-LLM
+    does to choose experts, in 16 bits."""
+    kind = (precision, experts.masked(row["gpu"]))
+    gemms = []
+    for m, n, k, count in experts.gemms(row):
+        rows = {"m": m, "count": count} if loads is None else {"m": loads}
+        moved = {"bytes": f"{m * count * (k + 2 * n) + count * k * n} B"} if loads is None and precision == "fp8_block" else {}
+        if loads is not None and precision == "fp8_block":
+            moved = {"bytes": f"{sum(loads) * (k + 2 * n) + sum(one > 0 for one in loads) * k * n} B"}
+        gemms.append({**rows, "n": n, "k": k, "grouped": True, "precision": precision, **moved})
+    others = [*experts.copying_bytes(row, *kind), *experts.choosing_bytes(row, *kind)]
+    return gemms, [{"bytes": f"{size:.0f} B", "traffic": "elementwise", "precision": "bf16"} for size in others]
 
 
-def check_experts(case, gpu, rows):
+def seconds_of_layers(case, gpu, precision, layers):
     """Grouped GEMMs with what was measured besides: of each layer one time for all launches, and a fraction of the bandwidth of other kernels
     for those that go through all copies (LAYERS)."""
-    time, fraction = LAYERS[gpu]
-    shapes = [{name: int(row[name]) for name in experts.COLUMNS} for row in rows]
-    layers = [kernels_of_experts(shape) for shape in shapes]
+    time, fraction = LAYERS[gpu, precision]
     ours = seconds(case, ready_made(case, gpu), [kernel for gemms, others in layers for kernel in (*gemms, *others)])
     device = yaml.safe_load((case.root / f"workloads/devices/{gpu.lower()}-sxm.yaml").read_text())
     launch = float(device["sustained"]["launch"].split()[0]) * 1e-6
+    copies = experts.COPIES[precision]
     sums, first = [], 0
     for gemms, others in layers:
         end = first + len(gemms) + len(others)
         memory = ours[first + len(gemms) : end] - launch
-        sums.append(sum(ours[first : first + len(gemms)]) + sum(memory[: experts.COPIES]) / fraction + sum(memory[experts.COPIES :]) + time * 1e-6)
+        sums.append(sum(ours[first : first + len(gemms)]) + sum(memory[:copies]) / fraction + sum(memory[copies:]) + time * 1e-6)
         first = end
-    found = errors(np.array(sums), rows)
-    name = f"{gpu}, bf16: {len(rows)} layers of experts with grouped GEMMs not fitted to"
+    return np.array(sums)
+
+
+def shapes_of(rows):
+    return [{"gpu": row["gpu"], **{name: int(row[name]) for name in experts.COLUMNS}} for row in rows]
+
+
+def check_experts(case, gpu, precision, rows):
+    shapes = shapes_of(rows)
+    found = errors(seconds_of_layers(case, gpu, precision, [kernels_of_experts(shape, precision) for shape in shapes]), rows)
+    name = f"{gpu}, {precision}: {len(rows)} layers of experts with grouped GEMMs not fitted to"
     mean = np.mean(np.abs(found))
-    case.add(f"{name}: mean error", f"at most {EXPERTS} %", f"{mean:.1f} %",
-             f"{np.mean(found):+.1f} % with its sign; median {np.median(np.abs(found)):.1f} %, 95th percentile "
-             f"{np.percentile(np.abs(found), 95):.1f} %", mean <= EXPERTS)  # fmt: skip
+    case.add(f"{name}: mean error", f"at most {EXPERTS} %", f"{mean:.1f} %", spread_of(found), mean <= EXPERTS)
     arithmetic = np.array([experts.flops(shape) for shape in shapes])
     classes = [arithmetic < 1e10, (arithmetic >= 1e10) & (arithmetic < 1e11), arithmetic >= 1e11]
     near = np.abs(found) < FAR
@@ -149,6 +171,43 @@ def check_experts(case, gpu, rows):
                  f"{', '.join(f'{np.mean(found[one]):+.1f}' for one in classes)} % with its sign")  # fmt: skip
     case.compare(f"{name}: those that are less than {FAR} % off: mean error", "no limit", f"{np.mean(np.abs(found[near])):.1f} %",
                  f"{np.mean(found[near]):+.1f} % with its sign; {(~near).sum()} others")  # fmt: skip
+
+
+def spread_of(found):
+    return (f"{np.mean(found):+.1f} % with its sign; median {np.median(np.abs(found)):.1f} %, 95th percentile "
+            f"{np.percentile(np.abs(found), 95):.1f} %")  # fmt: skip
+
+
+def power_law(tokens, chosen, count, exponent, generator):
+    """Tokens of each of `count` experts as the source draws them (collector/helper.py, power_law_logits_v3): shares of a power law cut to 1 to 0.8
+    of the tokens (0.01 to 2 if there are no more copies than experts), made whole; an expert has each token once at most, what is too
+    much or lacks goes to those with least, what is too little is taken from those with most."""
+    least, most = (1, 0.8 * tokens) if tokens * chosen > count else (0.01, 2)
+    power = 1 - exponent
+    drawn = (least**power + (most**power - least**power) * generator.random(count)) ** (1 / power)
+    loads = np.minimum(np.rint(drawn / drawn.sum() * tokens * chosen), tokens).astype(int)
+    while loads.sum() < tokens * chosen:
+        loads[np.argmin(loads)] += 1
+    while loads.sum() > tokens * chosen:
+        loads[np.argmax(loads)] -= 1
+    return loads.tolist()
+
+
+def check_uneven(case, gpu, precision, rows):
+    """Rates are those of layers with even routing: only the tokens of each expert differ."""
+    generator = np.random.default_rng(1)
+    layers, mean_layers = [], []
+    for row, shape in zip(rows, shapes_of(rows)):
+        for _ in range(DRAWS):
+            loads = power_law(shape["tokens"], shape["topk"], shape["experts"], float(row["exponent"]), generator)
+            layers.append(kernels_of_experts(shape, precision, loads))
+        each, more = divmod(experts.copies_of(shape), shape["experts"])
+        mean_layers.append(kernels_of_experts(shape, precision, [each + 1] * more + [each] * (shape["experts"] - more)))
+    found = errors(seconds_of_layers(case, gpu, precision, layers).reshape(-1, DRAWS).mean(axis=1), rows)
+    even = errors(seconds_of_layers(case, gpu, precision, mean_layers), rows)
+    name = f"{gpu}, {precision}: {len(rows)} layers of experts with uneven routing"
+    case.compare(f"{name}: mean error", "no limit", f"{np.mean(np.abs(found)):.1f} %", spread_of(found))
+    case.compare(f"{name}: the same as if routing were even", "no limit", f"{np.mean(np.abs(even)):.1f} %", spread_of(even))
 
 
 def check_memory(case):

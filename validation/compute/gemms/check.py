@@ -25,7 +25,7 @@ def check(case):
     # The fit itself: three parameters, twenty points from 2 to 293 TFLOP/s.
     case.within("20 GEMMs on an A100: mean and largest error of the fit",
                 [(0, 2, sum(fit) / len(fit)), (0, 4, max(fit))], "%", 1)
-    # Products that were not fitted to.
+    # GEMMs that were not fitted to.
     case.within("GEMMs of a GPT-3 layer, not fitted to", [(0, 5, error) for error in errors["layer"]], "%", 1)
     # A known fault, held so that the documents stay right: GEMMs with few columns or a short inner side.
     case.within("batched GEMMs of its attention: known fault of the model", [(-45, 5, errors["attention"][0]),
