@@ -4,7 +4,7 @@
 import h5py
 import numpy
 
-from studies.errors import StudyError
+from support.errors import StudyError
 
 from .account import STATES, constant_power, switch_power
 from .bill import RATE, Links, bill_of

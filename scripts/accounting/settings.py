@@ -4,9 +4,9 @@
 import functools
 import pathlib
 
-from studies import nodes
-from studies.errors import StudyError, did_you_mean
-from studies.quantities import parse_number
+from support import nodes
+from support.errors import StudyError, did_you_mean
+from support.quantities import parse_number
 
 ESTIMATES = ("low", "mid", "high")
 NUMBERS = ("training_tokens", "training_steps", "tokens_per_step", "flop_per_step", "accelerators_per_server")

@@ -3,7 +3,7 @@
 
 import json
 
-from studies.quantities import readable
+from support.quantities import readable
 
 from .account import FIGURES, Account
 from .bill import LENGTHS

@@ -6,7 +6,7 @@ import re
 import h5py
 import numpy
 
-from studies.errors import EnvironmentFailure, StudyError
+from support.errors import EnvironmentFailure, StudyError
 
 from .bill import RATE, Links, bill_of_links
 from .settings import defaults
@@ -24,7 +24,7 @@ def text_of(value):
 
 def experiment_of(file):
     """The experiment as it was run, as data."""
-    from studies import nodes
+    from support import nodes
 
     text = text_of(file["manifest/run/effective_experiment"][()])
     return nodes.parse(text, file.filename).data()

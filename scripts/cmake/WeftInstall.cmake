@@ -19,7 +19,7 @@ install(DIRECTORY collectives/selections collectives/kernels DESTINATION ${data}
 # Plots, studies, the comparison of results and the module that reads them: in Python, beside the modules that they share.
 install(PROGRAMS scripts/plot scripts/same_results scripts/export_torch.py DESTINATION ${data}/scripts)
 install(DIRECTORY scripts/plotting scripts/accounting scripts/commands scripts/frameworks scripts/importers scripts/importing
-                  scripts/studies scripts/weft_commands scripts/weft_results
+                  scripts/studies scripts/support scripts/weft_commands scripts/weft_results
         DESTINATION ${data}/scripts FILES_MATCHING PATTERN "*.py")
 # In /usr this is where Debian's Python looks for modules: `import weft_results` needs no further path there.
 install(CODE "

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from studies.console import Parser, guarded  # noqa: E402
+from support.console import Parser, guarded  # noqa: E402
 
 
 def parse():
@@ -30,8 +30,8 @@ def section(options):
     """The `accounting:` map as data, and the file it stands in."""
     import h5py
     from accounting.usage import experiment_of
-    from studies import nodes
-    from studies.errors import EnvironmentFailure, StudyError
+    from support import nodes
+    from support.errors import EnvironmentFailure, StudyError
 
     place = options.accounting or options.run
     if options.accounting:

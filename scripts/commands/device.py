@@ -8,8 +8,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from studies.console import Parser, guarded  # noqa: E402
-from studies.errors import EnvironmentFailure, StudyError  # noqa: E402
+from support.console import Parser, guarded  # noqa: E402
+from support.errors import EnvironmentFailure, StudyError  # noqa: E402
 
 DEVICES = pathlib.Path(__file__).resolve().parents[2] / "workloads" / "devices"
 

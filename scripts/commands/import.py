@@ -6,7 +6,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from importing.command import import_command  # noqa: E402
-from studies.console import guarded  # noqa: E402
+from support.console import guarded  # noqa: E402
 
 if __name__ == "__main__":
     sys.exit(guarded(lambda: import_command(sys.argv[1:])))

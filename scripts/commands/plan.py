@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from studies.console import Parser, guarded, natural  # noqa: E402
+from support.console import Parser, guarded, natural  # noqa: E402
 
 USUAL = [1 << i for i in range(11)]
 

@@ -9,8 +9,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from studies.console import Parser, guarded, natural  # noqa: E402
-from studies.quantities import canonical, parse_quantity  # noqa: E402
+from support.console import Parser, guarded, natural  # noqa: E402
+from support.quantities import canonical, parse_quantity  # noqa: E402
 
 MOST_HOSTS = 1 << 20
 

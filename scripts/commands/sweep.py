@@ -12,7 +12,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from studies.console import Parser, guarded, natural  # noqa: E402
+from support.console import Parser, guarded, natural  # noqa: E402
 
 
 def parse():

@@ -5,7 +5,7 @@ import itertools
 
 from importing.errors import InputError
 from importing.imported import Imported
-from studies.console import natural
+from support.console import natural
 
 from .communications import MOST_RANKS
 from .job import Calls, Groups, Job, which_ranks

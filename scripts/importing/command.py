@@ -5,7 +5,7 @@ import json
 import os
 import pathlib
 
-from studies.console import Parser
+from support.console import Parser
 
 from . import registry
 from .errors import StudyError, did_you_mean

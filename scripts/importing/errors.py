@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """What is wrong with an input, with its place."""
 
-from studies.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
+from support.errors import EnvironmentFailure, StudyError, did_you_mean  # noqa: F401
 
 
 class InputError(StudyError):

@@ -8,7 +8,7 @@ from accounting.usage import experiment_of, usage_of_file
 from report_page.elements import note, section, table, tag, text
 from report_page.reading import ReportError
 from report_page.values import percent, value_text
-from studies.errors import StudyError
+from support.errors import StudyError
 
 
 def costs_of(run):

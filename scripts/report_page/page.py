@@ -306,8 +306,8 @@ def read(name):
 
 def page(items):
     title = ", ".join(item["name"] for item in items)
-    style = read("vendor/uPlot.min.css") + read("page.css")
-    scripts = [read("vendor/uPlot.iife.min.js"), "\n".join(read(f"{name}.js") for name in SCRIPTS)]
+    style = read("vendor/uPlot.min.css") + read("browser/page.css")
+    scripts = [read("vendor/uPlot.iife.min.js"), "\n".join(read(f"browser/{name}.js") for name in SCRIPTS)]
     head = tag("head", '<meta charset="utf-8">', f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
                '<meta name="viewport" content="width=device-width, initial-scale=1">',
                '<link rel="icon" href="data:,">', tag("title", text(f"weft report: {title}")), tag("style", style))

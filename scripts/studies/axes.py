@@ -6,9 +6,9 @@ import math
 import random
 from dataclasses import dataclass
 
-from .errors import did_you_mean
-from .nodes import flow
-from .quantities import BASES, parse_number, parse_quantity
+from support.errors import did_you_mean
+from support.nodes import flow
+from support.quantities import BASES, parse_number, parse_quantity
 
 SECTIONS = ["topology", "network", "workload", "background", "simulation", "output", "accounting"]
 MOST_CASES = 1_000_000

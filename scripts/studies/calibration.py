@@ -10,7 +10,8 @@ import tempfile
 
 import h5py
 
-from .errors import EnvironmentFailure, Interrupted, StudyError
+from support.errors import EnvironmentFailure, Interrupted, StudyError
+
 from .identity import environment
 
 LIBRARIES = 40e6  # B, which `weft describe` counts for MPI, HDF5 and ns-3; measured here instead

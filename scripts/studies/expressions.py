@@ -6,8 +6,8 @@ import ast
 import math
 import operator
 
-from .errors import StudyError, did_you_mean
-from .quantities import UNITS
+from support.errors import StudyError, did_you_mean
+from support.quantities import UNITS
 
 LONGEST = 1000  # characters
 ARITHMETIC = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,

@@ -12,8 +12,8 @@ import shutil
 import subprocess
 import tempfile
 
-from . import nodes
-from .errors import EnvironmentFailure, StudyError
+from support import nodes
+from support.errors import EnvironmentFailure, StudyError
 
 MOST_TEXT = 1 << 20  # bytes of a file in which names of further files are looked for
 

@@ -5,9 +5,8 @@ import math
 
 from accounting.account import machine_figures
 from accounting.bill import bill_of_topology
-
-from .errors import StudyError
-from .quantities import readable
+from support.errors import StudyError
+from support.quantities import readable
 
 # Name: unit and description.
 FIGURES = {

@@ -7,8 +7,7 @@ import h5py
 import numpy
 
 from accounting.account import FIGURES, Account
-
-from .errors import EnvironmentFailure, did_you_mean
+from support.errors import EnvironmentFailure, did_you_mean
 
 DEFAULT = ["job_time", "step_time", "exposed", "packet_hops"]
 

@@ -8,11 +8,12 @@ import subprocess
 
 import h5py
 
-from . import nodes
+from support import nodes
+from support.errors import StudyError
+from support.quantities import readable
+
 from .calibration import Calibration, Counted
-from .errors import StudyError
 from .identity import Program, environment
-from .quantities import readable
 from .summary import aligned
 
 # Processes wait once per epoch: in the memory of a node, each on a core of its own (docs/concepts/performance.md), and then

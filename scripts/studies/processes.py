@@ -10,7 +10,8 @@ import subprocess
 import tempfile
 import time
 
-from .errors import EnvironmentFailure, Interrupted
+from support.errors import EnvironmentFailure, Interrupted
+
 from .identity import environment
 
 PATIENCE = 8  # s from SIGTERM to SIGKILL; weft ends within 3

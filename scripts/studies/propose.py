@@ -4,13 +4,13 @@
 import json
 
 from accounting.settings import Settings
+from support.nodes import flow
+from support.quantities import readable
 
 from .families import FAMILIES, with_rates
 from .identity import Program
 from .machines import figures_of
-from .nodes import flow
 from .processes import Processes
-from .quantities import readable
 
 FARTHEST = 4  # a family's nearest machines are looked for down to this part and up to this multiple
 

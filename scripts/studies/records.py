@@ -10,8 +10,8 @@ import pathlib
 import h5py
 
 from accounting.usage import usage_of
+from support.errors import EnvironmentFailure
 
-from .errors import EnvironmentFailure
 from .outputs import reductions_of
 
 

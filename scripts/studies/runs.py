@@ -5,7 +5,8 @@ import json
 import sys
 import time
 
-from .errors import EnvironmentFailure
+from support.errors import EnvironmentFailure
+
 from .processes import Processes
 
 LOOK = 0.5  # s between looks at runs that other programs do

@@ -3,10 +3,11 @@
 
 import math
 
-from .errors import StudyError, did_you_mean
+from support.errors import StudyError, did_you_mean
+from support.quantities import readable
+
 from .expressions import Expression
 from .outputs import NAMES, Output
-from .quantities import readable
 
 IDEAL = ("network.fidelity", "ideal")
 SIMULATED = 5  # cases that packets decide among

@@ -4,12 +4,13 @@
 import pathlib
 
 from accounting.settings import Settings
+from support import nodes
+from support.errors import StudyError, did_you_mean
+from support.quantities import column_of
 
-from . import axes, nodes, outputs
-from .errors import StudyError, did_you_mean
+from . import axes, outputs
 from .expressions import Expression
 from .machines import FIGURES
-from .quantities import column_of
 from .search import Search
 
 KEYS = ["experiment", "set", "grid", "list", "random", "latin_hypercube", "derived", "constraints", "objective",

@@ -4,7 +4,8 @@
 import json
 import math
 
-from .quantities import readable
+from support.quantities import readable
+
 from .runs import name_of
 from .search import told
 

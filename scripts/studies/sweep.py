@@ -7,9 +7,10 @@ import pathlib
 
 from accounting.settings import settings_of
 from accounting.usage import device_of
+from support import nodes
+from support.errors import StudyError
 
-from . import nodes, pareto, search
-from .errors import StudyError
+from . import pareto, search
 from .identity import Identity, Program, digest_of
 from .machines import check_equal, figures_of
 from .processes import Processes

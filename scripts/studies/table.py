@@ -6,7 +6,8 @@ import os
 import h5py
 import numpy
 
-from .errors import EnvironmentFailure
+from support.errors import EnvironmentFailure
+
 from .machines import FIGURES
 from .records import remove
 

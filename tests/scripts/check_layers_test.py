@@ -117,6 +117,11 @@ class CheckLayers(unittest.TestCase):
         files = {f"src/engine/part_{i}.cpp": [] for i in range(20)} | {"src/engine/README.md": []}
         self.assertEqual(check(files), (0, []))
         self.assertEqual(check(files | {"src/engine/one_more.hpp": []}), (1, ["src/engine:1"]))
+        scripts = {f"scripts/studies/part_{i}.py": [] for i in range(20)} | {"scripts/studies/page.html": []}
+        self.assertEqual(check(scripts), (0, []))
+        self.assertEqual(check(scripts | {"scripts/studies/page.js": []}), (1, ["scripts/studies:1"]))
+        samples = {f"tests/samples/topologies/part_{i}.py": [] for i in range(30)}
+        self.assertEqual(check(samples), (0, []))
 
     def test_the_order_of_folders_has_no_cycle(self):
         for folders in runpy.run_path(str(SOURCE / "scripts/check_layers"))["FOLDERS"].values():

@@ -8,7 +8,7 @@ from frameworks.rank_files import GroupNames, RankFile, chakra_workload
 from frameworks.timeline import Notes
 from importing.errors import InputError, StudyError, read_bytes
 from importing.imported import Imported
-from studies.console import natural
+from support.console import natural
 
 from . import hlo_text, stable_text
 from .program import COLLECTIVES, ELEMENTWISE, FREE, HALVES, PARTS

@@ -10,7 +10,7 @@ from frameworks.rank_files import GroupNames, chakra_workload
 from frameworks.wire import Part, WireError
 from importing.errors import InputError, StudyError, read_bytes
 from importing.imported import Imported
-from studies.console import natural
+from support.console import natural
 
 from .model import looks_like, read_model
 from .plan import Planner, crossing, stages_of

@@ -21,10 +21,10 @@ from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, SOURCE
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 from studies import pareto  # noqa: E402
-from studies.errors import StudyError  # noqa: E402
+from support.errors import StudyError  # noqa: E402
 from studies.expressions import Expression  # noqa: E402
-from studies.nodes import flow, with_value  # noqa: E402
-from studies.quantities import canonical  # noqa: E402
+from support.nodes import flow, with_value  # noqa: E402
+from support.quantities import canonical  # noqa: E402
 from studies.sweep import Sweep  # noqa: E402
 
 SECONDS = 120

@@ -26,7 +26,7 @@ sys.path.insert(0, str(SOURCE / "scripts"))
 from importing import registry  # noqa: E402
 from importing.command import complete, format_parser  # noqa: E402
 from importing.experiment_text import experiment_text  # noqa: E402
-from studies.errors import StudyError  # noqa: E402
+from support.errors import StudyError  # noqa: E402
 
 SECONDS, FORMATS = 2.0, None
 WORDS = [b"0", b"-1", b"99999999999999999999", b"1e400", b"nan", b"\n", b"", b" ", b"{", b"]", b"\xff", b"\"", b":",

@@ -30,7 +30,7 @@ from weft_testing import SOURCE
 
 sys.path.insert(0, str(SOURCE / "scripts"))
 from importing import command, registry  # noqa: E402
-from studies.errors import StudyError  # noqa: E402
+from support.errors import StudyError  # noqa: E402
 
 TENSOR = [5, 6, 0, 65536, 2, "cuda:0"]
 HALF = "Tensor(c10::BFloat16)"
