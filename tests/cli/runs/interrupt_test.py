@@ -257,6 +257,7 @@ class Anywhere(InterruptTest):
         self.check(commands[0], 2)
         self.check(commands[3], 2)
 
+
 class UnderMpi(InterruptTest):
     def test_signal_to_mpirun(self):
         """mpirun sends SIGTERM to its ranks, whichever signal it got, and ends with an exit code of its own, 1."""
@@ -279,6 +280,15 @@ class UnderMpi(InterruptTest):
                 process = self.begin(ranks, folder=folder)
                 os.kill(processes_in(folder)[-1], number)
                 self.assert_interrupted(self.end(process, folder), folder / "out.h5", ranks)
+
+    def test_no_lock_is_shared_with_mpirun(self):
+        """Who ends while it holds one, in MPI_Init most of all, would leave mpirun waiting for it for ever."""
+        self.begin(2)
+        for process in processes_in(self.folder):
+            maps = pathlib.Path(f"/proc/{process}/maps").read_text()
+            self.assertIn("libpmix.so", maps)
+            shared = {pathlib.Path(line.split()[-1]) for line in maps.splitlines() if "pmix_dstor" in line}
+            self.assertEqual(shared, set())
 
     def test_sigkill_of_mpirun(self):
         process = self.begin(2)
