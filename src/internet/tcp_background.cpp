@@ -114,8 +114,8 @@ Time read_time_above(const Spec& entry, const char* key, Time usual) {
 
 TcpSettings read_settings(const Spec& entry, const NetworkParameters& network) {
   TcpSettings settings;
-  const std::int64_t room =
-      std::min<std::int64_t>((network.mtu + network.header).count(), 65'535) - ethernet_header - frame_check - tcp_ip;
+  const std::int64_t room = std::min<std::int64_t>((network.mtu + network.header).count(), 65'535) -
+                            (ethernet_header + frame_check).count() - tcp_ip;
   constexpr std::int64_t min_segment = 64;
   if (room < min_segment)
     throw entry.error(fmt::format("frames of network.mtu and header, {}, have no room for TCP/IP",

@@ -36,4 +36,14 @@ constexpr Time serialization_time(Bytes amount, Bandwidth rate) {
   return ps < most ? Time::from_ps(static_cast<std::int64_t>(ps)) : Time::limit();
 }
 
+/// What a wire of `rate` sends in `time`, whole bytes: floor(bps * ps / 8e12). Requires that it fits into 63 bits.
+constexpr Bytes bytes_sent_in(Time time, Bandwidth rate) {
+  return Bytes(static_cast<std::int64_t>(static_cast<__int128>(time.ps()) * rate.bps() / 8'000'000'000'000));
+}
+/// The same with the byte that has been begun: rounded up.
+constexpr Bytes bytes_begun_in(Time time, Bandwidth rate) {
+  const __int128 bits_ps = static_cast<__int128>(time.ps()) * rate.bps();
+  return Bytes(static_cast<std::int64_t>((bits_ps + 7'999'999'999'999) / 8'000'000'000'000));
+}
+
 }  // namespace weft

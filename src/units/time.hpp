@@ -36,6 +36,7 @@ class Time {
   friend constexpr Time operator*(Time a, std::int64_t n) { return Time(a.ps_ * n); }
   friend constexpr Time operator*(std::int64_t n, Time a) { return Time(a.ps_ * n); }
   friend constexpr std::int64_t operator/(Time a, Time b) { return a.ps_ / b.ps_; }
+  friend constexpr Time operator/(Time a, std::int64_t n) { return Time(a.ps_ / n); }
   constexpr Time& operator+=(Time b) {
     ps_ += b.ps_;
     return *this;

@@ -137,7 +137,7 @@ TEST(ties, a_tie_costs_time_but_in_all_the_same) {
   for (std::size_t i = 0; i < machine.messages.size(); ++i)
     EXPECT_EQ(machine.messages[i].at, static_cast<std::int64_t>(i / senders) * Time::from_us(10) + 2 * each +
                                           Time::from_us(2) + static_cast<std::int64_t>(i % senders) * each);
-  EXPECT_EQ(machine.counters(machine.a_switch(0), receiver).peak_queue_bytes, 3 * (4096 + 82));
+  EXPECT_EQ(machine.counters(machine.a_switch(0), receiver).peak_queue_bytes.count(), 3 * (4096 + 82));
 }
 
 }  // namespace

@@ -23,11 +23,10 @@ using test::to_ns3;
 
 constexpr Bandwidth rate = Bandwidth::from_gbps(100);
 constexpr Time delay = Time::from_ns(500);
+constexpr Bytes gap(20);  // and preamble
 const std::string line = "{kind: line, links: 4, link_rate: 100 Gb/s, link_delay: 500 ns}";
 
-Time frame_time(std::int64_t packet_bytes) {
-  return serialization_time(Bytes(frame_of_packet(packet_bytes) + 20), rate);
-}
+Time frame_time(Bytes packet) { return serialization_time(frame_of_packet(packet) + gap, rate); }
 
 class InternetEngines : public ::testing::TestWithParam<EngineChoice> {};
 INSTANTIATE_TEST_SUITE_P(internet, InternetEngines, ::testing::Values(EngineChoice::weft, EngineChoice::ns3_default));
@@ -52,13 +51,13 @@ TEST_P(InternetEngines, udp_echo_through_three_switches) {
     begins.watch(view.device(NodeId(3), 1), "PhyTxBegin");  // of the middle switch, towards host 1
     arrives.watch(view.device(NodeId(1), 0), "PhyRxEnd");
     scenario.run();
-    const std::int64_t packet = bytes + 8 + 20;
+    const Bytes packet(bytes + 8 + 20);
     const Time hop = frame_time(packet) + delay;
     const Time way = 4 * hop + 3 * Time::from_ns(300);
     Seen expected[3];
     for (int i = 0; i < 2; ++i) {
       const Time start = Time::from_us(2 + 20 * i);
-      const auto frame = static_cast<std::uint32_t>(14 + packet);
+      const auto frame = static_cast<std::uint32_t>(14 + packet.count());
       expected[0].emplace_back(start + 2 * way, bytes);
       expected[1].emplace_back(start + 2 * (hop + Time::from_ns(300)), frame);
       expected[2].emplace_back(start + way, frame);
@@ -70,8 +69,8 @@ TEST_P(InternetEngines, udp_echo_through_three_switches) {
     for (const LinkCounters& link : scenario.fabric().link_counters()) {
       EXPECT_EQ(link.packets, 2U);
       EXPECT_EQ(link.data_packets, 0U);
-      EXPECT_EQ(link.bytes, 2 * (frame_of_packet(packet) + 20));
-      EXPECT_EQ(link.busy_ps, (2 * frame_time(packet)).ps());
+      EXPECT_EQ(link.bytes, 2 * (frame_of_packet(packet) + gap));
+      EXPECT_EQ(link.busy, 2 * frame_time(packet));
     }
     const FrameCounters& frames = scenario.fabric().frame_counters();
     EXPECT_EQ(frames.sent, 4U);
@@ -134,11 +133,11 @@ TEST(internet, what_has_no_host_is_refused) {
     EXPECT_FALSE(device->Send(packet, host_mac_address(2), 0x88b5));  // there are two
     EXPECT_TRUE(device->Send(packet, host_mac_address(1), 0x88b5));
     // A full transmit queue: 1,000 times 64 KiB.
-    const std::int64_t room = 1000 * 65'536 - frame_of_packet(100);
+    const Bytes room = Bytes(1000 * 65'536) - frame_of_packet(Bytes(100));
     const auto large = ns3::Create<ns3::Packet>(device->GetMtu());
     std::int64_t sent = 0;
     while (device->Send(large, host_mac_address(1), 0x88b5)) ++sent;
-    EXPECT_EQ(sent, room / frame_of_packet(device->GetMtu()));
+    EXPECT_EQ(sent, room / frame_of_packet(Bytes(device->GetMtu())));
   });
   scenario.run();
   EXPECT_EQ(drops.seen.size(), 4U);

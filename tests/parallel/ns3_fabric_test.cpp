@@ -88,8 +88,8 @@ Outcome run(ProcessGroup group) {
     outcome.messages.add({m.id, static_cast<std::uint64_t>(m.issued), static_cast<std::uint64_t>(m.delivered),
                           static_cast<std::uint64_t>(m.ideal)});
   for (const LinkCounters& l : fabric.link_counters())
-    outcome.links.add({l.directed_link, l.packets, static_cast<std::uint64_t>(l.bytes),
-                       static_cast<std::uint64_t>(l.busy_ps), static_cast<std::uint64_t>(l.peak_queue_bytes),
+    outcome.links.add({l.directed_link, l.packets, static_cast<std::uint64_t>(l.bytes.count()),
+                       static_cast<std::uint64_t>(l.busy.ps()), static_cast<std::uint64_t>(l.peak_queue_bytes.count()),
                        static_cast<std::uint64_t>(l.times.rate.bps()), static_cast<std::uint64_t>(l.times.delay.ps())});
   outcome.messages = outcome.messages.over(group);
   outcome.links = outcome.links.over(group);

@@ -159,8 +159,8 @@ Outcome simulate(const std::string& text, ProcessGroup group, EngineChoice engin
   const auto sum_up = [&samples](const std::vector<PortSample>& taken) {
     for (const PortSample& sample : taken) {
       RowMix mix(4);
-      for (const std::int64_t field :
-           {std::int64_t{sample.directed_link}, std::int64_t{sample.interval}, sample.busy_ps, sample.queue_bytes})
+      for (const std::int64_t field : {std::int64_t{sample.directed_link}, std::int64_t{sample.interval},
+                                       sample.busy.ps(), sample.queue_bytes.count()})
         mix.add(static_cast<std::uint64_t>(field));
       samples += mix.value();
     }

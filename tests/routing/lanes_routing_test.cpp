@@ -7,11 +7,13 @@
 
 #include "graph/shapes/dragonfly_shape.hpp"
 #include "routing/algorithm/deadlock_check.hpp"
+#include "tests/literals.hpp"
 #include "tests/routing/formulas.hpp"
 
 namespace weft::lanes_routing_test {
 namespace {
 
+using namespace literals;
 using testing::distances_from;
 using testing::machine;
 using testing::prepared_routing;
@@ -32,10 +34,10 @@ std::vector<Step> walk(const Topology& topology, const RoutingAlgorithm& routing
   AdaptiveRequest request{flow, psn, AdaptiveRequest::no_port, 0, 0};
   while (at.value() != flow.destination) {
     const auto ports = topology.graph.ports(at);
-    std::vector<std::int64_t> queued(ports.size(), 0);
+    std::vector<Bytes> queued(ports.size());
     if (random_queues)
       for (std::size_t i = 0; i < queued.size(); ++i)
-        queued[i] = static_cast<std::int64_t>(random_below(10'000, psn, at.value(), i));
+        queued[i] = Bytes(static_cast<std::int64_t>(random_below(10'000, psn, at.value(), i)));
     const RouteChoice choice = routing.choose(at, request, queued);
     EXPECT_LT(choice.port, ports.size());
     EXPECT_LT(choice.lane, routing.lanes());
@@ -159,8 +161,8 @@ TEST(MinimalAdaptive, TakesTheShorterQueue) {
   // From router 0 to router 8: upwards in either dimension (ports 1 and 2).
   const AdaptiveRequest request{{0, 8, 0}, 0, 0, 0, 0};
   for (const std::uint16_t busy : {std::uint16_t{1}, std::uint16_t{2}}) {
-    std::vector<std::int64_t> queued(3, 0);
-    queued[busy] = 1;
+    std::vector<Bytes> queued(3);
+    queued[busy] = 1_B;
     EXPECT_EQ(routing->choose(NodeId(9), request, queued).port, 3 - busy);
   }
 }
@@ -221,10 +223,10 @@ TEST_F(Dragonfly, UgalIsMinimalOnEmptyQueuesAndValiantOnALongMinimalOne) {
       const RouteRequest flow{0, destination, 5};
       EXPECT_EQ(walk(topology, *adaptive, flow, 0, false).size(), trace_path(topology, *minimal, flow).size());
       const NodeId first(hosts);
-      std::vector<std::int64_t> queued(7, 0);
+      std::vector<Bytes> queued(7);
       std::uint16_t short_way = 0;
       minimal->route(first, {&flow, 1}, &short_way);
-      queued[short_way] = 100'000;
+      queued[short_way] = 100'000_B;
       const AdaptiveRequest request{flow, 0, 0, 0, 0};
       const auto detour = valiant->choose(first, request, queued);
       // Both ways may begin with the same local link; then there is nothing to choose between.
@@ -280,7 +282,7 @@ TEST_F(Dragonfly, GlobalUgalSeesTheQueuesOfItsGroup) {
   const auto minimal = prepared_routing("dragonfly_minimal", topology);
   const auto valiant = prepared_routing("dragonfly_valiant", topology);
   const NodeId first(hosts);
-  const std::vector<std::int64_t> queued(7, 0);
+  const std::vector<Bytes> queued(7);
   std::uint32_t tried = 0;
   for (std::uint32_t destination = 8; destination < hosts; ++destination) {
     const RouteRequest flow{0, destination, 5};
@@ -291,8 +293,8 @@ TEST_F(Dragonfly, GlobalUgalSeesTheQueuesOfItsGroup) {
     const std::uint16_t far_port = way[2].port;  // of the other router: 5 or 6
     for (std::uint16_t port = 2; port < 5; ++port) {
       for (std::uint16_t slot = 0; slot < 2; ++slot) {
-        std::vector<std::int64_t> reported(std::size_t{7} * 2, 0);
-        reported[port * 2U + slot] = 100'000;
+        std::vector<Bytes> reported(std::size_t{7} * 2);
+        reported[port * 2U + slot] = 100'000_B;
         const AdaptiveRequest request{flow, 0, 0, 0, 0, reported};
         const bool on_the_way = port == short_way && slot == far_port - 5;
         EXPECT_EQ(global->choose(first, request, queued).port != short_way, on_the_way);
@@ -356,14 +358,14 @@ TEST_F(DragonflyPlus, LeavesAndSpinesTurnAwayFromLongQueues) {
     const auto way = trace_path(topology, *minimal, flow);
     const std::uint16_t short_way = way[1].port;
     const std::uint16_t spine_port = way[2].port;
-    std::vector<std::int64_t> queued(5, 0);
-    std::vector<std::int64_t> reported(std::size_t{5} * 2, 0);
+    std::vector<Bytes> queued(5);
+    std::vector<Bytes> reported(std::size_t{5} * 2);
     const AdaptiveRequest request{flow, 0, 0, 0, 0, reported};
     const RouteChoice direct = progressive->choose(leaf, request, queued);
     EXPECT_EQ(direct.port, short_way);
     // The spine: its other global port if the one of the way is long.
-    std::vector<std::int64_t> at_spine(5, 0);
-    at_spine[spine_port] = 100'000;
+    std::vector<Bytes> at_spine(5);
+    at_spine[spine_port] = 100'000_B;
     std::set<std::uint16_t> taken;
     for (std::uint32_t psn = 0; psn < 16; ++psn)
       taken.insert(progressive->choose(way[2].node, {flow, psn, 0, 0, direct.state}, at_spine).port);
@@ -372,10 +374,10 @@ TEST_F(DragonflyPlus, LeavesAndSpinesTurnAwayFromLongQueues) {
               spine_port);
     if (valiant->choose(leaf, request, queued).port == short_way) continue;
     ++tried;
-    reported[short_way * 2U + (spine_port - 3U)] = 100'000;
+    reported[short_way * 2U + (spine_port - 3U)] = 100'000_B;
     EXPECT_NE(global->choose(leaf, request, queued).port, short_way);
     EXPECT_EQ(local->choose(leaf, request, queued).port, short_way);
-    queued[short_way] = 100'000;
+    queued[short_way] = 100'000_B;
     EXPECT_NE(local->choose(leaf, request, queued).port, short_way);
   }
   EXPECT_GT(tried, 10U);

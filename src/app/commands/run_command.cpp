@@ -119,8 +119,8 @@ std::vector<HotLinkLine> hot_links(const Experiment& experiment, Simulation& sim
     const LinkProperties& link = graph.link(LinkId(hot.directed_link / 2));
     const unsigned way = hot.directed_link % 2;
     lines.push_back({graph.name(link.ends[way]), graph.name(link.ends[1 - way]),
-                     static_cast<double>(hot.busy_ps) / time, hot.queue_byte_ps / time, hot.peak_queue_bytes,
-                     hot.p99_queue});
+                     static_cast<double>(hot.busy.ps()) / time, hot.queue_byte_ps / time, hot.peak_queue_bytes.count(),
+                     hot.p99_queue.count()});
   }
   return lines;
 }

@@ -27,12 +27,12 @@ std::vector<LinkRecord> link_records(const Experiment& experiment, const HostNet
     row.from_port = counters.from_port;
     row.rate = counters.times.rate.bps();
     row.delay = counters.times.delay.ps();
-    row.bytes = counters.bytes;
-    row.payload_bytes = counters.payload_bytes;
+    row.bytes = counters.bytes.count();
+    row.payload_bytes = counters.payload_bytes.count();
     row.packets = counters.packets;
     row.data_packets = counters.data_packets;
-    row.busy = counters.busy_until(simulated);
-    row.peak_queue = counters.peak_queue_bytes;
+    row.busy = counters.busy_until(simulated).ps();
+    row.peak_queue = counters.peak_queue_bytes.count();
     row.dropped = counters.dropped;
     row.lost = counters.lost;
     row.mean_queue = simulated > Time() ? counters.queue_byte_ps / static_cast<double>(simulated.ps()) : 0;
@@ -48,8 +48,8 @@ std::vector<LinkClassRecord> link_class_records(Simulation& simulation, Time end
   std::vector<LinkClassRecord> rows;
   if (!simulation.has_fabric()) return rows;
   for (const LinkClassCounters& c : simulation.fabric().results().class_counters(end))
-    rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes, c.peak_queue_bytes, c.marked,
-                    c.dropped, c.trimmed, c.paused, c.pauses_received, c.stopped, c.pauses_sent});
+    rows.push_back({c.directed_link, c.lane, c.priority, c.packets, c.frame_bytes.count(), c.peak_queue_bytes.count(),
+                    c.marked, c.dropped, c.trimmed, c.paused.ps(), c.pauses_received, c.stopped.ps(), c.pauses_sent});
   return rows;
 }
 
@@ -59,36 +59,41 @@ std::vector<LinkWaitRecord> link_wait_records(const Fabric& fabric) {
   };
   std::vector<LinkWaitRecord> rows;
   for (const auto& [link, wait] : fabric.results().link_waits())
-    rows.push_back({link, job(wait.waiter), job(wait.ahead), wait.waits, wait.time, wait.first, wait.last});
+    rows.push_back(
+        {link, job(wait.waiter), job(wait.ahead), wait.waits, wait.time.ps(), wait.first.ps(), wait.last.ps()});
   return rows;
 }
 
 std::vector<LinkPauseRecord> link_pause_records(const Fabric& fabric, Time end) {
   std::vector<LinkPauseRecord> rows;
   for (const auto& [link, lane, by, cause] : fabric.results().link_pauses(end))
-    rows.push_back({link, lane, by, cause.stops, cause.time, cause.first, cause.last});
+    rows.push_back({link, lane, by, cause.stops, cause.time.ps(), cause.first.ps(), cause.last.ps()});
   return rows;
 }
 
 std::vector<QueueDepthRecord> queue_depth_records(const Fabric& fabric, Time end) {
   std::vector<QueueDepthRecord> rows;
   for (const QueueDepth& d : fabric.results().queue_depths(end))
-    rows.push_back({d.directed_link, d.lane, d.priority, d.occupied, d.peak, d.mean, d.p50, d.p90, d.p99, d.p999});
+    rows.push_back({d.directed_link, d.lane, d.priority, d.occupied.ps(), d.peak.count(), d.mean, d.p50.count(),
+                    d.p90.count(), d.p99.count(), d.p999.count()});
   return rows;
 }
+
+/// As files tell it: -1 is unlimited.
+std::int64_t window_of(Bytes window) { return window == Bytes::max() ? -1 : window.count(); }
 
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   std::vector<QueuePairRecord> rows;
   for (const QueuePairCounters& c : fabric.results().queue_pair_counters())
-    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate_bps, c.window,
-                    c.messages, c.bytes});
+    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate.bps(),
+                    window_of(c.window), c.messages, c.bytes.count()});
   return rows;
 }
 
 std::vector<LinkSample> samples(const std::vector<PortSample>& taken) {
   std::vector<LinkSample> rows;
   rows.reserve(taken.size());
-  for (const PortSample& s : taken) rows.push_back({s.directed_link, s.interval, s.busy_ps, s.queue_bytes});
+  for (const PortSample& s : taken) rows.push_back({s.directed_link, s.interval, s.busy.ps(), s.queue_bytes.count()});
   return rows;
 }
 
@@ -96,7 +101,8 @@ std::vector<QueuePairRate> rates(const std::vector<QueuePairSample>& taken) {
   std::vector<QueuePairRate> rows;
   rows.reserve(taken.size());
   for (const QueuePairSample& s : taken)
-    rows.push_back({s.host, s.number, s.destination, s.interval, s.rate_bps, s.window, s.in_flight, s.sent});
+    rows.push_back({s.host, s.number, s.destination, s.interval, s.rate.bps(), window_of(s.window), s.in_flight.count(),
+                    s.sent.count()});
   return rows;
 }
 

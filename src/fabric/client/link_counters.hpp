@@ -9,6 +9,7 @@
 #include "graph/machine/cluster_graph.hpp"
 #include "graph/partition/partition.hpp"
 #include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
 #include "units/id.hpp"
 #include "units/time.hpp"
 
@@ -27,24 +28,24 @@ struct LinkCounters {
   NodeId from;
   NodeId to;
   std::uint32_t from_port = 0;
-  std::int64_t bytes = 0;
-  std::int64_t payload_bytes = 0;
+  Bytes bytes;
+  Bytes payload_bytes;
   std::uint64_t packets = 0;
   std::uint64_t data_packets = 0;
-  std::int64_t busy_ps = 0;  ///< of all that has been accepted, up to free_at_ps; see busy_until()
-  std::int64_t free_at_ps = 0;
-  std::int64_t peak_queue_bytes = 0;
+  Time busy;  ///< of all that has been accepted, up to free_at; see busy_until()
+  Time free_at;
+  Bytes peak_queue_bytes;
   double queue_byte_ps = 0;   ///< integral over time of the bytes that wait (not those in transmission)
   LinkTimes times;            ///< as configured
   std::uint64_t dropped = 0;  ///< packets for which the switch had no room
   std::uint64_t lost = 0;     ///< packets that the link has lost
   std::uint64_t other_packets =
       0;  ///< frames of reserve_port(); the counters above hold their times but not their bytes
-  std::int64_t other_bytes = 0;
+  Bytes other_bytes;
 
   /// Time spent transmitting until `end`: what had been accepted by then may have taken longer. A port works without
-  /// pause until free_at_ps.
-  std::int64_t busy_until(Time end) const { return busy_ps - std::max<std::int64_t>(0, free_at_ps - end.ps()); }
+  /// pause until free_at.
+  Time busy_until(Time end) const { return busy - std::max(Time(), free_at - end); }
 };
 
 /// Of the links that begin at nodes of a process, node by node and port by port; with nothing counted yet.

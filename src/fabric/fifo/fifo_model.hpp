@@ -72,7 +72,7 @@ class FifoModel {
   void port_was_reserved(const LocalNode& node, Time free_at);
   void settle_links_of(NodeId) {}
   /// Bytes that wait for a port beyond what is committed.
-  std::int64_t queued_bytes(PortId) const { return 0; }
+  Bytes queued_bytes(PortId) const { return {}; }
   std::uint64_t lost(PortId) const { return 0; }
   void add_counters(PortId, LinkCounters&) const {}
   /// By link that ends here: the waits of its packets, as far as they lie after `end`.

@@ -73,14 +73,14 @@ void FifoModel::send_from_boundary(const LocalNode& node) {
 void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
   LocalNetwork& net = net_;  // loaded once
   OutputPort& port = net.outputs[port_index];
-  if (net.sampler.due(port, now)) net.sampler.flush(port, now, 0);
+  if (net.sampler.due(port, now)) net.sampler.flush(port, now, Bytes());
   Time serialization = port.control_packet;
-  std::int64_t wire = net.sizes.control_wire;
+  Bytes wire = net.sizes.control_wire;
   if (packet.kind == PacketKind::data) {
-    wire = packet.payload + net.sizes.data_overhead;
+    wire = Bytes(packet.payload) + net.sizes.data_overhead;
     serialization = Bytes(packet.payload) == net.sizes.mtu ? port.full_packet : net.sizes.odd_time(port, packet, wire);
     ++port.data_packets;
-    port.payload_bytes += packet.payload;
+    port.payload_bytes += Bytes(packet.payload);
     if ((packet.flags & packet_last) != 0) {
       net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
       if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
@@ -142,7 +142,7 @@ std::vector<WaitBeyond> FifoModel::settle_waits(Time end) const {
       const Time start = packet.time - port.after - size.busy;
       if (start > end)
         sum += static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - end).ps())) *
-               static_cast<std::uint64_t>(size.wire);
+               static_cast<std::uint64_t>(size.wire.count());
     });
     if (sum > 0) beyond.push_back({sum, port.directed_link});
   }

@@ -15,14 +15,12 @@
 namespace weft {
 
 // IEEE 802.3 clause 3.
-constexpr std::int64_t ethernet_header = 14;
-constexpr std::int64_t frame_check = 4;
-constexpr std::int64_t min_frame = 64;
+constexpr Bytes ethernet_header = Bytes(14);
+constexpr Bytes frame_check = Bytes(4);
+constexpr Bytes min_frame = Bytes(64);
 
-/// Bytes of the frame that carries `packet_bytes`, without preamble and gap.
-constexpr std::int64_t frame_of_packet(std::int64_t packet_bytes) {
-  return std::max(ethernet_header + packet_bytes + frame_check, min_frame);
-}
+/// The frame that carries so many bytes of a packet, without preamble and gap.
+constexpr Bytes frame_of_packet(Bytes packet) { return std::max(ethernet_header + packet + frame_check, min_frame); }
 
 /// Addresses of hosts, the same as in RoCE frames: 02:00 and the number of the host, and 10.n.n.n.
 ns3::Mac48Address host_mac_address(std::uint32_t host);

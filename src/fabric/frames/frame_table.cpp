@@ -21,7 +21,7 @@ constexpr std::size_t in_words(std::size_t bytes) { return (bytes + 7) / 8 * 2; 
 // The first bytes of a frame, as they stand.
 class FirstBytes final : public ns3::Header {
  public:
-  static constexpr std::uint32_t count = ethernet_header + 20;
+  static constexpr std::uint32_t count = ethernet_header.count() + 20;
   static ns3::TypeId GetTypeId() {
     static const ns3::TypeId type =
         ns3::TypeId("weft::FirstBytes").SetParent<ns3::Header>().SetGroupName("weft").AddConstructor<FirstBytes>();
@@ -67,7 +67,7 @@ void FrameTable::mark(std::uint32_t slot) {
   Frame frame = slots_[slot].frame->Copy();
   FirstBytes head;
   frame->RemoveHeader(head);
-  std::uint8_t* ip = head.bytes + ethernet_header;
+  std::uint8_t* ip = head.bytes + ethernet_header.count();
   const std::uint8_t before = ip[1];
   ip[1] |= 0x03;
   // The checksum, if there is one: RFC 1624, equation 3, for the first word.
@@ -103,12 +103,12 @@ std::uint32_t FrameTable::import_from(std::span<const std::byte> batch, std::siz
   return add(ns3::Create<ns3::Packet>(reinterpret_cast<const std::uint8_t*>(scratch_.data()), size, true));
 }
 
-void FrameTable::count_sent(std::int64_t bytes) {
+void FrameTable::count_sent(Bytes bytes) {
   ++counters_.sent;
   counters_.sent_bytes += bytes;
 }
 
-void FrameTable::count_delivered(std::int64_t bytes) {
+void FrameTable::count_delivered(Bytes bytes) {
   ++counters_.delivered;
   counters_.delivered_bytes += bytes;
 }
@@ -116,12 +116,12 @@ void FrameTable::count_delivered(std::int64_t bytes) {
 void FrameTable::drop(const Packet& packet) {
   take(packet.message);
   ++counters_.dropped;
-  counters_.dropped_bytes += packet.payload;
+  counters_.dropped_bytes += Bytes(packet.payload);
 }
 
-void FrameTable::arrive(std::uint32_t host, std::uint32_t port, std::int64_t time, const Packet& packet) {
+void FrameTable::arrive(std::uint32_t host, std::uint32_t port, Time time, const Packet& packet) {
   if (!receiver_) return drop(packet);
-  receiver_({host, port, Time::from_ps(time), take(packet.message), packet.payload});
+  receiver_({host, port, time, take(packet.message), Bytes(packet.payload)});
 }
 
 }  // namespace weft

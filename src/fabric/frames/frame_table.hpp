@@ -13,6 +13,7 @@
 
 #include "engine/batch.hpp"
 #include "transport/messages/packet.hpp"
+#include "units/bytes.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -23,9 +24,9 @@ struct FrameCounters {
   std::uint64_t sent = 0;  ///< entered a port's queue
   std::uint64_t delivered = 0;
   std::uint64_t dropped = 0;  ///< no room, no route, or lost by a link
-  std::int64_t sent_bytes = 0;
-  std::int64_t delivered_bytes = 0;
-  std::int64_t dropped_bytes = 0;
+  Bytes sent_bytes;
+  Bytes delivered_bytes;
+  Bytes dropped_bytes;
 };
 
 /// One per fabric and process. A packet is held here while it is on a link or in a queue of this process; it travels to
@@ -39,7 +40,7 @@ class FrameTable {
     std::uint32_t port = 0;  ///< of the host
     Time time;               ///< of the last bit; not before the end of the engine's window
     Frame frame;
-    std::int64_t bytes = 0;  ///< of the lean packet: with padding and check sequence
+    Bytes bytes;  ///< of the lean packet: with padding and check sequence
   };
   /// Sees to it that the frame is handed to the host at its time, and that it is counted then.
   using Receiver = std::function<void(Arrival)>;
@@ -62,12 +63,12 @@ class FrameTable {
   /// The other way round: reads at `at`, which goes on, and returns the slot.
   std::uint32_t import_from(std::span<const std::byte> batch, std::size_t& at);
 
-  void count_sent(std::int64_t bytes);
-  void count_delivered(std::int64_t bytes);
+  void count_sent(Bytes bytes);
+  void count_delivered(Bytes bytes);
   /// Throws away what a lean packet holds.
   void drop(const Packet& packet);
   /// Hands what a lean packet holds to the receiver.
-  void arrive(std::uint32_t host, std::uint32_t port, std::int64_t time, const Packet& packet);
+  void arrive(std::uint32_t host, std::uint32_t port, Time time, const Packet& packet);
   const FrameCounters& counters() const { return counters_; }
 
  private:

@@ -10,12 +10,14 @@
 #include <functional>
 #include <vector>
 
+#include "units/time.hpp"
+
 namespace weft {
 
 /// One thing that is due. Events of one time are ordered by `order` and `number`, which no two of them share both
 /// unless it does not matter which is first.
 struct IdealEvent {
-  std::int64_t time;     ///< ps, not negative
+  Time time;             ///< not negative
   std::uint64_t order;   ///< kind << 56 | place
   std::uint64_t number;  ///< among those of one place
   std::uint64_t what;
@@ -33,8 +35,8 @@ class IdealEvents {
   IdealEvents() { min_.fill(none); }
 
   bool empty() const { return filled_ == 0; }
-  /// Time of the first event, or INT64_MAX.
-  std::int64_t next_time() const { return empty() ? none : min_[static_cast<std::size_t>(std::countr_zero(filled_))]; }
+  /// Time of the first event, or Time::max().
+  Time next_time() const { return empty() ? none : min_[static_cast<std::size_t>(std::countr_zero(filled_))]; }
   void push(const IdealEvent& event) {
     const std::size_t bucket = bucket_of(event.time);
     if (bucket > 0) return add(bucket, event);
@@ -70,12 +72,12 @@ class IdealEvents {
   }
 
  private:
-  static constexpr std::int64_t none = INT64_MAX;
+  static constexpr Time none = Time::max();
   static constexpr std::size_t count = 64;
 
-  std::size_t bucket_of(std::int64_t time) const {
+  std::size_t bucket_of(Time time) const {
     return static_cast<std::size_t>(
-        std::bit_width(static_cast<std::uint64_t>(time) ^ static_cast<std::uint64_t>(last_)));
+        std::bit_width(static_cast<std::uint64_t>(time.ps()) ^ static_cast<std::uint64_t>(last_.ps())));
   }
   void add(std::size_t bucket, const IdealEvent& event) {
     buckets_[bucket].push_back(event);
@@ -108,10 +110,10 @@ class IdealEvents {
       std::sort(events.begin(), events.end(), before);
   }
 
-  std::int64_t last_ = 0;
+  Time last_;
   std::size_t head_ = 0;      // of bucket 0: those before have been taken
   std::uint64_t filled_ = 0;  // bit b: bucket b has events
-  std::array<std::int64_t, count> min_;
+  std::array<Time, count> min_;
   std::array<std::vector<IdealEvent>, count> buckets_;
   std::vector<IdealEvent> moving_;
   std::vector<IdealEvent> late_;  // heap: of the last time, pushed since

@@ -14,26 +14,26 @@
 
 namespace weft {
 
-void IdealNetwork::push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what) {
+void IdealNetwork::push(Time time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what) {
   // A sum of two times beyond 63 bits looks negative.
-  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+  if (static_cast<std::uint64_t>(time.ps()) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
     throw TimeLimitError("messages take too long");
   due_.push({time, static_cast<std::uint64_t>(kind) << 56 | place, number, what});
 }
 
 void IdealNetwork::advance(Time end) {
-  while (due_.next_time() < end.ps()) {
+  while (due_.next_time() < end) {
     look_for_interrupt();  // windows may be long
     handle(due_.pop());
   }
-  reached_ = end.ps();
+  reached_ = end;
 }
 
 void IdealNetwork::handle(const IdealEvent& event) {
   const auto kind = static_cast<Kind>(event.order >> 56);
   const auto place = static_cast<std::uint32_t>(event.order);
   const auto what = static_cast<std::uint32_t>(event.what);
-  const Time time = Time::from_ps(event.time);
+  const Time time = event.time;
   if (kind == Kind::port) {
     const std::uint32_t port = source_port_of_[place];
     if (event.number != source_ports_[port].plan) return;  // another message has begun or ended there since
@@ -70,7 +70,7 @@ IdealMessage IdealNetwork::shape_of(const Message& message) const {
   return {packets, payload + parameters_.data_overhead(), payload};
 }
 
-std::int64_t IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
+Time IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
   Class& known = classes_[path];
   if (known.asked != message.bytes) {
     known.asked = message.bytes;
@@ -86,9 +86,9 @@ void IdealNetwork::require_time(const Flow& flow, const Message& message, Time n
   Time sum = now;
   for (std::uint32_t i = 0; i < links.size(); ++i) {
     const auto packets = static_cast<std::int64_t>(message.packets);
-    sum = std::max(sum, Time::from_ps(free_[flow.links + i]));
-    sum = bounded_sum(sum, bounded_product(packets, Time::from_ps(links[i].full)));
-    sum = bounded_sum(sum, Time::from_ps(links[i].delay));
+    sum = std::max(sum, free_[flow.links + i]);
+    sum = bounded_sum(sum, bounded_product(packets, links[i].full));
+    sum = bounded_sum(sum, links[i].delay);
   }
   if (sum >= Time::limit()) throw TimeLimitError(fmt::format("a message of {} takes too long", to_text(message.bytes)));
 }
@@ -116,32 +116,32 @@ std::uint64_t IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   message.issued = now;
   message.packets = packet_count(message.bytes, parameters_.mtu);
   require_time(flow, message, now);
-  message.ideal = Time::from_ps(idle_time_of(flow.path, message));
+  message.ideal = idle_time_of(flow.path, message);
   message.next = no_slot;
   flow.packets += message.packets;
-  flow.payload += message.bytes.count();
+  flow.payload += message.bytes;
   ++posted_;
   const std::uint32_t slot = new_flight();
   flights_[slot].message = message;
-  const std::int64_t ready = pass_own_links(flow, message, now.ps());
-  if (ready > now.ps())
+  const Time ready = pass_own_links(flow, message, now);
+  if (ready > now)
     push(ready, Kind::ready, host, message.id, slot);
   else
-    make_ready(number, slot, now.ps());
+    make_ready(number, slot, now);
   return message.id;
 }
 
 /// The links before the one at which the source's messages take turns: they are faster, and nobody waits there but for
 /// the flow's own messages. Gives when the first packet is at that link; the others come no slower than it serves them.
-std::int64_t IdealNetwork::pass_own_links(Flow& flow, const Message& message, std::int64_t now) {
+Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   if (path.out == 0) return now;
   const IdealMessage shape = shape_of(message);
-  std::int64_t* const free = &free_[flow.links];
+  Time* const free = &free_[flow.links];
   IdealFront front;
-  std::int64_t last = 0;
+  Time last;
   for (std::uint32_t i = 0; i < path.out; ++i) {
-    const std::int64_t here = last_packet_time(path.links[i], shape, full_wire_);
+    const Time here = last_packet_time(path.links[i], shape, full_wire_);
     if (i == 0) {
       front.first = std::max(now, free[0]);
       front.last = front.first + (shape.packets - 1) * path.links[0].full;
@@ -159,7 +159,7 @@ std::int64_t IdealNetwork::pass_own_links(Flow& flow, const Message& message, st
   return shape.packets == 1 ? front.last + onward(link, last) : front.first + onward(link, link.full);
 }
 
-void IdealNetwork::make_ready(std::uint32_t number, std::uint32_t slot, std::int64_t now) {
+void IdealNetwork::make_ready(std::uint32_t number, std::uint32_t slot, Time now) {
   Flow& flow = flows_[number];
   if (flow.head != no_slot) {
     flights_[flow.tail].message.next = slot;
@@ -171,14 +171,14 @@ void IdealNetwork::make_ready(std::uint32_t number, std::uint32_t slot, std::int
   plan(flow.port);
 }
 
-void IdealNetwork::serve_next(std::uint32_t number, std::int64_t now) {
+void IdealNetwork::serve_next(std::uint32_t number, Time now) {
   Flow& flow = flows_[number];
   const Message& message = flights_[flow.head].message;
   const IdealPath& path = classes_[flow.path].path;
   const IdealMessage shape = shape_of(message);
   const IdealLink& link = path.links[path.out];
-  const std::int64_t last = last_packet_time(link, shape, full_wire_);
-  const std::int64_t work = work_on(link, shape, last);
+  const Time last = last_packet_time(link, shape, full_wire_);
+  const Time work = work_on(link, shape, last);
   flow.begin = now;
   busy_[flow.links + path.out] += work;
   source_ports_[flow.port].turns.begin(now, flow.turn, work, last, message.id, number);
@@ -190,7 +190,7 @@ void IdealNetwork::plan(std::uint32_t number) {
   if (port.turns.busy()) push(port.turns.next_event(), Kind::port, port.directed_link, port.plan, 0);
 }
 
-void IdealNetwork::run_port(std::uint32_t number, std::int64_t now) {
+void IdealNetwork::run_port(std::uint32_t number, Time now) {
   std::uint32_t name = 0;
   while (source_ports_[number].turns.take(now, name)) {
     Flow& flow = flows_[name];
@@ -202,25 +202,25 @@ void IdealNetwork::run_port(std::uint32_t number, std::int64_t now) {
   plan(number);
 }
 
-void IdealNetwork::leave(Flow& flow, std::uint32_t slot, std::int64_t now) {
+void IdealNetwork::leave(Flow& flow, std::uint32_t slot, Time now) {
   Message& message = flights_[slot].message;
   const IdealMessage shape = shape_of(message);
   const IdealPath& path = classes_[flow.path].path;
   const IdealLink& link = path.links[path.out];
-  message.ahead = Time::from_ps(flow.begin) - message.issued;
-  message.met.nic = Time::from_ps(now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_)));
+  message.ahead = flow.begin - message.issued;
+  message.met.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
   if (message.notify != 0 && !parameters_.acks && path.out == 0)
     push(now, Kind::sent, flow.host, message.id, message.token);
   fly(flow, slot, now);
 }
 
 /// The last bit has left the source's port: when the message is at the end of its way.
-void IdealNetwork::fly(Flow& flow, std::uint32_t slot, std::int64_t now) {
+void IdealNetwork::fly(Flow& flow, std::uint32_t slot, Time now) {
   Flight& flight = flights_[slot];
   const IdealPath& path = classes_[flow.path].path;
   const IdealMessage shape = shape_of(flight.message);
-  std::int64_t* const free = &free_[flow.links];
-  std::int64_t last = last_packet_time(path.links[path.out], shape, full_wire_);
+  Time* const free = &free_[flow.links];
+  Time last = last_packet_time(path.links[path.out], shape, full_wire_);
   IdealFront front;
   front.last = now - last;
   front.first = shape.packets == 1 ? front.last : flow.begin;
@@ -228,10 +228,10 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, std::int64_t now) {
   flight.port = no_slot;
   for (auto i = path.out + 1; i < path.links.size(); ++i) {
     const IdealLink& link = path.links[i];
-    const std::int64_t here = last_packet_time(link, shape, full_wire_);
+    const Time here = last_packet_time(link, shape, full_wire_);
     front = next_link(path, i, front, shape.packets, last, free[i]);
     free[i] = front.last + here;
-    const std::int64_t work = work_on(link, shape, here);
+    const Time work = work_on(link, shape, here);
     busy_[flow.links + i] += work;
     if (i == path.in) {
       flight.first = front.first;
@@ -241,7 +241,7 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, std::int64_t now) {
     }
     last = here;
   }
-  const std::int64_t at = front.last + last + path.links.back().delay;
+  const Time at = front.last + last + path.links.back().delay;
   const Message& message = flight.message;
   const std::uint16_t process = owner_of_host_[message.destination];
   if (process == process_) return push(at, Kind::arrive, message.destination, message.id, slot);
@@ -250,29 +250,29 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, std::int64_t now) {
   free_flight_ = slot;
 }
 
-void IdealNetwork::arrive(std::uint32_t slot, std::int64_t now) {
+void IdealNetwork::arrive(std::uint32_t slot, Time now) {
   const Flight& flight = flights_[slot];
   if (flight.port == no_slot) return deliver(slot, now);
   DestinationPort& port = destination_port(flight.port);
-  const std::int64_t done = port.line.serve(flight.first, flight.work);
+  const Time done = port.line.serve(flight.first, flight.work);
   // Messages come out in the order in which they have come in.
-  const std::int64_t at = std::max(now + std::max<std::int64_t>(0, done - flight.end), port.latest);
+  const Time at = std::max(now + std::max(Time(), done - flight.end), port.latest);
   port.latest = at;
   if (at == now && port.pending == 0) return deliver(slot, now);
   ++port.pending;
   push(at, Kind::deliver, flight.message.destination, flight.message.id, slot);
 }
 
-void IdealNetwork::deliver(std::uint32_t slot, std::int64_t now) {
+void IdealNetwork::deliver(std::uint32_t slot, Time now) {
   const Message message = flights_[slot].message;
   flights_[slot].message.next = free_flight_;
   free_flight_ = slot;
   ++delivered_;
   if (message.notify != 0 && parameters_.acks) tell_sender(message, now);
-  client_->on_message(message.destination, Time::from_ps(now), message);
+  client_->on_message(message.destination, now, message);
 }
 
-void IdealNetwork::tell_sender(const Message& message, std::int64_t now) {
+void IdealNetwork::tell_sender(const Message& message, Time now) {
   const std::uint16_t process = owner_of_host_[message.source];
   if (process != process_)
     return send_across(process, {Kind::sent, message.source, message.queue_pair, now, message.id, message.token},
@@ -283,23 +283,23 @@ void IdealNetwork::tell_sender(const Message& message, std::int64_t now) {
 
 void IdealNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t to, std::uint32_t queue_pair) {
   const std::uint16_t process = owner_of_host_[to];
-  if (process != process_) return send_across(process, {Kind::credit, to, queue_pair, now.ps(), 0, 0}, nullptr);
-  give_credit(to, queue_pair, now.ps());
+  if (process != process_) return send_across(process, {Kind::credit, to, queue_pair, now, 0, 0}, nullptr);
+  give_credit(to, queue_pair, now);
 }
 
-void IdealNetwork::give_credit(std::uint32_t to, std::uint32_t queue_pair, std::int64_t now) {
+void IdealNetwork::give_credit(std::uint32_t to, std::uint32_t queue_pair, Time now) {
   push(now + flow_of(to, queue_pair).control_time, Kind::credit, to, queue_pair, queue_pair);
 }
 
 SendTimes IdealNetwork::send_times(std::uint32_t host, std::uint32_t queue_pair, Time /*now*/) const {
   const Flow& flow = flows_[host_states_[local_of_host_[host]].flows[queue_pair]];
   SendTimes times;
-  times.sent = Time::from_ps(busy_[flow.links + classes_[flow.path].path.out]);
+  times.sent = busy_[flow.links + classes_[flow.path].path.out];
   return times;
 }
 
 void IdealNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
-  push(at.ps(), Kind::timer, host, host_state(host).timers++, token);
+  push(at, Kind::timer, host, host_state(host).timers++, token);
 }
 
 }  // namespace weft

@@ -71,7 +71,7 @@ class IdealNetwork final : public HostNetwork {
   std::span<const int> neighbours() const override { return neighbours_; }
   std::span<Batch> outgoing() override { return outgoing_; }
   void incoming(std::size_t neighbour, std::span<const std::byte> batch) override;
-  Time now() const override { return Time::from_ps(now_); }
+  Time now() const override { return now_; }
 
  private:
   /// Kinds of events in the order in which they happen at one time. The place of an event is a host, or for ports their
@@ -81,24 +81,24 @@ class IdealNetwork final : public HostNetwork {
   /// A message, and what its destination needs to know of it.
   struct Flight {
     Message message;
-    std::int64_t first = 0;  ///< its first packet may begin on the destination's port
-    std::int64_t end = 0;    ///< its last packet would end there if nobody else used it
-    std::int64_t work = 0;   ///< serialisation there
+    Time first;  ///< its first packet may begin on the destination's port
+    Time end;    ///< its last packet would end there if nobody else used it
+    Time work;   ///< serialisation there
     std::uint32_t port = no_slot;
   };
   struct Flow {  // a queue pair
     std::uint32_t host = 0;
     std::uint32_t destination = 0;
     std::uint32_t path = 0;
-    std::uint32_t port = 0;         // of the source
-    std::uint32_t turn = 0;         // its number there
-    std::uint32_t links = 0;        // into links_ and free_, as many as the path has
-    std::uint32_t head = no_slot;   // messages that are ready; the first one is in service
-    std::uint32_t tail = no_slot;   //
-    std::int64_t begin = 0;         // of that service
-    std::int64_t control_time = 0;  // of ACKs and credits from the destination
+    std::uint32_t port = 0;        // of the source
+    std::uint32_t turn = 0;        // its number there
+    std::uint32_t links = 0;       // into links_ and free_, as many as the path has
+    std::uint32_t head = no_slot;  // messages that are ready; the first one is in service
+    std::uint32_t tail = no_slot;  //
+    Time begin;                    // of that service
+    Time control_time;             // of ACKs and credits from the destination
     std::uint64_t packets = 0;
-    std::int64_t payload = 0;
+    Bytes payload;
   };
   struct Host {
     std::uint64_t messages = 0;
@@ -112,7 +112,7 @@ class IdealNetwork final : public HostNetwork {
   };
   struct DestinationPort {
     WaitingLine line;
-    std::int64_t latest = 0;    // delivery
+    Time latest;                // delivery
     std::uint32_t pending = 0;  // messages that have come and are not delivered
   };
   /// What goes to another process. `time`: of the arrival, or of what causes a credit or an ACK.
@@ -120,12 +120,12 @@ class IdealNetwork final : public HostNetwork {
     Kind kind;
     std::uint32_t host;
     std::uint32_t queue_pair;
-    std::int64_t time;
+    Time time;
     std::uint64_t number;
     std::uint64_t token;
   };
 
-  void push(std::int64_t time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what);
+  void push(Time time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what);
   void handle(const IdealEvent& event);
   Host& host_state(std::uint32_t host) { return host_states_[local_of_host_[host]]; }
   Flow& flow_of(std::uint32_t host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
@@ -134,20 +134,20 @@ class IdealNetwork final : public HostNetwork {
   std::uint32_t source_port(std::uint32_t directed_link);
   DestinationPort& destination_port(std::uint32_t directed_link);
   std::uint32_t new_flight();
-  std::int64_t idle_time_of(std::uint32_t path, const Message& message);
+  Time idle_time_of(std::uint32_t path, const Message& message);
   void require_time(const Flow& flow, const Message& message, Time now) const;
 
-  std::int64_t pass_own_links(Flow& flow, const Message& message, std::int64_t now);
-  void make_ready(std::uint32_t flow, std::uint32_t slot, std::int64_t now);
-  void serve_next(std::uint32_t flow, std::int64_t now);
+  Time pass_own_links(Flow& flow, const Message& message, Time now);
+  void make_ready(std::uint32_t flow, std::uint32_t slot, Time now);
+  void serve_next(std::uint32_t flow, Time now);
   void plan(std::uint32_t port);
-  void run_port(std::uint32_t port, std::int64_t now);
-  void leave(Flow& flow, std::uint32_t slot, std::int64_t now);
-  void fly(Flow& flow, std::uint32_t slot, std::int64_t now);
-  void arrive(std::uint32_t slot, std::int64_t now);
-  void deliver(std::uint32_t slot, std::int64_t now);
-  void tell_sender(const Message& message, std::int64_t now);
-  void give_credit(std::uint32_t to, std::uint32_t queue_pair, std::int64_t now);
+  void run_port(std::uint32_t port, Time now);
+  void leave(Flow& flow, std::uint32_t slot, Time now);
+  void fly(Flow& flow, std::uint32_t slot, Time now);
+  void arrive(std::uint32_t slot, Time now);
+  void deliver(std::uint32_t slot, Time now);
+  void tell_sender(const Message& message, Time now);
+  void give_credit(std::uint32_t to, std::uint32_t queue_pair, Time now);
   void send_across(std::uint16_t process, const Crossing& crossing, const Flight* flight);
 
   const Topology& topology_;
@@ -163,12 +163,12 @@ class IdealNetwork final : public HostNetwork {
   struct Class {
     IdealPath path;
     Bytes asked = Bytes(-1);  // size of the message whose idle time was asked for last
-    std::int64_t idle = 0;
+    Time idle;
   };
   std::vector<Class> classes_;
   std::vector<std::uint32_t> links_;           // [flows, links] directed link
-  std::vector<std::int64_t> free_;             // [flows, links] end of the flow's message before
-  std::vector<std::int64_t> busy_;             // [flows, links] ps in which its packets were on the wire
+  std::vector<Time> free_;                     // [flows, links] end of the flow's message before
+  std::vector<Time> busy_;                     // [flows, links] in which its packets were on the wire
   std::vector<std::uint32_t> source_port_of_;  // [directed links]
   std::vector<SourcePort> source_ports_;
   std::vector<std::uint32_t> destination_port_of_;  // [directed links]
@@ -176,8 +176,8 @@ class IdealNetwork final : public HostNetwork {
   std::vector<Flight> flights_;
   std::uint32_t free_flight_ = no_slot;
   IdealEvents due_;
-  std::int64_t now_ = 0;
-  std::int64_t reached_ = 0;  // everything before has happened
+  Time now_;
+  Time reached_;  // everything before has happened
   std::uint64_t events_ = 0;
   std::uint64_t posted_ = 0;
   std::uint64_t delivered_ = 0;
@@ -186,8 +186,8 @@ class IdealNetwork final : public HostNetwork {
   std::vector<int> neighbours_;
   std::vector<std::uint32_t> neighbour_of_;  // [processes]
   std::vector<Batch> outgoing_;
-  std::vector<std::int64_t> first_outgoing_;  // [neighbours]
-  std::vector<LinkCounters> counters_;        // of owned links
+  std::vector<Time> first_outgoing_;    // [neighbours]
+  std::vector<LinkCounters> counters_;  // of owned links
 };
 
 }  // namespace weft

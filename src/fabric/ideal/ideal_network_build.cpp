@@ -37,7 +37,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
     }
   }
   outgoing_.resize(neighbours_.size());
-  first_outgoing_.assign(neighbours_.size(), INT64_MAX);
+  first_outgoing_.assign(neighbours_.size(), Time::max());
   if (partition.parts > 1) lookahead_ = std::min(lookahead_, ideal_lookahead(topology, ways_, owner_of_host_));
   counters_ = counters_of_links(graph, partition, process);
 }
@@ -46,7 +46,7 @@ std::uint32_t IdealNetwork::intern(IdealPath path) {
   const auto known = [&path](const Class& other) { return other.path == path; };
   const auto found = std::find_if(classes_.begin(), classes_.end(), known);
   if (found != classes_.end()) return static_cast<std::uint32_t>(found - classes_.begin());
-  classes_.push_back({std::move(path)});
+  classes_.push_back({std::move(path), Bytes(-1), Time()});
   return static_cast<std::uint32_t>(classes_.size() - 1);
 }
 
@@ -94,8 +94,8 @@ void IdealNetwork::send_across(std::uint16_t process, const Crossing& crossing, 
   outgoing_[neighbour].append(crossing);
   if (flight != nullptr) outgoing_[neighbour].append(*flight);
   // Credits and ACKs are told with the time of their cause; their way takes the lookahead at least.
-  const std::int64_t there = flight != nullptr ? crossing.time : crossing.time + lookahead_.ps();
-  std::int64_t& first = first_outgoing_[neighbour];
+  const Time there = flight != nullptr ? crossing.time : crossing.time + lookahead_;
+  Time& first = first_outgoing_[neighbour];
   first = outgoing_[neighbour].size() == sizeof(Crossing) + (flight != nullptr ? sizeof(Flight) : 0)
               ? there
               : std::min(first, there);
@@ -106,7 +106,7 @@ void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte
     const auto crossing = take_record<Crossing>(batch, at);
     if (crossing.kind == Kind::arrive) {
       WEFT_EXPECT(crossing.time >= reached_, "a message for host {} comes at {} ps, after {} ps have been reached",
-                  crossing.host, crossing.time, reached_);
+                  crossing.host, crossing.time.ps(), reached_.ps());
       const std::uint32_t slot = new_flight();
       flights_[slot] = take_record<Flight>(batch, at);
       flights_[slot].message.next = no_slot;
@@ -121,10 +121,10 @@ void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte
 }
 
 Time IdealNetwork::next_time() const {
-  std::int64_t next = due_.next_time();
+  Time next = due_.next_time();
   for (std::size_t n = 0; n < neighbours_.size(); ++n)
     if (!outgoing_[n].empty()) next = std::min(next, first_outgoing_[n]);
-  return Time::from_ps(next);
+  return next;
 }
 
 bool IdealNetwork::idle() const {
@@ -141,24 +141,24 @@ void IdealNetwork::finish(ProcessGroup& group, bool all_idle) {
   for (const Flow& flow : flows_) {
     for (std::size_t i = 0; i < classes_[flow.path].path.links.size(); ++i) {
       std::uint64_t* const at = &sums[fields * links_[flow.links + i]];
-      at[0] += static_cast<std::uint64_t>(flow.payload);
+      at[0] += static_cast<std::uint64_t>(flow.payload.count());
       at[1] += flow.packets;
-      at[2] += static_cast<std::uint64_t>(busy_[flow.links + i]);
+      at[2] += static_cast<std::uint64_t>(busy_[flow.links + i].ps());
     }
   }
   group.add_up(sums);
   for (LinkCounters& counters : counters_) {
     const std::uint64_t* const at = &sums[fields * counters.directed_link];
-    counters.payload_bytes = static_cast<std::int64_t>(at[0]);
+    counters.payload_bytes = Bytes(static_cast<std::int64_t>(at[0]));
     counters.packets = counters.data_packets = at[1];
-    counters.bytes = counters.payload_bytes + static_cast<std::int64_t>(at[1]) * parameters_.data_overhead().count();
-    counters.busy_ps = static_cast<std::int64_t>(at[2]);
+    counters.bytes = counters.payload_bytes + static_cast<std::int64_t>(at[1]) * parameters_.data_overhead();
+    counters.busy = Time::from_ps(static_cast<std::int64_t>(at[2]));
   }
 }
 
 std::uint64_t IdealNetwork::memory_bytes() const {
   std::uint64_t bytes = host_states_.capacity() * sizeof(Host) + flows_.capacity() * sizeof(Flow) +
-                        links_.capacity() * (sizeof(std::uint32_t) + 2 * sizeof(std::int64_t)) +
+                        links_.capacity() * (sizeof(std::uint32_t) + 2 * sizeof(Time)) +
                         flights_.capacity() * sizeof(Flight) + due_.memory_bytes() +
                         source_ports_.capacity() * sizeof(SourcePort) +
                         destination_ports_.capacity() * sizeof(DestinationPort) +

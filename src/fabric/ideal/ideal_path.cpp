@@ -10,22 +10,22 @@
 #include "support/basics/contract.hpp"
 
 namespace weft {
-std::int64_t last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire) {
+Time last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire) {
   if (message.last == full_wire) return link.full;
-  if (link.frame_payload == 0) return serialization_time(message.last, link.rate).ps();
+  if (link.frame_payload == 0) return serialization_time(message.last, link.rate);
   const std::int64_t payload = message.last_payload.count();
   const std::int64_t frames = std::max<std::int64_t>(1, (payload + link.frame_payload - 1) / link.frame_payload);
-  return serialization_time(Bytes(payload + frames * link.frame_overhead), link.rate).ps();
+  return serialization_time(Bytes(payload + frames * link.frame_overhead), link.rate);
 }
 
-std::int64_t idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire) {
+Time idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire) {
   IdealFront front;
-  std::int64_t last = last_packet_time(path.links[0], message, full_wire);
+  Time last = last_packet_time(path.links[0], message, full_wire);
   front.last_full = (message.packets - 2) * path.links[0].full;
   front.last = (message.packets - 1) * path.links[0].full;
   for (std::uint32_t i = 1; i < path.links.size(); ++i) {
-    const std::int64_t here = last_packet_time(path.links[i], message, full_wire);
-    front = next_link(path, i, front, message.packets, last, 0);
+    const Time here = last_packet_time(path.links[i], message, full_wire);
+    front = next_link(path, i, front, message.packets, last, Time());
     last = here;
   }
   return front.last + last + path.links.back().delay;
@@ -60,12 +60,12 @@ bool IdealPaths::at_one_end(NodeId a, NodeId b) const {
 }
 
 // As Fabric::head_time(): a switch stores what comes in slower than its fastest port.
-std::int64_t IdealPaths::head_time(NodeId node, Bandwidth rate) const {
+Time IdealPaths::head_time(NodeId node, Bandwidth rate) const {
   const ClusterGraph& graph = topology_.graph;
-  if (!parameters_.fabric.cut_through || graph.is_host(node)) return 0;
+  if (!parameters_.fabric.cut_through || graph.is_host(node)) return Time();
   for (const PortEnd& next : graph.ports(node))
-    if (graph.link(next.link).rate > rate) return 0;
-  return serialization_time(parameters_.header, rate).ps();
+    if (graph.link(next.link).rate > rate) return Time();
+  return serialization_time(parameters_.header, rate);
 }
 
 IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
@@ -80,8 +80,8 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const Time latency = parameters_.latency_of(graph.node(peer(i)));
     found.path.links.push_back(
-        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu, true), link.rate).ps(),
-         (link.delay + latency).ps(), head_time(peer(i), link.rate), link.framing.payload,
+        {link.rate, serialization_time(parameters_.data_wire(link.framing, parameters_.mtu, true), link.rate),
+         link.delay + latency, head_time(peer(i), link.rate), link.framing.payload,
          std::uint32_t{link.framing.overhead} + link.framing.answer});
     found.directed_links.push_back(hops[i].directed_link);
   }
@@ -99,17 +99,17 @@ IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
   return found;
 }
 
-std::int64_t IdealPaths::control_time(const RouteRequest& flow) const {
+Time IdealPaths::control_time(const RouteRequest& flow) const {
   const ClusterGraph& graph = topology_.graph;
   const std::vector<PathHop> hops = trace_path(topology_, routing_, flow);
-  std::int64_t time = 0;
+  Time time;
   for (std::size_t i = 0; i < hops.size(); ++i) {
     const LinkProperties& link = graph.link(LinkId(hops[i].directed_link / 2));
     const bool last = i + 1 == hops.size();
     const Time latency = last ? Time() : parameters_.latency_of(graph.node(hops[i + 1].node));
-    const std::int64_t whole = serialization_time(parameters_.control_wire(link.framing), link.rate).ps();
-    const std::int64_t head = last ? 0 : head_time(hops[i + 1].node, link.rate);
-    time += (head > 0 ? std::min(head, whole) : whole) + link.delay.ps() + latency.ps();
+    const Time whole = serialization_time(parameters_.control_wire(link.framing), link.rate);
+    const Time head = last ? Time() : head_time(hops[i + 1].node, link.rate);
+    time += (head > Time() ? std::min(head, whole) : whole) + link.delay + latency;
   }
   return time;
 }
@@ -132,18 +132,18 @@ std::vector<std::uint16_t> owners_of_hosts(const Topology& topology, const std::
 Time ideal_lookahead(const Topology& topology, const IdealPaths& paths,
                      const std::vector<std::uint16_t>& owner_of_host) {
   const ClusterGraph& graph = topology.graph;
-  constexpr std::int64_t never = INT64_MAX;
-  std::vector<std::int64_t> distance(graph.node_count(), never);
+  constexpr Time never = Time::max();
+  std::vector<Time> distance(graph.node_count(), never);
   std::vector<std::uint16_t> owner(graph.node_count(), 0);
-  using Entry = std::tuple<std::int64_t, std::uint16_t, std::uint32_t>;
+  using Entry = std::tuple<Time, std::uint16_t, std::uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
   for (std::uint32_t host = 0; host < graph.host_count(); ++host) {
-    distance[host] = 0;
+    distance[host] = Time();
     owner[host] = owner_of_host[host];
-    queue.emplace(0, owner[host], host);
+    queue.emplace(Time(), owner[host], host);
   }
   const auto length = [&](NodeId a, NodeId b, LinkId link) {
-    return paths.at_one_end(a, b) ? 0 : graph.link(link).delay.ps();
+    return paths.at_one_end(a, b) ? Time() : graph.link(link).delay;
   };
   while (!queue.empty()) {
     const auto [reached, process, node] = queue.top();
@@ -152,14 +152,14 @@ Time ideal_lookahead(const Topology& topology, const IdealPaths& paths,
     for (const PortEnd& port : graph.ports(NodeId(node))) {
       const std::uint32_t next = port.peer.value();
       if (graph.is_host(port.peer)) continue;
-      const std::int64_t there = reached + length(NodeId(node), port.peer, port.link);
+      const Time there = reached + length(NodeId(node), port.peer, port.link);
       if (there > distance[next] || (there == distance[next] && process >= owner[next])) continue;
       distance[next] = there;
       owner[next] = process;
       queue.emplace(there, process, next);
     }
   }
-  std::int64_t least = never;
+  Time least = never;
   for (std::uint32_t l = 0; l < graph.link_count(); ++l) {
     const LinkProperties& link = graph.link(LinkId(l));
     const std::uint32_t a = link.ends[0].value();
@@ -167,7 +167,7 @@ Time ideal_lookahead(const Topology& topology, const IdealPaths& paths,
     if (owner[a] == owner[b] || distance[a] == never || distance[b] == never) continue;
     least = std::min(least, distance[a] + distance[b] + length(link.ends[0], link.ends[1], LinkId(l)));
   }
-  return Time::from_ps(least);
+  return least;
 }
 
 }  // namespace weft

@@ -12,12 +12,12 @@
 
 namespace weft {
 
-/// One link of it. Times in ps.
+/// One link of it.
 struct IdealLink {
   Bandwidth rate;
-  std::int64_t full = 0;   ///< serialisation of a full packet
-  std::int64_t delay = 0;  ///< from a packet's last bit to the next node's output: propagation and switch latency
-  std::int64_t head = 0;   ///< cut through: from its first bit until the next node may send it on; 0: it is stored
+  Time full;   ///< serialisation of a full packet
+  Time delay;  ///< from a packet's last bit to the next node's output: propagation and switch latency
+  Time head;   ///< cut through: from its first bit until the next node may send it on; 0: it is stored
   // Of a link with a framing of its own (LinkFraming): payload of a frame and bytes beyond it. 0: packets are as they
   // are.
   std::uint32_t frame_payload = 0;
@@ -34,9 +34,9 @@ struct IdealMessage {
 
 /// When a message's packets begin on the link that has been reached: the first, the last full and the last one.
 struct IdealFront {
-  std::int64_t first = 0;
-  std::int64_t last_full = 0;
-  std::int64_t last = 0;
+  Time first;
+  Time last_full;
+  Time last;
 };
 
 /// All links of a flow, and the two at which its endpoints' ports are: `out`, where messages of the source's flows take
@@ -49,14 +49,14 @@ struct IdealPath {
 };
 
 /// Serialisation of the last packet on `link`, and of the whole message.
-std::int64_t last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire);
-inline std::int64_t work_on(const IdealLink& link, const IdealMessage& message, std::int64_t last_time) {
+Time last_packet_time(const IdealLink& link, const IdealMessage& message, Bytes full_wire);
+inline Time work_on(const IdealLink& link, const IdealMessage& message, Time last_time) {
   return (message.packets - 1) * link.full + last_time;
 }
 
 /// From a packet's first bit on a link until it may begin on the next one.
-inline std::int64_t onward(const IdealLink& link, std::int64_t serialization) {
-  return (link.head > 0 ? std::min(link.head, serialization) : serialization) + link.delay;
+inline Time onward(const IdealLink& link, Time serialization) {
+  return (link.head > Time() ? std::min(link.head, serialization) : serialization) + link.delay;
 }
 
 /// Takes the front of a message from link `at - 1` to link `at`, where the flow's message before has ended at `free`.
@@ -64,24 +64,24 @@ inline std::int64_t onward(const IdealLink& link, std::int64_t serialization) {
 /// delay(i-1), S(i,j-1) + s(j-1)/C(i)) of ideal_time.hpp for messages that follow each other: as a function of the
 /// packet j it is convex on every link, so that the first and the last full packet tell where it is largest.
 inline IdealFront next_link(const IdealPath& path, std::uint32_t at, const IdealFront& before, std::int64_t packets,
-                            std::int64_t last_before, std::int64_t free) {
+                            Time last_before, Time free) {
   const IdealLink& link = path.links[at - 1];
-  const std::int64_t last_arrives = before.last + onward(link, last_before);
+  const Time last_arrives = before.last + onward(link, last_before);
   IdealFront here;
   if (packets == 1) {
     here.first = here.last_full = here.last = std::max(last_arrives, free);
     return here;
   }
-  const std::int64_t full = path.links[at].full;
-  const std::int64_t stored = onward(link, link.full);
+  const Time full = path.links[at].full;
+  const Time stored = onward(link, link.full);
   here.first = std::max(before.first + stored, free);
   here.last_full = std::max(before.last_full + stored, here.first + (packets - 2) * full);
   here.last = std::max(last_arrives, here.last_full + full);
   return here;
 }
 
-/// From the first bit at the source to the last bit at the destination, alone on an idle network, in ps.
-std::int64_t idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire);
+/// From the first bit at the source to the last bit at the destination, alone on an idle network.
+Time idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire);
 
 /// Finds the ways of flows. One for all flows of a process.
 class IdealPaths {
@@ -93,9 +93,8 @@ class IdealPaths {
     std::vector<std::uint32_t> directed_links;
   };
   Found find(const RouteRequest& flow) const;
-  /// How long an ACK or a credit takes from flow.source to flow.destination, in ps: it leaves at once and waits
-  /// nowhere.
-  std::int64_t control_time(const RouteRequest& flow) const;
+  /// How long an ACK or a credit takes from flow.source to flow.destination: it leaves at once and waits nowhere.
+  Time control_time(const RouteRequest& flow) const;
   /// A host and the switch that only it is attached to, or two nodes of one server: nothing that happens between them
   /// is seen by other hosts or servers.
   bool at_one_end(NodeId a, NodeId b) const;
@@ -103,7 +102,7 @@ class IdealPaths {
  private:
   bool own_switch(NodeId node, NodeId host) const;
   bool belongs(NodeId node, NodeId host, bool with_server) const;
-  std::int64_t head_time(NodeId node, Bandwidth rate) const;
+  Time head_time(NodeId node, Bandwidth rate) const;
 
   const Topology& topology_;
   const NetworkParameters& parameters_;

@@ -42,14 +42,14 @@ void LogGpNetwork::release_item(std::uint32_t slot) {
 }
 
 // To a rank, in the order of telling.
-void LogGpNetwork::tell(std::int64_t time, Kind kind, Item item) {
-  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+void LogGpNetwork::tell(Time time, Kind kind, Item item) {
+  if (static_cast<std::uint64_t>(time.ps()) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
     throw TimeLimitError("messages take too long");
   due_.push({time, false, {0, 0, 0, turn_++}, kind, add_item(std::move(item))});
 }
 
-void LogGpNetwork::ask(std::int64_t time, const Stamp& stamp, Kind kind, std::uint32_t item) {
-  if (static_cast<std::uint64_t>(time) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
+void LogGpNetwork::ask(Time time, const Stamp& stamp, Kind kind, std::uint32_t item) {
+  if (static_cast<std::uint64_t>(time.ps()) >= static_cast<std::uint64_t>(Time::limit().ps())) [[unlikely]]
     throw TimeLimitError("messages take too long");
   due_.push({time, true, stamp, kind, item});
 }
@@ -59,11 +59,11 @@ LogGpNetwork::Stamp LogGpNetwork::stamp(const ProcessorRequest& wanted) {
           static_cast<std::uint8_t>(wanted.kind), turn_++};
 }
 
-std::int64_t LogGpNetwork::cost(Time fixed, Time per_byte, Bytes bytes) const {
-  return bounded_sum(fixed, bounded_product(std::max<std::int64_t>(bytes.count(), 1) - 1, per_byte)).ps();
+Time LogGpNetwork::cost(Time fixed, Time per_byte, Bytes bytes) const {
+  return bounded_sum(fixed, bounded_product(std::max<std::int64_t>(bytes.count(), 1) - 1, per_byte));
 }
 
-std::int64_t LogGpNetwork::gap(Bytes bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
+Time LogGpNetwork::gap(Bytes bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
 
 std::uint32_t LogGpNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
   queue_pairs_[host].push_back(destination);
@@ -74,14 +74,14 @@ void LogGpNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
   Item item;
   item.host = host;
   item.token = token;
-  tell(at.ps(), Kind::timer, std::move(item));
+  tell(at, Kind::timer, std::move(item));
 }
 
 void LogGpNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t to, std::uint32_t queue_pair) {
   Item item;
   item.host = to;
   item.queue_pair = queue_pair;
-  tell(bounded_sum(now, model_.latency).ps(), Kind::credit, std::move(item));
+  tell(bounded_sum(now, model_.latency), Kind::credit, std::move(item));
 }
 
 void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest& wanted) {
@@ -89,7 +89,7 @@ void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest&
   item.host = host;
   item.request = wanted;
   Clocks& own = clocks(wanted.rank);
-  std::int64_t time = std::max(now.ps(), own.processors[wanted.cpu]);
+  Time time = std::max(now, own.processors[wanted.cpu]);
   if (wanted.kind == ProcessorRequest::Kind::send) time = std::max(time, own.senders[wanted.nic]);
   const Kind kind = wanted.kind == ProcessorRequest::Kind::send   ? Kind::send
                     : wanted.kind == ProcessorRequest::Kind::recv ? Kind::recv
@@ -107,14 +107,14 @@ std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   message.queue_pair = queue_pair;
   message.issued = now;
   message.packets = 1;
-  const std::int64_t rest = std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
-                                     cost(model_.overhead, model_.gap_per_byte, message.bytes));
-  message.ideal = bounded_sum(model_.overhead + model_.latency, Time::from_ps(rest));
+  const Time rest = std::max(cost(model_.overhead, model_.overhead_per_byte, message.bytes),
+                             cost(model_.overhead, model_.gap_per_byte, message.bytes));
+  message.ideal = bounded_sum(model_.overhead + model_.latency, rest);
   ++sent_;
   if (granted_ != no_slot) {
     const ProcessorRequest granted = items_[granted_].request;
     granted_ = no_slot;
-    send(message, granted.cpu, granted.nic, now.ps());
+    send(message, granted.cpu, granted.nic, now);
     return message.id;
   }
   Item item;
@@ -124,17 +124,17 @@ std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   item.request.rank = message.source_rank;
   item.message = message;
   const Clocks& own = clocks(message.source_rank);
-  const auto free = [](const std::map<std::uint32_t, std::int64_t>& of) {
+  const auto free = [](const std::map<std::uint32_t, Time>& of) {
     const auto found = of.find(0);
-    return found == of.end() ? 0 : found->second;
+    return found == of.end() ? Time() : found->second;
   };
-  const std::int64_t time = std::max({now.ps(), free(own.processors), free(own.senders)});
+  const Time time = std::max({now, free(own.processors), free(own.senders)});
   ask(time, stamp(item.request), Kind::send, add_item(std::move(item)));
   return message.id;
 }
 
 void LogGpNetwork::advance(Time end) {
-  while (!due_.empty() && due_.top().time < end.ps()) {
+  while (!due_.empty() && due_.top().time < end) {
     look_for_interrupt();  // windows may be long
     const Event event = due_.top();
     due_.pop();
@@ -150,7 +150,7 @@ void LogGpNetwork::handle(const Event& event) {
   release_item(event.item);
   // What has its end now has made others ready when it began.
   cause_ = item.cause > 0 ? item.cause : events_;
-  const Time now = Time::from_ps(event.time);
+  const Time now = event.time;
   if (event.kind == Kind::timer) return client_->on_timer(item.host, now, item.token);
   if (event.kind == Kind::sent) return client_->on_sent(item.host, now, item.token);
   if (event.kind == Kind::credit) return client_->on_credit(item.host, now, item.queue_pair);
@@ -172,7 +172,7 @@ void LogGpNetwork::handle_asking(const Event& event) {
 }
 
 /// True if something is not free before a later time: then it asks again, without losing its turn.
-bool LogGpNetwork::wait_for(const Event& event, std::int64_t free) {
+bool LogGpNetwork::wait_for(const Event& event, Time free) {
   if (free <= event.time) return false;
   ask(free, event.stamp, event.kind, event.item);
   return true;
@@ -180,8 +180,7 @@ bool LogGpNetwork::wait_for(const Event& event, std::int64_t free) {
 
 void LogGpNetwork::grant(const Event& event) {
   cause_ = events_;
-  client_->on_timer(items_[event.item].host, Time::from_ps(event.time),
-                    items_[event.item].request.token | ProcessorRequest::granted);
+  client_->on_timer(items_[event.item].host, event.time, items_[event.item].request.token | ProcessorRequest::granted);
 }
 
 void LogGpNetwork::begin_send(const Event& event) {
@@ -200,9 +199,9 @@ void LogGpNetwork::begin_send(const Event& event) {
   release_item(event.item);
 }
 
-void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t nic, std::int64_t now) {
+void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t nic, Time now) {
   Clocks& own = clocks(message.source_rank);
-  const std::int64_t free = now + cost(model_.overhead, model_.overhead_per_byte, message.bytes);
+  const Time free = now + cost(model_.overhead, model_.overhead_per_byte, message.bytes);
   own.processors[cpu] = free;
   own.senders[nic] = now + gap(message.bytes);
   Item item;
@@ -212,10 +211,10 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   item.request.cpu = cpu;
   item.request.nic = nic;
   item.message = message;
-  item.message.ahead = Time::from_ps(now) - message.issued;
+  item.message.ahead = now - message.issued;
   item.begun = free;
   const Stamp own_stamp{cause_, 0, 0, turn_++};
-  ask((Time::from_ps(now) + model_.overhead + model_.latency).ps(), own_stamp, Kind::arrive, add_item(std::move(item)));
+  ask(now + model_.overhead + model_.latency, own_stamp, Kind::arrive, add_item(std::move(item)));
   // Eager: done with its processor. A rendezvous is told when it meets its recv.
   if (message.notify == 0 || rendezvous(message)) return;
   Item done;
@@ -246,7 +245,7 @@ void LogGpNetwork::begin_recv(const Event& event) {
 }
 
 /// A rendezvous: its sender hears of it at once, as in LogGOPSim.
-void LogGpNetwork::meet(const Message& message, std::int64_t processor_free, std::int64_t now) {
+void LogGpNetwork::meet(const Message& message, Time processor_free, Time now) {
   Item done;
   done.host = message.source;
   done.token = message.token;
@@ -263,19 +262,19 @@ void LogGpNetwork::begin_compute(const Event& event) {
 
 void LogGpNetwork::run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) {
   const Time end = bounded_sum(now, duration);
-  clocks(request.rank).processors[request.cpu] = end.ps();
+  clocks(request.rank).processors[request.cpu] = end;
   Item item;
   item.host = host;
   item.token = request.token;
   item.cause = cause_;
-  tell(end.ps(), Kind::timer, std::move(item));
+  tell(end, Kind::timer, std::move(item));
 }
 
 void LogGpNetwork::arrive(const Event& event) {
   const ProcessorRequest wanted = items_[event.item].request;
   Clocks& own = clocks(wanted.rank);
-  std::int64_t& processor = own.processors[wanted.cpu];
-  std::int64_t& nic = own.receivers[wanted.nic];
+  Time& processor = own.processors[wanted.cpu];
+  Time& nic = own.receivers[wanted.nic];
   if (wait_for(event, std::max(processor, nic))) return;
   cause_ = events_;
   Item item = std::move(items_[event.item]);
@@ -294,7 +293,7 @@ void LogGpNetwork::arrive(const Event& event) {
     }
   }
   item.cause = cause_;
-  const std::int64_t end = processor;
+  const Time end = processor;
   tell(end, Kind::deliver, std::move(item));
 }
 

@@ -59,11 +59,11 @@ class LogGpNetwork final : public HostNetwork {
   std::uint64_t memory_bytes() const override;
 
   // DataPath ----------------------------------------------------------------------------------------------------------
-  Time next_time() const override { return due_.empty() ? Time::max() : Time::from_ps(due_.top().time); }
+  Time next_time() const override { return due_.empty() ? Time::max() : due_.top().time; }
   void advance(Time end) override;
   /// A process alone looks up now and then, for interrupts and progress.
   Time lookahead() const override { return Time::from_us(100); }
-  Time now() const override { return Time::from_ps(now_); }
+  Time now() const override { return now_; }
 
  private:
   /// What is told to ranks comes before what asks for processors.
@@ -77,7 +77,7 @@ class LogGpNetwork final : public HostNetwork {
     friend auto operator<=>(const Stamp&, const Stamp&) = default;
   };
   struct Event {
-    std::int64_t time = 0;
+    Time time;
     bool asks = false;
     Stamp stamp;
     Kind kind = Kind::timer;
@@ -94,13 +94,13 @@ class LogGpNetwork final : public HostNetwork {
     ProcessorRequest request;
     bool is_slice = false;  // of a collective, whose message waits here
     Message message;
-    std::int64_t begun = 0;        // of a message
+    Time begun;                    // of a message
     std::uint64_t cause = 0;       // number of the event that has led to this one
     std::uint32_t next = no_slot;  // of the free list
   };
   struct Clocks {
-    std::map<std::uint32_t, std::int64_t> processors;          // free from then on
-    std::map<std::uint32_t, std::int64_t> senders, receivers;  // NICs
+    std::map<std::uint32_t, Time> processors;          // free from then on
+    std::map<std::uint32_t, Time> senders, receivers;  // NICs
   };
   /// Receiver, sender, tag, number of the message among those of the three.
   using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
@@ -108,28 +108,28 @@ class LogGpNetwork final : public HostNetwork {
   struct Unexpected {
     bool rendezvous = false;
     Message message;
-    std::int64_t processor_free = 0;
+    Time processor_free;
   };
 
   std::uint32_t add_item(Item item);
   void release_item(std::uint32_t slot);
-  void tell(std::int64_t time, Kind kind, Item item);
-  void ask(std::int64_t time, const Stamp& stamp, Kind kind, std::uint32_t item);
+  void tell(Time time, Kind kind, Item item);
+  void ask(Time time, const Stamp& stamp, Kind kind, std::uint32_t item);
   void handle(const Event& event);
   void handle_asking(const Event& event);
-  bool wait_for(const Event& event, std::int64_t free);
+  bool wait_for(const Event& event, Time free);
   void begin_send(const Event& event);
   void begin_recv(const Event& event);
   void begin_compute(const Event& event);
   void arrive(const Event& event);
-  void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, std::int64_t now);
+  void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, Time now);
   /// Complete only when its recv has met it. Who writes into memory waits for no recv.
   bool rendezvous(const Message& message) const;
-  void meet(const Message& message, std::int64_t processor_free, std::int64_t now);
+  void meet(const Message& message, Time processor_free, Time now);
   void grant(const Event& event);
   Clocks& clocks(std::uint32_t rank) { return clocks_[rank]; }
-  std::int64_t gap(Bytes bytes) const;
-  std::int64_t cost(Time fixed, Time per_byte, Bytes bytes) const;
+  Time gap(Bytes bytes) const;
+  Time cost(Time fixed, Time per_byte, Bytes bytes) const;
   Stamp stamp(const ProcessorRequest& wanted);
 
   const NetworkParameters& parameters_;
@@ -146,7 +146,7 @@ class LogGpNetwork final : public HostNetwork {
   std::uint32_t granted_ = no_slot;  // the item of the send that may begin now
   std::uint64_t cause_ = 0;          // number of the event that makes things ready
   std::uint64_t turn_ = 0;
-  std::int64_t now_ = 0;
+  Time now_;
   std::uint64_t events_ = 0;
   std::uint64_t sent_ = 0;
   std::uint64_t delivered_ = 0;

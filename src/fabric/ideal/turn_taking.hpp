@@ -8,11 +8,13 @@
 #include <functional>
 #include <vector>
 
+#include "units/time.hpp"
+
 namespace weft {
 
 /// Packetised processor sharing with equal weights (Parekh and Gallager, "A generalized processor sharing approach to
 /// flow control", IEEE/ACM ToN 1(3), 1993, doi:10.1109/90.234856), for messages: what a NIC does that serves its flows
-/// packet by packet in turn. Virtual time is the service, in ps at the full rate, that every flow with something to
+/// packet by packet in turn. Virtual time is the service, as time at the full rate, that every flow with something to
 /// send has had in the fluid system: among n of them it goes at 1/n, rounded down to ps. A message of a flow begins at
 /// virtual time S, when the flow's message before ends there or now, and ends at F = S + work. When its last packet is
 /// all that is left, at F - last, that packet is sent as soon as those before it are out.
@@ -22,9 +24,9 @@ namespace weft {
 class TurnTaking {
  public:
   struct Turn {
-    std::int64_t ready = 0;    ///< virtual time when its last packet is left
+    Time ready;                ///< virtual time when its last packet is left
     std::uint64_t number = 0;  ///< orders messages that are ready at the same time
-    std::int64_t last = 0;     ///< work of that packet
+    Time last;                 ///< work of that packet
     std::uint32_t flow = 0;
     bool operator>(const Turn& other) const {
       return ready != other.ready ? ready > other.ready : number > other.number;
@@ -33,15 +35,14 @@ class TurnTaking {
 
   /// Flows of this port are numbered from 0.
   std::uint32_t add_flow() {
-    ends_of_flows_.push_back(0);
+    ends_of_flows_.push_back(Time());
     return static_cast<std::uint32_t>(ends_of_flows_.size() - 1);
   }
   /// `flow` of this port has a message with so much work, `last` of it in its last packet, from `now` on; the one
   /// before has been taken. Times never decrease. `name` is what take() gives back.
-  void begin(std::int64_t now, std::uint32_t flow, std::int64_t work, std::int64_t last, std::uint64_t number,
-             std::uint32_t name) {
+  void begin(Time now, std::uint32_t flow, Time work, Time last, std::uint64_t number, std::uint32_t name) {
     catch_up(now);
-    std::int64_t& end = ends_of_flows_[flow];
+    Time& end = ends_of_flows_[flow];
     if (ends_.empty() || end <= served_ || time_of(end) <= now) {  // it is not served in the fluid system
       if (!ends_.empty()) served_ += (now - updated_) / static_cast<std::int64_t>(ends_.size());
       updated_ = now;
@@ -54,14 +55,14 @@ class TurnTaking {
   /// Messages are being served.
   bool busy() const { return !waiting_.empty() || leaves(); }
   /// Until when nothing happens here if no other message begins. Requires busy().
-  std::int64_t next_event() const {
+  Time next_event() const {
     if (leaves()) return leaving_[left_].at;
     const Turn& next = waiting_.front();
     if (!ends_.empty() && ends_.front().at < next.ready) return time_of(ends_.front().at);
     return std::max(time_of(next.ready), last_out_) + next.last;
   }
   /// Takes a message out whose last bit has left by `now`; false if there is none.
-  bool take(std::int64_t now, std::uint32_t& name) {
+  bool take(Time now, std::uint32_t& name) {
     catch_up(now);
     if (!leaves() || leaving_[left_].at > now) return false;
     name = leaving_[left_++].name;
@@ -73,17 +74,17 @@ class TurnTaking {
   }
   std::size_t memory_bytes() const {
     return waiting_.capacity() * sizeof(Turn) + leaving_.capacity() * sizeof(Leaving) + ends_.capacity() * sizeof(End) +
-           ends_of_flows_.capacity() * sizeof(std::int64_t);
+           ends_of_flows_.capacity() * sizeof(Time);
   }
 
  private:
   struct End {
-    std::int64_t at;  // virtual
+    Time at;  // virtual
     std::uint32_t flow;
     bool operator>(const End& other) const { return at != other.at ? at > other.at : flow > other.flow; }
   };
   struct Leaving {
-    std::int64_t at;
+    Time at;
     std::uint32_t name;
   };
   bool leaves() const { return left_ < leaving_.size(); }
@@ -99,15 +100,15 @@ class TurnTaking {
     heap.pop_back();
     return item;
   }
-  std::int64_t time_of(std::int64_t virtual_time) const {
+  Time time_of(Time virtual_time) const {
     return updated_ + (virtual_time - served_) * static_cast<std::int64_t>(ends_.size());
   }
   /// Comes to the last moment until `now` at which somebody was ready or had ended; from there on nothing changes.
-  void catch_up(std::int64_t now) {
+  void catch_up(Time now) {
     while (!ends_.empty()) {
       const bool ready = !waiting_.empty() && waiting_.front().ready <= ends_.front().at;
-      const std::int64_t next = ready ? waiting_.front().ready : ends_.front().at;
-      const std::int64_t then = time_of(next);
+      const Time next = ready ? waiting_.front().ready : ends_.front().at;
+      const Time then = time_of(next);
       if (then > now) return;
       updated_ = then;
       served_ = next;
@@ -126,14 +127,14 @@ class TurnTaking {
     if (ends_of_flows_[end.flow] > end.at) push(ends_, End{ends_of_flows_[end.flow], end.flow});
   }
 
-  std::int64_t updated_ = 0;
-  std::int64_t served_ = 0;                  // virtual time
-  std::int64_t last_out_ = 0;                // of the last packets that have been given their time
-  std::vector<Turn> waiting_;                // heap, the first to be ready in front
-  std::vector<End> ends_;                    // heap: of the flows that are served in the fluid system
-  std::vector<std::int64_t> ends_of_flows_;  // virtual
-  std::vector<Leaving> leaving_;             // in order
-  std::size_t left_ = 0;                     // so many of them are gone
+  Time updated_;
+  Time served_;                      // virtual time
+  Time last_out_;                    // of the last packets that have been given their time
+  std::vector<Turn> waiting_;        // heap, the first to be ready in front
+  std::vector<End> ends_;            // heap: of the flows that are served in the fluid system
+  std::vector<Time> ends_of_flows_;  // virtual
+  std::vector<Leaving> leaving_;     // in order
+  std::size_t left_ = 0;             // so many of them are gone
 };
 
 }  // namespace weft

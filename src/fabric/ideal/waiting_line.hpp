@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstdint>
+
+#include "units/time.hpp"
 
 namespace weft {
 
@@ -15,15 +16,15 @@ namespace weft {
 /// came with them. Of the times between others the latest `most` are remembered; older ones count as taken.
 class WaitingLine {
  public:
-  /// When the work is done. Times in ps.
-  std::int64_t serve(std::int64_t from, std::int64_t work) {
-    std::int64_t done = from;
+  /// When the work is done.
+  Time serve(Time from, Time work) {
+    Time done = from;
     std::size_t at = count_;
     while (at > 0 && gaps_[at - 1].end > from) --at;
-    while (at < count_ && work > 0) {
+    while (at < count_ && work > Time()) {
       Gap& gap = gaps_[at];
-      const std::int64_t begin = std::max(gap.begin, from);
-      const std::int64_t taken = std::min(work, gap.end - begin);
+      const Time begin = std::max(gap.begin, from);
+      const Time taken = std::min(work, gap.end - begin);
       work -= taken;
       done = begin + taken;
       const Gap rest{done, gap.end};
@@ -37,7 +38,7 @@ class WaitingLine {
         remove(at);
       }
     }
-    if (work == 0) return done;
+    if (work == Time()) return done;
     if (from > free_) insert(count_, {free_, from});
     free_ = std::max(free_, from) + work;
     return free_;
@@ -45,8 +46,8 @@ class WaitingLine {
 
  private:
   struct Gap {
-    std::int64_t begin = 0;
-    std::int64_t end = 0;
+    Time begin;
+    Time end;
   };
   static constexpr std::size_t most = 8;
 
@@ -68,7 +69,7 @@ class WaitingLine {
     --count_;
   }
 
-  std::int64_t free_ = 0;
+  Time free_;
   std::size_t count_ = 0;
   std::array<Gap, most> gaps_;  // disjoint, in order
 };

@@ -62,11 +62,11 @@ struct EntropyDraw {
   std::uint64_t seed = 0;
   std::uint32_t host = 0;
   std::uint32_t queue_pair = 0;
-  std::int64_t sent_bytes = 0;  ///< by the queue pair, before this packet
+  Bytes sent_bytes;  ///< by the queue pair, before this packet
 
   std::uint8_t value() const {
     return static_cast<std::uint8_t>(
-        mix64(seed ^ mix64(std::uint64_t{host} << 32 | queue_pair) ^ static_cast<std::uint64_t>(sent_bytes)));
+        mix64(seed ^ mix64(std::uint64_t{host} << 32 | queue_pair) ^ static_cast<std::uint64_t>(sent_bytes.count())));
   }
 };
 

@@ -7,6 +7,8 @@
 #include <map>
 
 #include "fabric/packet/port.hpp"
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -17,47 +19,44 @@ class EarlierRates {
  public:
   /// The port has another rate from `now` on; `waiting`: bytes on the wire of what waits behind the packet being sent,
   /// which goes on at the old rate.
-  void change(OutputPort& port, Time now, std::int64_t waiting) {
+  void change(OutputPort& port, Time now, Bytes waiting) {
     Earlier& earlier = of_link_[port.directed_link];
-    const std::int64_t before = bytes(port.peak_backlog, port.rate_bps);
-    const std::int64_t here = unsent(port, now) + waiting;
-    earlier = {port.free_at, port.free_at > now ? rate(port) : 0, std::max({earlier.peak, before, here})};
+    const Bytes before = bytes_sent_in(port.peak_backlog, port.rate);
+    const Bytes here = unsent(port, now) + waiting;
+    earlier = {port.free_at, port.free_at > now ? rate(port) : Bandwidth(), std::max({earlier.peak, before, here})};
     port.peak_backlog = Time();
   }
   /// Bytes that the port has begun to send, or has committed itself to, and that have not left at `time`.
-  std::int64_t unsent(const OutputPort& port, Time time) const {
-    return bytes(std::max(Time(), port.free_at - time), rate(port));
+  Bytes unsent(const OutputPort& port, Time time) const {
+    return bytes_sent_in(std::max(Time(), port.free_at - time), rate(port));
   }
   /// What the port is sending it sends at a rate that it no longer has.
   bool sends_at_old_rate(const OutputPort& port, Time now) const {
-    return port.free_at > now && rate(port) != port.rate_bps;
+    return port.free_at > now && rate(port) != port.rate;
   }
   /// While it does: `waiting`, the work behind that packet, has grown.
   void note_peak(const OutputPort& port, Time now, Time waiting) {
-    std::int64_t& peak = of_link_.at(port.directed_link).peak;
-    peak = std::max(peak, unsent(port, now) + bytes(waiting, port.rate_bps));
+    Bytes& peak = of_link_.at(port.directed_link).peak;
+    peak = std::max(peak, unsent(port, now) + bytes_sent_in(waiting, port.rate));
   }
   /// Bytes of the longest queue at earlier rates; 0: there were none.
-  std::int64_t peak(std::uint32_t directed_link) const {
+  Bytes peak(std::uint32_t directed_link) const {
     const auto found = of_link_.find(directed_link);
-    return found == of_link_.end() ? 0 : found->second.peak;
+    return found == of_link_.end() ? Bytes() : found->second.peak;
   }
 
  private:
   struct Earlier {
-    Time until;  // a packet that ends then was sent at `rate_bps`
-    std::int64_t rate_bps = 0;
-    std::int64_t peak = 0;
+    Time until;  // a packet that ends then was sent at `rate`
+    Bandwidth rate;
+    Bytes peak;
   };
-  static std::int64_t bytes(Time work, std::int64_t rate_bps) {
-    return static_cast<std::int64_t>(static_cast<__int128>(work.ps()) * rate_bps / 8'000'000'000'000);
-  }
-  std::int64_t rate(const OutputPort& port) const {
+  Bandwidth rate(const OutputPort& port) const {
     if (of_link_.empty()) [[likely]]
-      return port.rate_bps;
+      return port.rate;
     const auto found = of_link_.find(port.directed_link);
-    const bool old = found != of_link_.end() && found->second.rate_bps > 0 && found->second.until == port.free_at;
-    return old ? found->second.rate_bps : port.rate_bps;
+    const bool old = found != of_link_.end() && found->second.rate > Bandwidth() && found->second.until == port.free_at;
+    return old ? found->second.rate : port.rate;
   }
   std::map<std::uint32_t, Earlier> of_link_;
 };

@@ -18,14 +18,14 @@ namespace {
 struct LinkChange {
   std::uint32_t directed_link;
   std::uint32_t unused = 0;
-  std::int64_t rate_bps;
-  std::int64_t delay_ps;
+  Bandwidth rate;
+  Time delay;
 };
 
 std::vector<std::byte> bytes_of(const std::map<std::uint32_t, LinkTimes>& links) {
   std::vector<std::byte> batch;
   for (const auto& [link, times] : links) {
-    const LinkChange change{link, 0, times.rate.bps(), times.delay.ps()};
+    const LinkChange change{link, 0, times.rate, times.delay};
     const auto* bytes = reinterpret_cast<const std::byte*>(&change);
     batch.insert(batch.end(), bytes, bytes + sizeof(change));
   }
@@ -72,7 +72,7 @@ Time LinkTable::head_time(NodeId node, Bandwidth rate) const {
 
 void LinkTable::set_port_times(OutputPort& port, Bandwidth rate) const {
   const LinkFraming& framing = topology_.graph.link(LinkId(port.directed_link / 2)).framing;
-  port.rate_bps = rate.bps();
+  port.rate = rate;
   port.framed = framing.payload != 0;
   port.full_packet = serialization_time(parameters_.data_wire(framing, parameters_.mtu), rate);
   port.control_packet = serialization_time(parameters_.control_wire(framing), rate);
@@ -116,7 +116,7 @@ void LinkTable::settle(ProcessGroup& group, const std::function<void(std::uint32
     for (std::size_t at = 0; at < changes.size(); at += sizeof(LinkChange)) {
       LinkChange change;
       std::memcpy(&change, changes.data() + at, sizeof(change));
-      const LinkTimes times{Bandwidth::from_bps(change.rate_bps), Time::from_ps(change.delay_ps)};
+      const LinkTimes times{change.rate, change.delay};
       const auto [known, fresh] = unsettled_.emplace(change.directed_link, times);
       if (!fresh && known->second != times) refuse(change.directed_link, known->second, times);
       if (!fresh) continue;

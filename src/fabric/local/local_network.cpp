@@ -113,7 +113,7 @@ ArrivalOrder& LocalNetwork::by_port(std::span<const std::uint16_t> routes, std::
 
 std::uint64_t LocalNetwork::memory_bytes() const {
   std::uint64_t bytes = nodes.all.capacity() * sizeof(LocalNode) +
-                        outputs.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(std::int64_t));
+                        outputs.capacity() * (sizeof(OutputPort) + sizeof(PacketQueue) + 2 * sizeof(Time));
   return bytes + blocks.memory() + observers.memory_bytes();
 }
 

@@ -13,7 +13,7 @@ namespace weft {
 
 /// Bytes of a packet on the wire, and how long they take there.
 struct WireTime {
-  std::int64_t wire;
+  Bytes wire;
   Time busy;
 };
 
@@ -23,27 +23,27 @@ class PacketSizes {
   PacketSizes(const Topology& topology, const NetworkParameters& parameters);
 
   Bytes mtu;
-  std::int64_t data_overhead;  ///< wire bytes of a data packet beyond its payload
-  std::int64_t control_wire;   ///< wire bytes of an ACK or credit
-  std::int64_t wire_overhead;  ///< preamble and gap of a frame
-  Bytes window;                ///< payload that may be unacknowledged; without ACKs as much as there is
+  Bytes data_overhead;  ///< wire bytes of a data packet beyond its payload
+  Bytes control_wire;   ///< wire bytes of an ACK or credit
+  Bytes wire_overhead;  ///< preamble and gap of a frame
+  Bytes window;         ///< payload that may be unacknowledged; without ACKs as much as there is
 
   /// Of any packet, where links have no framing of their own.
-  std::int64_t wire_of(const Packet& packet) const;
+  Bytes wire_of(const Packet& packet) const;
   /// Without preamble and gap.
-  Bytes frame_bytes(const Packet& packet) const { return Bytes(wire_of(packet) - wire_overhead); }
-  Bytes frame_bytes(const WireTime& size) const { return Bytes(size.wire - wire_overhead); }
+  Bytes frame_bytes(const Packet& packet) const { return wire_of(packet) - wire_overhead; }
+  Bytes frame_bytes(const WireTime& size) const { return size.wire - wire_overhead; }
   WireTime wire_time(const OutputPort& port, const Packet& packet) const {
     if (packet.kind == PacketKind::data) {
       if (Bytes(packet.payload) == mtu) [[likely]]
-        return {mtu.count() + data_overhead, port.full_packet};
+        return {mtu + data_overhead, port.full_packet};
     } else if (packet.kind <= PacketKind::cnp) {
       return {control_wire, port.control_packet};
     }
     return odd_wire_time(port, packet);
   }
   /// Time of a data packet that is not full, or of a frame: `wire` bytes where links have no framing of their own.
-  Time odd_time(const OutputPort& port, const Packet& packet, std::int64_t wire) const;
+  Time odd_time(const OutputPort& port, const Packet& packet, Bytes wire) const;
 
  private:
   WireTime odd_wire_time(const OutputPort& port, const Packet& packet) const;

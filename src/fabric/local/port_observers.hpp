@@ -12,6 +12,7 @@
 #include "fabric/probes/port_tap.hpp"
 #include "fabric/probes/waits_by_job.hpp"
 #include "transport/messages/packet.hpp"
+#include "units/bytes.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -19,7 +20,7 @@ namespace weft {
 /// Frames that were sent beside the packets.
 struct OtherTraffic {
   std::uint64_t packets = 0;
-  std::int64_t bytes = 0;
+  Bytes bytes;
 };
 
 /// Of the ports of one process.
@@ -53,7 +54,7 @@ class PortObservers {
   /// What ports send is kept, too.
   bool several_jobs() const { return several_jobs_; }
 
-  void count_other(PortId port, std::int64_t bytes, std::size_t ports) {
+  void count_other(PortId port, Bytes bytes, std::size_t ports) {
     others_.resize(ports);
     ++others_[port].packets;
     others_[port].bytes += bytes;

@@ -25,18 +25,18 @@ class PortSampler {
   /// An interval of the port has ended, and it is to be looked at before it changes.
   bool due(const OutputPort& port, Time now) const { return interval_ > Time() && now >= port.next_sample; }
   /// `queued`: bytes of frames that have waited for the port since its last change.
-  void flush(OutputPort& port, Time now, std::int64_t queued);
+  void flush(OutputPort& port, Time now, Bytes queued);
   /// The last interval ends with the run, and what is sent afterwards is no part of it.
-  void close(OutputPort& port, Time end, std::int64_t queued);
+  void close(OutputPort& port, Time end, Bytes queued);
 
   std::size_t held() const { return samples_.size(); }
   /// How many samples, about, the port adds until `end` if nothing happens any more.
-  std::uint64_t missing(const OutputPort& port, Time end, std::int64_t queued) const;
+  std::uint64_t missing(const OutputPort& port, Time end, Bytes queued) const;
   std::vector<PortSample> take() { return std::exchange(samples_, {}); }
   std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now / interval_); }
 
  private:
-  bool add(OutputPort& port, Time time, std::int64_t queued);
+  bool add(OutputPort& port, Time time, Bytes queued);
 
   const EarlierRates& rates_;
   Time interval_;

@@ -110,16 +110,16 @@ Fabric::Departure Fabric::reserve_port(NodeId node, std::uint32_t port_number, T
               port_number, now.ps());
   const PortId index = net_->nodes.port(node, port_number);
   OutputPort& port = net_->outputs[index];
-  const std::int64_t queued = model_->visit([&](auto& model) { return model.queued_bytes(index); });
+  const Bytes queued = model_->visit([&](auto& model) { return model.queued_bytes(index); });
   if (net_->sampler.due(port, now)) net_->sampler.flush(port, now, queued);
-  const Time serialization = serialization_time(wire, Bandwidth::from_bps(port.rate_bps));
+  const Time serialization = serialization_time(wire, port.rate);
   const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
   port.waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>((start - now).ps())) *
                  static_cast<std::uint64_t>(wire.count());
-  net_->observers.count_other(index, wire.count(), net_->outputs.size());
+  net_->observers.count_other(index, wire, net_->outputs.size());
   const LocalNode& owner = net_->nodes.all[net_->nodes.of_port[index]];
   if (owner.host != no_slot) model_->visit([&](auto& model) { model.port_was_reserved(owner, port.free_at); });
   return {start, port.free_at};

@@ -87,7 +87,7 @@ void Conservation::check_cut(ProcessGroup& group) const {
 void Conservation::check_frames(ProcessGroup& group) const {
   const FrameTable* frames = model_->frames();
   const FrameCounters here = frames != nullptr ? frames->counters() : FrameCounters();
-  const auto sum = [&group](std::int64_t value) { return group.sum(static_cast<std::uint64_t>(value)); };
+  const auto sum = [&group](Bytes value) { return group.sum(static_cast<std::uint64_t>(value.count())); };
   const std::uint64_t sent = group.sum(here.sent);
   const std::uint64_t ended = group.sum(here.delivered) + group.sum(here.dropped);
   const std::uint64_t sent_bytes = sum(here.sent_bytes);

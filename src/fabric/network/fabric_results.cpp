@@ -14,9 +14,8 @@ namespace weft {
 namespace {
 
 /// Bytes of a port's longest queue: unsent work in ps times the rate; exact, in whole bytes.
-std::int64_t peak_bytes(const OutputPort& port, const EarlierRates& rates) {
-  const auto now =
-      static_cast<std::int64_t>(static_cast<__int128>(port.peak_backlog.ps()) * port.rate_bps / 8'000'000'000'000);
+Bytes peak_bytes(const OutputPort& port, const EarlierRates& rates) {
+  const Bytes now = bytes_sent_in(port.peak_backlog, port.rate);
   return std::max(now, rates.peak(port.directed_link));
 }
 
@@ -53,8 +52,8 @@ std::vector<LinkCounters> FabricResults::link_counters() const {
       counters.payload_bytes = port.payload_bytes;
       counters.packets = port.packets;
       counters.data_packets = port.data_packets;
-      counters.busy_ps = port.busy.ps();
-      counters.free_at_ps = port.free_at.ps();
+      counters.busy = port.busy;
+      counters.free_at = port.free_at;
       counters.peak_queue_bytes = peak_bytes(port, net_.rates);
       counters.queue_byte_ps = static_cast<double>(port.waited);
       counters.times = net_.links.times(port.directed_link);
@@ -90,7 +89,7 @@ std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t m
     if (port.waited == 0) continue;
     const Time busy = port.busy - std::max(Time(), port.free_at - end);
     links.push_back(
-        {port.directed_link, p, busy.ps(), peak_bytes(port, net_.rates), static_cast<double>(port.waited), -1});
+        {port.directed_link, p, busy, peak_bytes(port, net_.rates), static_cast<double>(port.waited), Bytes(-1)});
     if (links.size() >= 4 * most + 64) keep_hottest(links, most);
   }
   keep_hottest(links, most);

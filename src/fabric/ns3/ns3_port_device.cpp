@@ -87,7 +87,7 @@ ns3::TypeId FabricPortDevice::GetTypeId() {
 FabricPortDevice::FabricPortDevice(PortPlace place, Ns3TraceQueue& traces)
     : place_(std::move(place)), traces_(&traces) {
   const NetworkParameters& network = place_.fabric->parameters();
-  const std::int64_t fits = network.mtu.count() + network.header.count() - ethernet_header - frame_check;
+  const std::int64_t fits = (network.mtu + network.header - ethernet_header - frame_check).count();
   constexpr std::int64_t min_mtu = 68;  // RFC 791
   mtu_ = static_cast<std::uint16_t>(std::clamp<std::int64_t>(fits, min_mtu, 65'535));
   address_ = mac_address(place_);
@@ -208,7 +208,7 @@ void FabricPortDevice::watch_arrivals() {
 // Packets of an ns-3 stack -------------------------------------------------------------------------------------------
 
 Bytes FabricPortDevice::wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead) {
-  return Bytes(frame_of_packet(packet_bytes)) + wire_overhead;
+  return frame_of_packet(Bytes(packet_bytes)) + wire_overhead;
 }
 
 bool FabricPortDevice::Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& destination, std::uint16_t protocol) {
@@ -242,14 +242,14 @@ bool FabricPortDevice::send_through_fabric(const ns3::Ptr<ns3::Packet>& packet, 
   if (!host && mac.IsBroadcast() && flow.valid && (flow.destination & host_mask) == host_network)
     host = flow.destination & ~host_mask;
   FrameHeader header;
-  const std::int64_t bytes = frame_of_packet(packet->GetSize());
-  if (!host || *host >= place_.fabric->host_count() || *host == place_.node.value() || bytes > UINT16_MAX) {
+  const Bytes bytes = frame_of_packet(Bytes(packet->GetSize()));
+  if (!host || *host >= place_.fabric->host_count() || *host == place_.node.value() || bytes > Bytes(UINT16_MAX)) {
     mac_tx_drop_(packet);
     return false;
   }
   header.source = place_.node.value();
   header.destination = *host;
-  header.bytes = static_cast<std::uint16_t>(bytes);
+  header.bytes = bytes;
   header.flow = flow.valid ? flow.hash : protocol;
   // IP precedence, the class selector of RFC 2474, names the priority.
   header.priority = static_cast<std::uint8_t>(flow.type_of_service >> 5);

@@ -62,11 +62,11 @@ struct ClassPlan {
 /// in a cache line of its own.
 struct alignas(64) ClassQueue {
   BlockQueue<QueuedPacket, queue_block> queue;
-  std::int64_t bytes = 0;  ///< frames that wait
-  std::int64_t peak = 0;
+  Bytes bytes;  ///< frames that wait
+  Bytes peak;
   std::uint64_t packets = 0;  ///< sent
-  std::int64_t frame_bytes = 0;
-  std::int64_t mark_floor = INT64_MAX;  ///< bytes that wait up to which nothing is marked
+  Bytes frame_bytes;
+  Bytes mark_floor = Bytes::max();  ///< bytes that wait up to which nothing is marked
   // Sending side of credits: frame bytes sent, and up to where the other end has room, both modulo 2^32.
   std::uint32_t sent = 0;
   std::uint32_t granted = 0;
@@ -108,14 +108,14 @@ struct alignas(64) PortState {
   SharedBuffer* memory = nullptr;  ///< of the switch; null where that has no limit
   Time queue_time;                 ///< serialisation of all that waits
 
-  std::int64_t wire_bytes = 0;        ///< sent, link-control frames left out, where telemetry tells them
-  std::int64_t link_frame_bytes = 0;  ///< pause frames and credit updates sent
-  std::uint32_t stopped = 0;          ///< classes that this end has stopped at the other
-  std::uint32_t tell_credit = 0;      ///< classes whose new room is still to be told
-  std::uint64_t lost = 0;             ///< packets that the link has lost
-  std::uint64_t link_frames = 0;      ///< pause frames and credit updates sent
-  Time in_after;                      ///< from the last bit of a packet at the other end to this node's output
-  Time propagation;                   ///< towards the other end
+  Bytes wire_bytes;               ///< sent, link-control frames left out, where telemetry tells them
+  Bytes link_frame_bytes;         ///< pause frames and credit updates sent
+  std::uint32_t stopped = 0;      ///< classes that this end has stopped at the other
+  std::uint32_t tell_credit = 0;  ///< classes whose new room is still to be told
+  std::uint64_t lost = 0;         ///< packets that the link has lost
+  std::uint64_t link_frames = 0;  ///< pause frames and credit updates sent
+  Time in_after;                  ///< from the last bit of a packet at the other end to this node's output
+  Time propagation;               ///< towards the other end
 
   /// `time`: 0 where the other end wants all of a packet.
   void set_header_time(Time time) { header_time = time > Time() ? time : never; }

@@ -21,14 +21,14 @@ class EventHeap {
  public:
   bool empty() const { return items_.empty(); }
   /// Of the first event, as the following.
-  Time time() const { return Time::from_ps(items_.front().time); }
+  Time time() const { return items_.front().time; }
   /// Time of the first event, or never.
   Time next() const { return items_.empty() ? Time::max() : time(); }
   NodeEvent::Kind kind() const { return static_cast<NodeEvent::Kind>(items_.front().order >> 40); }
   PortId port() const { return PortId(static_cast<std::uint32_t>(items_.front().order >> 8)); }
   NodeEvent front() const {
     const Item& item = items_.front();
-    return {Time::from_ps(item.time),
+    return {item.time,
             port(),
             static_cast<std::uint32_t>(item.detail >> 16),
             kind(),
@@ -64,12 +64,12 @@ class EventHeap {
 
  private:
   struct Item {
-    std::int64_t time = 0;
+    Time time;
     std::uint64_t order = 0;   // kind, port, lane
     std::uint64_t detail = 0;  // data, classes
   };
   static Item item_of(const NodeEvent& event) {
-    return {event.time.ps(),
+    return {event.time,
             static_cast<std::uint64_t>(event.kind) << 40 | std::uint64_t{event.port.value()} << 8 | event.lane.value(),
             std::uint64_t{event.data} << 16 | event.classes};
   }

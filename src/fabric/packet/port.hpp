@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
 #include "units/port_id.hpp"
 #include "units/time.hpp"
 
@@ -20,22 +22,23 @@ struct alignas(64) OutputPort {
   std::uint32_t peer_port = 0;  ///< local port index at the peer, or remote | position among the neighbour's cut links
   std::uint32_t peer_node = 0;  ///< local node index of the peer, or index of the neighbour process
   Time next_sample;
-  std::int64_t rate_bps = 0;
+  Bandwidth rate;
   std::uint32_t directed_link = 0;
   bool tapped = false;
   bool framed = false;  ///< the link cuts packets into frames of its own
 
   std::uint64_t packets = 0;
   std::uint64_t data_packets = 0;
-  std::int64_t payload_bytes = 0;
+  Bytes payload_bytes;
   Time busy;
   Time peak_backlog;             ///< unsent work, including the packet that has just come
   Time sampled_busy;             ///< busy time up to the last sample
   unsigned __int128 waited = 0;  ///< sum of bytes * waiting time, B ps
 
   /// A packet of so many bytes on the wire has waited.
-  void add_wait(Time wait, std::int64_t bytes) {
-    waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) * static_cast<std::uint64_t>(bytes);
+  void add_wait(Time wait, Bytes bytes) {
+    waited += static_cast<unsigned __int128>(static_cast<std::uint64_t>(wait.ps())) *
+              static_cast<std::uint64_t>(bytes.count());
   }
   bool leaves_process() const { return (peer_port & remote) != 0; }
   /// Where packets arrive that stay in this process.

@@ -96,16 +96,16 @@ void read_failure(const Spec& spec, const Topology& topology, LinkFaults& faults
 }  // namespace
 
 std::vector<LinkFaults::RoutingPeriod> LinkFaults::routing_periods(const Topology& topology) const {
-  std::set<std::int64_t> times;
+  std::set<Time> times;
   for (const auto& [link, fault] : links) {
     for (const Outage& outage : fault.outages) {
-      times.insert((outage.from + reconvergence).ps());
-      if (outage.until < Time::max()) times.insert((outage.until + reconvergence).ps());
+      times.insert(outage.from + reconvergence);
+      if (outage.until < Time::max()) times.insert(outage.until + reconvergence);
     }
   }
   std::vector<RoutingPeriod> result;
-  for (const std::int64_t time : times) {
-    RoutingPeriod period{Time::from_ps(time), std::vector<bool>(topology.graph.link_count(), false)};
+  for (const Time time : times) {
+    RoutingPeriod period{time, std::vector<bool>(topology.graph.link_count(), false)};
     const Time known = period.from - reconvergence;
     for (const auto& [link, fault] : links)
       for (const Outage& outage : fault.outages)

@@ -160,9 +160,9 @@ bool NetworkParameters::buffered() const {
 Bytes NetworkParameters::min_wire() const {
   Bytes least = data_overhead();
   if (acks) least = std::min(least, control_wire());
-  if (uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(pause_wire));
+  if (uses(fabric, FlowControl::pfc)) least = std::min(least, pause_wire);
   // Beside pfc, links inside servers have credits.
-  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, Bytes(grant_wire));
+  if (uses(fabric, FlowControl::credit) || uses(fabric, FlowControl::pfc)) least = std::min(least, grant_wire);
   constexpr Bytes min_frame(64);  // IEEE 802.3 clause 3.2.8
   if (frames) least = std::min(least, min_frame + wire_overhead);
   if (fabric.cut_through) least = std::min(least, header);

@@ -59,8 +59,8 @@ struct NetworkParameters {
 
   /// A pause frame with preamble and gap (IEEE 802.3 clause 31: 64 + 20 B), and a credit update (IBTA vol. 1, 7.9.4: a
   /// flow-control packet of 8 B).
-  static constexpr std::int64_t pause_wire = 84;
-  static constexpr std::int64_t grant_wire = 8;
+  static constexpr Bytes pause_wire = Bytes(84);
+  static constexpr Bytes grant_wire = Bytes(8);
 
   /// Something needs ports with queues: see Fabric.
   bool buffered() const;

@@ -9,39 +9,42 @@
 
 #include "fabric/probes/pause_causes.hpp"
 #include "fabric/probes/waits_by_job.hpp"
+#include "units/bandwidth.hpp"
+#include "units/bytes.hpp"
 #include "units/port_id.hpp"
+#include "units/time.hpp"
 
 namespace weft {
 
-/// Counters of one traffic class at one direction of a link. Times in ps.
+/// Counters of one traffic class at one direction of a link.
 struct LinkClassCounters {
   std::uint32_t directed_link = 0;
   std::uint32_t lane = 0;
   std::uint32_t priority = 0;
   std::uint64_t packets = 0;
-  std::int64_t frame_bytes = 0;
-  std::int64_t peak_queue_bytes = 0;
+  Bytes frame_bytes;
+  Bytes peak_queue_bytes;
   std::uint64_t marked = 0;
   std::uint64_t dropped = 0;
   std::uint64_t trimmed = 0;
-  std::int64_t paused = 0;
+  Time paused;
   std::uint64_t pauses_received = 0;
-  std::int64_t stopped = 0;
+  Time stopped;
   std::uint64_t pauses_sent = 0;
 };
 
-/// How deep a queue was, over time. Bytes of frames that waited; `occupied`: ps during which there were any.
+/// How deep a queue was, over time. Bytes of frames that waited; `occupied`: time during which there were any.
 struct QueueDepth {
   std::uint32_t directed_link = 0;
   std::uint32_t lane = 0;
   std::uint32_t priority = 0;
-  std::int64_t occupied = 0;
-  std::int64_t peak = 0;
+  Time occupied;
+  Bytes peak;
   double mean = 0;
-  std::int64_t p50 = 0;
-  std::int64_t p90 = 0;
-  std::int64_t p99 = 0;
-  std::int64_t p999 = 0;
+  Bytes p50;
+  Bytes p90;
+  Bytes p99;
+  Bytes p999;
 };
 
 /// Both halves of a queue pair; a half that is not here has no host.
@@ -53,10 +56,10 @@ struct QueuePairCounters {
   std::uint64_t repeated = 0;
   std::uint64_t timeouts = 0;
   std::uint64_t cnps = 0;
-  std::int64_t rate_bps = 0;
-  std::int64_t window = 0;
+  Bandwidth rate;
+  Bytes window;                ///< Bytes::max(): unlimited
   std::uint64_t messages = 0;  ///< posted
-  std::int64_t bytes = 0;      ///< of them
+  Bytes bytes;                 ///< of them
 };
 struct ReceiverCounters {
   std::uint32_t host = 0;
@@ -105,18 +108,18 @@ struct WaitBeyond {
 struct HotLink {
   std::uint32_t directed_link = 0;
   PortId port;  ///< here; none in what hot_links() gives
-  std::int64_t busy_ps = 0;
-  std::int64_t peak_queue_bytes = 0;
+  Time busy;
+  Bytes peak_queue_bytes;
   double queue_byte_ps = 0;     ///< integral over time of the bytes that waited
-  std::int64_t p99_queue = -1;  ///< of its fullest class, bytes; -1 unless depths are kept
+  Bytes p99_queue = Bytes(-1);  ///< of its fullest class, bytes; -1 unless depths are kept
 };
 
 /// What a port did within one sampling interval; intervals in which it was idle have none.
 struct PortSample {
   std::uint32_t directed_link = 0;
   std::uint32_t interval = 0;
-  std::int64_t busy_ps = 0;
-  std::int64_t queue_bytes = 0;
+  Time busy;
+  Bytes queue_bytes;
 };
 
 /// What a queue pair was allowed and did at the end of one sampling interval; intervals in which it had nothing to send
@@ -126,10 +129,10 @@ struct QueuePairSample {
   std::uint32_t number = 0;
   std::uint32_t destination = 0;
   std::uint32_t interval = 0;
-  std::int64_t rate_bps = 0;   ///< allowed; 0: not paced
-  std::int64_t window = 0;     ///< allowed, bytes; -1: unlimited
-  std::int64_t in_flight = 0;  ///< payload bytes sent and neither acknowledged nor lost
-  std::int64_t sent = 0;       ///< bytes on the wire within the interval
+  Bandwidth rate;   ///< allowed; 0: not paced
+  Bytes window;     ///< allowed; Bytes::max(): unlimited
+  Bytes in_flight;  ///< payload bytes sent and neither acknowledged nor lost
+  Bytes sent;       ///< bytes on the wire within the interval
 };
 
 /// Moves the samples of the intervals 0 .. intervals - 1 out, in their order.

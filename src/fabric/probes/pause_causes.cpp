@@ -8,7 +8,7 @@ namespace weft {
 void PauseCauses::stopped(std::size_t queue, PortId port, Time now) {
   std::vector<PauseCause>& causes = causes_[queue];
   auto at = std::find_if(causes.begin(), causes.end(), [&](const PauseCause& cause) { return cause.port == port; });
-  if (at == causes.end()) at = causes.insert(at, {port, 0, 0, now.ps(), now.ps()});
+  if (at == causes.end()) at = causes.insert(at, {port, 0, Time(), now, now});
   ++at->stops;
   current_[queue] = static_cast<std::uint32_t>(at - causes.begin());
   since_[queue] = now;
@@ -17,8 +17,8 @@ void PauseCauses::stopped(std::size_t queue, PortId port, Time now) {
 void PauseCauses::resumed(std::size_t queue, Time now) {
   if (current_[queue] == none) return;
   PauseCause& cause = causes_[queue][current_[queue]];
-  cause.time += (now - since_[queue]).ps();
-  cause.last = now.ps();
+  cause.time += now - since_[queue];
+  cause.last = now;
   current_[queue] = none;
 }
 

@@ -18,9 +18,9 @@ namespace weft {
 struct PauseCause {
   PortId port;              ///< local port of the output
   std::uint64_t stops = 0;  ///< how often the sender was stopped for it
-  std::int64_t time = 0;    ///< ps during which it stayed stopped
-  std::int64_t first = 0;   ///< ps, the first of these stops
-  std::int64_t last = 0;    ///< ps, the end of the last of them
+  Time time;                ///< during which it stayed stopped
+  Time first;               ///< the first of these stops
+  Time last;                ///< the end of the last of them
 };
 
 /// Counts them by ingress queue. Of pause frames something happens here when a sender is stopped and when it may go on,

@@ -33,12 +33,12 @@ void WaitsByJob::add(PortId port, std::uint16_t waiter, std::uint16_t ahead, Tim
   std::vector<JobWait>& waits = waits_[port];
   auto at = std::find_if(waits.begin(), waits.end(),
                          [&](const JobWait& wait) { return wait.waiter == waiter && wait.ahead == ahead; });
-  if (at == waits.end()) at = waits.insert(at, {waiter, ahead, 0, 0, from.ps(), until.ps()});
+  if (at == waits.end()) at = waits.insert(at, {waiter, ahead, 0, Time(), from, until});
   ++at->waits;
   // Sums of many waits may be longer than simulated time can be.
-  at->time += std::min(time.ps(), INT64_MAX - at->time);
-  at->first = std::min(at->first, from.ps());
-  at->last = std::max(at->last, until.ps());
+  at->time += std::min(time, Time::max() - at->time);
+  at->first = std::min(at->first, from);
+  at->last = std::max(at->last, until);
 }
 
 void WaitsByJob::waited(PortId port, std::uint32_t source, Time from, Time until) {
@@ -56,11 +56,11 @@ void WaitsByJob::waited(PortId port, std::uint32_t source, Time from, Time until
     const auto known =
         std::find_if(found_.begin(), found_.end(), [&](const JobWait& wait) { return wait.ahead == run.job; });
     if (known == found_.end())
-      found_.push_back({waiter, run.job, 1, time.ps(), from.ps(), until.ps()});
+      found_.push_back({waiter, run.job, 1, time, from, until});
     else
-      known->time += time.ps();
+      known->time += time;
   }
-  for (const JobWait& wait : found_) add(port, waiter, wait.ahead, Time::from_ps(wait.time), from, until);
+  for (const JobWait& wait : found_) add(port, waiter, wait.ahead, wait.time, from, until);
   if (rest > Time()) add(port, waiter, JobsOfHosts::no_job, rest, from, until);
 }
 

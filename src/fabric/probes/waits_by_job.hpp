@@ -24,9 +24,9 @@ struct JobWait {
   std::uint16_t waiter = JobsOfHosts::no_job;
   std::uint16_t ahead = JobsOfHosts::no_job;  ///< also: nothing was sent, for flow control had stopped the link
   std::uint64_t waits = 0;                    ///< packets that waited for them
-  std::int64_t time = 0;                      ///< ps
-  std::int64_t first = 0;                     ///< ps, when the first of them began to wait
-  std::int64_t last = 0;                      ///< ps, when the last of them had waited
+  Time time;
+  Time first;  ///< when the first of them began to wait
+  Time last;   ///< when the last of them had waited
 };
 
 /// Counts the waits of the last packets of messages: they decide when messages end. With a single job in the run nobody

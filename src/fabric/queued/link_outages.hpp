@@ -28,7 +28,7 @@ class LinkOutages {
   const RoutingAlgorithm& routing_at(Time now) const;
   /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
   /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
-  bool loses(PortId port, Time start, Time end, std::int64_t wire) const;
+  bool loses(PortId port, Time start, Time end, Bytes wire) const;
   /// When the link works again that has lost something sent from `start` to `end`; `never` if it does not.
   Time outage_end(PortId port, Time start, Time end) const;
   void change_link(const NodeEvent& event);

@@ -20,10 +20,10 @@ class PacketMarking {
   /// Host ports mark nothing: what waits there is the host's own.
   void build();
   /// `came`: to its queue, in which `bytes` wait beside it.
-  void mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came, Time now);
+  void mark(PortId port, const ClassQueue& queue, Packet& packet, Bytes bytes, Time came, Time now);
 
  private:
-  void mark_beyond_floor(PortId port, Packet& packet, std::int64_t queue, Time came, Time now);
+  void mark_beyond_floor(PortId port, Packet& packet, Bytes queue, Time came, Time now);
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

@@ -32,7 +32,7 @@ class PacketRouter {
 
   std::vector<RouteRequest> requests_;
   std::vector<std::uint16_t> routes_;
-  std::vector<std::int64_t> queued_;  // bytes waiting at each port of a node
+  std::vector<Bytes> queued_;  // waiting at each port of a node
   static constexpr Time never = Time::max();
 
   QueuedModel& q_;

@@ -56,11 +56,11 @@ inline Time Departures::arrival_of(const OutputPort& port, const PortState& ps, 
 inline void Departures::count(OutputPort& port, ClassQueue& queue, const Packet& packet, WireTime size) const {
   if (packet.kind == PacketKind::data) {
     ++port.data_packets;
-    port.payload_bytes += packet.payload;
+    port.payload_bytes += Bytes(packet.payload);
   }
   ++port.packets;
   ++queue.packets;
-  queue.frame_bytes += net_.sizes.frame_bytes(size).count();
+  queue.frame_bytes += net_.sizes.frame_bytes(size);
 }
 
 inline void Departures::occupy(OutputPort& port, Time now, WireTime size) const {
@@ -97,7 +97,7 @@ inline void Departures::collect_telemetry(PortId port_index, Time now, Packet& p
   send_on(port, packet, arrival_of(port, q_.state.ports[port_index], now, size));
 }
 
-inline void PacketMarking::mark(PortId port, const ClassQueue& queue, Packet& packet, std::int64_t bytes, Time came,
+inline void PacketMarking::mark(PortId port, const ClassQueue& queue, Packet& packet, Bytes bytes, Time came,
                                 Time now) {
   if (bytes > queue.mark_floor) [[unlikely]]
     mark_beyond_floor(port, packet, bytes, came, now);
@@ -113,7 +113,7 @@ inline bool LinkControl::takes_credit(PortId port_index, LaneId lane, Bytes fram
   if (lane.in(ps.credited)) return give_credit(in_port, lane, frame, now);
   if (ps.memory == nullptr) return;
   const std::uint32_t queue = ps.first_queue + lane.value();
-  ps.memory->release(queue, frame.count());
+  ps.memory->release(queue, frame);
   if (lane.in(ps.stopped) && ps.memory->may_resume(queue)) let_sender_resume(in_port, lane, now);
 }
 

@@ -92,7 +92,7 @@ struct QueuedModel {
   }
   void port_was_reserved(const LocalNode&, Time) {}
   void settle_links_of(NodeId node) { build.settle_ports_of(node); }
-  std::int64_t queued_bytes(PortId port) const { return state.sampled_bytes(net.outputs[port], port); }
+  Bytes queued_bytes(PortId port) const { return state.sampled_bytes(net.outputs[port], port); }
   std::uint64_t lost(PortId port) const { return state.ports[port].lost; }
   void add_counters(PortId port, LinkCounters& counters) const { results.add_counters(port, counters); }
   /// Counts the waits of what still waits at `end`. None has been counted that lies after it.

@@ -30,11 +30,11 @@ namespace weft {
 struct ReportedQueues {
   std::uint32_t slots = 0;  ///< most queues that a node reports
   Time interval;
-  Time delay;                               ///< beyond a frame's on the link
-  std::vector<QueueReports> of_node;        ///< [local nodes] what it reports
-  std::vector<bool> pending;                ///< [local nodes] an event will report
-  PerPort<std::vector<std::int64_t>> told;  ///< [local ports] bytes, in the last report
-  std::vector<std::int64_t> heard;          ///< [local ports][slots] bytes, as the other end has last told
+  Time delay;                         ///< beyond a frame's on the link
+  std::vector<QueueReports> of_node;  ///< [local nodes] what it reports
+  std::vector<bool> pending;          ///< [local nodes] an event will report
+  PerPort<std::vector<Bytes>> told;   ///< [local ports] in the last report
+  std::vector<Bytes> heard;           ///< [local ports][slots] as the other end has last told
 };
 
 /// Ports of a switch that have something to send. While the switch stops none of its senders, a port that sends
@@ -62,7 +62,7 @@ struct QueuedState {
   ClassPlan plan;
   RecoveryRules rules;
   Services services;
-  std::int64_t largest_frame = 0;
+  Bytes largest_frame;
   std::uint32_t bypass = 0;               ///< classes that no limit concerns, bit per class
   bool finite = false;                    ///< there may be no room for a packet
   bool limited = false;                   ///< switches have a packet memory of limited size
@@ -70,7 +70,7 @@ struct QueuedState {
   bool credits = false;                   ///< some links have them
   bool loses_credits = false;             ///< those of collectives may get lost, in queues or on links
   std::vector<FlowControl> flow_control;  ///< [link classes]
-  std::int64_t queue_limit = INT64_MAX;
+  Bytes queue_limit = Bytes::max();
 
   PerPort<std::vector<PortState>> ports;  ///< [local ports]
   std::vector<ClassQueue> classes;        ///< [local ports][plan.count]
@@ -90,8 +90,8 @@ struct QueuedState {
   std::uint64_t dropped = 0;  ///< packets for which there was no room
 
   /// Sent by a port, link-control frames included; `overhead`: of each frame.
-  std::int64_t wire_bytes(PortId port, std::int64_t overhead) const {
-    std::int64_t bytes = ports[port].link_frame_bytes;
+  Bytes wire_bytes(PortId port, Bytes overhead) const {
+    Bytes bytes = ports[port].link_frame_bytes;
     for (LaneId lane; lane < plan.end(); ++lane) {
       const ClassQueue& queue = queue_of(port, lane);
       bytes += queue.frame_bytes + static_cast<std::int64_t>(queue.packets) * overhead;
@@ -112,7 +112,7 @@ struct QueuedState {
     waiting.packet = packet;
     waiting.in_port = in_port;
     waiting.frame = QueuedPacket::framed(frame, in_lane);
-    queue.bytes += frame.count();
+    queue.bytes += frame;
     queue.peak = std::max(queue.peak, queue.bytes);
     port.occupied |= lane.bit();
   }
@@ -121,7 +121,7 @@ struct QueuedState {
     ClassQueue& queue = port.classes[lane.value()];
     QueuedPacket& first = queue.queue.front();
     queue.queue.pop(blocks);
-    queue.bytes -= first.frame_bytes().count();
+    queue.bytes -= first.frame_bytes();
     if (queue.queue.empty()) {
       port.occupied &= ~(lane.bit());
       port.emptied |= lane.bit();
@@ -131,19 +131,18 @@ struct QueuedState {
   /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
   bool is_bypass(LaneId lane) const { return lane.in(bypass); }
   /// Bytes of frames that wait at a port.
-  std::int64_t queued_bytes(PortId port) const {
-    std::int64_t bytes = 0;
+  Bytes queued_bytes(PortId port) const {
+    Bytes bytes;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)
       bytes += queue_of(port, LaneId::first_of(lanes)).bytes;
     return bytes;
   }
   /// The same as series tell it. A link that cuts packets into frames of its own carries other bytes than those of the
   /// network's frames: what they are follows from their time.
-  std::int64_t sampled_bytes(const OutputPort& port, PortId number) const {
+  Bytes sampled_bytes(const OutputPort& port, PortId number) const {
     if (!port.framed) [[likely]]
       return queued_bytes(number);
-    return static_cast<std::int64_t>(static_cast<__int128>(ports[number].queue_time.ps()) * port.rate_bps /
-                                     8'000'000'000'000);
+    return bytes_sent_in(ports[number].queue_time, port.rate);
   }
   /// Sum over the packets that wait for a port.
   template <class Of>
@@ -170,7 +169,7 @@ struct QueuedState {
   void note_depth(PortId port, LaneId lane, Time now) {
     if (depths.empty()) [[likely]]
       return;
-    depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now.ps());
+    depths[queue_number(port, lane)].hold(queue_of(port, lane).bytes, now);
   }
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 // As the transmit queue of a Linux interface: 1,000 packets (txqueuelen of ip-link(8)), each of 64 KiB with
 // segmentation offload.
-constexpr std::int64_t transmit_queue = 1000 * 65'536;
+constexpr Bytes transmit_queue(1000 * 65'536);
 
 }  // namespace
 
@@ -37,7 +37,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   packet.set_ends(header.source, header.destination);
   packet.queue_pair = header.flow;
   packet.kind = PacketKind::frame;
-  packet.payload = static_cast<std::uint16_t>(header.bytes);
+  packet.payload = static_cast<std::uint16_t>(header.bytes.count());
   packet.lane = lane_of_priority(header.priority).value() & 0xfU;
   packet.flags = header.ecn_capable ? packet_ask : 0;
   packet.time = now;
@@ -52,7 +52,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, index));
   ClassQueue& queue = state.queue_of(index, lane_of(packet));
   packet.psn = static_cast<std::uint32_t>(queue.packets);
-  const std::int64_t limit = std::min(state.queue_limit, transmit_queue);
+  const Bytes limit = std::min(state.queue_limit, transmit_queue);
   if (queue.bytes + header.bytes > limit) {
     ++queue.dropped;
     ++state.dropped;
@@ -60,7 +60,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   }
   packet.message = table->add(frame);
   table->count_sent(header.bytes);
-  queue.queue.push({packet, PortId::none(), QueuedPacket::framed(Bytes(header.bytes), lane_of(packet))}, state.blocks);
+  queue.queue.push({packet, PortId::none(), QueuedPacket::framed(header.bytes, lane_of(packet))}, state.blocks);
   state.note_depth(index, lane_of(packet), now);
   queue.bytes += header.bytes;
   queue.peak = std::max(queue.peak, queue.bytes);
@@ -76,7 +76,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
 void FrameTraffic::hand_up(PortId in_port, Packet& packet, Time arrival) {
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[in_port]];
   if (node.host == no_slot) return;
-  table->arrive(node.id, in_port - node.first_port, arrival.ps(), packet);
+  table->arrive(node.id, in_port - node.first_port, arrival, packet);
   packet.message = no_slot;
 }
 
@@ -102,12 +102,12 @@ bool FrameTraffic::choose_beside(const LocalNode& node, PortId port_index, Time 
   while (ready != 0) {
     const LaneId lane = q_.ports.choose_lane(port_index, ready);
     ClassQueue& queue = state.queue_of(port_index, lane);
-    const std::int64_t before = queue.frame_bytes;
+    const Bytes before = queue.frame_bytes;
     if (lane == state.plan.data ? send_of_data_class(node, port_index, now)
                                 : q_.ports.send_waiting(port_index, lane, now)) {
       if (!q_.ports.competes(ready, lane)) return true;
       q_.ports.tell_emptied(port_index);
-      state.schedulers[port_index]->sends(lane, Bytes(queue.frame_bytes - before));
+      state.schedulers[port_index]->sends(lane, queue.frame_bytes - before);
       return true;
     }
     ready &= ~(lane.bit());

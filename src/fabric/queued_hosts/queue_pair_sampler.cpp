@@ -62,10 +62,9 @@ void QueuePairSampler::flush(const LocalNode& node, Connection& connection, Time
       connection.next_sample = (now / interval_ + 1) * interval_;
       return;
     }
-    const std::int64_t window = connection.allowance.window == Bytes::max() ? -1 : connection.allowance.window.count();
     const auto interval = static_cast<std::uint32_t>(connection.next_sample / interval_ - 1);
-    samples_.push_back({node.id, sender.number(), sender.destination(), interval, connection.allowance.rate.bps(),
-                        window, sender.in_flight().count(), sent.count()});
+    samples_.push_back({node.id, sender.number(), sender.destination(), interval, connection.allowance.rate,
+                        connection.allowance.window, sender.in_flight(), sent});
     connection.sampled = connection.sent;
     connection.next_sample += interval_;
   }

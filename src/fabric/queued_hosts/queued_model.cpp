@@ -48,7 +48,7 @@ std::vector<WaitBeyond> QueuedModel::settle_waits(Time end) {
     port.waited += state.waiting_at(p, [&](const Packet& packet) {
       const auto waited = static_cast<std::uint64_t>(std::max(Time(), end - packet.time).ps());
       return static_cast<unsigned __int128>(waited) *
-             static_cast<std::uint64_t>(net.sizes.wire_time(port, packet).wire);
+             static_cast<std::uint64_t>(net.sizes.wire_time(port, packet).wire.count());
     });
   }
   return {};

@@ -177,8 +177,7 @@ bool RdmaNic::send_urgent(const LocalNode& node, PortId port_index, Time now) {
   if (net_.sampler.due(port, now)) net_.sampler.flush(port, now, q_.state.sampled_bytes(port, port_index));
   const PortState& ps = state.ports[port_index];
   if (!nic.has_urgent() || state.plan.control.in(ps.blocked) ||
-      !q_.control.takes_credit(port_index, state.plan.control,
-                               Bytes(net_.sizes.control_wire - net_.sizes.wire_overhead), now))
+      !q_.control.takes_credit(port_index, state.plan.control, net_.sizes.control_wire - net_.sizes.wire_overhead, now))
     return false;
   Packet& packet = nic.urgent[nic.urgent_head];
   q_.departures.launch(port_index, now, packet, net_.sizes.wire_time(port, packet));
@@ -228,9 +227,8 @@ bool RdmaNic::send_from(const LocalNode& node, Connection& connection, Time now)
   if (state.services.pulls && connection.sender.has_packet()) packet.flags |= packet_more;
   if (state.rules.ack_interval > 1 && !window_allows(connection)) packet.flags |= packet_ask;
   if (connection.balancer) [[unlikely]]
-    packet.entropy =
-        connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent.count()});
-  const Bytes wire(packet.payload + net_.sizes.data_overhead);
+    packet.entropy = connection.balancer->entropy({net_.seed, node.id, connection.sender.number(), connection.sent});
+  const Bytes wire = Bytes(packet.payload) + net_.sizes.data_overhead;
   connection.last_send = now;
   connection.last_wire = wire;
   connection.sent += wire;
@@ -467,7 +465,7 @@ void RdmaNic::limit_window(Connection& connection) const {
 /// The path as congestion control sees it. The way back of ACKs has the same links.
 FlowPath RdmaNic::flow_path(PortId port, const std::vector<PathLink>& path) const {
   FlowPath flow;
-  flow.nic_rate = Bandwidth::from_bps(net_.outputs[port].rate_bps);
+  flow.nic_rate = net_.outputs[port].rate;
   flow.mtu = net_.parameters.mtu;
   flow.data_overhead = net_.parameters.data_overhead();
   flow.hops = static_cast<std::uint32_t>(path.size());

@@ -36,10 +36,9 @@ void Departures::record_hop(PortId port_index, Packet& packet, Time now) {
 inline void Departures::record_in(std::uint32_t& record, PortId port_index, Time now) {
   const OutputPort& port = net_.outputs[port_index];
   const PortState& ps = q_.state.ports[port_index];
-  const std::int64_t queued = std::min<std::int64_t>(q_.state.queued_bytes(port_index), UINT32_MAX);
-  q_.state.telemetry.add_hop(record,
-                             {now, Bytes(ps.wire_bytes + ps.link_frame_bytes), Bandwidth::from_bps(port.rate_bps),
-                              static_cast<std::uint32_t>(queued), port.directed_link});
+  const Bytes queued = std::min(q_.state.queued_bytes(port_index), Bytes(UINT32_MAX));
+  q_.state.telemetry.add_hop(record, {now, ps.wire_bytes + ps.link_frame_bytes, port.rate,
+                                      static_cast<std::uint32_t>(queued.count()), port.directed_link});
 }
 
 // The first record of a packet, and those of the last packet of a message.

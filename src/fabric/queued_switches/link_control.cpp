@@ -60,7 +60,7 @@ void LinkControl::let_sender_resume(PortId in_port, LaneId lane, Time now) {
 Time LinkControl::pause_time(PortId port) const {
   // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
   const auto bits = static_cast<unsigned __int128>(net_.parameters.fabric.pfc.quanta) * 512;
-  const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate_bps);
+  const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate.bps());
   // Longer ones are told again long before.
   return Time::from_ps(
       static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps()))));
@@ -82,7 +82,7 @@ void LinkControl::send_pause(PortId port_index, Time now) {
     ClassQueue& queue = state.queue_of(port_index, lane);
     ++queue.pauses_sent;
     // Told again at half of its time, so that it never ends by itself.
-    queue.refresh_at = now + Time::from_ps(std::max<std::int64_t>(1, pause_time(port_index).ps() / 2));
+    queue.refresh_at = now + std::max(Time::from_ps(1), pause_time(port_index) / 2);
     q_.events.add(net_.nodes.of_port[port_index], {queue.refresh_at, port_index, 0, NodeEvent::Kind::refresh, lane, 0});
   }
 }
@@ -201,7 +201,7 @@ void LinkControl::send_link_frame(PortId port_index, Time now, Packet frame, Tim
   ++ps.link_frames;
   ps.link_frame_bytes += wire;
   Time arrival = port.free_at + ps.propagation + later;
-  if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, 0)) {
+  if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, Bytes())) {
     // Pauses end by themselves. Credits are told again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
     const Time works_at = q_.outages.outage_end(port_index, now, port.free_at);
     if (frame.kind == PacketKind::pause || works_at == never) return;
@@ -230,7 +230,7 @@ void LinkControl::count_causes() {
   for (const PortId port : net_.nodes.ports())
     for (std::uint32_t rest = state.ports[port].credited; rest != 0; rest &= rest - 1)
       causes->give_credits(state.queue_number(port, LaneId::first_of(rest)), q_.build.input_buffer(port),
-                           Bytes(state.largest_frame));
+                           state.largest_frame);
 }
 
 void LinkControl::note_credit_taken(PortId in_port, LaneId in_lane, PortId out, Bytes frame, Time now) {

@@ -46,16 +46,17 @@ const RoutingAlgorithm& LinkOutages::routing_at(Time now) const {
 
 /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
 /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.
-bool LinkOutages::loses(PortId port, Time start, Time end, std::int64_t wire) const {
+bool LinkOutages::loses(PortId port, Time start, Time end, Bytes wire) const {
   const LinkFault* fault = fault_of_port_[port];
   if (fault == nullptr) return false;
   const Time arrival = end + q_.state.ports[port].propagation;
   for (const Outage& outage : fault->outages)
     if (outage.from < arrival && start < outage.until) return true;
-  if (wire == 0 || (fault->loss == 0 && fault->bit_error_rate == 0)) return false;
+  if (wire == Bytes() || (fault->loss == 0 && fault->bit_error_rate == 0)) return false;
   double keep = 1 - fault->loss;
   // log1p keeps what 1 - 1e-15 would lose.
-  if (fault->bit_error_rate > 0) keep *= std::exp(static_cast<double>(8 * wire) * std::log1p(-fault->bit_error_rate));
+  if (fault->bit_error_rate > 0)
+    keep *= std::exp(static_cast<double>(8 * wire.count()) * std::log1p(-fault->bit_error_rate));
   return draw(net_.seed, net_.outputs[port].directed_link, net_.outputs[port].packets) >= keep;
 }
 

@@ -37,11 +37,11 @@ class PortEpoch {
     const WireTime size = net_.sizes.wire_time(port_, packet);
     const LaneId lane = lane_of(packet);
     ClassQueue& queue = ps_.classes[lane.value()];
-    if (queue.bytes + net_.sizes.frame_bytes(size).count() > state_.queue_limit) [[unlikely]]
+    if (queue.bytes + net_.sizes.frame_bytes(size) > state_.queue_limit) [[unlikely]]
       return arrive_generally(came);
     if (free_at_ > now || (ps_.occupied | ps_.tell_pause) != 0 || lane.in(ps_.blocked))
       return wait(packet, came.port, now, size, queue, lane);
-    if (state_.marks_passing) q_.marking.mark(out_, queue, packet, 0, now, now);
+    if (state_.marks_passing) q_.marking.mark(out_, queue, packet, Bytes(), now, now);
     launch(queue, now, packet, size);
   }
 
@@ -98,7 +98,7 @@ class PortEpoch {
     const bool bypass = state_.is_bypass(lane);
     if (!bypass) {
       const PortState& in = state_.ports[in_port];
-      if (in.memory != nullptr) in.memory->take(in.first_queue + lane.value(), frame.count());
+      if (in.memory != nullptr) in.memory->take(in.first_queue + lane.value(), frame);
     }
     if (state_.marks_at_arrival) q_.marking.mark(out_, queue, packet, queue.bytes, now, now);
     if (packet.kind == PacketKind::data && (packet.flags & packet_last) != 0) [[unlikely]]
@@ -130,7 +130,7 @@ class PortEpoch {
     launch(queue, now, sent.packet, size);
     if (sent.in_port == PortId::none()) return true;
     const PortState& in = state_.ports[sent.in_port];
-    if (in.memory != nullptr) in.memory->release(in.first_queue + sent.in_lane().value(), sent.frame_bytes().count());
+    if (in.memory != nullptr) in.memory->release(in.first_queue + sent.in_lane().value(), sent.frame_bytes());
     return true;
   }
 
@@ -175,8 +175,8 @@ bool QueuedSwitch::has_room_for_all(const LocalNode& node, const ArrivalOrder& a
   if (memory == nullptr) return true;
   const auto most = [&state](std::size_t packets) { return static_cast<std::int64_t>(packets) * state.largest_frame; };
   if (memory->stays_small(most(arrivals.collected().size() + 1))) return true;
-  const std::int64_t limit = memory->limit_after(most(arrivals.collected().size()));
-  if (limit < 0) return false;
+  const Bytes limit = memory->limit_after(most(arrivals.collected().size()));
+  if (limit < Bytes()) return false;
   for (std::size_t r = 0; r < arrivals.runs(); ++r) {
     const std::span<const Arrival> run = arrivals.run(r);
     const std::uint32_t first_queue = state.ports[run.front().port].first_queue;

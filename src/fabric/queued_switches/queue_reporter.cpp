@@ -15,8 +15,8 @@ void QueueReporter::build() {
   reports.delay = wanted.delay;
   for (const LocalNode& node : net_.nodes.all) reports.of_node.push_back(net_.routing.reports(NodeId(node.id)));
   reports.pending.assign(net_.nodes.all.size(), false);
-  reports.told.assign(net_.outputs.size(), 0);
-  reports.heard.assign(net_.outputs.size() * reports.slots, 0);
+  reports.told.assign(net_.outputs.size(), Bytes());
+  reports.heard.assign(net_.outputs.size() * reports.slots, Bytes());
 }
 
 // More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
@@ -37,20 +37,20 @@ void QueueReporter::report(const NodeEvent& event) {
   const LocalNode& node = net_.nodes.all[local];
   const QueueReports& of_node = reports.of_node[local];
   reports.pending[local] = false;
-  const std::int64_t wire = std::max(NetworkParameters::pause_wire, net_.parameters.min_wire().count());
+  const Bytes wire = std::max(NetworkParameters::pause_wire, net_.parameters.min_wire());
   for (std::uint32_t slot = 0; slot < of_node.count; ++slot) {
     const PortId reported = node.first_port + of_node.first + slot;
-    const std::int64_t bytes = q_.state.queued_bytes(reported);
+    const Bytes bytes = q_.state.queued_bytes(reported);
     if (bytes == reports.told[reported]) continue;
     reports.told[reported] = bytes;
     Packet frame;
     frame.kind = PacketKind::report;
-    frame.psn = static_cast<std::uint32_t>(std::min<std::int64_t>(bytes, std::numeric_limits<std::uint32_t>::max()));
+    frame.psn = static_cast<std::uint32_t>(std::min(bytes, Bytes(std::numeric_limits<std::uint32_t>::max())).count());
     frame.payload = static_cast<std::uint16_t>(slot);
     for (std::uint32_t l = 0; l < of_node.listeners; ++l) {
       const PortId listener = node.first_port + of_node.first_listener + l;
       OutputPort& port = net_.outputs[listener];
-      const Time crossing = serialization_time(Bytes(wire), Bandwidth::from_bps(port.rate_bps));
+      const Time crossing = serialization_time(wire, port.rate);
       const Time arrival = event.time + crossing + q_.state.ports[listener].propagation + reports.delay;
       if (!port.leaves_process())
         q_.events.add(port.peer_node, q_.control.event_of(port.peer(), frame, arrival));
@@ -62,7 +62,7 @@ void QueueReporter::report(const NodeEvent& event) {
 
 void QueueReporter::hear(const NodeEvent& event) {
   ReportedQueues& reports = q_.state.reports;
-  reports.heard[std::size_t{event.port.value()} * reports.slots + event.classes] = event.data;
+  reports.heard[std::size_t{event.port.value()} * reports.slots + event.classes] = Bytes(event.data);
 }
 
 }  // namespace weft

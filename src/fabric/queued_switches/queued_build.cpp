@@ -82,7 +82,7 @@ void QueuedBuild::build() {
 void QueuedBuild::build_state() {
   QueuedState& state = q_.state;
   const SwitchParameters& fabric = net_.parameters.fabric;
-  state.largest_frame = (net_.parameters.mtu + net_.parameters.header).count();
+  state.largest_frame = net_.parameters.mtu + net_.parameters.header;
   state.flow_control = flow_control_of_classes(fabric, net_.topology);
   const auto some = [&state](FlowControl kind) {
     return std::find(state.flow_control.begin(), state.flow_control.end(), kind) != state.flow_control.end();
@@ -96,7 +96,7 @@ void QueuedBuild::build_state() {
   state.rules.mtu = net_.sizes.mtu;
   state.window_limits = net_.parameters.window_given || net_.parameters.congestion_control_name == "none";
   state.limited = fabric.buffer.size.has_value();
-  if (fabric.buffer.queue) state.queue_limit = fabric.buffer.queue->count();
+  if (fabric.buffer.queue) state.queue_limit = *fabric.buffer.queue;
   state.finite = state.limited || fabric.buffer.queue;
   state.bypass = state.plan.count > 1 ? state.plan.control.bit() : 0;
 }
@@ -182,27 +182,27 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   const QueuedState& state = q_.state;
   const SwitchParameters& fabric = net_.parameters.fabric;
   const auto lossless = static_cast<std::int64_t>(std::popcount(state.plan.lossless));
-  const std::int64_t reserves = fabric.buffer.reserve.count() * node.ports * state.plan.count;
-  std::int64_t headrooms = 0;
-  std::vector<std::int64_t> headroom(node.ports, 0);
+  const Bytes reserves = fabric.buffer.reserve * node.ports * state.plan.count;
+  Bytes headrooms;
+  std::vector<Bytes> headroom(node.ports);
   for (std::uint32_t p = 0; p < node.ports; ++p) {
     if (state.ports[node.first_port + p].pausing == 0) continue;
-    headroom[p] = (fabric.pfc.headroom ? *fabric.pfc.headroom : needed_headroom(node.first_port + p)).count();
+    headroom[p] = fabric.pfc.headroom ? *fabric.pfc.headroom : needed_headroom(node.first_port + p);
     headrooms += headroom[p] * lossless;
   }
   BufferRules rules;
-  rules.shared = fabric.buffer.size->count() - reserves - headrooms;
-  if (rules.shared < (headrooms > 0 ? 0 : state.largest_frame)) {
+  rules.shared = *fabric.buffer.size - reserves - headrooms;
+  if (rules.shared < (headrooms > Bytes() ? Bytes() : state.largest_frame)) {
     throw InputError(
         fabric.buffer.place,
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
                     "{}; expected a larger size, or less headroom",
-                    net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(Bytes(headrooms)),
-                    to_text(Bytes(reserves)), to_text(*fabric.buffer.size)),
+                    net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(headrooms), to_text(reserves),
+                    to_text(*fabric.buffer.size)),
         node.id);
   }
   rules.sharing = fabric.buffer.sharing.get();
-  rules.reserve = fabric.buffer.reserve.count();
+  rules.reserve = fabric.buffer.reserve;
   std::uint32_t used = ((1U << state.plan.count) - 1) & ~state.bypass;
   if (!net_.parameters.frames && state.plan.other != state.plan.data) used &= ~state.plan.other.bit();
   std::uint32_t dropping = 0;  // classes that have neither headroom nor credits at some port
@@ -210,14 +210,14 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
   const std::size_t queues = std::size_t{node.ports} * state.plan.count;
   if (dropping != 0)
     require_room_for_frame(rules, fabric.buffer,
-                           {Bytes(state.largest_frame),
+                           {state.largest_frame,
                             fabric.buffer.reserve,
                             *fabric.buffer.size,
-                            Bytes(headrooms + reserves),
-                            {Bytes(rules.shared), Bytes(), queues},
+                            headrooms + reserves,
+                            {rules.shared, Bytes(), queues},
                             net_.topology.graph.name(NodeId(node.id))},
                            node.id);
-  rules.xon_offset = (fabric.pfc.xon ? *fabric.pfc.xon : Bytes(2 * state.largest_frame)).count();
+  rules.xon_offset = fabric.pfc.xon ? *fabric.pfc.xon : 2 * state.largest_frame;
   SharedBuffer buffer(rules, queues);
   for (std::uint32_t p = 0; p < node.ports; ++p)
     for (LaneId lane; lane < state.plan.end(); ++lane)
@@ -237,7 +237,7 @@ void QueuedBuild::build_schedulers() {
   const SchedulingDiscipline* scheduling = net_.parameters.fabric.priorities.scheduling.get();
   const auto turns = SchedulingRegistry::instance().find("deficit_round_robin")->make();
   if (!scheduling->shares()) scheduling = turns.get();
-  const ClassShares shares{state.plan.count, sharing, state.plan.weight, Bytes(state.largest_frame)};
+  const ClassShares shares{state.plan.count, sharing, state.plan.weight, state.largest_frame};
   for (std::size_t p = 0; p < net_.outputs.size(); ++p) {
     auto scheduler = sharing != 0 ? scheduling->make(shares) : nullptr;
     if (headers) scheduler = std::make_unique<HeadersFirst>(state.plan.control, std::move(scheduler), sharing);
@@ -255,16 +255,15 @@ Bytes QueuedBuild::needed_headroom(PortId in_port) const {
   const PortState& ps = q_.state.ports[in_port];
   const OutputPort& back = net_.outputs[in_port];
   const Bandwidth rate_in = rate_into(in_port);
-  const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
-  const std::int64_t in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
-  const Time stopping = serialization_time(Bytes(in_the_way), Bandwidth::from_bps(back.rate_bps)) +
-                        serialization_time(Bytes(NetworkParameters::pause_wire), Bandwidth::from_bps(back.rate_bps)) +
-                        ps.propagation + net_.parameters.fabric.pfc.response + ps.in_after;
-  const auto bits = static_cast<unsigned __int128>(stopping.ps()) * static_cast<std::uint64_t>(rate_in.bps());
-  const auto wire = static_cast<std::int64_t>((bits + 7'999'999'999'999U) / 8'000'000'000'000U);
+  const Bytes largest = net_.parameters.mtu + net_.sizes.data_overhead;
+  const Bytes in_the_way = std::max({largest, net_.sizes.control_wire, NetworkParameters::pause_wire});
+  const Time stopping = serialization_time(in_the_way, back.rate) +
+                        serialization_time(NetworkParameters::pause_wire, back.rate) + ps.propagation +
+                        net_.parameters.fabric.pfc.response + ps.in_after;
+  const Bytes wire = bytes_begun_in(stopping, rate_in);
   // Bytes of the wire hold bytes of frames and gaps; full frames are the worst case, rounded up to whole ones.
-  const std::int64_t frames = (wire + largest - 1) / largest;
-  return Bytes((frames + 2) * q_.state.largest_frame);
+  const std::int64_t frames = (wire + largest - Bytes(1)) / largest;
+  return (frames + 2) * q_.state.largest_frame;
 }
 
 /// Of the other direction of the port's link.
@@ -276,14 +275,12 @@ Bandwidth QueuedBuild::rate_into(PortId port) const {
 Bytes QueuedBuild::input_buffer(PortId port) const {
   if (net_.parameters.fabric.credit.buffer) return *net_.parameters.fabric.credit.buffer;
   const PortState& ps = q_.state.ports[port];
-  const std::int64_t slower = std::min(net_.outputs[port].rate_bps, rate_into(port).bps());
-  const std::int64_t faster = std::max(net_.outputs[port].rate_bps, rate_into(port).bps());
-  const std::int64_t largest = net_.parameters.mtu.count() + net_.sizes.data_overhead;
-  const Time round = 2 * ps.propagation + net_.parameters.switch_latency +
-                     2 * serialization_time(Bytes(largest), Bandwidth::from_bps(slower));
-  const auto bytes = static_cast<std::int64_t>(static_cast<unsigned __int128>(round.ps()) *
-                                               static_cast<std::uint64_t>(faster) / 8'000'000'000'000U);
-  return Bytes(std::min(bytes + 2 * q_.state.largest_frame, std::int64_t{1} << 30));  // counted modulo 2^32
+  const Bandwidth slower = std::min(net_.outputs[port].rate, rate_into(port));
+  const Bandwidth faster = std::max(net_.outputs[port].rate, rate_into(port));
+  const Bytes largest = net_.parameters.mtu + net_.sizes.data_overhead;
+  const Time round = 2 * ps.propagation + net_.parameters.switch_latency + 2 * serialization_time(largest, slower);
+  const Bytes bytes = bytes_sent_in(round, faster) + 2 * q_.state.largest_frame;
+  return std::min(bytes, Bytes(std::int64_t{1} << 30));  // counted modulo 2^32
 }
 
 /// An upper bound that needs no search: twice as many of the slowest links as the machine has tiers.

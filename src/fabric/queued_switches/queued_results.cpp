@@ -23,12 +23,12 @@ std::vector<LinkClassCounters> QueuedResults::class_counters(Time end) const {
                                  queue.marked,
                                  queue.dropped,
                                  queue.trimmed,
-                                 queue.paused.ps(),
+                                 queue.paused,
                                  queue.pauses_received,
-                                 queue.stopped.ps(),
+                                 queue.stopped,
                                  queue.pauses_sent};
-      if (lane.in(port.blocked)) counters.paused += (end - queue.paused_since).ps();
-      if (lane.in(port.stopped)) counters.stopped += (end - queue.stopped_since).ps();
+      if (lane.in(port.blocked)) counters.paused += end - queue.paused_since;
+      if (lane.in(port.stopped)) counters.stopped += end - queue.stopped_since;
       result.push_back(counters);
     }
   }
@@ -40,21 +40,21 @@ std::vector<QueueDepth> QueuedResults::queue_depths(Time end) const {
   if (!keeps_depths()) return result;
   for (const PortId p : net_.nodes.ports())
     for (LaneId lane; lane < q_.state.plan.end(); ++lane)
-      if (q_.state.queue_of(p, lane).peak > 0) result.push_back(queue_depth(p, lane, end));
+      if (q_.state.queue_of(p, lane).peak > Bytes()) result.push_back(queue_depth(p, lane, end));
   return result;
 }
 
 QueueDepth QueuedResults::queue_depth(PortId port, LaneId lane, Time end) const {
   const ClassQueue& queue = q_.state.queue_of(port, lane);
   DepthHistogram depths = q_.state.depths[q_.state.queue_number(port, lane)];
-  depths.hold(queue.bytes, end.ps());
-  const auto at = [&](double share) { return depths.percentile(share, end.ps()); };
+  depths.hold(queue.bytes, end);
+  const auto at = [&](double share) { return depths.percentile(share, end); };
   return {net_.outputs[port].directed_link,
           lane.value(),
           q_.state.plan.priority[lane],
           depths.occupied(),
           queue.peak,
-          depths.mean(end.ps()),
+          depths.mean(end),
           at(0.5),
           at(0.9),
           at(0.99),
@@ -74,8 +74,8 @@ std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
         LinkPause row{net_.outputs[port].directed_link ^ 1U, lane.value(), net_.outputs[causes[i].port].directed_link,
                       causes[i]};
         if (i == current) {
-          row.cause.time += (end - q_.control.causes->since(queue)).ps();
-          row.cause.last = end.ps();
+          row.cause.time += end - q_.control.causes->since(queue);
+          row.cause.last = end;
         }
         rows.push_back(row);
       }
@@ -89,11 +89,9 @@ std::vector<QueuePairCounters> QueuedResults::queue_pair_counters() const {
   for (std::uint32_t h = 0; h < net_.nodes.hosts.size(); ++h) {
     for (const Connection& connection : q_.state.hosts[h].connections) {
       const ReliableSender& sender = connection.sender;
-      const std::int64_t window =
-          connection.allowance.window == Bytes::max() ? -1 : connection.allowance.window.count();
       result.push_back({net_.nodes.hosts[h], sender.number(), sender.destination(), sender.acked(), sender.repeated(),
-                        sender.timeouts(), connection.cnps, connection.allowance.rate.bps(), window,
-                        connection.messages, connection.posted.count()});
+                        sender.timeouts(), connection.cnps, connection.allowance.rate, connection.allowance.window,
+                        connection.messages, connection.posted});
     }
   }
   return result;
@@ -149,8 +147,8 @@ void QueuedResults::check_nodes() const {
       for (LaneId lane; lane < state.plan.end(); ++lane) {
         const ClassQueue& queue = state.queue_of(p, lane);
         out += queue.dropped;
-        WEFT_EXPECT(queue.bytes == 0 && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait", node.id,
-                    p - node.first_port, lane.value(), queue.bytes);
+        WEFT_EXPECT(queue.bytes == Bytes() && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait", node.id,
+                    p - node.first_port, lane.value(), queue.bytes.count());
       }
     }
     if (node.host != no_slot) continue;
@@ -165,9 +163,10 @@ void QueuedResults::check_buffer(const LocalNode& node) const {
   if (number == no_slot) return;
   const SharedBuffer& buffer = q_.state.buffers[number];
   for (std::uint32_t queue = 0; queue < node.ports * q_.state.plan.count; ++queue)
-    WEFT_EXPECT(buffer.held(queue) == 0, "node {}: {} bytes of ingress queue {} are held", node.id, buffer.held(queue),
-                queue);
-  WEFT_EXPECT(buffer.shared_used() == 0, "node {}: {} shared bytes are held", node.id, buffer.shared_used());
+    WEFT_EXPECT(buffer.held(queue) == Bytes(), "node {}: {} bytes of ingress queue {} are held", node.id,
+                buffer.held(queue).count(), queue);
+  WEFT_EXPECT(buffer.shared_used() == Bytes(), "node {}: {} shared bytes are held", node.id,
+              buffer.shared_used().count());
 }
 
 bool QueuedResults::keeps_depths() const { return !q_.state.depths.empty(); }

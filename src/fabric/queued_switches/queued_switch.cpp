@@ -16,14 +16,14 @@ namespace weft {
   const PortState& came = state.ports[in_port];
   if (in_lane.in(came.credited)) return true;  // its sender has had a credit for it
   const bool pausing = in_lane.in(came.pausing);
-  if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame.count() > state.queue_limit) return false;
+  if (!pausing && state.queue_of(out, lane_of(packet)).bytes + frame > state.queue_limit) return false;
   if (came.memory == nullptr) return true;
   SharedBuffer& buffer = *came.memory;
   const std::uint32_t queue = came.first_queue + in_lane.value();
-  if (buffer.admit_easily(queue, frame.count(), state.largest_frame)) [[likely]]
+  if (buffer.admit_easily(queue, frame, state.largest_frame)) [[likely]]
     return true;
   catch_up_all(net_.nodes.local_of[node.id], now);
-  if (buffer.admit(queue, frame.count()) == SharedBuffer::Place::none) return false;
+  if (buffer.admit(queue, frame) == SharedBuffer::Place::none) return false;
   if (pausing && buffer.must_pause(queue, state.largest_frame))
     q_.control.stop_sender(in_port, in_lane, out, frame, now);
   return true;
@@ -34,9 +34,9 @@ namespace weft {
   const QueuedState& state = q_.state;
   if (!state.finite || state.is_bypass(lane)) return true;
   const PortState& came = state.ports[in_port];
-  if (frame.count() > state.queue_limit) return false;
-  return came.memory == nullptr || (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(),
-                                                                                 frame.count(), state.largest_frame));
+  if (frame > state.queue_limit) return false;
+  return came.memory == nullptr ||
+         (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame, state.largest_frame));
 }
 
 // What finds the port free and nobody waiting needs no queue: most packets of plain ports. False, and nothing has
@@ -48,7 +48,7 @@ namespace weft {
   const WireTime size = net_.sizes.wire_time(port, packet);
   if (!needs_no_room(in_port, lane_of(packet), net_.sizes.frame_bytes(size))) return false;
   ClassQueue& queue = ps.classes[packet.lane];
-  if (q_.state.marks_passing) q_.marking.mark(out, queue, packet, 0, now, now);
+  if (q_.state.marks_passing) q_.marking.mark(out, queue, packet, Bytes(), now, now);
   q_.departures.launch_plain(out, queue, now, packet, size);
   return true;
 }
@@ -87,7 +87,7 @@ namespace weft {
   if (net_.outputs[out].free_at > now || (ps.occupied | ps.tell_pause | ps.tell_credit) != 0 || lane.in(ps.blocked) ||
       !q_.control.takes_credit(out, lane, frame, now))
     return false;
-  if (q_.state.marks_passing) q_.marking.mark(out, q_.state.queue_of(out, lane), packet, 0, now, now);
+  if (q_.state.marks_passing) q_.marking.mark(out, q_.state.queue_of(out, lane), packet, Bytes(), now, now);
   q_.departures.launch(out, now, packet, size);
   if (!q_.state.is_bypass(lane)) q_.control.give_room(in_port, in_lane, frame, now);
   return true;

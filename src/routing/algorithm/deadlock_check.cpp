@@ -78,12 +78,12 @@ class DependencySearch {
     }
     AdaptiveRequest request{flow, 0, in_port, static_cast<std::uint8_t>(holder.channel % lanes_), holder.state};
     const std::size_t ports = graph_.ports(at).size();
-    constexpr std::int64_t long_queue = 1 << 20;
-    queued_.assign(ports, 0);
+    constexpr Bytes long_queue = Bytes::mib(1);
+    queued_.assign(ports, Bytes());
     visit(routing_.choose(at, request, queued_));
     queued_.assign(ports, long_queue);
     for (std::size_t port = 0; port < ports; ++port) {
-      queued_[port] = 0;
+      queued_[port] = Bytes();
       visit(routing_.choose(at, request, queued_));
       queued_[port] = long_queue;
     }
@@ -94,7 +94,7 @@ class DependencySearch {
   std::uint32_t lanes_;
   std::set<Holder> seen_;
   std::vector<Holder> open_;
-  std::vector<std::int64_t> queued_;
+  std::vector<Bytes> queued_;
   std::unordered_set<Edge, boost::hash<Edge>> edges_;  ///< only filled and sorted
 };
 

@@ -12,14 +12,14 @@ std::vector<PathHop> trace_path(const Topology& topology, const RoutingAlgorithm
   NodeId at(flow.source);
   AdaptiveRequest request;
   request.flow = flow;
-  std::vector<std::int64_t> queued;
+  std::vector<Bytes> queued;
   while (at.value() != flow.destination) {
     WEFT_EXPECT(path.size() < graph.node_count(), "routing leads {} -> {} in a cycle through {}",
                 graph.name(NodeId(flow.source)), graph.name(NodeId(flow.destination)), graph.name(at));
     std::uint16_t port = 0;
     const auto ports = graph.ports(at);
     if (routing.per_packet()) {
-      queued.assign(ports.size(), 0);
+      queued.assign(ports.size(), Bytes());
       const RouteChoice choice = routing.choose(at, request, queued);
       port = choice.port;
       request.lane = choice.lane;

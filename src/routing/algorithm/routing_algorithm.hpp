@@ -10,6 +10,7 @@
 #include "graph/topology/topology_builder.hpp"
 #include "support/basics/random.hpp"
 #include "support/basics/registry.hpp"
+#include "units/bytes.hpp"
 
 namespace weft {
 
@@ -28,9 +29,9 @@ struct AdaptiveRequest {
   std::uint16_t in_port = no_port;  ///< of this node; no_port at the host that sends
   std::uint8_t lane = 0;   ///< virtual lane in which it has arrived, counted from the first lane of its traffic
   std::uint8_t state = 0;  ///< what the choice before has left; 0 at the source
-  /// [ports of the node][max_reported()] bytes in the queues that the node behind each port reports, as last heard of;
-  /// empty if nobody reports.
-  std::span<const std::int64_t> reported = {};
+  /// [ports of the node][max_reported()] what waits in the queues that the node behind each port reports, as last heard
+  /// of; empty if nobody reports.
+  std::span<const Bytes> reported = {};
   static constexpr std::uint16_t no_port = 0xffff;
 };
 
@@ -90,9 +91,9 @@ class RoutingAlgorithm {
   /// What a switch reports, if routing looks at queues elsewhere; and the most queues that any of them reports.
   virtual QueueReports reports(NodeId) const { return {}; }
   virtual std::uint32_t max_reported() const { return 0; }
-  /// The way of one packet. `queued`: [ports of `at`] bytes that wait there. Pure. Called once per packet and switch,
+  /// The way of one packet. `queued`: [ports of `at`] frames that wait there. Pure. Called once per packet and switch,
   /// and only if per_packet(): a decision on the queues of the moment cannot be shared by a batch.
-  virtual RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const {
+  virtual RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const {
     (void)queued;
     RouteChoice choice;
     route(at, {&request.flow, 1}, &choice.port);

@@ -33,7 +33,7 @@ class RailsRouting final : public RoutingAlgorithm {
       inner_->route(in_rail(at), {translated.data(), count}, ports + first);
     }
   }
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     AdaptiveRequest translated = request;
     translated.flow = in_rail(request.flow);
     return inner_->choose(in_rail(at), translated, queued);

@@ -62,7 +62,7 @@ class ServerRouting final : public RoutingAlgorithm {
     }
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     if (at.value() >= shape_->first_switch()) {
       AdaptiveRequest translated = request;
       translated.flow = between_nics(request.flow);

@@ -36,7 +36,7 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
     for (std::size_t i = 0; i < requests.size(); ++i) ports[i] = port(at, requests[i]);
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     if (at.value() < all_hosts_ || leads_to_unit(at, request.flow.destination)) {
       RouteChoice choice;
       choice.port = port(at, request.flow);

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "units/bytes.hpp"
+
 namespace weft {
 
 enum class Detours : std::uint8_t {
@@ -20,7 +22,7 @@ constexpr bool looks_at_queues(Detours detours) { return detours != Detours::nev
 /// In favour of the minimal way, in bytes times hops: three hops of one full frame of 4 KiB. Shorter queues say little,
 /// and without a bias uniform traffic makes needless detours (Jiang, Kim, Dally, ISCA 2009, section 3.2, have a
 /// threshold for that, too).
-constexpr std::int64_t detour_bias = 3 * 4096;
+constexpr Bytes detour_bias = 3 * Bytes::kib(4);
 
 /// What a packet remembers: the phase, global links so far (2 bits each).
 struct DetourProgress {

@@ -60,7 +60,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
       ports[i] = at.value() < hosts_ ? std::uint16_t{0} : towards(place(at), at, requests[i], requests[i].destination);
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     RouteChoice choice;
     if (at.value() < hosts_) return choice;
     const auto here = place(at);
@@ -111,7 +111,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
   }
 
   void decide(NodeId at, const DragonflyMinimal::Place& here, std::uint32_t source, std::uint32_t target,
-              const AdaptiveRequest& request, std::span<const std::int64_t> queued, DetourProgress& progress) const {
+              const AdaptiveRequest& request, std::span<const Bytes> queued, DetourProgress& progress) const {
     const RouteRequest& flow = request.flow;
     const bool open = progress.phase == DetourProgress::undecided || (progress.second_look && here.group == source);
     if (!open) return;
@@ -131,8 +131,8 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
     const auto hops = [&](std::uint16_t port, int most) {
       return port >= minimal_.shape().global_port(0) ? most - 1 : most;
     };
-    const std::int64_t waits = queued[short_way] + reported(here, at, request, short_way, target);
-    const std::int64_t detour_waits = queued[long_way] + reported(here, at, request, long_way, detour);
+    const Bytes waits = queued[short_way] + reported(here, at, request, short_way, target);
+    const Bytes detour_waits = queued[long_way] + reported(here, at, request, long_way, detour);
     if (waits * hops(short_way, 3) > detour_waits * hops(long_way, 5) + detour_bias)
       progress.phase = DetourProgress::to_intermediate;
     // Before its global link a minimal packet may look once more.
@@ -142,10 +142,11 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
 
   /// Bytes that wait for the global link at the other router to which `port` leads, as that router has last reported; 0
   /// if the link is this router's own, or nobody reports.
-  std::int64_t reported(const DragonflyMinimal::Place& here, NodeId at, const AdaptiveRequest& request,
-                        std::uint16_t port, std::uint32_t group) const {
+  Bytes reported(const DragonflyMinimal::Place& here, NodeId at, const AdaptiveRequest& request, std::uint16_t port,
+                 std::uint32_t group) const {
     const DragonflyShape& shape = minimal_.shape();
-    if (detours != Detours::by_reported_queues || request.reported.empty() || port >= shape.global_port(0)) return 0;
+    if (detours != Detours::by_reported_queues || request.reported.empty() || port >= shape.global_port(0))
+      return Bytes();
     return request
         .reported[port * shape.h + minimal_.global_at_peer(here, group, which_of(here, at, request.flow, group))];
   }

@@ -59,7 +59,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
                      : pick(place(at), at, requests[i], minimal_.choices(place(at), requests[i].destination));
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     RouteChoice choice;
     if (at.value() < hosts_) return choice;
     const Place here = place(at);
@@ -124,8 +124,8 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
   }
 
   /// Bytes before the global link to `group` over the leaf's port towards its spine: here, and there as reported.
-  std::int64_t waiting(const Place& here, NodeId at, const AdaptiveRequest& request,
-                       std::span<const std::int64_t> queued, std::uint32_t group) const {
+  Bytes waiting(const Place& here, NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued,
+                std::uint32_t group) const {
     const Choices choices = minimal_.towards_group(here, group);
     const std::uint32_t which = which_of(at, request.flow, choices);
     const std::uint16_t port = minimal_.port(here, choices, which);
@@ -134,7 +134,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
   }
 
   DetourProgress decide_at_leaf(NodeId at, const Place& here, const Ends& ends, const AdaptiveRequest& request,
-                                std::span<const std::int64_t> queued) const {
+                                std::span<const Bytes> queued) const {
     DetourProgress progress;
     progress.phase = DetourProgress::minimal;
     if (ends.source == ends.target || shape().g < 3) return progress;
@@ -155,7 +155,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
   /// Another global port of the spine if its queue is that much shorter, one that the packet's hash chooses; else
   /// no_route.
   std::uint16_t decide_at_spine(NodeId at, const Place& here, const Ends& ends, const AdaptiveRequest& request,
-                                std::span<const std::int64_t> queued) const {
+                                std::span<const Bytes> queued) const {
     const auto links = static_cast<std::uint32_t>(queued.size()) - shape().leaves;
     const std::uint16_t direct = towards_group(here, at, request.flow, ends.target);
     const std::uint32_t hash = ecmp_hash(request.flow, at.value(), mix64(seed_ + request.psn + 1));

@@ -27,7 +27,7 @@ class DimensionOrderLanesRouting final : public RoutingAlgorithm {
     for (std::size_t i = 0; i < requests.size(); ++i) ports[i] = port(at, requests[i]);
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t>) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes>) const override {
     RouteChoice choice;
     choice.port = port(at, request.flow);
     if (at.value() < hosts_ || choice.port < shape_->hosts_per_router) return choice;

@@ -60,7 +60,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
     }
   }
 
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t> queued) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes> queued) const override {
     const Choices choices = closer(at, request.flow);
     RouteChoice choice;
     // Among equal queues the packet's own hash decides, so that routers in step do not all choose alike.

@@ -47,8 +47,9 @@ struct Packet {
   std::uint32_t entropy : 8 = 0;       ///< which of the paths it takes, if the sender decides that; echoed in the ACK
   std::uint32_t queue_pair = 0;        ///< of the data's sender, in both directions
   std::uint32_t psn = 0;               ///< packet sequence number of the queue pair, modulo 2^32
-  /// data with packet_last: slot of the message descriptor in this process; ack: payload bytes acknowledged; frame:
-  /// slot of the ns-3 packet in this process
+  /// data with packet_last: slot of the message descriptor in this process, which then has the telemetry; other data:
+  /// handle of its telemetry, if there is any; ack: payload bytes acknowledged; frame: slot of the ns-3 packet in this
+  /// process
   std::uint32_t message = 0;
   std::uint16_t payload = 0;  ///< message bytes in this packet (0 for ack and credit); frame: bytes of the whole frame
   PacketKind kind : 4 = PacketKind::data;

@@ -29,7 +29,7 @@ class LaneByPair final : public RoutingAlgorithm {
   }
   unsigned lanes() const override { return 2; }
   bool per_packet() const override { return true; }
-  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const std::int64_t>) const override {
+  RouteChoice choose(NodeId at, const AdaptiveRequest& request, std::span<const Bytes>) const override {
     RouteChoice choice;
     route(at, {&request.flow, 1}, &choice.port);
     choice.lane = request.flow.queue_pair % 2;

@@ -44,9 +44,9 @@ TEST(trimming, nothing_is_dropped_and_each_trimmed_packet_is_repeated_once) {
     EXPECT_EQ(entry.packet.lane, 0);  // with the control traffic
   }
   EXPECT_EQ(headers, totals.trimmed);
-  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 10 * frame);
+  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes.count(), 10 * frame);
   // Every payload passes the last link once: a trimmed header takes its 82 B and no more.
-  EXPECT_EQ(machine.counters(machine.a_switch(0), 8).payload_bytes, 8 * (100 * mtu + 7));
+  EXPECT_EQ(machine.counters(machine.a_switch(0), 8).payload_bytes.count(), 8 * (100 * mtu + 7));
 }
 
 // Small packets, a slow way out of each server, and many senders: headers and the answers to them alone are more than a
@@ -143,7 +143,7 @@ TEST(trimming, a_slow_last_link_is_busy_with_payload_until_all_is_there) {
   EXPECT_GT(totals.trimmed, 32U);
   EXPECT_EQ(totals.dropped, 0U);
   const LinkCounters last = machine.counters(machine.a_switch(0), 32);
-  EXPECT_EQ(last.payload_bytes, 32 * 20 * mtu);
+  EXPECT_EQ(last.payload_bytes.count(), 32 * 20 * mtu);
   EXPECT_GE(machine.fabric->now().ps(), std::int64_t{640} * 1'000 * 8'000);  // 1000 B at 8 ns
 }
 

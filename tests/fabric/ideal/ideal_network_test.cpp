@@ -289,10 +289,10 @@ TEST(ideal_network, counts_what_passes_each_link) {
   std::int64_t into_1 = 0, busy = 0;
   for (const LinkCounters& link : machine.network->link_counters()) {
     if (link.to != NodeId(1)) continue;
-    into_1 += link.bytes;
-    busy += link.busy_ps;
+    into_1 += link.bytes.count();
+    busy += link.busy.ps();
     EXPECT_EQ(link.data_packets, 12U);
-    EXPECT_EQ(link.payload_bytes, 11 * mtu + 1);
+    EXPECT_EQ(link.payload_bytes.count(), 11 * mtu + 1);
   }
   EXPECT_EQ(into_1, 11 * mtu + 1 + 12 * overhead);
   EXPECT_EQ(busy, into_1 * per_byte);

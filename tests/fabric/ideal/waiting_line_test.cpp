@@ -9,23 +9,26 @@
 #include <gtest/gtest.h>
 
 #include "support/basics/random.hpp"
+#include "tests/literals.hpp"
 
 namespace weft::waiting_line_test {
 namespace {
 
+using namespace literals;
+
 TEST(waiting_line, serves_one_after_another) {
   WaitingLine line;
-  EXPECT_EQ(line.serve(10, 5), 15);
-  EXPECT_EQ(line.serve(10, 5), 20);
-  EXPECT_EQ(line.serve(30, 5), 35);
+  EXPECT_EQ(line.serve(10_ps, 5_ps), 15_ps);
+  EXPECT_EQ(line.serve(10_ps, 5_ps), 20_ps);
+  EXPECT_EQ(line.serve(30_ps, 5_ps), 35_ps);
 }
 
 // The small message comes at 500, the large one has been coming since 0: it is late by the small one only.
 TEST(waiting_line, a_message_is_not_late_by_what_was_before_one_that_overtook_it) {
   WaitingLine line;
-  EXPECT_EQ(line.serve(500, 10), 510);
-  EXPECT_EQ(line.serve(0, 1000), 1010);
-  EXPECT_EQ(line.serve(0, 1), 1011);
+  EXPECT_EQ(line.serve(500_ps, 10_ps), 510_ps);
+  EXPECT_EQ(line.serve(0_ps, 1000_ps), 1010_ps);
+  EXPECT_EQ(line.serve(0_ps, 1_ps), 1011_ps);
 }
 
 TEST(waiting_line, takes_the_first_free_picoseconds) {
@@ -42,7 +45,8 @@ TEST(waiting_line, takes_the_first_free_picoseconds) {
         taken[static_cast<std::size_t>(at)] = true;
         --left;
       }
-      ASSERT_EQ(line.serve(from, work), at) << "seed " << seed << " message " << message;
+      ASSERT_EQ(line.serve(Time::from_ps(from), Time::from_ps(work)), Time::from_ps(at))
+          << "seed " << seed << " message " << message;
     }
   }
 }
@@ -50,8 +54,8 @@ TEST(waiting_line, takes_the_first_free_picoseconds) {
 // With more times between than it remembers it is pessimistic, never optimistic.
 TEST(waiting_line, forgets_the_oldest_times_between) {
   WaitingLine line;
-  for (std::int64_t i = 1; i <= 10; ++i) EXPECT_EQ(line.serve(100 * i, 1), 100 * i + 1);
-  EXPECT_EQ(line.serve(0, 1), 302 - 100);  // those before 100 and before 200 are forgotten
+  for (std::int64_t i = 1; i <= 10; ++i) EXPECT_EQ(line.serve(i * 100_ps, 1_ps), i * 100_ps + 1_ps);
+  EXPECT_EQ(line.serve(0_ps, 1_ps), 302_ps - 100_ps);  // those before 100 and before 200 are forgotten
 }
 
 }  // namespace

@@ -77,7 +77,8 @@ inline History history(Scenario& scenario) {
   for (const MessageRecord& m : scenario.messages())
     result.emplace_back(m.id, m.issued, m.delivered, m.ideal, m.bytes, 0.0);
   for (const LinkCounters& l : scenario.fabric().link_counters())
-    result.emplace_back(l.directed_link, l.packets, l.bytes, l.busy_ps, l.peak_queue_bytes, l.queue_byte_ps);
+    result.emplace_back(l.directed_link, l.packets, l.bytes.count(), l.busy.ps(), l.peak_queue_bytes.count(),
+                        l.queue_byte_ps);
   std::sort(result.begin(), result.end());
   return result;
 }

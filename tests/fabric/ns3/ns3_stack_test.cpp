@@ -82,10 +82,10 @@ TEST_P(Engines, udp_echo_between_two_hosts) {
     // Counted apart from the fabric's own packets.
     const LinkCounters link = scenario.counters(NodeId(0), 0);
     EXPECT_EQ(link.packets, 0U);
-    EXPECT_EQ(link.bytes, 0);
+    EXPECT_EQ(link.bytes.count(), 0);
     EXPECT_EQ(link.other_packets, 3U);
-    EXPECT_EQ(link.other_bytes, 3 * (std::max<std::int64_t>(14 + bytes + udp_ip + 4, 64) + 20));
-    EXPECT_EQ(link.busy_ps, (3 * frame_time(bytes + udp_ip)).ps());
+    EXPECT_EQ(link.other_bytes.count(), 3 * (std::max<std::int64_t>(14 + bytes + udp_ip + 4, 64) + 20));
+    EXPECT_EQ(link.busy.ps(), (3 * frame_time(bytes + udp_ip)).ps());
   }
 }
 
@@ -225,15 +225,15 @@ TEST(ns3_stack, frames_count_in_samples_and_queues) {
   const Time each = frame_time(bytes);
   const auto samples = scenario.fabric().results().take_samples(Time::from_us(3));
   std::int64_t busy = 0;
-  for (const PortSample& sample : samples) busy += sample.busy_ps;
+  for (const PortSample& sample : samples) busy += sample.busy.ps();
   EXPECT_EQ(busy, (frames * each).ps());
   ASSERT_FALSE(samples.empty());
-  EXPECT_EQ(samples[0].busy_ps, (interval - Time::from_ns(100)).ps());
+  EXPECT_EQ(samples[0].busy.ps(), (interval - Time::from_ns(100)).ps());
   const LinkCounters link = scenario.counters(NodeId(0), 0);
   // The second waits for one, the third for two, ...
   const std::int64_t wire = 14 + bytes + 4 + 20;
   EXPECT_EQ(link.queue_byte_ps, static_cast<double>(wire * each.ps() * (1 + 2 + 3)));
-  EXPECT_EQ(link.peak_queue_bytes, frames * wire);
+  EXPECT_EQ(link.peak_queue_bytes.count(), frames * wire);
 }
 
 TEST(ns3_stack, packets_longer_than_the_mtu_are_refused) {

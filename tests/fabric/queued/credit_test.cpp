@@ -63,8 +63,8 @@ TEST(credit, an_incast_loses_nothing_and_fills_no_more_than_the_buffers) {
   machine.expect_quiet();
   EXPECT_EQ(machine.fabric->results().congestion().dropped, 0U);
   EXPECT_EQ(machine.fabric->results().congestion().repeated, 0U);
-  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 8 * buffer);
-  EXPECT_GT(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes, 7 * buffer);
+  EXPECT_LE(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes.count(), 8 * buffer);
+  EXPECT_GT(machine.class_counters(machine.a_switch(0), 1, 8).peak_queue_bytes.count(), 7 * buffer);
 }
 
 // What a link loses must not take its credit along: with room for two frames the third loss would stop it for ever.

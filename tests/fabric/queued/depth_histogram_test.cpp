@@ -11,10 +11,12 @@
 
 #include "support/basics/random.hpp"
 #include "tests/fabric/lean_machine.hpp"
+#include "tests/literals.hpp"
 
 namespace weft::depth_histogram_test {
 namespace {
 
+using namespace literals;
 using test::LeanMachine;
 using test::network_of;
 
@@ -39,17 +41,17 @@ void expect_close(std::int64_t found, std::int64_t due) {
 TEST(depth_histogram, by_hand) {
   DepthHistogram depths;
   // Empty for 400 ps, 1,000 B for 500 ps, 100,000 B for 90 ps, 1 MB for 10 ps.
-  depths.hold(0, 400);
-  depths.hold(1'000, 900);
-  depths.hold(100'000, 990);
-  depths.hold(1'000'000, 1'000);
-  EXPECT_EQ(depths.percentile(0.4, 1'000), 0);
-  expect_close(depths.percentile(0.5, 1'000), 1'000);
-  expect_close(depths.percentile(0.9, 1'000), 1'000);
-  expect_close(depths.percentile(0.99, 1'000), 100'000);
-  EXPECT_EQ(depths.percentile(0.999, 1'000), 1'000'000);
-  EXPECT_EQ(depths.occupied(), 600);
-  EXPECT_DOUBLE_EQ(depths.mean(1'000), (500 * 1e3 + 90 * 1e5 + 10 * 1e6) / 1000);
+  depths.hold(0_B, 400_ps);
+  depths.hold(1'000_B, 900_ps);
+  depths.hold(100'000_B, 990_ps);
+  depths.hold(1'000'000_B, 1'000_ps);
+  EXPECT_EQ(depths.percentile(0.4, 1'000_ps), 0_B);
+  expect_close(depths.percentile(0.5, 1'000_ps).count(), 1'000);
+  expect_close(depths.percentile(0.9, 1'000_ps).count(), 1'000);
+  expect_close(depths.percentile(0.99, 1'000_ps).count(), 100'000);
+  EXPECT_EQ(depths.percentile(0.999, 1'000_ps), 1'000'000_B);
+  EXPECT_EQ(depths.occupied(), 600_ps);
+  EXPECT_DOUBLE_EQ(depths.mean(1'000_ps), (500 * 1e3 + 90 * 1e5 + 10 * 1e6) / 1000);
 }
 
 TEST(depth_histogram, agrees_with_sorted_depths_to_a_sixteenth) {
@@ -64,10 +66,10 @@ TEST(depth_histogram, agrees_with_sorted_depths_to_a_sixteenth) {
       const auto time = static_cast<std::int64_t>(random_below(1'000'000, seed, 4, i));
       now += time;
       spans.emplace_back(static_cast<std::int64_t>(depth), time);
-      depths.hold(static_cast<std::int64_t>(depth), now);
+      depths.hold(Bytes(static_cast<std::int64_t>(depth)), Time::from_ps(now));
     }
     for (const double share : {0.1, 0.5, 0.9, 0.99, 0.999, 1.0})
-      expect_close(depths.percentile(share, now), exact(spans, share));
+      expect_close(depths.percentile(share, Time::from_ps(now)).count(), exact(spans, share));
     EXPECT_LT(depths.memory_bytes(), 16U * 8 * 64);
   }
 }
@@ -92,18 +94,19 @@ TEST(depth_histogram, of_a_queue_that_drains_packet_by_packet) {
   ASSERT_EQ(depths.size(), 1U);  // the other ports' queues have stayed empty
   EXPECT_EQ(depths[0].lane, 1U);
   EXPECT_EQ(depths[0].priority, 3U);
-  EXPECT_EQ(depths[0].peak, 19 * frame);
-  EXPECT_EQ(depths[0].occupied, 19 * full);
+  EXPECT_EQ(depths[0].peak.count(), 19 * frame);
+  EXPECT_EQ(depths[0].occupied.ps(), 19 * full);
   EXPECT_DOUBLE_EQ(depths[0].mean, 190.0 * frame * full / static_cast<double>(end));
-  expect_close(depths[0].p50, exact(spans, 0.5));
-  expect_close(depths[0].p90, exact(spans, 0.9));
-  expect_close(depths[0].p99, exact(spans, 0.99));
-  EXPECT_EQ(depths[0].p999, 19 * frame);
+  expect_close(depths[0].p50.count(), exact(spans, 0.5));
+  expect_close(depths[0].p90.count(), exact(spans, 0.9));
+  expect_close(depths[0].p99.count(), exact(spans, 0.99));
+  EXPECT_EQ(depths[0].p999.count(), 19 * frame);
   // Not 0 throughout, or this would test little.
   EXPECT_GT(exact(spans, 0.5), 0);
   EXPECT_LT(exact(spans, 0.9), exact(spans, 0.99));
   ProcessGroup group = ProcessGroup::alone();
-  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, Time::from_ps(end)).at(0).p99_queue, depths[0].p99);
+  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, Time::from_ps(end)).at(0).p99_queue.count(),
+            depths[0].p99.count());
 }
 
 TEST(depth_histogram, is_not_kept_unless_asked_for) {
@@ -112,7 +115,7 @@ TEST(depth_histogram, is_not_kept_unless_asked_for) {
   machine.run();
   EXPECT_TRUE(machine.fabric->results().queue_depths(machine.fabric->now()).empty());
   ProcessGroup group = ProcessGroup::alone();
-  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, machine.fabric->now()).at(0).p99_queue, -1);
+  EXPECT_EQ(machine.fabric->results().hot_links(group, 1, machine.fabric->now()).at(0).p99_queue.count(), -1);
 }
 
 }  // namespace

@@ -191,7 +191,7 @@ TEST(link_faults, the_longest_queue_counts_the_packet_that_goes_on_at_the_old_ra
   // Both take the same way to the switch, so that the second comes `later` after the first, of which 8 ns per byte of
   // that time have left: frame + (frame - later / 8).
   const std::int64_t frame = machine.parameters.mtu.count() + machine.parameters.data_overhead().count();
-  EXPECT_EQ(machine.counters(machine.a_switch(0), 2).peak_queue_bytes, 2 * frame - later / 8);
+  EXPECT_EQ(machine.counters(machine.a_switch(0), 2).peak_queue_bytes.count(), 2 * frame - later / 8);
 }
 
 void expect_losses(const std::string& loss, double probability) {

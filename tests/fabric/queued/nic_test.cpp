@@ -101,7 +101,7 @@ TEST(nic, a_credit_is_one_packet_that_nobody_answers) {
   machine.run();
   EXPECT_EQ(machine.credits, (std::vector<Notice>{{Time::from_ns(5) + ack_time + delay, 1, 4}}));
   EXPECT_EQ(machine.fabric->packet_hops(), 1U);
-  EXPECT_EQ(machine.counters(NodeId(0)).bytes, 86);
+  EXPECT_EQ(machine.counters(NodeId(0)).bytes.count(), 86);
   EXPECT_EQ(machine.counters(NodeId(0)).data_packets, 0U);
 }
 

@@ -172,8 +172,8 @@ TEST(pfc, pauses_are_told_again_until_the_queue_is_empty_and_then_taken_back) {
   const LinkClassCounters host = run.machine.class_counters(NodeId(0), data_lane);
   EXPECT_EQ(back.pauses_sent, static_cast<std::uint64_t>(1 + run.refreshes));
   EXPECT_EQ(host.pauses_received, back.pauses_sent);
-  EXPECT_EQ(back.stopped, run.go - run.stop);
-  EXPECT_EQ(host.paused, run.go - run.stop);
+  EXPECT_EQ(back.stopped.ps(), run.go - run.stop);
+  EXPECT_EQ(host.paused.ps(), run.go - run.stop);
   EXPECT_EQ(run.begin_of(run.before - 1), (run.before - 1) * full);
   EXPECT_EQ(run.begin_of(run.before), run.go + pause_time + OneStop::delay);
 }

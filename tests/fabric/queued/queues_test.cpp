@@ -102,12 +102,12 @@ void expect_same(const LeanMachine& machine, const NaiveNetwork& naive) {
         ASSERT_EQ(t.start, t.arrived);
       }
     }
-    EXPECT_EQ(link.bytes, bytes) << "link " << link.directed_link;
-    EXPECT_EQ(link.payload_bytes, payload);
+    EXPECT_EQ(link.bytes.count(), bytes) << "link " << link.directed_link;
+    EXPECT_EQ(link.payload_bytes.count(), payload);
     EXPECT_EQ(link.packets, log.size());
     EXPECT_EQ(link.data_packets, data);
-    EXPECT_EQ(link.busy_ps, busy);
-    EXPECT_EQ(link.peak_queue_bytes, peak * static_cast<__int128>(link.times.rate.bps()) / 8'000'000'000'000);
+    EXPECT_EQ(link.busy.ps(), busy);
+    EXPECT_EQ(link.peak_queue_bytes.count(), peak * static_cast<__int128>(link.times.rate.bps()) / 8'000'000'000'000);
     EXPECT_DOUBLE_EQ(link.queue_byte_ps, test::waiting_byte_ps(log));
   }
 }
@@ -235,7 +235,7 @@ TEST(queues, samples_are_those_of_the_model) {
     for (const PortSample& sample : machine.fabric->results().take_samples(machine.fabric->now()))
       EXPECT_TRUE(found
                       .emplace(std::pair(sample.directed_link, std::int64_t{sample.interval}),
-                               std::pair(sample.busy_ps, sample.queue_bytes))
+                               std::pair(sample.busy.ps(), sample.queue_bytes.count()))
                       .second);
     EXPECT_EQ(found, expected);
   }
@@ -266,17 +266,17 @@ TEST(queues, three_packets_and_their_counters_by_hand) {
   EXPECT_EQ(link.to, NodeId(0));
   EXPECT_EQ(link.packets, 3U);
   EXPECT_EQ(link.data_packets, 3U);
-  EXPECT_EQ(link.bytes, 1600);
-  EXPECT_EQ(link.payload_bytes, 1600 - 3 * overhead.count());
-  EXPECT_EQ(link.busy_ps, Time::from_ns(128).ps());
+  EXPECT_EQ(link.bytes.count(), 1600);
+  EXPECT_EQ(link.payload_bytes.count(), 1600 - 3 * overhead.count());
+  EXPECT_EQ(link.busy.ps(), Time::from_ns(128).ps());
   // At 1110 ns 30 of the first packet's 80 ns are over: 625 B of it are left, and 500 B and 100 B wait. At 1100 ns it
   // was 750 B + 500 B: more.
-  EXPECT_EQ(link.peak_queue_bytes, 1250);
+  EXPECT_EQ(link.peak_queue_bytes.count(), 1250);
   // 500 B wait for 60 ns and 100 B for 90 ns.
   EXPECT_EQ(link.queue_byte_ps, 500.0 * 60'000 + 100.0 * 90'000);
   // A NIC's port holds its packet alone.
   const LinkCounters nic = machine.counters(NodeId(1));
-  EXPECT_EQ(nic.peak_queue_bytes, 1000);
+  EXPECT_EQ(nic.peak_queue_bytes.count(), 1000);
   EXPECT_EQ(nic.queue_byte_ps, 0);
   EXPECT_EQ(machine.counters(machine.a_switch(0), 1).packets, 0U);
   EXPECT_EQ(machine.fabric->packet_hops(), 6U);
