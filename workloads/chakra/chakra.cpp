@@ -49,7 +49,11 @@ class ChakraWorkload : public Workload {
     return with_noise(std::make_unique<ChakraProgram>(trace_, rank.value()), rank, noise_);
   }
   WorkloadEstimate estimate() const override { return trace_.estimate(); }
-  std::vector<std::pair<std::string, std::string>> description() const override { return trace_.description(); }
+  std::vector<std::pair<std::string, std::string>> description() const override {
+    auto lines = trace_.description();
+    for (auto& line : noise_.description(ranks())) lines.push_back(std::move(line));
+    return lines;
+  }
 
  private:
   ChakraTrace trace_;

@@ -103,11 +103,29 @@ double ComputeNoise::factor_of(double z, double deviation) const {
   return std::exp(std::sqrt(variance) * z - variance / 2);
 }
 
-Time ComputeNoise::stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const {
+double ComputeNoise::factor_of_rank(Rank rank) const {
   double factor = 1;
-  if (jitter_ != 0) factor = factor_of(random_normal(seed_ ^ jitter_draws, rank.value(), operation), jitter_);
-  if (spread_ != 0) factor *= factor_of(random_normal(seed_ ^ spread_draws, rank.value(), 0), spread_);
+  if (spread_ != 0) factor = factor_of(random_normal(seed_ ^ spread_draws, rank.value(), 0), spread_);
   if (const auto slow = slow_ranks_.find(rank.value()); slow != slow_ranks_.end()) factor *= slow->second;
+  return factor;
+}
+
+std::vector<std::pair<std::string, std::string>> ComputeNoise::description(std::uint32_t ranks) const {
+  if (spread_ == 0 && slow_ranks_.empty()) return {};
+  std::uint32_t slowest = 0;
+  double factor = 0;
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    const double here = factor_of_rank(Rank(rank));
+    if (here <= factor) continue;
+    factor = here;
+    slowest = rank;
+  }
+  return {{"slowest rank", fmt::format("{}: its computation takes {:.4g} times as long", slowest, factor)}};
+}
+
+Time ComputeNoise::stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const {
+  double factor = factor_of_rank(rank);
+  if (jitter_ != 0) factor *= factor_of(random_normal(seed_ ^ jitter_draws, rank.value(), operation), jitter_);
   if (stragglers_) {
     const auto interval = static_cast<std::uint64_t>(now.ps() / stragglers_->interval.ps());
     if (random_unit(seed_ ^ straggler_draws, rank.value(), interval) < stragglers_->probability)

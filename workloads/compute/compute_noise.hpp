@@ -6,6 +6,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "schedule/program/program.hpp"
 #include "support/documents/spec.hpp"
@@ -38,8 +41,13 @@ class ComputeNoise {
   /// of jitter (drawn for each operation), and that of a straggler if the rank is one in the interval in which the
   /// operation starts. Rounded to ps, at most 2^62 ps.
   Time stretched(Rank rank, std::uint64_t operation, Time duration, Time now) const;
+  /// Lines for Workload::description(): the rank of the first `ranks` that `spread` and `slow_ranks` make slowest,
+  /// which a step of ranks that wait for each other takes as long as; none without these.
+  std::vector<std::pair<std::string, std::string>> description(std::uint32_t ranks) const;
 
  private:
+  /// What holds for the whole run: `spread` and `slow_ranks`.
+  double factor_of_rank(Rank rank) const;
   /// Of a standard normal number: a factor of mean 1 and this standard deviation, distributed as `shape_` says.
   double factor_of(double z, double deviation) const;
 

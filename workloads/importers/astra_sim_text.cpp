@@ -175,14 +175,17 @@ class LayerWorkload : public Workload {
     const auto size = [this](LayerGroup group) {
       return std::to_string(plan_.groups[static_cast<std::size_t>(group)].size);
     };
-    return {{"ranks", std::to_string(plan_.ranks)},
-            {"policy", policy_},
-            {"passes", std::to_string(plan_.passes)},
-            {"ranks of a model group", size(LayerGroup::model)},
-            {"ranks of a data group", size(LayerGroup::data)},
-            {"ranks of an expert group", size(LayerGroup::expert)},
-            {"operations of a rank in a pass", grouped(static_cast<std::int64_t>(plan_.slots.size()))},
-            {"collective calls", grouped(static_cast<std::int64_t>(call_count()))}};
+    std::vector<std::pair<std::string, std::string>> lines{
+        {"ranks", std::to_string(plan_.ranks)},
+        {"policy", policy_},
+        {"passes", std::to_string(plan_.passes)},
+        {"ranks of a model group", size(LayerGroup::model)},
+        {"ranks of a data group", size(LayerGroup::data)},
+        {"ranks of an expert group", size(LayerGroup::expert)},
+        {"operations of a rank in a pass", grouped(static_cast<std::int64_t>(plan_.slots.size()))},
+        {"collective calls", grouped(static_cast<std::int64_t>(call_count()))}};
+    for (auto& line : noise_.description(plan_.ranks)) lines.push_back(std::move(line));
+    return lines;
   }
 
  private:

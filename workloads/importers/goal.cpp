@@ -96,10 +96,12 @@ class GoalWorkload : public Workload {
   }
   WorkloadEstimate estimate() const override { return {messages_, saturated(bytes_), busiest_}; }
   std::vector<std::pair<std::string, std::string>> description() const override {
-    return {{"ranks", std::to_string(ranks())},
-            {"calc", grouped(static_cast<std::int64_t>(calcs_))},
-            {"send", grouped(static_cast<std::int64_t>(messages_))},
-            {"recv", grouped(static_cast<std::int64_t>(messages_))}};
+    std::vector<std::pair<std::string, std::string>> lines{{"ranks", std::to_string(ranks())},
+                                                           {"calc", grouped(static_cast<std::int64_t>(calcs_))},
+                                                           {"send", grouped(static_cast<std::int64_t>(messages_))},
+                                                           {"recv", grouped(static_cast<std::int64_t>(messages_))}};
+    for (auto& line : noise_.description(ranks())) lines.push_back(std::move(line));
+    return lines;
   }
   void set_noise(ComputeNoise noise) { noise_ = std::move(noise); }
 

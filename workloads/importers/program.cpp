@@ -94,6 +94,7 @@ class TraceWorkload : public Workload {
         {"operations in the file", grouped(static_cast<std::int64_t>(trace_.operations.size()))},
         {"collective calls", grouped(static_cast<std::int64_t>(trace_.calls.size()))}};
     lines.insert(lines.end(), trace_.remarks.begin(), trace_.remarks.end());
+    for (auto& line : trace_.noise.description(trace_.ranks)) lines.push_back(std::move(line));
     return lines;
   }
 

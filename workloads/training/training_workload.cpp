@@ -341,6 +341,7 @@ std::vector<std::pair<std::string, std::string>> TrainingWorkload::description()
   for (const std::string& key : d.ignored) lines.emplace_back("ignored", key);
   lines.emplace_back("steps", std::to_string(job_.steps));
   describe_events(lines);
+  for (auto& line : job_.noise.description(ranks())) lines.push_back(std::move(line));
   return lines;
 }
 

@@ -164,6 +164,21 @@ TEST(ComputeNoise, SpreadIsTheSameForTheWholeRun) {
   EXPECT_NE(stretched(noise("{jitter: 5 %}"), 1, 0), stretched(what, 1, 0));
 }
 
+// The description names the rank that a microsecond of work takes longest on, and how long.
+TEST(ComputeNoise, TheDescriptionNamesTheSlowestRank) {
+  EXPECT_TRUE(noise("{jitter: 5 %}").description(64).empty());
+  using Lines = std::vector<std::pair<std::string, std::string>>;
+  EXPECT_EQ(noise("{slow_ranks: [{ranks: [3, 5], factor: 1.25}]}").description(64),
+            (Lines{{"slowest rank", "3: its computation takes 1.25 times as long"}}));
+  const ComputeNoise what = noise("{spread: 5 %}");
+  std::uint32_t slowest = 0;
+  for (std::uint32_t rank = 1; rank < 64; ++rank)
+    if (factor_of_rank(what, rank) > factor_of_rank(what, slowest)) slowest = rank;
+  EXPECT_GT(slowest, 0U);
+  EXPECT_EQ(what.description(64), (Lines{{"slowest rank", fmt::format("{}: its computation takes {:.4g} times as long",
+                                                                      slowest, factor_of_rank(what, slowest))}}));
+}
+
 TEST(ComputeNoise, SlowRanksAreSlowerByTheirFactor) {
   const ComputeNoise what = noise("{slow_ranks: [{ranks: [3, 5], factor: 1.2}, {ranks: [0], factor: 0.5}]}");
   EXPECT_EQ(stretched(what, 3, 7), Time::from_us(1200));
