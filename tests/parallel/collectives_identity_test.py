@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Time limit: 900 s
-"""Every collective algorithm and kind gives the same run on 1, 2, 3, 4 and 8 MPI processes, with kernel times and LL."""
+"""Every collective algorithm and kind gives the same run on 1, 2, 3, 4 and 8 MPI processes, with kernel times and LL.
 
-import json
-import os
+One program runs them all, one after another: processes are started once for each number, and not once for each algorithm.
+Each begins on an idle machine, at the same picosecond on all ranks, for then the most arrivals tie."""
+
 import pathlib
-import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from weft_testing import registered  # noqa: E402
+from weft_testing import ProgramTest, registered, table  # noqa: E402
 
-WEFT = os.environ["WEFT"]
 KINDS = {
     "ring": "all_gather",
     "recursive_doubling": "all_reduce",
@@ -37,54 +35,53 @@ KINDS = {
     "nvls_tree": "all_reduce",
     "collnet": "all_reduce",
 }
-WORKLOAD = {
-    "kind": "collective",
-    "size": "300 kB",
-    "channels": 2,
-    "protocol": "ll128",
-    "step_latency": "1 us",
-    "reduce_rate": "1600 Gb/s",
-    "launch_latency": "3 us",
-    "iterations": 2,
+TUNING = {"channels": 2, "step_latency": "1 us", "reduce_rate": "1600 Gb/s", "launch_latency": "3 us"}
+IN_SWITCHES = {"nvls", "nvls_tree", "collnet"}  # aggregators in leaves of two hosts, and in cores
+FURTHER = {
+    "double_binary_tree": {"ranks_per_server": 4},
+    "hierarchical": {"ranks_per_server": 4},
+    "nccl_p2p": {"ranks_per_server": 4},
+    "nvls_tree": {"ranks_per_server": 2},
+    "collnet": {"ranks_per_leaf": 2},
 }
+ITERATIONS = 2
+APART = 2  # milliseconds, longer than the iterations of any
 
 
-class Identity(unittest.TestCase):
-    def fingerprint(self, folder, algorithm, processes):
-        workload = {**WORKLOAD, "collective": KINDS[algorithm], "algorithm": algorithm}
-        if algorithm in ("double_binary_tree", "hierarchical", "nccl_p2p"):
-            workload["ranks_per_server"] = 4
-        experiment = {
-            "topology": {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns"},
-            "workload": workload,
-        }
-        if algorithm in ("nvls", "nvls_tree", "collnet"):  # aggregators in leaves of two hosts, and in cores
-            experiment["topology"]["switch_reduction"] = {}
-            del workload["protocol"]
-        if algorithm == "nvls":
-            workload["ranks"] = 2
-        if algorithm == "nvls_tree":
-            workload["ranks_per_server"] = 2
-        if algorithm == "collnet":
-            workload["ranks_per_leaf"] = 2
-        (folder / "e.yaml").write_text(json.dumps(experiment))
-        mpi = ["mpirun", "-n", str(processes), "--oversubscribe"] if processes > 1 else []
-        words = [*mpi, WEFT, "run", "e.yaml", "-o", "e.h5", "--quiet", "--summary", "json"]
-        done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True, timeout=100)
-        summary = json.loads(done.stdout)
-        self.assertTrue(summary["complete"])
-        return summary["fingerprint"], summary["simulated_time_ps"]
+def experiment():
+    tunings, operations = {}, []
+    for number, (algorithm, kind) in enumerate(KINDS.items()):
+        protocol = {} if algorithm in IN_SWITCHES else {"protocol": "ll128"}
+        tunings[algorithm] = {"algorithm": algorithm, **TUNING, **protocol, **FURTHER.get(algorithm, {})}
+        one = {"collective": kind, "size": "300 kB", "tuning": algorithm, "not_before": f"{APART * number} ms",
+               **({"communicator": "leaf"} if algorithm == "nvls" else {})}
+        operations += [one] * ITERATIONS
+    return {
+        "topology": {"kind": "fat_tree", "k": 4, "link_rate": "100 Gb/s", "link_delay": "500 ns", "switch_reduction": {}},
+        "workload": {"kind": "program", "ranks": 16, "communicators": {"leaf": [0, 1]}, "tunings": tunings,
+                     "operations": operations},
+    }
 
+
+class Identity(ProgramTest):
     def test_no_algorithm_is_left_out(self):
         self.assertEqual(set(KINDS), registered("collectives"))
 
     def test_same_for_all_numbers_of_processes(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            for algorithm in KINDS:
-                one = self.fingerprint(folder, algorithm, 1)
-                for processes in (2, 3, 4, 8):
-                    self.assertEqual(self.fingerprint(folder, algorithm, processes), one, (algorithm, processes))
+        path = self.write(experiment())
+        summary, one = self.simulate(path, output="one.h5")
+        self.assertTrue(summary["complete"])
+        rows = table(one, "collectives")
+        self.assertEqual(list(rows["algorithm"]), [name for name in KINDS for _ in range(ITERATIONS)])
+        # All ranks at once, and when the one before has ended.
+        first = rows["last_start"][::ITERATIONS]
+        self.assertEqual(list(first), [APART * 10**9 * number for number in range(len(KINDS))])
+        self.assertLess(max(rows["end"][ITERATIONS - 1::ITERATIONS] - first), APART * 10**9)
+        for processes in (2, 3, 4, 8):
+            with self.subTest(processes=processes):
+                other, results = self.simulate(path, output=f"{processes}.h5", ranks=processes)
+                self.assert_same_results(one, results, context=f"{processes} processes")
+                self.assertEqual(other["fingerprint"], summary["fingerprint"])
 
 
 if __name__ == "__main__":
