@@ -7,6 +7,8 @@
 # A line `Time limit: 900 s` there replaces the limit of 300 s.
 # A line `Runs in: full` there leaves the test to `scripts/test --full`, `Runs in: quick` has `scripts/test --quick` run
 # it, too: it becomes a label.
+# A line `Also in Release: REASON` in a test in C++ has `scripts/test --full` run it without sanitizers, too: label
+# release, target tests_release.
 
 # What tests find in their environment: the program, the folders, and an OpenMPI that takes any number of ranks on any
 # machine, also as root and beside other tests.
@@ -43,10 +45,13 @@ endfunction()
 # weft_add_test_file(NAME LABELS FILE COMMAND...): the ctests of one file, as its opening comment wants them.
 function(weft_add_test_file name labels file)
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit|Runs in): ")
+  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit|Runs in|Also in Release): ")
   set(names ${name})
   if(remarks MATCHES "Runs in: (full|quick)")
     list(APPEND labels ${CMAKE_MATCH_1})
+  endif()
+  if(remarks MATCHES "Also in Release: ")
+    list(APPEND labels release)
   endif()
   string(REGEX MATCH "MPI ranks: ([0-9 ]+)" ranks "${remarks}")
   if(ranks)
@@ -115,7 +120,7 @@ function(weft_cpp_tests)
   target_compile_options(weft_test_main PRIVATE ${WEFT_TEST_OPTIONS})
   target_precompile_headers(weft_test_main PRIVATE <gtest/gtest.h> <fmt/format.h> <algorithm> <cmath> <functional> <map>
                             <memory> <optional> <set> <string> <vector>)
-  foreach(label unit conformance parallel cli)
+  foreach(label unit conformance parallel cli release)
     add_custom_target(tests_${label})
   endforeach()
   file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE ${tests} ${tests}/*_test.cpp)
@@ -147,6 +152,10 @@ function(weft_cpp_tests)
       weft_add_test_file(${name} ${label} ${tests}/${file} $<TARGET_FILE:${target}> ${words})
     endif()
     add_dependencies(tests_${label} ${target})
+    file(STRINGS ${tests}/${file} release LIMIT_INPUT 2000 REGEX "^// Also in Release: ")
+    if(release)
+      add_dependencies(tests_release ${target})
+    endif()
   endforeach()
   weft_batches(6 ${together})
 endfunction()

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Streams of steps are lazy: their memory does not grow with ranks, bytes or steps.
+// Also in Release: bounds of memory under the allocator that users have
 #include <cstdlib>
 #include <new>
 

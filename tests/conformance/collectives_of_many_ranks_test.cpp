@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Every registered collective algorithm for 2 to 33 and for 48, 63, 64 and 100 ranks, with 1 to 8 credits.
 // Runs in: full
+// Also in Release: all numbers of ranks; with sanitizers some
 #include <cctype>
 #include <string>
 #include <vector>

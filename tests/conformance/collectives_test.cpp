@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Every registered collective algorithm is held to the contract of CollectiveAlgorithm, by replay.
+// Also in Release: all numbers of ranks; with sanitizers some
 #include <cctype>
 #include <cstdint>
 #include <functional>

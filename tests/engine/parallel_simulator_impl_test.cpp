@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // ns-3's scheduling semantics: every body runs under ns-3's default engine and under ours.
+// Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "engine/parallel_simulator_impl.hpp"
 
 #include <algorithm>

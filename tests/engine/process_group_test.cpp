@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Exchange and reductions, for any number of MPI ranks (one without mpirun).
 // MPI ranks: 1 3
+// Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "engine/process_group.hpp"
 
 #include <chrono>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Channels of communicators over servers: rings and trees as NCCL joins them, and whether algorithms on them are right.
+// Also in Release: the longest search; not with sanitizers
 #include "nccl/machine_channels.hpp"
 
 #include <fstream>

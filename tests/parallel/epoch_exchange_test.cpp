@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // The barrier between epochs, within one host and between hosts.
 // MPI ranks: 1 2 3 5
+// Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "engine/epoch_exchange.hpp"
 
 #include <chrono>

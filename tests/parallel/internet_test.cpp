@@ -2,6 +2,7 @@
 // ns-3 applications on hosts of all processes, with random numbers, TCP losses and RDMA traffic beside them: when each
 // packet comes up does not depend on who owns which host.
 // MPI ranks: 1 2 3 4 8
+// Also in Release: threads and processes meet at another pace there, and the compiler orders more
 #include "internet/internet.hpp"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 // it gives under ns-3's own engine.
 // MPI ranks: 8
 // Time limit: 900 s
+// Also in Release: all cases; with sanitizers some
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
