@@ -4,7 +4,9 @@
 # Name: the path below tests/ without the ending, such as units/text. Label: the folder for conformance, parallel and
 # cli, otherwise unit; scripts carry the label script too. Targets tests_LABEL build all C++ tests of a label.
 # A line `MPI ranks: 1 2 4` in the opening comment of a test has it run under mpirun, once per number.
-# A line `Time limit: 900 s` there replaces the limit of 300 s.
+# A line `Time limit: 900 s` there replaces the limit of 300 s. Tests of high limits begin first, so that none is left
+# alone at the end.
+# A line `Processors: 2` there keeps others away from a test that watches the clock: ctest counts it as so many tests.
 # A line `Runs in: full` there leaves the test to `scripts/test --full`, `Runs in: quick` has `scripts/test --quick` run
 # it, too: it becomes a label.
 # A line `Also in Release: REASON` in a test in C++ has `scripts/test --full` run it without sanitizers, too: label
@@ -45,7 +47,7 @@ endfunction()
 # weft_add_test_file(NAME LABELS FILE COMMAND...): the ctests of one file, as its opening comment wants them.
 function(weft_add_test_file name labels file)
   set_property(DIRECTORY ${CMAKE_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit|Runs in|Also in Release): ")
+  file(STRINGS ${file} remarks LIMIT_INPUT 2000 REGEX "^(//|#) (MPI ranks|Time limit|Processors|Runs in|Also in Release): ")
   set(names ${name})
   if(remarks MATCHES "Runs in: (full|quick)")
     list(APPEND labels ${CMAKE_MATCH_1})
@@ -70,7 +72,10 @@ function(weft_add_test_file name labels file)
     weft_add_test(${name} "${labels}" ${ARGN})
   endif()
   if(remarks MATCHES "Time limit: ([0-9]+) s")
-    set_tests_properties(${names} PROPERTIES TIMEOUT ${CMAKE_MATCH_1})
+    set_tests_properties(${names} PROPERTIES TIMEOUT ${CMAKE_MATCH_1} COST ${CMAKE_MATCH_1})
+  endif()
+  if(remarks MATCHES "Processors: ([0-9]+)")
+    set_tests_properties(${names} PROPERTIES PROCESSORS ${CMAKE_MATCH_1})
   endif()
   if(WEFT_SANITIZE) # everything is many times slower
     set_tests_properties(${names} PROPERTIES TIMEOUT 1800)
@@ -189,5 +194,5 @@ function(weft_tests)
   list(REMOVE_ITEM families published/)
   weft_add_test(validation/laws "validation;script" /usr/bin/python3 scripts/validate --check-docs ${families})
   weft_add_test(validation/published "validation;script;full" /usr/bin/python3 scripts/validate --check-docs published/)
-  set_tests_properties(validation/laws validation/published PROPERTIES TIMEOUT 1800 PROCESSORS 2)
+  set_tests_properties(validation/laws validation/published PROPERTIES TIMEOUT 1800 COST 1800 PROCESSORS 2)
 endfunction()

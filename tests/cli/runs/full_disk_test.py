@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Processors: 2
 """A disk that becomes full at any moment, under any number of processes: all end within seconds with exit code 3 and one
 message, and nothing is left that looks like results."""
 # Time limit: 900 s

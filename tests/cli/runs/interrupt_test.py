@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Processors: 2
 """SIGINT and SIGTERM end a run on all ranks within seconds with a readable file marked incomplete; SIGKILL never leaves
 a file that looks finished."""
 

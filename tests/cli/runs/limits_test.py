@@ -1,5 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-only
+# Processors: 2
 """Experiments at the ends of what can be: times near 106 days, buffers in which nothing fits, little memory, large seeds,
 two runs into one file."""
 
