@@ -38,6 +38,7 @@ MPI_SETTINGS = {
     "OMPI_MCA_btl_base_warn_component_unused": "0",
     "OMPI_MCA_orte_execute_quiet": "1",
     "OMPI_MCA_pml": "ob1",  # no search for network cards
+    "HWLOC_PLUGINS_PATH": os.devnull,  # nor for graphics cards, for which each process loads X11 and OpenCL
 }
 
 # Without mpirun, Open MPI starts a daemon beside the program: most of the time of a short run.

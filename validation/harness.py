@@ -21,6 +21,8 @@ MPI_SETTINGS = {
     "OMPI_MCA_btl_vader_single_copy_mechanism": "none",
     "OMPI_MCA_btl_base_warn_component_unused": "0",
     "OMPI_MCA_ess_singleton_isolated": "1",  # a program alone needs no daemon: half of a second saved per run
+    "OMPI_MCA_pml": "ob1",  # no search for network cards
+    "HWLOC_PLUGINS_PATH": os.devnull,  # nor for graphics cards, for which each process loads X11 and OpenCL
 }
 
 

@@ -25,6 +25,8 @@ set(WEFT_TEST_ENVIRONMENT
     OMPI_MCA_mpi_yield_when_idle=1
     OMPI_MCA_btl_vader_single_copy_mechanism=none
     OMPI_MCA_btl_base_warn_component_unused=0
+    OMPI_MCA_pml=ob1 # no search for network cards
+    HWLOC_PLUGINS_PATH=/dev/null # nor for graphics cards, for which each process loads X11 and OpenCL
     PYTHONDONTWRITEBYTECODE=1
     # Neither OpenMPI nor ns-3 frees its process-wide tables at exit, so leaks of weft cannot be told from theirs.
     ASAN_OPTIONS=detect_leaks=0
