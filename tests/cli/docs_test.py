@@ -49,10 +49,14 @@ def anchors(page):
 class Docs(unittest.TestCase):
     def test_blocks_run(self):
         count = 0
-        with tempfile.TemporaryDirectory() as name:
+        with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(prefix="weft-mpi-") as scratch:
             folder = pathlib.Path(name)
             repository_in(folder)
-            path = f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}"
+            # Without a daemon of Open MPI for each program alone: cli/runs/interrupt has one.
+            settings = weft_testing.environment({
+                "PATH": f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}",
+                "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_orte_tmpdir_base": scratch,
+            })
             for page in pages():
                 for block in shell_blocks(page):
                     if block.strip() in SKIPPED:
@@ -60,7 +64,7 @@ class Docs(unittest.TestCase):
                     with self.subTest(page=page.name, block=block):
                         done = subprocess.run(
                             ["bash", "-euo", "pipefail", "-c", block], cwd=folder, text=True, stdin=subprocess.DEVNULL,
-                            env=weft_testing.environment({"PATH": path}), capture_output=True, timeout=600,
+                            env=settings, capture_output=True, timeout=600,
                         )
                         self.assertEqual(done.returncode, 0, f"{block}\n{done.stdout}\n{done.stderr}")
                         count += 1
