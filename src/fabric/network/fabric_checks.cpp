@@ -17,15 +17,18 @@ namespace weft {
 
 // Deadlocks ---------------------------------------------------------------------------------------------------------
 
-bool Deadlocks::suspicious() const { return model_->buffered() && model_->queued()->control.suspicious; }
-bool Deadlocks::take_suspicion() {
-  return model_->buffered() && std::exchange(model_->queued()->control.suspicious, false);
+bool Deadlocks::suspicious() const {
+  return model_->ask_queued([](QueuedModel& model) { return model.control.suspicious; });
 }
-bool Deadlocks::packets_wait() const { return model_->buffered() && model_->queued()->results.packets_wait(); }
+bool Deadlocks::take_suspicion() {
+  return model_->ask_queued([](QueuedModel& model) { return std::exchange(model.control.suspicious, false); });
+}
+bool Deadlocks::packets_wait() const {
+  return model_->ask_queued([](QueuedModel& model) { return model.results.packets_wait(); });
+}
 
 std::string Deadlocks::find(ProcessGroup& group, Time stopped_by) const {
-  std::vector<WaitEdge> edges;
-  if (model_->buffered()) edges = model_->queued()->results.wait_edges(stopped_by);
+  const auto edges = model_->ask_queued([&](QueuedModel& model) { return model.results.wait_edges(stopped_by); });
   return describe_cycle(find_waiting_cycle(gather_rows(group, edges)), net_.topology.graph);
 }
 

@@ -30,7 +30,7 @@ void FabricProbes::queue_depths() {
 void FabricProbes::waits_by_job(JobsOfHosts jobs) { net_.observers.count_waits(std::move(jobs), net_.outputs.size()); }
 
 void FabricProbes::pause_causes() {
-  if (model_->buffered()) model_->queued()->control.count_causes();
+  if (QueuedModel* queued = model_->queued()) queued->control.count_causes();
 }
 
 void FabricProbes::add_tap(NodeId node, std::uint32_t port, std::shared_ptr<PortTap> tap) {

@@ -71,7 +71,6 @@ std::vector<LinkCounters> FabricResults::link_counters() const {
 // for a link over the cut in another process.
 void FabricResults::settle_waits(ProcessGroup& group, Time end) {
   std::vector<WaitBeyond> beyond = model_->visit([&](auto& model) { return model.settle_waits(end); });
-  if (model_->buffered()) return;
   beyond = gather_rows(group, beyond);
   std::map<std::uint32_t, unsigned __int128> of_link;
   for (const WaitBeyond& wait : beyond) of_link.emplace(wait.directed_link, wait.byte_ps);
@@ -93,13 +92,10 @@ std::vector<HotLink> FabricResults::hot_links(ProcessGroup& group, std::size_t m
     if (links.size() >= 4 * most + 64) keep_hottest(links, most);
   }
   keep_hottest(links, most);
-  const QueuedModel* queued = model_->queued();
-  for (HotLink& link : links) {
-    const PortId port = std::exchange(link.port, PortId::none());
-    if (queued == nullptr || !queued->results.keeps_depths()) continue;
-    for (LaneId lane; lane < queued->state.plan.end(); ++lane)
-      link.p99_queue = std::max(link.p99_queue, queued->results.queue_depth(port, lane, end).p99);
-  }
+  const auto fullest = [&](PortId port) {
+    return model_->ask_queued([&](QueuedModel& model) { return model.results.p99_of_fullest_class(port, end); });
+  };
+  for (HotLink& link : links) link.p99_queue = fullest(std::exchange(link.port, PortId::none())).value_or(Bytes(-1));
   links = gather_rows(group, links);
   keep_hottest(links, most);
   return links;
@@ -115,22 +111,22 @@ std::vector<LinkJobWait> FabricResults::link_waits() const {
 }
 
 std::vector<LinkClassCounters> FabricResults::class_counters(Time end) const {
-  return model_->buffered() ? model_->queued()->results.class_counters(end) : std::vector<LinkClassCounters>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.class_counters(end); });
 }
 std::vector<QueueDepth> FabricResults::queue_depths(Time end) const {
-  return model_->buffered() ? model_->queued()->results.queue_depths(end) : std::vector<QueueDepth>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.queue_depths(end); });
 }
 std::vector<LinkPause> FabricResults::link_pauses(Time end) const {
-  return model_->buffered() ? model_->queued()->results.link_pauses(end) : std::vector<LinkPause>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.link_pauses(end); });
 }
 std::vector<QueuePairCounters> FabricResults::queue_pair_counters() const {
-  return model_->buffered() ? model_->queued()->results.queue_pair_counters() : std::vector<QueuePairCounters>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.queue_pair_counters(); });
 }
 std::vector<ReceiverCounters> FabricResults::receiver_counters() const {
-  return model_->buffered() ? model_->queued()->results.receiver_counters() : std::vector<ReceiverCounters>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.receiver_counters(); });
 }
 CongestionTotals FabricResults::congestion() const {
-  return model_->buffered() ? model_->queued()->results.congestion() : CongestionTotals();
+  return model_->ask_queued([&](QueuedModel& model) { return model.results.congestion(); });
 }
 
 // Series -------------------------------------------------------------------------------------------------------------
@@ -152,13 +148,13 @@ std::vector<PortSample> FabricResults::take_closed_samples(Time now) {
 }
 
 std::vector<QueuePairSample> FabricResults::take_queue_pair_samples(Time end) {
-  return model_->buffered() ? model_->queued()->samples.take(end) : std::vector<QueuePairSample>();
+  return model_->ask_queued([&](QueuedModel& model) { return model.samples.take(end); });
 }
 std::vector<QueuePairSample> FabricResults::take_closed_queue_pair_samples(Time now) {
-  return model_->queued()->samples.take_closed(now);
+  return model_->ask_queued([&](QueuedModel& model) { return model.samples.take_closed(now); });
 }
 std::size_t FabricResults::samples_held() const {
-  return net_.sampler.held() + (model_->buffered() ? model_->queued()->samples.held() : 0);
+  return net_.sampler.held() + model_->ask_queued([](QueuedModel& model) { return model.samples.held(); });
 }
 
 std::uint64_t FabricResults::samples_until(Time end) const {
@@ -168,7 +164,7 @@ std::uint64_t FabricResults::samples_until(Time end) const {
       for (const PortId p : net_.nodes.ports())
         samples += net_.sampler.missing(net_.outputs[p], end, model.queued_bytes(p));
     });
-  return model_->buffered() ? samples + model_->queued()->samples.missing(end) : samples;
+  return samples + model_->ask_queued([&](QueuedModel& model) { return model.samples.missing(end); });
 }
 
 }  // namespace weft

@@ -2,6 +2,8 @@
 // Which of the two models the ports of a network have.
 #pragma once
 
+#include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "fabric/fifo/fifo_model.hpp"
@@ -20,11 +22,21 @@ struct PortModel {
   decltype(auto) visit(Action&& action) {
     return std::visit(std::forward<Action>(action), of);
   }
+  /// What action(queued model) gives where ports have queues by class; a result with nothing in it where they have
+  /// none.
+  template <class Action>
+  auto ask_queued(Action&& action) {
+    using Answer = std::decay_t<std::invoke_result_t<Action, QueuedModel&>>;
+    if (QueuedModel* model = queued()) return Answer(action(*model));
+    return Answer();
+  }
   /// Null unless ports have queues by class.
   QueuedModel* queued() { return std::get_if<QueuedModel>(&of); }
   bool buffered() const { return std::holds_alternative<QueuedModel>(of); }
   /// Null unless hosts send frames of ns-3's stacks.
-  FrameTable* frames() { return buffered() ? queued()->frames.table.get() : nullptr; }
+  FrameTable* frames() {
+    return ask_queued([](QueuedModel& model) { return model.frames.table.get(); });
+  }
 };
 
 }  // namespace weft

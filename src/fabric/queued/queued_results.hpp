@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "fabric/local/local_network.hpp"
 #include "fabric/probes/deadlock.hpp"
 #include "fabric/probes/fabric_reports.hpp"
+#include "units/bytes.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -22,8 +24,9 @@ class QueuedResults {
   std::vector<LinkClassCounters> class_counters(Time end) const;
   /// Of queues in which something has waited.
   std::vector<QueueDepth> queue_depths(Time end) const;
-  QueueDepth queue_depth(PortId port, LaneId lane, Time end) const;
-  bool keeps_depths() const;
+  /// Of the class of a port whose queue was deeper than this for a hundredth of the time, the largest; none unless
+  /// depths are kept.
+  std::optional<Bytes> p99_of_fullest_class(PortId port, Time end) const;
   std::vector<LinkPause> link_pauses(Time end) const;
   std::vector<QueuePairCounters> queue_pair_counters() const;
   std::vector<ReceiverCounters> receiver_counters() const;
@@ -38,6 +41,8 @@ class QueuedResults {
   std::uint64_t memory_bytes() const;
 
  private:
+  bool keeps_depths() const;
+  QueueDepth queue_depth(PortId port, LaneId lane, Time end) const;
   void check_buffer(const LocalNode& node) const;
   static constexpr Time never = Time::max();
 

@@ -61,6 +61,13 @@ QueueDepth QueuedResults::queue_depth(PortId port, LaneId lane, Time end) const 
           at(0.999)};
 }
 
+std::optional<Bytes> QueuedResults::p99_of_fullest_class(PortId port, Time end) const {
+  if (!keeps_depths()) return std::nullopt;
+  Bytes most;
+  for (LaneId lane; lane < q_.state.plan.end(); ++lane) most = std::max(most, queue_depth(port, lane, end).p99);
+  return most;
+}
+
 std::vector<LinkPause> QueuedResults::link_pauses(Time end) const {
   std::vector<LinkPause> rows;
   if (!q_.control.causes) return rows;
