@@ -41,9 +41,6 @@ MPI_SETTINGS = {
     "HWLOC_PLUGINS_PATH": os.devnull,  # nor for graphics cards, for which each process loads X11 and OpenCL
 }
 
-# Without mpirun, Open MPI starts a daemon beside the program: most of the time of a short run.
-ALONE_SETTINGS = {"OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_btl": "self"}
-
 # A machine on which nothing queues up long, and a network as in workloads/*.yaml.
 STAR = {"kind": "star", "hosts": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
 FAT_TREE = {"kind": "fat_tree", "k": 4, "link_rate": "400 Gb/s", "link_delay": "500 ns"}
@@ -75,9 +72,8 @@ def start(words, ranks=None, folder=None, extra=None, **streams):
     scratch = tempfile.mkdtemp(prefix="weft-mpi-")
     # Programs that run at the same time would share a folder for temporary files, and who ends removes it from below
     # him who begins.
-    alone = {**({} if ranks else ALONE_SETTINGS), "OMPI_MCA_orte_tmpdir_base": scratch}
     process = subprocess.Popen(
-        command(words, ranks), cwd=folder, env=environment({**alone, **(extra or {})}), text=True,
+        command(words, ranks), cwd=folder, env=environment({"OMPI_MCA_orte_tmpdir_base": scratch, **(extra or {})}), text=True,
         start_new_session=True,
         **{"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )

@@ -41,16 +41,11 @@ FOREIGN = ("OMPI_COMM_WORLD_", "OMPI_UNIVERSE", "OMPI_MCA_orte_", "OMPI_MCA_ess"
 KEPT = ("OMPI_MCA_orte_execute_quiet",)
 
 
-def environment(scratch=None, alone=True):
-    """For a child. Open MPI of one process needs no daemon, which takes most of the time of a short run; of programs
-    that run side by side each needs a folder of its own, which the one that ends would remove from below others."""
+def environment(scratch=None):
+    """For a child. Of programs that run side by side each needs a folder of its own, which the one that ends would remove
+    from below others."""
     scratch = scratch or own_scratch()
     values = {name: value for name, value in os.environ.items() if name in KEPT or not name.startswith(FOREIGN)}
-    if alone:
-        values["OMPI_MCA_ess_singleton_isolated"] = "1"
-        values.setdefault("OMPI_MCA_btl", "self")
-    elif values.get("OMPI_MCA_btl") == "self":  # enough for one process only
-        del values["OMPI_MCA_btl"]
     values["OMPI_MCA_orte_tmpdir_base"] = str(scratch)
     return values
 

@@ -67,7 +67,7 @@ class Processes:
         with open(folder / "out", "wb") as out, open(folder / "err", "wb") as err:
             try:
                 process = subprocess.Popen([*launcher, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=err,
-                                           env=environment(folder, not mpi_processes), start_new_session=True,
+                                           env=environment(folder), start_new_session=True,
                                            pass_fds=keep)
             except OSError as error:
                 raise EnvironmentFailure(f"cannot start '{[*launcher, *words][0]}': {error.strerror}") from None

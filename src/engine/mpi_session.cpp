@@ -50,6 +50,30 @@ void expect_room_for_mpi() {
   munmap(room, due);
 }
 
+/// True unless mpirun, or another launcher that speaks PMI or PMIx, has started this process.
+bool started_alone() {
+  for (const char* mark : {"OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMIX_NAMESPACE", "PMI_RANK", "PMI_FD", "SLURM_PROCID"})
+    if (std::getenv(mark) != nullptr) return false;
+  return true;
+}
+
+/// A variable of the environment until the end of the scope, so that no program that this one starts inherits it. What
+/// the user set stays.
+class Meanwhile {
+ public:
+  Meanwhile(const char* name, const char* value) : name_(std::getenv(name) == nullptr ? name : nullptr) {
+    if (name_ != nullptr) setenv(name_, value, /*overwrite=*/1);
+  }
+  ~Meanwhile() {
+    if (name_ != nullptr) unsetenv(name_);
+  }
+  Meanwhile(const Meanwhile&) = delete;
+  Meanwhile& operator=(const Meanwhile&) = delete;
+
+ private:
+  const char* name_;
+};
+
 }  // namespace
 
 bool shares_cores(int local_ranks) {
@@ -68,6 +92,14 @@ MpiSession::MpiSession(int& argc, char**& argv) {
   // mpirun and its processes would share locks in memory: who is killed while it holds one, as a signal may do in
   // MPI_Init, leaves mpirun waiting for ever in PMIx_server_finalize (seen with Open MPI 4.1.4 and PMIx 4.2.2).
   setenv("PMIX_MCA_gds", "hash", /*overwrite=*/0);
+  if (!started_alone()) {
+    MPI_Init(&argc, &argv);
+    return;
+  }
+  // One process needs neither Open MPI's daemon nor a search for network cards: 0.35 of the 0.45 s that it takes to
+  // start.
+  const Meanwhile no_daemon("OMPI_MCA_ess_singleton_isolated", "1");
+  const Meanwhile no_search("OMPI_MCA_pml", "ob1");
   MPI_Init(&argc, &argv);
 }
 

@@ -52,10 +52,9 @@ class Docs(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name, tempfile.TemporaryDirectory(prefix="weft-mpi-") as scratch:
             folder = pathlib.Path(name)
             repository_in(folder)
-            # Without a daemon of Open MPI for each program alone: cli/runs/interrupt has one.
             settings = weft_testing.environment({
                 "PATH": f"{weft_testing.WEFT.parent}{os.pathsep}{os.environ['PATH']}",
-                "OMPI_MCA_ess_singleton_isolated": "1", "OMPI_MCA_orte_tmpdir_base": scratch,
+                "OMPI_MCA_orte_tmpdir_base": scratch,
             })
             for page in pages():
                 for block in shell_blocks(page):

@@ -18,7 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import checks  # noqa: E402
 from draw import TIME_UNITS  # noqa: E402
 from fair_time import FairTime  # noqa: E402
-from weft_testing import (ALONE_SETTINGS, EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, WEFT,  # noqa: E402
+from weft_testing import (EXIT_BUG, EXIT_ENVIRONMENT, EXIT_INPUT, EXIT_INTERRUPTED, WEFT,  # noqa: E402
                           environment, same_results)
 
 PROCESSES = [1, 2, 3, 4, 8]
@@ -158,10 +158,9 @@ class Started:
         launcher = [] if run.processes == 1 else ["mpirun", "-n", str(run.processes)]
         scratch = pathlib.Path(folder) / "mpi"
         scratch.mkdir(exist_ok=True)
-        alone = {**(ALONE_SETTINGS if run.processes == 1 else {}), "OMPI_MCA_orte_tmpdir_base": str(scratch)}
         self.process = subprocess.Popen(
             [*launcher, str(WEFT), *run.words(output)], cwd=folder, stdin=subprocess.DEVNULL, stdout=streams[0],
-            stderr=streams[1], env=environment(alone), preexec_fn=limits(run),
+            stderr=streams[1], env=environment({"OMPI_MCA_orte_tmpdir_base": str(scratch)}), preexec_fn=limits(run),
             restore_signals=run.harm != "full disk", start_new_session=True)
 
     def programs(self):

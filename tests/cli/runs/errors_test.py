@@ -11,7 +11,7 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from weft_testing import (ALONE_SETTINGS, EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, WEFT, ProgramTest, attributes,
+from weft_testing import (EXIT_ENVIRONMENT, EXIT_INPUT, SOURCE, WEFT, ProgramTest, attributes,
                           environment, start, stop, weft)
 
 GOOD = """\
@@ -184,8 +184,8 @@ class CommandLine(ErrorTest):
         page = " ".join((SOURCE / "docs/tutorial/cluster.md").read_text().split())
         for words in ["There are not enough slots available", "`mpirun --oversubscribe -n 16 weft run"]:
             self.assertIn(words, page)
-        free = {name: value for name, value in environment(ALONE_SETTINGS).items()
-                if "oversubscribe" not in name and name not in ALONE_SETTINGS and name != "OMPI_MCA_orte_execute_quiet"}
+        free = {name: value for name, value in environment().items()
+                if "oversubscribe" not in name and name != "OMPI_MCA_orte_execute_quiet"}
         for options, starts in [([], False), (["--oversubscribe"], True)]:
             words = ["mpirun", "--host", "localhost:1", *options, "-n", "2", str(WEFT), "--version"]
             done = subprocess.run(words, env=free, cwd=self.folder, text=True, capture_output=True, timeout=120)

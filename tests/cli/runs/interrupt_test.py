@@ -100,6 +100,16 @@ class InterruptTest(ProgramTest):
 
 
 class Alone(InterruptTest):
+    def test_no_daemon_beside_it(self):
+        """Open MPI would start one for a program without mpirun, and take a third of a second for it."""
+        for isolated, daemons in [("", 0), ("0", 1)]:  # by itself; as somebody asks for it
+            with self.subTest(isolated=isolated):
+                folder = self.folder_for(f"isolated-{isolated}")
+                extra = {"OMPI_MCA_ess_singleton_isolated": isolated} if isolated else {}
+                process = self.begin(folder=folder, extra=extra)
+                children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+                self.assertEqual(len(children), daemons)
+
     def test_control_c(self):
         """The terminal sends SIGINT to all processes of the job, also to Open MPI's daemon beside the program."""
         process = self.begin(extra={"OMPI_MCA_ess_singleton_isolated": "0"})

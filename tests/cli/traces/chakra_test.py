@@ -14,7 +14,7 @@ import h5py
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import chakra_files as et
 from chakra_files import COLL, COMP, MEM_LOAD, METADATA, RECV, SEND, node
-from weft_testing import (ALONE_SETTINGS, EXIT_INPUT, NETWORK, STAR, WEFT, ProgramTest, environment, picoseconds_to_send, table,
+from weft_testing import (EXIT_INPUT, NETWORK, STAR, WEFT, ProgramTest, environment, picoseconds_to_send, table,
                           two_at_a_time, weft)
 
 US = 10**6  # picoseconds
@@ -253,7 +253,7 @@ class Chakra(ProgramTest):
                         file.write(et.varint(len(message)) + message)
             path = self.write({**self.experiment(), "output": {"messages": "none"}})
             done = subprocess.run(["sh", "-c", '"$0" run "$1" -o out.h5 --summary json --quiet; exit $?', WEFT, path],
-                                  cwd=self.folder, env=environment(ALONE_SETTINGS), capture_output=True, text=True)
+                                  cwd=self.folder, env=environment(), capture_output=True, text=True)
             self.assertEqual(json.loads(done.stdout)["operations"], 2 * count, done.stderr)
             with h5py.File(self.folder / "out.h5") as file:
                 peaks.append(int(file["manifest/parallel/peak_memory"][:].sum()))

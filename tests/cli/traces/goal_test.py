@@ -16,7 +16,7 @@ import h5py
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import goal_files
-from weft_testing import (ALONE_SETTINGS, EXIT_INPUT, NETWORK, STAR, WEFT, ProgramTest, environment, picoseconds_to_send, table,
+from weft_testing import (EXIT_INPUT, NETWORK, STAR, WEFT, ProgramTest, environment, picoseconds_to_send, table,
                           two_at_a_time, weft)
 
 US = 10**6  # picoseconds
@@ -251,7 +251,7 @@ l2: send 9223372036854775807b to 0
         path = self.write({"topology": STAR, "network": NETWORK, "workload": {"kind": "goal", "file": name},
                            "output": {"messages": "none"}})
         done = subprocess.run(["sh", "-c", '"$0" run "$1" -o out.h5 --summary json --quiet; exit $?', WEFT, path],
-                              cwd=self.folder, env=environment(ALONE_SETTINGS), capture_output=True, text=True)
+                              cwd=self.folder, env=environment(), capture_output=True, text=True)
         self.assertEqual(json.loads(done.stdout)["operations"], 2 * count, done.stderr)
         with h5py.File(self.folder / "out.h5") as file:
             return int(file["manifest/parallel/peak_memory"][:].sum())
