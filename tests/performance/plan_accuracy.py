@@ -7,7 +7,9 @@ tests/performance/plan_accuracy.py [--processes 1 2] [--seconds S] [--only NAME]
 Prints planned and measured figures, and what share of its processors a run had. Exit code 1 if a wall time is off by
 more than a factor of 1.5, memory by more than 1.2, or packet-hops by more than 1.05. Wall times of runs with less than
 0.8 of their processors are told and not judged, but for those of one process: what it would have taken alone is its
-processor time."""
+processor time. Who computes on the other half of a core, or fills its caches, makes that longer too, now in the
+calibration and now in the run: an experiment that is off is planned and run again, twice at most, and is good if one of
+these pairs is. A plan that is wrong is wrong three times."""
 
 import argparse
 import json
@@ -23,6 +25,7 @@ from weft_testing import FAT_TREE, NETWORK, SOURCE, weft
 LEAST_SHARE = 0.8
 MOST = {"packet-hops": 1.05, "memory": 1.2, "wall time": 1.5}
 SECONDS = 3600  # that a run may take
+ATTEMPTS = 3
 
 
 def collective(name, size, ranks=None, **further):
@@ -83,7 +86,11 @@ def run(*words, ranks=None, folder=None):
 
 
 def measure(name, experiment, options, folder):
-    """Whether all figures are near enough; prints a line for each number of processes."""
+    """Whether all figures are near enough, at one of the attempts; prints a line for each number of processes."""
+    return any(measure_once(name, experiment, options, folder) for _ in range(ATTEMPTS))
+
+
+def measure_once(name, experiment, options, folder):
     path = experiment
     if isinstance(experiment, dict):
         path = folder / "experiment.yaml"

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in: full
 # Time limit: 3600 s
+# Processors: 2
 """`weft plan` is within a factor of 1.5 of the time of one process and 1.2 of its memory on ten experiments, of 16 to
 65,536 hosts."""
 
