@@ -69,15 +69,15 @@ class Generated(unittest.TestCase):
             cls.experiments = [generator.experiment(seed) for seed in range(SEEDS)]
         finally:
             experiments.routing_suits, machines.MAKERS["file"] = original, machine_file
-        cls.sane = [made for made in cls.experiments if not made.absurd]
+        # Walked once: every question below is about all of these maps.
+        cls.maps = [found for made in cls.experiments if not made.absurd for found in every_map(made.parts)]
 
     def drawn(self, key):
         """All values of a key of this name, wherever it stands."""
         found = set()
-        for made in self.sane:
-            for _, inner in every_map(made.parts):
-                value = inner.get(key)
-                found.update([value] if isinstance(value, str) else [])
+        for _, inner in self.maps:
+            value = inner.get(key)
+            found.update([value] if isinstance(value, str) else [])
         return found
 
     def test_registered_names_are_drawn(self):
@@ -87,7 +87,7 @@ class Generated(unittest.TestCase):
             ("congestion_control", self.drawn("congestion_control")),
             ("algorithm", self.drawn("algorithm") | self.drawn("exchange_algorithm")),
             ("background_job", self.drawn("process") | {"training"} & kinds),
-            ("extension", {key for made in self.sane for key in made.parts["topology"]}),
+            ("extension", {key for path, inner in self.maps if path == "topology" for key in inner}),
         ]:
             with self.subTest(what):
                 self.assertEqual(set(names.REGISTRIES[what]()) - drawn, set(), "registered, but never drawn")
@@ -103,8 +103,8 @@ class Generated(unittest.TestCase):
             with self.subTest(place):
                 part, _, kind = place.partition(":")
                 known = set(names.keys(part, parts))
-                drawn = {key for made in self.sane for path, inner in every_map(made.parts) if path == part
-                         and (not kind or inner.get("kind") == kind) for key in inner}
+                drawn = {key for path, inner in self.maps if path == part and (not kind or inner.get("kind") == kind)
+                         for key in inner}
                 self.assertEqual(known - drawn - NOT_DRAWN.get(place, set()), set(),
                                  "read by the program, but never drawn: teach the generator, or name it in NOT_DRAWN")
 
