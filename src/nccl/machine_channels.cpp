@@ -250,6 +250,15 @@ void write_graph(std::string& xml, const NcclSystem& system, int id, const NcclS
   xml += "  </graph>\n";
 }
 
+/// Whether members are numbered server by server, as many in each.
+bool are_in_order(const std::vector<ChannelGraph::Server>& servers) {
+  std::size_t next = 0;
+  for (const ChannelGraph::Server& server : servers)
+    for (const std::uint32_t member : server.members)
+      if (member != next++) return false;
+  return true;
+}
+
 }  // namespace
 
 ServerGraphs given_server(const NcclSystem& system, const std::vector<ServerDesign::GivenGraph>& given) {
@@ -311,37 +320,39 @@ const MachineChannels::Kind& MachineChannels::kind(const std::vector<std::uint32
   return at->second;
 }
 
-std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std::uint32_t>& hosts) {
+std::optional<MachineChannels::Servers> MachineChannels::servers_of(const std::vector<std::uint32_t>& hosts) {
   const std::uint32_t gpus = shape_->design.gpus;
   // Servers in the order of their first members, as NCCL numbers its nodes (src/init.cc).
   std::map<std::uint32_t, std::uint32_t> number_of;
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> members;  // accelerator, index
   for (std::uint32_t i = 0; i < hosts.size(); ++i) {
-    if (hosts[i] >= shape_->hosts()) return nullptr;
+    if (hosts[i] >= shape_->hosts()) return std::nullopt;
     const auto [at, fresh] = number_of.try_emplace(hosts[i] / gpus, static_cast<std::uint32_t>(members.size()));
     if (fresh) members.emplace_back();
     members[at->second].emplace_back(hosts[i] % gpus, i);
   }
   const bool several = members.size() > 1;
-  if (several && (shape_->network == nullptr || shape_->design.nics.empty())) return nullptr;
-  std::vector<ChannelGraph::Server> servers;
-  std::vector<const Kind*> kinds;
+  if (several && (shape_->network == nullptr || shape_->design.nics.empty())) return std::nullopt;
+  Servers result;
   for (auto& server : members) {
     std::sort(server.begin(), server.end());
     std::vector<std::uint32_t> accelerators;
     ChannelGraph::Server one;
     for (const auto& [accelerator, index] : server) {
-      if (!accelerators.empty() && accelerators.back() == accelerator) return nullptr;
+      if (!accelerators.empty() && accelerators.back() == accelerator) return std::nullopt;
       accelerators.push_back(accelerator);
       one.members.push_back(index);
     }
     const Kind* found = &kind(accelerators, several);
-    const auto known = std::find(kinds.begin(), kinds.end(), found);
-    one.kind = static_cast<std::uint32_t>(known - kinds.begin());
-    if (known == kinds.end()) kinds.push_back(found);
-    servers.push_back(std::move(one));
+    const auto known = std::find(result.kinds.begin(), result.kinds.end(), found);
+    one.kind = static_cast<std::uint32_t>(known - result.kinds.begin());
+    if (known == result.kinds.end()) result.kinds.push_back(found);
+    result.servers.push_back(std::move(one));
   }
-  // What all servers can do: src/init.cc, initTransportsRank.
+  return result;
+}
+
+ChannelSpeeds MachineChannels::common_speeds(const std::vector<const Kind*>& kinds) const {
   const ServerGraphs& first = kinds.front()->graphs;
   ChannelSpeeds speeds;
   speeds.generation = static_cast<ChannelSpeeds::Generation>(shape_->design.architecture);
@@ -357,12 +368,9 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
   speeds.nvls_inter = first.nvls.inter;
   speeds.nvls_heads = static_cast<std::uint32_t>(kinds.front()->channels.heads.size());
   speeds.nic = gigabytes(nic_rate_) * shape_->design.ports_per_nic;
-  std::uint32_t count = max_nccl_channels / 2;
   speeds.same_rings = true;
   for (const Kind* one : kinds) {
     const ServerGraphs& graphs = one->graphs;
-    count = std::min({count, static_cast<std::uint32_t>(graphs.ring.channels.size()),
-                      static_cast<std::uint32_t>(graphs.tree.channels.size())});
     speeds.ring_intra = std::min(speeds.ring_intra, graphs.ring.intra);
     speeds.ring_inter = std::min(speeds.ring_inter, graphs.ring.inter);
     speeds.tree_intra = std::min(speeds.tree_intra, graphs.tree.intra);
@@ -374,28 +382,44 @@ std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std
     speeds.tree_is_simple |= graphs.tree.pattern == GraphPattern::tree;
     speeds.same_rings &= graphs.ring.same_channels;
   }
+  return speeds;
+}
+
+std::uint32_t MachineChannels::common_rings(const std::vector<const Kind*>& kinds) {
+  std::uint32_t count = max_nccl_channels / 2;
+  for (const Kind* one : kinds)
+    count = std::min({count, static_cast<std::uint32_t>(one->graphs.ring.channels.size()),
+                      static_cast<std::uint32_t>(one->graphs.tree.channels.size())});
+  return count;
+}
+
+std::uint32_t MachineChannels::peer_channels(const Servers& found, std::size_t members, std::uint32_t channels) {
+  const std::uint32_t all = std::bit_ceil(channels);
+  std::uint32_t result = all;
+  for (const Kind* one : found.kinds) result = std::min(result, one->peer_channels);
+  while (found.servers.size() > 1 && result > 1 && result * ((members + 7) / 8) > all) result /= 2;
+  return result;
+}
+
+std::shared_ptr<const ChannelGraph> MachineChannels::graph(const std::vector<std::uint32_t>& hosts) {
+  const auto found = servers_of(hosts);
+  if (!found) return nullptr;
+  const auto& [servers, kinds] = *found;
+  // What all servers can do: src/init.cc, initTransportsRank.
+  ChannelSpeeds speeds = common_speeds(kinds);
+  const std::uint32_t rings = common_rings(kinds);
   // src/graph/connect.cc, ncclTopoPostset: a copy of each, and on fast servers another one.
-  std::uint32_t channels = std::min(max_nccl_channels, 2 * count);
-  if (several && shape_->design.architecture >= GpuArchitecture::hopper && speeds.ring_intra > 45 && channels < 16)
+  std::uint32_t channels = std::min(max_nccl_channels, 2 * rings);
+  if (servers.size() > 1 && shape_->design.architecture >= GpuArchitecture::hopper && speeds.ring_intra > 45 &&
+      channels < 16)
     channels *= 2;
-  speeds.peer_channels = std::bit_ceil(channels);
-  for (const Kind* one : kinds) speeds.peer_channels = std::min(speeds.peer_channels, one->peer_channels);
-  for (const auto size = static_cast<std::uint32_t>(hosts.size());
-       several && speeds.peer_channels > 1 && speeds.peer_channels * ((size + 7) / 8) > std::bit_ceil(channels);)
-    speeds.peer_channels /= 2;
-  const bool uniform = kinds.size() == 1 && std::all_of(servers.begin(), servers.end(), [&](const auto& server) {
-                         const auto begin =
-                             static_cast<std::uint32_t>(&server - servers.data()) * server.members.size();
-                         for (std::size_t place = 0; place < server.members.size(); ++place)
-                           if (server.members[place] != begin + place) return false;
-                         return true;
-                       });
-  if (uniform)
-    return ChannelGraph::uniform(kinds.front()->channels, static_cast<std::uint32_t>(servers.size()), count, channels,
+  speeds.peer_channels = peer_channels(*found, hosts.size(), channels);
+  if (kinds.size() == 1 && are_in_order(servers))
+    return ChannelGraph::uniform(kinds.front()->channels, static_cast<std::uint32_t>(servers.size()), rings, channels,
                                  speeds);
   std::vector<ServerChannels> all;
   for (const Kind* one : kinds) all.push_back(one->channels);
-  return ChannelGraph::listed(std::move(all), servers, count, channels, speeds);
+  return ChannelGraph::listed(std::move(all), servers, rings, channels, speeds);
 }
 
 }  // namespace weft

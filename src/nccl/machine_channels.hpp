@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,17 @@ class MachineChannels {
     ServerChannels channels;
     std::uint32_t peer_channels = 1;
   };
+  /// Those of a communicator, and of which kind each is.
+  struct Servers {
+    std::vector<ChannelGraph::Server> servers;
+    std::vector<const Kind*> kinds;
+  };
+  std::optional<Servers> servers_of(const std::vector<std::uint32_t>& hosts);
+  /// What servers of all of these kinds can do.
+  ChannelSpeeds common_speeds(const std::vector<const Kind*>& kinds) const;
+  static std::uint32_t common_rings(const std::vector<const Kind*>& kinds);
+  /// Channels of sends and receives between two members.
+  static std::uint32_t peer_channels(const Servers& found, std::size_t members, std::uint32_t channels);
   ServerGraphs searched_or_given(const NcclSystem& system) const;
   const Kind& kind(const std::vector<std::uint32_t>& accelerators, bool several_servers);
 
