@@ -174,8 +174,9 @@ def intervals(names, weft, short, jobs, update):
         page_with(PAGE.read_text(), [])  # says at once if there is nowhere to write
     print("changes of the step with each constant at its slow and fast end, in %, the largest first; the interval is of all "
           "together")
-    for number, (constant, (_, _, low, high, why)) in enumerate(CONSTANTS.items(), 1):
-        print(f"  {number} {constant}: x {low:g} and x {high:g}: {why}")
+    for number, (constant, (where, _, low, high, why)) in enumerate(CONSTANTS.items(), 1):
+        times = "" if where == "gpus" else "x "
+        print(f"  {number} {constant}: {times}{low:g} and {times}{high:g}: {why}")
     lines, refused = [], False
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
         tables = {name: table_of(name) for name in chosen}

@@ -28,6 +28,7 @@ class Row:
     published: float
     run: object  # (case) -> seconds
     short: bool
+    gpus: int
     peer: str = ""
     rounding: float = 0  # seconds
 
@@ -46,12 +47,13 @@ def table_of(name):
     if name in ("narayanan_2021", "korthikanti_2022"):
         small = {"1.7B", "3.6B", "7.5B", "18B", "39B", "76B", "22B", "175B", "530B", "1T"}
         return facts, [Row(f"{one.name}, {one.method}", one.seconds, lambda case, one=one: predict(case, one, most=28),
-                           one.name in small, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
+                           one.name in small, one.gpus, f"{one.peer:+.1f} %" if one.peer else "", one.rounding)
                        for one in rows_of(name)]  # fmt: skip
     rows = []
     for one in facts["rows"]:
         row = {**facts["defaults"], **one}
-        rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False)))
+        rows.append(Row(row["name"], seconds_of(row), lambda case, row=row: step(case, facts, row), row.get("short", False),
+                        row["gpus"]))
     return facts, rows
 
 

@@ -20,7 +20,7 @@ from weft_testing import ProgramTest  # noqa: E402
 sys.path.insert(0, str(weft_testing.SOURCE / "validation"))
 from oracles.published_steps import NARAYANAN, predict  # noqa: E402
 from oracles.published_report import BEGIN, END, PAGE, Interval, cells_of, moved_by, page_with  # noqa: E402
-from oracles.sensitivity import CONSTANTS, Varied, sensitivity  # noqa: E402
+from oracles.sensitivity import CONSTANTS, Varied, mean_of_largest, sensitivity  # noqa: E402
 from oracles.training_sets import batch_of, read, seconds_of, sets, summary, table_of  # noqa: E402
 
 
@@ -111,21 +111,38 @@ class Published(ProgramTest):
         seen = []
         case = type("Case", (), {"run": lambda one: seen.append(json.loads(json.dumps(one.experiment)))})()
         case.experiment, case.scratch = experiment, self.folder
-        Varied(case, "NVLink's rate", True).run()
+        Varied(case, "NVLink's rate", True, 8).run()
         self.assertEqual(seen[-1]["topology"]["server"]["nvlink_rate"], "291.6 GB/s")
-        Varied(case, "host", False).run()
+        Varied(case, "host", False, 8).run()
         host = yaml.safe_load(pathlib.Path(seen[-1]["workload"]["framework"]).read_text())["host"]
         self.assertEqual((host["kernel"], host["collective"]), ("14 us", "40 us"))
-        Varied(case, "GEMMs' rate", False).run()
+        Varied(case, "GEMMs' rate", False, 8).run()
         tiles = [yaml.safe_load(pathlib.Path(path).read_text())["sustained"]["gemms"]["tiles"]
                  for path in (device, seen[-1]["workload"]["device"])]  # fmt: skip
         for before, after in zip(*tiles):
             self.assertAlmostEqual(after[2], 0.94 * before[2])
         # 422 GB/s for 2 B of each byte that arrives, 633 for 3 B; a clock of 0.97 that is 0.945 of it.
         for constant, key, expected in (("collectives' bandwidth", "collective_bandwidth", "633 GB/s"), ("clock", "clock", 0.97 * 0.945)):
-            Varied(case, constant, False).run()
+            Varied(case, constant, False, 8).run()
             self.assertEqual(yaml.safe_load(pathlib.Path(seen[-1]["workload"]["device"]).read_text())["sustained"][key], expected)
         self.assertEqual(experiment["topology"]["server"]["nvlink_rate"], "270 GB/s", "the case is left as it was")
+
+    def test_a_row_waits_for_the_slowest_of_its_gpus(self):
+        """The largest of 2 and 3 standard normal numbers is 1 / sqrt(pi) and 3 / (2 sqrt(pi)) in the mean, of 4 (6 / pi)
+        arctan(sqrt(2)) / sqrt(pi) (David and Nagaraja, Order Statistics, section 3.2). All ranks that are simulated have the slowest's factor."""
+        root = math.pi**0.5
+        for count, mean in ((1, 0), (2, 1 / root), (3, 1.5 / root), (4, 6 / math.pi * math.atan(2**0.5) / root)):
+            self.assertAlmostEqual(mean_of_largest(count), mean, places=9)
+        seen = []
+        case = type("Case", (), {"run": lambda one: seen.append(one.experiment["workload"].get("compute_noise"))})()
+        case.experiment = {"topology": {}, "workload": {"parallelism": {"tensor": 2, "pipeline": 3, "data": 64}, "symmetry": {"data": 2}}}
+        case.scratch = self.folder
+        Varied(case, "spread of GPUs", False, 384).run()
+        (slow,) = seen[-1]["slow_ranks"]
+        self.assertEqual(slow["ranks"], list(range(12)))
+        self.assertAlmostEqual(slow["factor"], 1 + 0.015 * mean_of_largest(384))
+        Varied(case, "spread of GPUs", True, 384).run()
+        self.assertEqual(seen[-1]["slow_ranks"][0]["factor"], 1)
 
     def test_constants_that_move_a_row_most_come_first(self):
         changes = {"host": (0.02, -0.05), "launches": (0.5, -0.2), "clock": (2.0, -3.14)}
@@ -133,7 +150,7 @@ class Published(ProgramTest):
 
     def test_interval_is_the_root_of_the_sum_of_squares(self):
         """Each of n constants moves the time by 3 % up and 1 % down."""
-        row = types.SimpleNamespace(run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
+        row = types.SimpleNamespace(gpus=8, run=lambda case: 10.0 * (1 if case is None else 0.99 if case._high else 1.03))
         middle, changes, fast, slow = sensitivity(row, None)
         self.assertEqual((middle, len(changes)), (10, len(CONSTANTS)))
         root = len(CONSTANTS) ** 0.5
