@@ -84,9 +84,19 @@ double matmul_flops(const Device& device, const Kernel& kernel) {
   return 2 * waves * static_cast<double>(tiles.units) * product(tiles.m, tiles.n) * inner;
 }
 
+/// With all units of the device, as a library reckons, which knows nothing of what else runs there.
+SharedWork on_the_whole_device(SharedWork work) {
+  if (work.blocks > 0) work.units = std::exchange(work.blocks, 0);
+  return work;
+}
+
 /// Tiles that would take as long if all units were busy all the time.
 double full_tiles(const SharedWork& work, double tiles) {
   const auto units = static_cast<double>(work.units);
+  if (work.blocks > 0) {  // as on the whole device, once for blocks that find a unit and once more for those that wait
+    const auto blocks = static_cast<double>(work.blocks);
+    return full_tiles(on_the_whole_device(work), tiles) * units / blocks * std::ceil(std::min(tiles, blocks) / units);
+  }
   const double waves = tiles / units;
   return ((1 - work.even_share) * std::ceil(waves) + work.even_share * std::max(waves, 1.0)) * units;
 }
@@ -166,18 +176,28 @@ const GemmRates& rates_of(const SustainedRates& sustained, const Kernel& kernel)
 double sustained_matmul(const Device& device, const Kernel& kernel) {
   if (all_rows(kernel) == 0) return 0;
   const GemmRates& rates = rates_of(*device.sustained, kernel);
+  GemmRates known = rates;
+  known.work = on_the_whole_device(rates.work);
   constexpr std::int64_t min_inner = 64;  // a part of k shorter than that is not worth a part
   double best = std::numeric_limits<double>::infinity();
+  GemmRates::TileChoice chosen;
+  std::int64_t chosen_splits = 1;
   const auto consider = [&](const GemmRates::TileChoice& tile) {
-    for (std::int64_t splits = 1; splits <= rates.max_splits; splits *= 2)
-      if (splits == 1 || kernel.k / splits >= min_inner)
-        best = std::min(best, seconds_in_tiles(device, rates, kernel, tile, splits));
+    for (std::int64_t splits = 1; splits <= rates.max_splits; splits *= 2) {
+      if (splits > 1 && kernel.k / splits < min_inner) continue;
+      const double seconds = seconds_in_tiles(device, known, kernel, tile, splits);
+      if (seconds >= best) continue;
+      best = seconds;
+      chosen = tile;
+      chosen_splits = splits;
+    }
   };
-  if (rates.columns) consider(chosen_tile(rates, kernel));
+  if (rates.columns) consider(chosen_tile(known, kernel));
   for (const GemmRates::TileChoice& tile : rates.tiles) {
     consider(tile);
     if (tile.m != tile.n) consider({tile.n, tile.m, tile.peak_fraction});
   }
+  if (rates.work.blocks > 0) best = seconds_in_tiles(device, rates, kernel, chosen, chosen_splits);
   return slowed(device, rates.work, best);
 }
 

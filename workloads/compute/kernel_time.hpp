@@ -68,10 +68,11 @@ Kernel with_rows(Kernel kernel, std::vector<std::int64_t> rows);
 /// the tile's own peak_fraction; for other kernels the bandwidth that the curve of their kind has at their bytes.
 /// Grouped ones of bf16 and fp16 have device.sustained->grouped, those of fp8_block ->grouped_blocks, if the device has
 /// it. With `rows` the tiles of each expert are counted, all go in waves together, and each expert with rows has its
-/// weights read once.
-/// Attention with device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it
-/// in whole blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that
-/// lasts, or with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.
+/// weights read once. A persistent GEMM beside collectives (SharedWork::blocks) has the tiles that it has alone, and
+/// its arithmetic takes twice as long if it has more tiles than units are left. Attention with
+/// device.sustained->attention: tiles of `rows` queries, each with the keys that a causal mask leaves it in whole
+/// blocks; units share the tiles out, but one tile takes its time. Arithmetic of both goes by the clock that lasts, or
+/// with device.one_by_one slows down in long kernels. docs/reference/compute_times.md has the formulas.
 Time kernel_time(const Device& device, const Kernel& kernel);
 
 }  // namespace weft

@@ -128,6 +128,7 @@ GemmRates read_gemms(const Spec& map) {
   constexpr std::int64_t most = 1 << 20;
   GemmRates rates;
   rates.work = read_shared_work(map);
+  if (const auto value = map.find("persistent")) rates.work.persistent = value->boolean();
   if (const auto value = map.find("inner_overhead")) rates.inner_overhead = read_inner_overhead(*value);
   if (const auto value = map.find("most_splits")) rates.max_splits = value->integer(1, 1024);
   if (const auto value = map.find("split_time")) rates.split_time = value->time();
@@ -256,6 +257,7 @@ std::optional<Device> beside_communication(const Device& device) {
   Device rest = device;
   for (auto& [precision, peak] : rest.peak) peak *= left;
   const auto leave = [&](SharedWork& work) {
+    if (work.persistent) work.blocks = work.units;
     work.units = std::max<std::int64_t>(1, std::llround(static_cast<double>(work.units) * left));
   };
   leave(rest.sustained->gemms.work);

@@ -44,6 +44,11 @@ class SizeCurve {
 /// How arithmetic is shared out among units, and meets the traffic of the same kernel.
 struct SharedWork {
   std::int64_t units = 1;  ///< tiles that are worked on at once
+  /// A kernel starts at most a block of threads for each unit of the device, which takes one tile after the other. Of
+  /// those that find no unit free, because something else runs there, each waits until another one has done all of its
+  /// tiles.
+  bool persistent = false;
+  std::int64_t blocks = 0;  ///< persistent, with fewer units than the device has: as many as it has; else 0
   /// 0: a last wave with few tiles takes as long as a full one; 1: units share the work evenly, a part of a tile each.
   double even_share = 0;
   double memory_fraction = 1;  ///< of the memory bandwidth

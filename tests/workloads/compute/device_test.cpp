@@ -88,6 +88,49 @@ TEST(Device, CollectivesTakeUnitsFromGemmsAndBandwidthFromKernelsOfMemory) {
             std::string::npos);
 }
 
+// A persistent GEMM starts a block for each of 132 units. Beside collectives 108 of them find a unit, and 24 wait until
+// the first are done with all of their tiles: twice the time. With no more tiles than units are left none waits.
+TEST(Device, BlocksOfPersistentGemmsWaitForUnits) {
+  const std::string sustained =
+      "sustained: {collective_units: 24, gemms: {units: 132, persistent: true, even_share: 1, "
+      "tiles: [[128, 128, 0.8]]}}\n";
+  OperatorTimes times{read_device(Spec::parse(example + sustained, "toy.yaml"))};
+  times.in_a_step();
+  Kernel gemm;
+  gemm.k = 4096;
+  const auto slower = [&](std::int64_t rows, std::int64_t columns) {
+    gemm.m = 128 * rows;
+    gemm.n = 128 * columns;
+    return times.beside(gemm).seconds() / times.of(gemm).seconds();
+  };
+  EXPECT_NEAR(slower(12, 11), 2, 1e-6);  // a tile for each block
+  EXPECT_NEAR(slower(48, 11), 2, 1e-6);  // four tiles each
+  EXPECT_NEAR(slower(12, 9), 1, 1e-6);   // 108 tiles
+  EXPECT_NEAR(slower(109, 1), 2, 1e-6);  // one more
+}
+
+// Measured on an H100: in a step of FSDP all GEMMs take twice as long beside NCCL, which is on a tenth of the
+// multiprocessors (pytorch/pytorch, issue 143988); 2500 x 5120 by 5120 x 5120, 132 blocks, reaches 80 % of the peak
+// alone and 47 % beside a gather of 24 blocks, which may end before it (NVIDIA's developer forum, topics 337991 and
+// 339078). A GEMM of an A100, whose blocks do one tile each, shares out what is left.
+TEST(Device, GemmsOfAnH100TakeTwiceAsLongBesideCollectives) {
+  const auto slower = [](const std::string& name, std::int64_t m, std::int64_t n, std::int64_t k) {
+    OperatorTimes times{read_device(Spec::load(workloads_folder() + "/devices/" + name))};
+    times.in_a_step();
+    Kernel gemm;
+    gemm.m = m;
+    gemm.n = n;
+    gemm.k = k;
+    return times.beside(gemm).seconds() / times.of(gemm).seconds();
+  };
+  constexpr double measured_in_a_step = 2, measured_with_a_gather = 80.0 / 47;
+  for (const std::int64_t side : {4096, 8192, 16384})
+    EXPECT_NEAR(slower("h100-sxm.yaml", side, side, side), measured_in_a_step, 0.1) << side;
+  EXPECT_GT(slower("h100-sxm.yaml", 2500, 5120, 5120), measured_with_a_gather);
+  EXPECT_LT(slower("h100-sxm.yaml", 2500, 5120, 5120), 2.1);
+  EXPECT_NEAR(slower("a100-sxm.yaml", 8192, 8192, 8192), 108.0 / 84, 0.1);
+}
+
 TEST(Device, UnitsOfArithmetic) {
   const auto flops = [](const std::string& text) { return read_flops(Spec::parse("a: " + text, "x.yaml").at("a")); };
   EXPECT_DOUBLE_EQ(flops("989.4 TFLOP/s"), 989.4e12);
