@@ -9,7 +9,7 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 #include <boost/graph/adjacency_list.hpp>
-#include <boost/graph/push_relabel_max_flow.hpp>
+#include <boost/graph/boykov_kolmogorov_max_flow.hpp>
 
 #include "graph/partition/metis_partition.hpp"
 #include "support/basics/contract.hpp"
@@ -18,12 +18,17 @@ namespace weft {
 namespace {
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
+struct FlowVertex {
+  boost::default_color_type color{};
+  std::int64_t distance = 0;
+  Traits::edge_descriptor predecessor;
+};
 struct FlowEdge {
   std::int64_t capacity = 0;
   std::int64_t residual = 0;
   Traits::edge_descriptor reverse;
 };
-using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, FlowEdge>;
+using FlowGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, FlowVertex, FlowEdge>;
 
 void add_edge(FlowGraph& flow, std::uint32_t a, std::uint32_t b, std::int64_t forwards, std::int64_t backwards) {
   const auto there = boost::add_edge(a, b, FlowEdge{forwards, 0, {}}, flow).first;
@@ -33,9 +38,11 @@ void add_edge(FlowGraph& flow, std::uint32_t a, std::uint32_t b, std::int64_t fo
 }
 
 std::int64_t largest_flow(FlowGraph& flow, std::uint32_t source, std::uint32_t sink) {
-  return boost::push_relabel_max_flow(flow, source, sink, boost::get(&FlowEdge::capacity, flow),
-                                      boost::get(&FlowEdge::residual, flow), boost::get(&FlowEdge::reverse, flow),
-                                      boost::get(boost::vertex_index, flow));
+  return boost::boykov_kolmogorov_max_flow(
+      flow, boost::get(&FlowEdge::capacity, flow), boost::get(&FlowEdge::residual, flow),
+      boost::get(&FlowEdge::reverse, flow), boost::get(&FlowVertex::predecessor, flow),
+      boost::get(&FlowVertex::color, flow), boost::get(&FlowVertex::distance, flow),
+      boost::get(boost::vertex_index, flow), source, sink);
 }
 
 }  // namespace

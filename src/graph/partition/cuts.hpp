@@ -17,8 +17,8 @@ struct Bisection {
 };
 
 /// An estimate from above of the bisection bandwidth: METIS looks for halves with as many hosts each (one more in one
-/// of them if their number is odd) and little bandwidth between them, and the largest flow between these (A. V.
-/// Goldberg and R. E. Tarjan, push-relabel) is what they can really exchange. Deterministic. At least 2 hosts.
+/// of them if their number is odd) and little bandwidth between them, and the largest flow between these (Boykov and
+/// Kolmogorov) is what they can really exchange. Deterministic. At least 2 hosts.
 Bisection estimate_bisection(const ClusterGraph& graph);
 
 /// Most paths between two nodes of which no two share a link (the largest flow with a capacity of 1 for each link:
