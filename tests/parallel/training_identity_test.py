@@ -15,11 +15,16 @@ DENSE = {
     "num_hidden_layers": 8, "num_attention_heads": 8, "num_key_value_heads": 4, "vocab_size": 256,
 }  # fmt: skip
 MIXTURE = {**DENSE, "model_type": "mixtral", "num_hidden_layers": 4, "num_local_experts": 8, "num_experts_per_tok": 2}
+# Its GEMMs have more tiles than the multiprocessors that collectives leave.
+WIDE = {**DENSE, "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 2}
 # Name: model, parallelism, other keys, fidelity.
 CASES = {
     "tensor and pipeline": (DENSE, {"tensor": 2, "pipeline": 2, "sequence": True, "sharding": "optimizer"},
                             {"micro_batches": 3, "steps": 2}, "packet"),
     "context and shards": (DENSE, {"context": 2, "sharding": "parameters", "prefetch": 2}, {"micro_batches": 2}, "packet"),
+    "persistent GEMMs beside collectives": (WIDE, {"sharding": "parameters", "prefetch": 1},
+                                            {"framework": "pytorch_compiled", "micro_batch": 4, "sequence_length": 1024,
+                                             "bucket_size": "8 MiB"}, "packet"),
     "experts": (MIXTURE, {"tensor": 2, "expert": 4, "expert_tensor": 1, "sequence": True, "pipeline": 2,
                           "schedule": "zb_h1"},
                 {"micro_batches": 4, "routing": {"spread": 1}, "capacity_factor": 1.5}, "packet"),
