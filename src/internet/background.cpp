@@ -24,10 +24,10 @@ std::vector<std::shared_ptr<const BackgroundTraffic>> read_background(const Spec
 
 void install_background(const std::vector<std::shared_ptr<const BackgroundTraffic>>& entries, Internet& internet,
                         TransferLog& log) {
-  std::set<std::uint32_t> hosts;
+  std::set<NodeId> hosts;
   for (const auto& entry : entries)
-    for (const std::uint32_t host : entry->hosts()) hosts.insert(host);
-  for (const std::uint32_t host : hosts) internet.install(host);
+    for (const NodeId host : entry->hosts()) hosts.insert(host);
+  for (const NodeId host : hosts) internet.install(host);
   for (const auto& entry : entries) entry->install(internet, log);
 }
 

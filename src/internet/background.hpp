@@ -26,7 +26,7 @@ class BackgroundTraffic {
  public:
   virtual ~BackgroundTraffic() = default;
   /// Hosts that need a stack.
-  virtual std::vector<std::uint32_t> hosts() const = 0;
+  virtual std::vector<NodeId> hosts() const = 0;
   /// Puts its applications on the hosts and its transfers into the log; the same calls on every MPI process.
   virtual void install(Internet& internet, TransferLog& log) const = 0;
 };

@@ -20,10 +20,10 @@ Internet::Internet(Ns3View& view, std::uint64_t seed) : view_(view) {
   ns3::RngSeedManager::SetRun(1);
 }
 
-void Internet::install(std::uint32_t host) {
+void Internet::install(NodeId host) {
   const ns3::Ptr<ns3::Node> node = this->node(host);
   if (!node) return;
-  WEFT_EXPECT(!node->GetObject<ns3::Ipv4>(), "host {} has an IP stack already", host);
+  WEFT_EXPECT(!node->GetObject<ns3::Ipv4>(), "host {} has an IP stack already", host.value());
   ns3::InternetStackHelper stack;
   stack.SetIpv6StackInstall(false);
   stack.SetRoutingHelper(ns3::Ipv4StaticRoutingHelper());
@@ -31,14 +31,14 @@ void Internet::install(std::uint32_t host) {
   // By number of the host: what ns-3 counts out itself would follow the order in which objects are made.
   stack.AssignStreams(ns3::NodeContainer(node), stream(host) - streams_of_stack);
   const auto ip = node->GetObject<ns3::Ipv4>();
-  const std::uint32_t interface = ip->AddInterface(view_.device(NodeId(host), 0));
+  const std::uint32_t interface = ip->AddInterface(view_.device(host, 0));
   ip->AddAddress(interface, ns3::Ipv4InterfaceAddress(address(host), ns3::Ipv4Mask(host_mask)));
   ip->SetMetric(interface, 1);
   ip->SetUp(interface);
 }
 
 void Internet::install_everywhere() {
-  for (std::uint32_t host = 0; host < view_.host_count(); ++host) install(host);
+  for (std::uint32_t host = 0; host < view_.host_count(); ++host) install(NodeId(host));
 }
 
 }  // namespace weft

@@ -30,22 +30,22 @@ class Internet {
   Internet(Ns3View& view, std::uint64_t seed);
 
   /// IPv4 with TCP, UDP and ICMP on a host; once each.
-  void install(std::uint32_t host);
+  void install(NodeId host);
   /// On the hosts that this process owns.
   void install_everywhere();
   /// What an ns-3 application helper makes for a host; empty if another process owns it. install(host) comes first.
   template <class Helper>
-  ns3::ApplicationContainer add(const Helper& helper, std::uint32_t host) {
+  ns3::ApplicationContainer add(const Helper& helper, NodeId host) {
     const ns3::Ptr<ns3::Node> node = this->node(host);
     return node ? helper.Install(node) : ns3::ApplicationContainer();
   }
 
-  static ns3::Ipv4Address address(std::uint32_t host) { return ns3::Ipv4Address(0x0a00'0000U + host); }
+  static ns3::Ipv4Address address(NodeId host) { return ns3::Ipv4Address(0x0a00'0000U + host.value()); }
   /// nullptr if another process owns the host.
-  ns3::Ptr<ns3::Node> node(std::uint32_t host) const { return view_.node(NodeId(host)); }
+  ns3::Ptr<ns3::Node> node(NodeId host) const { return view_.node(host); }
   /// First of the 1,000 random streams (ns3::RandomVariableStream) of a host that are for its applications. Those of
   /// its stack come before them.
-  static std::int64_t stream(std::uint32_t host) { return streams_of_stack + streams_per_host * std::int64_t{host}; }
+  static std::int64_t stream(NodeId host) { return streams_of_stack + streams_per_host * std::int64_t{host.value()}; }
 
  private:
   static constexpr std::int64_t streams_of_stack = 1'000;

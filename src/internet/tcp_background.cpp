@@ -35,8 +35,8 @@ constexpr std::int64_t tcp_ip = 20 + 20 + 12;
 
 struct Tcp {
   std::string name;
-  std::uint32_t from = 0;
-  std::uint32_t to = 0;
+  NodeId from;
+  NodeId to;
   std::uint32_t connections = 1;
   std::optional<Bytes> size;
   Time start;
@@ -48,14 +48,14 @@ struct Tcp {
 class TcpTraffic final : public BackgroundTraffic {
  public:
   explicit TcpTraffic(Tcp tcp) : tcp_(std::move(tcp)) {}
-  std::vector<std::uint32_t> hosts() const override { return {tcp_.from, tcp_.to}; }
+  std::vector<NodeId> hosts() const override { return {tcp_.from, tcp_.to}; }
 
   void install(Internet& internet, TransferLog& log) const override {
     for (std::uint32_t i = 0; i < tcp_.connections; ++i) {
       TransferRecord row;
       row.name = tcp_.connections == 1 ? tcp_.name : fmt::format("{}.{}", tcp_.name, i);
-      row.source = tcp_.from;
-      row.destination = tcp_.to;
+      row.source = tcp_.from.value();
+      row.destination = tcp_.to.value();
       row.priority = tcp_.priority;
       row.size = tcp_.size ? tcp_.size->count() : -1;
       row.start = tcp_.start.ps();
@@ -78,8 +78,8 @@ class TcpTraffic final : public BackgroundTraffic {
   Tcp tcp_;
 };
 
-std::uint32_t read_host(const Spec& spec, const BackgroundContext& context) {
-  return static_cast<std::uint32_t>(spec.integer(0, context.hosts - 1));
+NodeId read_host(const Spec& spec, const BackgroundContext& context) {
+  return NodeId(static_cast<std::uint32_t>(spec.integer(0, context.hosts - 1)));
 }
 
 std::uint8_t read_priority(const Spec& entry, const PriorityParameters& classes) {

@@ -3,9 +3,11 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <utility>
 
 namespace weft {
 
@@ -25,6 +27,52 @@ class Id {
 
  private:
   Value value_ = std::numeric_limits<Value>::max();
+};
+
+/// All of a kind from `first` to before `end`, for loops: `for (const NodeId host : graph.hosts())`.
+template <class Tag>
+class IdRange {
+ public:
+  class Iterator {
+   public:
+    using value_type = Id<Tag>;
+    using difference_type = std::ptrdiff_t;
+    constexpr Iterator() = default;
+    constexpr explicit Iterator(std::uint32_t at) : at_(at) {}
+    constexpr Id<Tag> operator*() const { return Id<Tag>(at_); }
+    constexpr Iterator& operator++() {
+      ++at_;
+      return *this;
+    }
+    constexpr Iterator operator++(int) {
+      Iterator before = *this;
+      ++at_;
+      return before;
+    }
+    friend constexpr bool operator==(Iterator, Iterator) = default;
+
+   private:
+    std::uint32_t at_ = 0;
+  };
+  constexpr IdRange(std::uint32_t first, std::uint32_t end) : first_(first), end_(end) {}
+  constexpr Iterator begin() const { return Iterator(first_); }
+  constexpr Iterator end() const { return Iterator(end_); }
+
+ private:
+  std::uint32_t first_;
+  std::uint32_t end_;
+};
+
+/// A vector with one entry for each of the first nodes of a machine (hosts come first); nothing else finds an entry.
+template <class Vector>
+class PerNode : public Vector {
+ public:
+  using Vector::Vector;
+  PerNode(Vector other) : Vector(std::move(other)) {}  // NOLINT(google-explicit-constructor): it says more, not less
+  typename Vector::reference operator[](Id<struct NodeTag> node) { return Vector::operator[](node.value()); }
+  typename Vector::const_reference operator[](Id<struct NodeTag> node) const {
+    return Vector::operator[](node.value());
+  }
 };
 
 using NodeId = Id<struct NodeTag>;  ///< vertex of the cluster graph (host or switch)

@@ -33,11 +33,11 @@ void note_answered(ns3::Ptr<const ns3::Packet>) { answered = now(); }
 // Host 0 asks host 1. Every process says so; the one that owns a host does it.
 void install_echo(weft::Internet& internet) {
   internet.install_everywhere();
-  internet.add(ns3::UdpEchoServerHelper(9), 1).Start(ns3::Seconds(0));
-  ns3::UdpEchoClientHelper client(weft::Internet::address(1), 9);
+  internet.add(ns3::UdpEchoServerHelper(9), weft::NodeId(1)).Start(ns3::Seconds(0));
+  ns3::UdpEchoClientHelper client(weft::Internet::address(weft::NodeId(1)), 9);
   client.SetAttribute("MaxPackets", ns3::UintegerValue(1));
   client.SetAttribute("PacketSize", ns3::UintegerValue(1000));
-  auto clients = internet.add(client, 0);
+  auto clients = internet.add(client, weft::NodeId(0));
   clients.Start(ns3::MicroSeconds(5));
   for (std::uint32_t i = 0; i < clients.GetN(); ++i) {
     clients.Get(i)->TraceConnectWithoutContext("Tx", ns3::MakeCallback(&note_sent));
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
   const auto wire = weft::Bytes(1000 + 8 + 20 + 14 + 4 + 20);
   const auto hop = weft::serialization_time(wire, weft::Bandwidth::from_gbps(100)) + weft::Time::from_ns(500);
   const weft::Time expected = 2 * (4 * hop + 3 * weft::Time::from_ns(300));
-  if (!internet.node(0)) return EXIT_SUCCESS;  // on another process
+  if (!internet.node(weft::NodeId(0))) return EXIT_SUCCESS;  // on another process
   std::cout << "answered after " << to_text(answered - sent) << '\n';
   return answered - sent == expected ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -41,23 +41,22 @@ void expect_sound_links(const Topology& topology) {
 /// Calls `check` for each two hosts between which there is a way; rails have none to each other.
 template <class Check>
 void for_each_pair(const Topology& topology, Check&& check) {
-  const std::uint32_t hosts = topology.graph.host_count();
-  for (std::uint32_t source = 0; source < hosts; ++source) {
-    const auto distances = testing::distances_from(topology.graph, NodeId(source));
-    for (std::uint32_t destination = 0; destination < hosts; ++destination)
-      if (destination != source && distances.hops[destination] < topology.graph.node_count())
+  for (const NodeId source : topology.graph.hosts()) {
+    const auto distances = testing::distances_from(topology.graph, source);
+    for (const NodeId destination : topology.graph.hosts())
+      if (destination != source && distances.hops[destination.value()] < topology.graph.node_count())
         check(source, destination);
   }
 }
 
 /// trace_path() breaks a contract if a way leads in a cycle or to a port that is not there.
 void expect_delivered(const Topology& topology, const RoutingAlgorithm& routing) {
-  for_each_pair(topology, [&](std::uint32_t source, std::uint32_t destination) {
+  for_each_pair(topology, [&](NodeId source, NodeId destination) {
     for (const std::uint32_t queue_pair : {0U, 1U, 77U}) {
       const auto path = trace_path(topology, routing, {source, destination, queue_pair});
       ASSERT_FALSE(path.empty());
       const PathHop& last = path.back();
-      EXPECT_EQ(topology.graph.ports(last.node)[last.port].peer.value(), destination);
+      EXPECT_EQ(topology.graph.ports(last.node)[last.port].peer, destination);
     }
   });
 }
@@ -65,8 +64,8 @@ void expect_delivered(const Topology& topology, const RoutingAlgorithm& routing)
 /// All equal choices, not only those that a hash takes: none leads in a cycle.
 void expect_all_ways_to_end(const Topology& topology, const RoutingAlgorithm& routing) {
   std::vector<double> loads(2 * topology.graph.link_count(), 0);
-  for_each_pair(topology, [&](std::uint32_t source, std::uint32_t destination) {
-    testing::add_load(topology, routing, source, destination, 1, loads);
+  for_each_pair(topology, [&](NodeId source, NodeId destination) {
+    testing::add_load(topology, routing, source.value(), destination.value(), 1, loads);
   });
 }
 
@@ -186,9 +185,9 @@ TEST_P(Routings, HaveLanesEnough) { expect_verdict(topology_, *testing::prepared
 TEST_P(Routings, AnswerAlwaysTheSame) {
   const auto one = testing::prepared_routing(GetParam(), topology_);
   const auto other = testing::prepared_routing(GetParam(), topology_);
-  for_each_pair(topology_, [&](std::uint32_t source, std::uint32_t destination) {
-    const auto first = trace_path(topology_, *one, {source, destination, destination});
-    const auto second = trace_path(topology_, *other, {source, destination, destination});
+  for_each_pair(topology_, [&](NodeId source, NodeId destination) {
+    const auto first = trace_path(topology_, *one, {source, destination, destination.value()});
+    const auto second = trace_path(topology_, *other, {source, destination, destination.value()});
     EXPECT_TRUE(std::equal(first.begin(), first.end(), second.begin(), second.end(),
                            [](const PathHop& a, const PathHop& b) { return a.directed_link == b.directed_link; }));
   });

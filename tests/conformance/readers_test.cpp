@@ -118,7 +118,7 @@ class Background : public ::testing::TestWithParam<std::string> {
 TEST_P(Background, NamesHostsOfTheMachine) {
   const auto hosts = read(spec_of_sample("background", GetParam()))->hosts();
   EXPECT_FALSE(hosts.empty());
-  for (const std::uint32_t host : hosts) EXPECT_LT(host, 8U);
+  for (const NodeId host : hosts) EXPECT_LT(host.value(), 8U);
 }
 
 TEST_P(Background, RefusesUnknownKeys) {

@@ -57,7 +57,8 @@ struct RandomRun {
     for (const auto& [link, tap] : taps)
       for (const auto& entry : tap->entries) {
         const Packet& p = entry.packet;
-        packets[{p.kind, p.source, p.destination, p.queue_pair, p.psn}].push_back({entry.start, link, p.payload});
+        packets[{p.kind, p.source().value(), p.destination().value(), p.queue_pair, p.psn}].push_back(
+            {entry.start, link, p.payload});
       }
     for (auto& [name, sights] : packets) std::sort(sights.begin(), sights.end());
   }
@@ -90,8 +91,8 @@ TEST_P(Conservation, every_packet_takes_its_path_once_and_no_hop_too_early) {
   run.machine.expect_quiet();
   for (const auto& [name, sights] : run.packets) {
     const auto& [kind, source, destination, queue_pair, psn] = name;
-    const auto path =
-        trace_path(run.machine.topology, *run.machine.routing, RouteRequest{source, destination, queue_pair});
+    const auto path = trace_path(run.machine.topology, *run.machine.routing,
+                                 RouteRequest{NodeId(source), NodeId(destination), queue_pair});
     ASSERT_EQ(sights.size(), path.size()) << source << " to " << destination;
     for (std::size_t hop = 0; hop < path.size(); ++hop) {
       ASSERT_EQ(sights[hop].directed_link, path[hop].directed_link);

@@ -85,13 +85,13 @@ class LeanMachine final : public HostClient {
   std::function<void(std::uint32_t host, Time now, std::uint64_t token)> on_own_timer;
 
   std::uint32_t open(std::uint32_t host, std::uint32_t destination) {
-    const std::uint32_t number = fabric->open_queue_pair(host, destination);
+    const std::uint32_t number = fabric->open_queue_pair(NodeId(host), NodeId(destination));
     destinations[{host, number}] = destination;
     return number;
   }
   /// Its sender will be told, with the position in `postings` as token.
   void post(const Posting& posting) {
-    fabric->set_timer(posting.host, posting.at, postings.size());
+    fabric->set_timer(NodeId(posting.host), posting.at, postings.size());
     postings.push_back(posting);
   }
   void run() { run_until(Time::from_s(1'000'000)); }
@@ -132,32 +132,32 @@ class LeanMachine final : public HostClient {
   static constexpr std::uint64_t own_timer = 1U << 30;
 
   // HostClient
-  void on_timer(std::uint32_t host, Time now, std::uint64_t token) override {
+  void on_timer(NodeId host, Time now, std::uint64_t token) override {
     if (token >= own_timer) {
       calls.push_back('t');
-      on_own_timer(host, now, token - own_timer);
+      on_own_timer(host.value(), now, token - own_timer);
       return;
     }
     const Posting& posting = postings.at(token);
     EXPECT_EQ(posting.at, now);
-    EXPECT_EQ(posting.host, host);
+    EXPECT_EQ(posting.host, host.value());
     Message message;
     message.bytes = Bytes(posting.bytes);
     message.notify = 1;
     fabric->post(host, posting.queue_pair, now, message, token);
   }
-  void on_message(std::uint32_t host, Time now, const Message& message) override {
+  void on_message(NodeId host, Time now, const Message& message) override {
     EXPECT_EQ(message.destination, host);
-    messages.push_back({now, host, message.id});
+    messages.push_back({now, host.value(), message.id});
     received.push_back(message);
     calls.push_back('m');
   }
-  void on_sent(std::uint32_t host, Time now, std::uint64_t token) override {
-    sent.push_back({now, host, token});
+  void on_sent(NodeId host, Time now, std::uint64_t token) override {
+    sent.push_back({now, host.value(), token});
     calls.push_back('s');
   }
-  void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) override {
-    credits.push_back({now, host, queue_pair});
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override {
+    credits.push_back({now, host.value(), queue_pair});
     calls.push_back('c');
   }
 

@@ -37,12 +37,12 @@ TEST_P(InternetEngines, udp_echo_through_three_switches) {
     Ns3View view(scenario.fabric(), scenario.topology());
     Internet internet(view, 1);
     internet.install_everywhere();
-    internet.add(ns3::UdpEchoServerHelper(9), 1).Start(ns3::Seconds(0));
-    ns3::UdpEchoClientHelper helper(Internet::address(1), 9);
+    internet.add(ns3::UdpEchoServerHelper(9), NodeId(1)).Start(ns3::Seconds(0));
+    ns3::UdpEchoClientHelper helper(Internet::address(NodeId(1)), 9);
     helper.SetAttribute("MaxPackets", ns3::UintegerValue(2));
     helper.SetAttribute("Interval", ns3::TimeValue(ns3::MicroSeconds(20)));
     helper.SetAttribute("PacketSize", ns3::UintegerValue(bytes));
-    auto client = internet.add(helper, 0);
+    auto client = internet.add(helper, NodeId(0));
     client.Start(ns3::MicroSeconds(2));
     PacketLog answered;
     PacketLog begins;
@@ -85,13 +85,13 @@ TEST_P(InternetEngines, bulk_transfer_between_pods_beside_rdma_traffic) {
                     "{kind: traffic, pattern: permutation, size: 300 kB}", GetParam());
   Ns3View view(scenario.fabric(), scenario.topology());
   Internet internet(view, 1);
-  internet.install(0);
-  internet.install(13);
-  const ns3::InetSocketAddress server(Internet::address(0), 80);
-  const auto sinks = internet.add(ns3::PacketSinkHelper("ns3::TcpSocketFactory", server), 0);
+  internet.install(NodeId(0));
+  internet.install(NodeId(13));
+  const ns3::InetSocketAddress server(Internet::address(NodeId(0)), 80);
+  const auto sinks = internet.add(ns3::PacketSinkHelper("ns3::TcpSocketFactory", server), NodeId(0));
   ns3::BulkSendHelper client("ns3::TcpSocketFactory", server);
   client.SetAttribute("MaxBytes", ns3::UintegerValue(bytes));
-  internet.add(client, 13);
+  internet.add(client, NodeId(13));
   scenario.run();
   EXPECT_EQ(ns3::DynamicCast<ns3::PacketSink>(sinks.Get(0))->GetTotalRx(), bytes);
   EXPECT_EQ(scenario.messages().size(), 16U);
@@ -103,12 +103,12 @@ TEST(internet, precedence_names_the_class) {
     Ns3View view(scenario.fabric(), scenario.topology());
     Internet internet(view, 1);
     internet.install_everywhere();
-    ns3::UdpEchoClientHelper helper(Internet::address(1), 9);
+    ns3::UdpEchoClientHelper helper(Internet::address(NodeId(1)), 9);
     helper.SetAttribute("MaxPackets", ns3::UintegerValue(1));
-    ns3::InetSocketAddress to(Internet::address(1), 9);
+    ns3::InetSocketAddress to(Internet::address(NodeId(1)), 9);
     to.SetTos(urgent ? 3U << 5 : 5U << 5);
     helper.SetAttribute("RemoteAddress", ns3::AddressValue(to));
-    internet.add(helper, 0).Start(ns3::MicroSeconds(1));
+    internet.add(helper, NodeId(0)).Start(ns3::MicroSeconds(1));
     scenario.run();
     for (const LinkClassCounters& row : scenario.fabric().results().class_counters(scenario.facts.simulated)) {
       // The server answers that nobody listens (ICMP, precedence 0).
@@ -129,14 +129,14 @@ TEST(internet, what_has_no_host_is_refused) {
   ns3::Simulator::Schedule(ns3::NanoSeconds(1), [device] {
     const auto packet = ns3::Create<ns3::Packet>(100);
     EXPECT_FALSE(device->Send(packet, device->GetBroadcast(), 0x88b5));
-    EXPECT_FALSE(device->Send(packet, host_mac_address(0), 0x88b5));  // itself
-    EXPECT_FALSE(device->Send(packet, host_mac_address(2), 0x88b5));  // there are two
-    EXPECT_TRUE(device->Send(packet, host_mac_address(1), 0x88b5));
+    EXPECT_FALSE(device->Send(packet, host_mac_address(NodeId(0)), 0x88b5));  // itself
+    EXPECT_FALSE(device->Send(packet, host_mac_address(NodeId(2)), 0x88b5));  // there are two
+    EXPECT_TRUE(device->Send(packet, host_mac_address(NodeId(1)), 0x88b5));
     // A full transmit queue: 1,000 times 64 KiB.
     const Bytes room = Bytes(1000 * 65'536) - frame_of_packet(Bytes(100));
     const auto large = ns3::Create<ns3::Packet>(device->GetMtu());
     std::int64_t sent = 0;
-    while (device->Send(large, host_mac_address(1), 0x88b5)) ++sent;
+    while (device->Send(large, host_mac_address(NodeId(1)), 0x88b5)) ++sent;
     EXPECT_EQ(sent, room / frame_of_packet(Bytes(device->GetMtu())));
   });
   scenario.run();

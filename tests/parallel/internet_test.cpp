@@ -39,8 +39,8 @@ void install(Internet& internet, Outcome& outcome) {
   for (std::uint32_t host = 0; host < hosts; ++host) {
     for (const char* protocol : {"ns3::UdpSocketFactory", "ns3::TcpSocketFactory"}) {
       const bool tcp = protocol[5] == 'T';
-      const ns3::InetSocketAddress here(Internet::address(host), 80);
-      auto sinks = internet.add(ns3::PacketSinkHelper(protocol, here), host);
+      const ns3::InetSocketAddress here(Internet::address(NodeId(host)), 80);
+      auto sinks = internet.add(ns3::PacketSinkHelper(protocol, here), NodeId(host));
       for (std::uint32_t i = 0; i < sinks.GetN(); ++i)
         sinks.Get(i)->TraceConnectWithoutContext(
             "Rx", ns3::Callback<void, ns3::Ptr<const ns3::Packet>, const ns3::Address&>(
@@ -51,18 +51,19 @@ void install(Internet& internet, Outcome& outcome) {
                       }));
     }
     ns3::OnOffHelper datagrams("ns3::UdpSocketFactory",
-                               ns3::InetSocketAddress(Internet::address((host + 5) % hosts), 80));
+                               ns3::InetSocketAddress(Internet::address(NodeId((host + 5) % hosts)), 80));
     datagrams.SetAttribute("OnTime", ns3::StringValue("ns3::ExponentialRandomVariable[Mean=5e-6]"));
     datagrams.SetAttribute("OffTime", ns3::StringValue("ns3::ExponentialRandomVariable[Mean=5e-6]"));
     datagrams.SetAttribute("DataRate", ns3::StringValue("20Gb/s"));
     datagrams.SetAttribute("MaxBytes", ns3::UintegerValue(50'000));
-    internet.add(datagrams, host);
-    if (const auto node = internet.node(host))
-      datagrams.AssignStreams(ns3::NodeContainer(node), Internet::stream(host));
+    internet.add(datagrams, NodeId(host));
+    if (const auto node = internet.node(NodeId(host)))
+      datagrams.AssignStreams(ns3::NodeContainer(node), Internet::stream(NodeId(host)));
     if (host % 2 == 0) continue;
-    ns3::BulkSendHelper bulk("ns3::TcpSocketFactory", ns3::InetSocketAddress(Internet::address(host * 3 % hosts), 80));
+    ns3::BulkSendHelper bulk("ns3::TcpSocketFactory",
+                             ns3::InetSocketAddress(Internet::address(NodeId(host * 3 % hosts)), 80));
     bulk.SetAttribute("MaxBytes", ns3::UintegerValue(100'000));
-    if (host * 3 % hosts != host) internet.add(bulk, host).Start(ns3::MicroSeconds(host));
+    if (host * 3 % hosts != host) internet.add(bulk, NodeId(host)).Start(ns3::MicroSeconds(host));
   }
 }
 

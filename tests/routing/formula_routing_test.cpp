@@ -41,7 +41,7 @@ TEST(DimensionOrder, GoesThroughTheDimensionsInOrder) {
     const auto source = static_cast<std::uint32_t>(random_below(60, 1, i, 0));
     const auto destination = static_cast<std::uint32_t>((source + 1 + random_below(59, 1, i, 1)) % 60);
     std::uint8_t last = 0;
-    for (const PathHop& hop : trace_path(topology, *routing, {source, destination, i})) {
+    for (const PathHop& hop : trace_path(topology, *routing, {NodeId(source), NodeId(destination), i})) {
       const std::uint8_t link_class = topology.link_class[hop.directed_link / 2];
       if (link_class == 0) continue;  // host
       ASSERT_GE(link_class, last);
@@ -152,7 +152,7 @@ TEST(DragonflyMinimal, IsLocalGlobalLocal) {
       for (std::uint32_t source = 0; source < hosts; ++source) {
         for (std::uint32_t destination = 0; destination < hosts; ++destination) {
           if (source == destination) continue;
-          const auto path = trace_path(topology, *routing, {source, destination, 0});
+          const auto path = trace_path(topology, *routing, {NodeId(source), NodeId(destination), 0});
           std::string classes;
           for (std::size_t i = 1; i + 1 < path.size(); ++i)
             classes += topology.link_classes[topology.link_class[path[i].directed_link / 2]][0];
@@ -181,7 +181,8 @@ TEST(DragonflyMinimal, IsNotTheShortestPathOfTheGraph) {
     for (std::uint32_t source = 0; source < 72; ++source)
       for (std::uint32_t destination = 0; destination < 72; ++destination)
         if (source != destination)
-          sum += static_cast<double>(trace_path(topology, *routing, {source, destination, 0}).size()) - 2;
+          sum +=
+              static_cast<double>(trace_path(topology, *routing, {NodeId(source), NodeId(destination), 0}).size()) - 2;
     return sum / (72 * 71);
   };
   // [(a-1) p + (g-1) a p (1 + 2 (1 - 1/a))] / (N-1) = (6 + 64 * 2.5) / 71; two global hops make some of them shorter.

@@ -93,10 +93,11 @@ inline void expect_minimal(const Topology& topology, const RoutingAlgorithm& rou
         ASSERT_EQ(distances.hops[graph.ports(NodeId(at))[port].peer.value()] + 1, distances.hops[at])
             << graph.name(NodeId(at)) << " -> " << destination << " by port " << port;
       }
-      const RouteRequest request{at % graph.host_count(), destination, at};
+      const RouteRequest request{NodeId(at % graph.host_count()), NodeId(destination), at};
       std::uint16_t taken = 0;
       routing.route(NodeId(at), {&request, 1}, &taken);
-      ASSERT_EQ(taken, ports[ecmp_choice(ecmp_hash(request, at, seed), static_cast<std::uint32_t>(ports.size()))]);
+      ASSERT_EQ(taken,
+                ports[ecmp_choice(ecmp_hash(request, NodeId(at), seed), static_cast<std::uint32_t>(ports.size()))]);
     }
   }
 }

@@ -30,9 +30,9 @@ struct Step {
 std::vector<Step> walk(const Topology& topology, const RoutingAlgorithm& routing, const RouteRequest& flow,
                        std::uint32_t psn, bool random_queues) {
   std::vector<Step> steps;
-  NodeId at(flow.source);
+  NodeId at = flow.source;
   AdaptiveRequest request{flow, psn, AdaptiveRequest::no_port, 0, 0};
-  while (at.value() != flow.destination) {
+  while (at != flow.destination) {
     const auto ports = topology.graph.ports(at);
     std::vector<Bytes> queued(ports.size());
     if (random_queues)
@@ -48,7 +48,7 @@ std::vector<Step> walk(const Topology& topology, const RoutingAlgorithm& routing
     request.lane = choice.lane;
     request.state = choice.state;
     if (steps.size() > 100) {
-      ADD_FAILURE() << "no end of the way " << flow.source << " -> " << flow.destination;
+      ADD_FAILURE() << "no end of the way " << flow.source.value() << " -> " << flow.destination.value();
       break;
     }
   }
@@ -121,8 +121,8 @@ TEST(DimensionOrderLanes, TakesTheWaysOfDimensionOrder) {
   for (std::uint32_t source = 0; source < 40; ++source) {
     for (std::uint32_t destination = 0; destination < 40; ++destination) {
       if (source == destination) continue;
-      const auto way = trace_path(topology, *plain, {source, destination, 3});
-      const auto steps = walk(topology, *lanes, {source, destination, 3}, 1, true);
+      const auto way = trace_path(topology, *plain, {NodeId(source), NodeId(destination), 3});
+      const auto steps = walk(topology, *lanes, {NodeId(source), NodeId(destination), 3}, 1, true);
       ASSERT_EQ(way.size(), steps.size());
       for (std::size_t i = 0; i < way.size(); ++i) ASSERT_EQ(way[i].node.value(), steps[i].node);
     }
@@ -141,7 +141,7 @@ TEST(MinimalAdaptive, IsMinimalAndSpreads) {
       for (std::uint32_t destination = 0; destination < topology.graph.host_count(); ++destination) {
         if (source == destination) continue;
         for (std::uint32_t psn = 0; psn < 4; ++psn) {
-          const auto steps = walk(topology, *routing, {source, destination, 0}, psn, psn % 2 == 1);
+          const auto steps = walk(topology, *routing, {NodeId(source), NodeId(destination), 0}, psn, psn % 2 == 1);
           ASSERT_EQ(steps.size(), distances.hops[destination]);
           std::vector<std::uint32_t> nodes;
           for (const Step& step : steps) nodes.push_back(step.node);
@@ -159,7 +159,7 @@ TEST(MinimalAdaptive, TakesTheShorterQueue) {
   const Topology topology = machine("{kind: mesh, dims: [3, 3]" + links);
   const auto routing = prepared_routing("minimal_adaptive", topology);
   // From router 0 to router 8: upwards in either dimension (ports 1 and 2).
-  const AdaptiveRequest request{{0, 8, 0}, 0, 0, 0, 0};
+  const AdaptiveRequest request{{NodeId(0), NodeId(8), 0}, 0, 0, 0, 0};
   for (const std::uint16_t busy : {std::uint16_t{1}, std::uint16_t{2}}) {
     std::vector<Bytes> queued(3);
     queued[busy] = 1_B;
@@ -188,7 +188,7 @@ TEST_F(Dragonfly, ValiantGoesOverOneOtherGroup) {
     for (std::uint32_t destination = 0; destination < hosts; ++destination) {
       if (source == destination) continue;
       for (std::uint32_t queue_pair = 0; queue_pair < 4; ++queue_pair) {
-        const auto steps = walk(topology, *routing, {source, destination, queue_pair}, 0, true);
+        const auto steps = walk(topology, *routing, {NodeId(source), NodeId(destination), queue_pair}, 0, true);
         const std::string text = classes(steps);
         if (same_group(source, destination)) {
           ASSERT_LE(text.size(), 1U);
@@ -220,7 +220,7 @@ TEST_F(Dragonfly, UgalIsMinimalOnEmptyQueuesAndValiantOnALongMinimalOne) {
     const auto minimal = prepared_routing("dragonfly_minimal", topology);
     const auto valiant = prepared_routing("dragonfly_valiant", topology);
     for (std::uint32_t destination = 8; destination < hosts; ++destination) {
-      const RouteRequest flow{0, destination, 5};
+      const RouteRequest flow{NodeId(0), NodeId(destination), 5};
       EXPECT_EQ(walk(topology, *adaptive, flow, 0, false).size(), trace_path(topology, *minimal, flow).size());
       const NodeId first(hosts);
       std::vector<Bytes> queued(7);
@@ -244,7 +244,7 @@ TEST_F(Dragonfly, WaysOfAdaptiveRoutingAreOfPromisedLength) {
     for (std::uint32_t i = 0; i < 20'000; ++i) {
       const auto source = static_cast<std::uint32_t>(random_below(hosts, 7, i, 0));
       const auto destination = static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 7, i, 1)) % hosts);
-      const std::string text = classes(walk(topology, *routing, {source, destination, i}, i, true));
+      const std::string text = classes(walk(topology, *routing, {NodeId(source), NodeId(destination), i}, i, true));
       const auto globals = std::count(text.begin(), text.end(), 'g');
       ASSERT_LE(globals, name == "dragonfly_minimal_lanes" ? 1 : 2) << text;
       ASSERT_LE(text.size(), name == "dragonfly_progressive" ? 6U : 5U) << text;
@@ -285,7 +285,7 @@ TEST_F(Dragonfly, GlobalUgalSeesTheQueuesOfItsGroup) {
   const std::vector<Bytes> queued(7);
   std::uint32_t tried = 0;
   for (std::uint32_t destination = 8; destination < hosts; ++destination) {
-    const RouteRequest flow{0, destination, 5};
+    const RouteRequest flow{NodeId(0), NodeId(destination), 5};
     const auto way = trace_path(topology, *minimal, flow);
     const std::uint16_t short_way = way[1].port;
     if (short_way >= 5 || valiant->choose(first, {flow, 0, 0, 0, 0}, queued).port == short_way) continue;
@@ -331,7 +331,7 @@ TEST_F(DragonflyPlus, WaysAreUpOverDownAndAtMostOnceMore) {
     for (std::uint32_t i = 0; i < 20'000; ++i) {
       const auto source = static_cast<std::uint32_t>(random_below(hosts, 7, i, 0));
       const auto destination = static_cast<std::uint32_t>((source + 1 + random_below(hosts - 1, 7, i, 1)) % hosts);
-      const std::string way = ways(walk(topology, *routing, {source, destination, i}, i, true));
+      const std::string way = ways(walk(topology, *routing, {NodeId(source), NodeId(destination), i}, i, true));
       if (source / 6 == destination / 6)
         ASSERT_EQ(way, source / 2 == destination / 2 ? "" : "ud");
       else
@@ -354,7 +354,7 @@ TEST_F(DragonflyPlus, LeavesAndSpinesTurnAwayFromLongQueues) {
   const NodeId leaf(hosts);
   std::uint32_t tried = 0;
   for (std::uint32_t destination = 6; destination < hosts; ++destination) {
-    const RouteRequest flow{0, destination, 5};
+    const RouteRequest flow{NodeId(0), NodeId(destination), 5};
     const auto way = trace_path(topology, *minimal, flow);
     const std::uint16_t short_way = way[1].port;
     const std::uint16_t spine_port = way[2].port;

@@ -27,20 +27,21 @@ class FixedPort final : public RoutingAlgorithm {
 
 TEST(TracePath, FollowsThePorts) {
   const Topology star = testing::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
-  const auto path = trace_path(star, FixedPort(0), {2, 0, 0});
+  const auto path = trace_path(star, FixedPort(0), {NodeId(2), NodeId(0), 0});
   ASSERT_EQ(path.size(), 2U);
   EXPECT_EQ(path[0].node, NodeId(2));
   EXPECT_EQ(path[0].directed_link, 2U * 2 + 0);  // link 2 from the host: direction 0
   EXPECT_EQ(path[1].node, NodeId(3));
   EXPECT_EQ(path[1].port, 0);
   EXPECT_EQ(path[1].directed_link, 2U * 0 + 1);
-  EXPECT_TRUE(trace_path(star, FixedPort(0), {1, 1, 0}).empty());
+  EXPECT_TRUE(trace_path(star, FixedPort(0), {NodeId(1), NodeId(1), 0}).empty());
 }
 
 TEST(TracePath, ACycleIsAnInternalError) {
   const Topology star = testing::machine("{kind: star, hosts: 3, link_rate: 100 Gb/s, link_delay: 1 us}");
-  EXPECT_THROW(trace_path(star, FixedPort(0), {2, 1, 0}), InternalError);  // switch0 -> host0 -> switch0 -> ...
-  EXPECT_THROW(trace_path(star, FixedPort(1), {2, 1, 0}), InternalError);  // a host has no port 1
+  EXPECT_THROW(trace_path(star, FixedPort(0), {NodeId(2), NodeId(1), 0}),
+               InternalError);  // switch0 -> host0 -> switch0 -> ...
+  EXPECT_THROW(trace_path(star, FixedPort(1), {NodeId(2), NodeId(1), 0}), InternalError);  // a host has no port 1
 }
 
 }  // namespace

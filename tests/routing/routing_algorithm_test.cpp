@@ -20,7 +20,7 @@ double chi_square(std::size_t cells, const std::function<std::size_t(RouteReques
   for (std::uint32_t source = 0; source < 128; ++source) {
     for (std::uint32_t destination = 0; destination < 128; ++destination) {
       if (source == destination) continue;
-      count.at(cell({source, destination, 0})) += 1;
+      count.at(cell({NodeId(source), NodeId(destination), 0})) += 1;
       total += 1;
     }
   }
@@ -37,7 +37,7 @@ double limit(std::size_t cells) {
 }
 
 std::size_t choose(const RouteRequest& flow, std::uint32_t node, std::uint64_t seed) {
-  return ecmp_choice(ecmp_hash(flow, node, seed), choices);
+  return ecmp_choice(ecmp_hash(flow, NodeId(node), seed), choices);
 }
 
 TEST(EcmpHash, EvenAtEveryNode) {
@@ -69,8 +69,8 @@ TEST(EcmpHash, NodesSeedsAndQueuePairsChooseIndependently) {
 }
 
 TEST(EcmpHash, TheNextSeedIsNotTheNextNode) {
-  const RouteRequest flow{3, 5, 0};
-  EXPECT_NE(ecmp_hash(flow, 20, 1), ecmp_hash(flow, 21, 0));
+  const RouteRequest flow{NodeId(3), NodeId(5), 0};
+  EXPECT_NE(ecmp_hash(flow, NodeId(20), 1), ecmp_hash(flow, NodeId(21), 0));
 }
 
 TEST(EcmpChoice, IsFloorOfTheScaledHash) {

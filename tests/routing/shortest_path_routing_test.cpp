@@ -69,9 +69,9 @@ void expect_same_choices(const Topology& topology, const RoutingAlgorithm& one, 
   other.route(at, requests, others.data());
   ASSERT_EQ(ports, others) << topology.graph.name(at);
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const auto candidates = one.candidates(at, NodeId(requests[i].destination));
-    ASSERT_EQ(candidates, other.candidates(at, NodeId(requests[i].destination)));
-    const auto hash = ecmp_hash(requests[i], at.value(), seed);
+    const auto candidates = one.candidates(at, requests[i].destination);
+    ASSERT_EQ(candidates, other.candidates(at, requests[i].destination));
+    const auto hash = ecmp_hash(requests[i], at, seed);
     ASSERT_EQ(ports[i], candidates[ecmp_choice(hash, static_cast<std::uint32_t>(candidates.size()))]);
   }
 }
@@ -118,12 +118,12 @@ class FatTreeRoutingOf : public ::testing::TestWithParam<std::uint32_t> {
       for (std::uint32_t source = 0; source < hosts; ++source)
         for (std::uint32_t destination = 0; destination < hosts; ++destination)
           for (std::uint32_t queue_pair = 0; queue_pair < 4; ++queue_pair)
-            if (source != destination) result.push_back({source, destination, queue_pair});
+            if (source != destination) result.push_back({NodeId(source), NodeId(destination), queue_pair});
     } else {
       for (std::uint32_t i = 0; i < 5000; ++i) {
         const auto source = static_cast<std::uint32_t>(random_below(hosts, seed, i, 0));
         const auto other = static_cast<std::uint32_t>(random_below(hosts - 1, seed, i, 1));
-        result.push_back({source, (source + 1 + other) % hosts, i});
+        result.push_back({NodeId(source), NodeId((source + 1 + other) % hosts), i});
       }
     }
     return result;
@@ -134,7 +134,7 @@ TEST_P(FatTreeRoutingOf, FormulaEqualsTablesAtEveryNode) {
   for (std::uint32_t at = 0; at < graph.node_count(); ++at) {
     std::vector<RouteRequest> requests;
     for (const RouteRequest& flow : flows())
-      if (flow.destination != at) requests.push_back(flow);
+      if (flow.destination.value() != at) requests.push_back(flow);
     expect_same_choices(topology, *formula, *tables, NodeId(at), requests);
   }
 }
@@ -146,10 +146,10 @@ TEST_P(FatTreeRoutingOf, PathsAreShortestAndLinked) {
     const auto path = trace_path(topology, *formula, flow);
     // 2 links below one edge switch, 4 in one pod, 6 otherwise
     const std::uint32_t half = k / 2;
-    const bool same_edge = flow.source / half == flow.destination / half;
-    const bool same_pod = flow.source / (half * half) == flow.destination / (half * half);
+    const bool same_edge = flow.source.value() / half == flow.destination.value() / half;
+    const bool same_pod = flow.source.value() / (half * half) == flow.destination.value() / (half * half);
     ASSERT_EQ(path.size(), same_edge ? 2U : same_pod ? 4U : 6U);
-    NodeId at(flow.source);
+    NodeId at = flow.source;
     for (const PathHop& hop : path) {
       ASSERT_EQ(hop.node, at);
       const PortEnd& port = graph.ports(at)[hop.port];
@@ -157,7 +157,7 @@ TEST_P(FatTreeRoutingOf, PathsAreShortestAndLinked) {
       ASSERT_EQ(graph.link(port.link).ends[port.direction], at);
       at = port.peer;
     }
-    ASSERT_EQ(at, NodeId(flow.destination));
+    ASSERT_EQ(at, flow.destination);
   }
 }
 
@@ -189,7 +189,7 @@ TEST(FatTreeRouting, AllPathsAreTakenEvenlyAndTiersChooseApart) {
   for (std::uint32_t source = 0; source < pod_hosts; ++source) {
     for (std::uint32_t destination = pod_hosts; destination < topology.graph.host_count(); ++destination) {
       for (std::uint32_t queue_pair = 0; queue_pair < 4; ++queue_pair) {
-        const auto path = trace_path(topology, *algorithm, {source, destination, queue_pair});
+        const auto path = trace_path(topology, *algorithm, {NodeId(source), NodeId(destination), queue_pair});
         ASSERT_EQ(path.size(), 6U);
         count.at(path[3].node.value() - (topology.graph.node_count() - cores)) += 1;
         total += 1;

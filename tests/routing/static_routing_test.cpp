@@ -25,10 +25,11 @@ TEST(StaticRouting, FollowsThePathsAndOtherwiseTheShortest) {
   EXPECT_EQ(topology.routing, "static");
   const auto routing = prepared_routing("static", topology);
   for (std::uint32_t queue_pair = 0; queue_pair < 5; ++queue_pair)
-    EXPECT_EQ(nodes_of(trace_path(topology, *routing, {0, 1, queue_pair})),
+    EXPECT_EQ(nodes_of(trace_path(topology, *routing, {NodeId(0), NodeId(1), queue_pair})),
               (std::vector<std::uint32_t>{0, 5, 9, 8, 7, 6}));
-  EXPECT_EQ(nodes_of(trace_path(topology, *routing, {1, 0, 0})), (std::vector<std::uint32_t>{1, 6, 5}));
-  EXPECT_EQ(nodes_of(trace_path(topology, *routing, {4, 1, 0})), (std::vector<std::uint32_t>{4, 9, 5, 6}));
+  EXPECT_EQ(nodes_of(trace_path(topology, *routing, {NodeId(1), NodeId(0), 0})), (std::vector<std::uint32_t>{1, 6, 5}));
+  EXPECT_EQ(nodes_of(trace_path(topology, *routing, {NodeId(4), NodeId(1), 0})),
+            (std::vector<std::uint32_t>{4, 9, 5, 6}));
 }
 
 TEST(StaticRouting, SharesFlowsAmongThePathsOfAPair) {
@@ -39,7 +40,7 @@ TEST(StaticRouting, SharesFlowsAmongThePathsOfAPair) {
   const auto routing = prepared_routing("static", topology);
   std::map<std::vector<std::uint32_t>, int> count;
   for (std::uint32_t queue_pair = 0; queue_pair < 400; ++queue_pair)
-    ++count[nodes_of(trace_path(topology, *routing, {0, 2, queue_pair}))];
+    ++count[nodes_of(trace_path(topology, *routing, {NodeId(0), NodeId(2), queue_pair}))];
   ASSERT_EQ(count.size(), 2U);
   // Each with probability 1/2: 200 with a standard deviation of 10.
   for (const auto& [path, flows] : count) EXPECT_NEAR(flows, 200, 40);
@@ -56,10 +57,10 @@ TEST(StaticRouting, SwitchesMayNotChooseAmongPathsThatTurnBack) {
   const auto routing = prepared_routing("static", topology);
   EXPECT_EQ(routing->candidates(NodeId(5), NodeId(4)).size(), 2U);
   EXPECT_EQ(routing->candidates(NodeId(6), NodeId(4)).size(), 2U);
-  for (const PathHop& hop : trace_path(topology, *routing, {0, 4, 0}))
-    EXPECT_EQ(routing->candidates_of(hop.node, {0, 4, 0}), std::vector<std::uint16_t>{hop.port});
+  for (const PathHop& hop : trace_path(topology, *routing, {NodeId(0), NodeId(4), 0}))
+    EXPECT_EQ(routing->candidates_of(hop.node, {NodeId(0), NodeId(4), 0}), std::vector<std::uint16_t>{hop.port});
   const auto shortest = prepared_routing("shortest_path", topology);
-  EXPECT_EQ(routing->candidates_of(NodeId(5), {3, 4, 0}), shortest->candidates(NodeId(5), NodeId(4)));
+  EXPECT_EQ(routing->candidates_of(NodeId(5), {NodeId(3), NodeId(4), 0}), shortest->candidates(NodeId(5), NodeId(4)));
 }
 
 TEST(StaticRouting, ErrorsAtTheirLine) {

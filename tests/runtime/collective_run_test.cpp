@@ -201,7 +201,7 @@ TEST(collective_run, a_connection_has_one_queue_pair_for_ever) {
   Job job(2, "{kind: collective, collective: all_reduce, size: 100 kB, channels: 3, iterations: 4}");
   job.complete();
   // The next one that is opened.
-  EXPECT_EQ(job.machine.fabric->open_queue_pair(0, 1), 3U);
+  EXPECT_EQ(job.machine.fabric->open_queue_pair(NodeId(0), NodeId(1)), 3U);
 }
 
 TEST(collective_run, channels_and_communicators_have_connections_of_their_own) {
@@ -222,7 +222,7 @@ TEST(collective_run, channels_and_communicators_have_connections_of_their_own) {
   EXPECT_EQ(job.messages().size(), 2U * channels);
   EXPECT_LT(job.end(1, 2), us(10'000));
   job.complete();
-  EXPECT_EQ(job.machine.fabric->open_queue_pair(0, 1), 2 * channels);
+  EXPECT_EQ(job.machine.fabric->open_queue_pair(NodeId(0), NodeId(1)), 2 * channels);
 }
 
 TEST(communicators, run_their_collectives_in_program_order) {

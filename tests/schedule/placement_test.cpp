@@ -15,7 +15,7 @@ using Hosts = std::vector<std::uint32_t>;
 
 Hosts hosts_of(const Placement& placement) {
   Hosts hosts;
-  for (std::uint32_t rank = 0; rank < placement.ranks(); ++rank) hosts.push_back(placement.host(rank));
+  for (std::uint32_t rank = 0; rank < placement.ranks(); ++rank) hosts.push_back(placement.host(rank).value());
   return hosts;
 }
 
@@ -65,8 +65,8 @@ TEST(Placement, RailByRail) {
   rails.servers = {4, 2, 1, 4};
   EXPECT_EQ(read("by_rail", rails), (Hosts{0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(read("{kind: by_rail, servers: 3}", rails), (Hosts{0, 1, 2, 4, 5, 6}));
-  EXPECT_EQ(rails.servers.server_of(6), 2U);
-  EXPECT_EQ(request(1).servers.server_of(5), 2U);
+  EXPECT_EQ(rails.servers.server_of(NodeId(6)), 2U);
+  EXPECT_EQ(request(1).servers.server_of(NodeId(5)), 2U);
 }
 
 TEST(Placement, ListsAndPieces) {

@@ -130,7 +130,7 @@ class Choices {
       : topology_(topology), routing_(routing), flow_(flow), state_(topology.graph.node_count()) {}
 
   bool all_end(NodeId at) {
-    if (at.value() == flow_.destination || state_[at.value()] == ends) return true;
+    if (at == flow_.destination || state_[at.value()] == ends) return true;
     if (state_[at.value()] == being_searched) return false;
     state_[at.value()] = being_searched;
     const auto ports = routing_.candidates_of(at, flow_);
@@ -158,11 +158,11 @@ void expect_ways(const Topology& topology) {
   for (std::uint32_t source = 0; source < hosts; source += every) {
     for (std::uint32_t destination = 0; destination < hosts; ++destination) {
       if (destination == source) continue;
-      const auto path = trace_path(topology, *routing, {source, destination, 7});
+      const auto path = trace_path(topology, *routing, {NodeId(source), NodeId(destination), 7});
       ASSERT_GE(path.size(), 2U);
       const auto ends = topology.graph.ports(path.back().node);
       ASSERT_EQ(ends[path.back().port].peer.value(), destination);
-      const RouteRequest flow{source, destination, 7};
+      const RouteRequest flow{NodeId(source), NodeId(destination), 7};
       if (routing->per_packet() || (source + destination) % 13 != 1) continue;
       ASSERT_TRUE(Choices(topology, *routing, flow).all_end(NodeId(source))) << source << " -> " << destination;
     }
@@ -227,7 +227,7 @@ TEST(MachinesWithServers, GpusThatNothingJoinsGoOutThroughTheirNics) {
   const Topology topology = machine("{" + star(4) + ", server: {gpus: 2, inside: none, nics: 2" + pcie + "}}");
   const auto routing = prepared_routing("server", topology);
   std::string way;
-  for (const PathHop& hop : trace_path(topology, *routing, {0, 1, 0}))
+  for (const PathHop& hop : trace_path(topology, *routing, {NodeId(0), NodeId(1), 0}))
     way += topology.link_classes[topology.link_class[hop.directed_link / 2]] + " ";
   EXPECT_EQ(way, "gpu pcie nic nic pcie gpu ");
   const auto ports = routing->candidates(NodeId(shape_of<ServerShape>(topology)->node(0, 0)), NodeId(1));

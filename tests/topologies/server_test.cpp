@@ -29,7 +29,7 @@ Topology rail_optimised(const std::string& more) {
 std::string classes_of(const Topology& topology, const RoutingAlgorithm& routing, std::uint32_t source,
                        std::uint32_t destination) {
   std::string result;
-  for (const PathHop& hop : trace_path(topology, routing, {source, destination, 0})) {
+  for (const PathHop& hop : trace_path(topology, routing, {NodeId(source), NodeId(destination), 0})) {
     const std::string& name = topology.link_classes[topology.link_class[hop.directed_link / 2]];
     if (name != "gpu") result += (result.empty() ? "" : " ") + name;
   }
@@ -126,7 +126,7 @@ TEST(Servers, EveryWayEndsAndAvoidsOtherServers) {
     for (std::uint32_t source = 0; source < hosts; ++source) {
       for (std::uint32_t destination = 0; destination < hosts; ++destination) {
         if (source == destination) continue;
-        for (const PathHop& hop : trace_path(topology, *routing, {source, destination, destination})) {
+        for (const PathHop& hop : trace_path(topology, *routing, {NodeId(source), NodeId(destination), destination})) {
           const std::uint32_t block = topology.graph.node(hop.node).block;
           if (block != no_block) {
             ASSERT_TRUE(block == source / 4 || block == destination / 4);

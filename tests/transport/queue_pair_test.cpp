@@ -19,8 +19,8 @@ namespace {
 
 using namespace literals;
 
-constexpr std::uint32_t source = 11;
-constexpr std::uint32_t destination = 22;
+constexpr NodeId source(11);
+constexpr NodeId destination(22);
 constexpr std::uint32_t number = 33;
 
 /// A queue pair of source with its pool.
@@ -77,8 +77,8 @@ TEST(queue_pair, sizes_around_the_mtu) {
       const Packet& packet = packets[i];
       const bool last = i + 1 == packets.size();
       EXPECT_EQ(packet.kind, PacketKind::data);
-      EXPECT_EQ(packet.source, source);
-      EXPECT_EQ(packet.destination, destination);
+      EXPECT_EQ(packet.source(), source);
+      EXPECT_EQ(packet.destination(), destination);
       EXPECT_EQ(packet.queue_pair, number);
       EXPECT_EQ(packet.psn, i);
       EXPECT_EQ(packet.payload, one.payloads[i]) << one.bytes.count();

@@ -15,7 +15,7 @@ namespace {
 
 TEST(receiver_table, a_new_connection_expects_packet_0) {
   ReceiverTable<ReceiverState> table;
-  const ReceiverState& state = table.find(3, 5);
+  const ReceiverState& state = table.find(NodeId(3), 5);
   EXPECT_TRUE(state.used);
   EXPECT_EQ(state.expected_psn, 0U);
   EXPECT_EQ(state.message_bytes, Bytes());
@@ -24,23 +24,23 @@ TEST(receiver_table, a_new_connection_expects_packet_0) {
 
 TEST(receiver_table, host_0_and_queue_pair_0_are_a_connection_like_others) {
   ReceiverTable<ReceiverState> table;
-  table.find(0, 0).expected_psn = 1;
-  table.find(0, 1).expected_psn = 2;
-  table.find(1, 0).expected_psn = 3;
-  EXPECT_EQ(table.find(0, 0).expected_psn, 1U);
-  EXPECT_EQ(table.find(0, 1).expected_psn, 2U);
-  EXPECT_EQ(table.find(1, 0).expected_psn, 3U);
+  table.find(NodeId(0), 0).expected_psn = 1;
+  table.find(NodeId(0), 1).expected_psn = 2;
+  table.find(NodeId(1), 0).expected_psn = 3;
+  EXPECT_EQ(table.find(NodeId(0), 0).expected_psn, 1U);
+  EXPECT_EQ(table.find(NodeId(0), 1).expected_psn, 2U);
+  EXPECT_EQ(table.find(NodeId(1), 0).expected_psn, 3U);
 }
 
 TEST(receiver_table, the_largest_numbers_do_not_meet_others) {
   constexpr std::uint32_t most = 0xffffffffU;
   ReceiverTable<ReceiverState> table;
-  table.find(most, most).expected_psn = 1;
-  table.find(most, 0).expected_psn = 2;
-  table.find(0, most).expected_psn = 3;
-  EXPECT_EQ(table.find(most, most).expected_psn, 1U);
-  EXPECT_EQ(table.find(most, 0).expected_psn, 2U);
-  EXPECT_EQ(table.find(0, most).expected_psn, 3U);
+  table.find(NodeId(most), most).expected_psn = 1;
+  table.find(NodeId(most), 0).expected_psn = 2;
+  table.find(NodeId(0), most).expected_psn = 3;
+  EXPECT_EQ(table.find(NodeId(most), most).expected_psn, 1U);
+  EXPECT_EQ(table.find(NodeId(most), 0).expected_psn, 2U);
+  EXPECT_EQ(table.find(NodeId(0), most).expected_psn, 3U);
 }
 
 TEST(receiver_table, random_packets_against_a_map) {
@@ -53,13 +53,14 @@ TEST(receiver_table, random_packets_against_a_map) {
       const auto queue_pair = static_cast<std::uint32_t>(which / 17);
       // A burst, as a message is: the table remembers the last one found.
       for (std::uint64_t packet = 0; packet <= i % 3; ++packet) {
-        ReceiverState& state = table.find(source, queue_pair);
+        ReceiverState& state = table.find(NodeId(source), queue_pair);
         std::uint32_t& expected = naive[{source, queue_pair}];
         ASSERT_EQ(state.expected_psn, expected) << "host " << source << " queue pair " << queue_pair;
         state.expected_psn = ++expected;
       }
     }
-    for (const auto& [key, expected] : naive) ASSERT_EQ(table.find(key.first, key.second).expected_psn, expected);
+    for (const auto& [key, expected] : naive)
+      ASSERT_EQ(table.find(NodeId(key.first), key.second).expected_psn, expected);
   }
 }
 

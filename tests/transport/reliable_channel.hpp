@@ -31,7 +31,7 @@ struct ChannelRules {
 class ReliableChannel {
  public:
   ReliableChannel(const RecoveryRules& rules, const ChannelRules& channel)
-      : sender(1, 0, channel.first), receiver(channel.first), rules_(rules), channel_(channel) {}
+      : sender(NodeId(1), 0, channel.first), receiver(channel.first), rules_(rules), channel_(channel) {}
 
   MessagePool pool;
   ReliableSender sender;
@@ -96,7 +96,7 @@ class ReliableChannel {
   }
 
   void send() {
-    Packet packet = sender.next_packet(now, 0, pool, rules_);
+    Packet packet = sender.next_packet(now, NodeId(0), pool, rules_);
     if (!can_send()) packet.flags |= packet_ask;
     ++packets;
     free_at_ = now + channel_.packet_time;

@@ -45,7 +45,7 @@ std::int64_t sum(const std::vector<std::int64_t>& sizes) {
 /// A sender with `count` full packets in messages of `per_message` each.
 struct Lone {
   explicit Lone(const RecoveryRules& recovery, int count, int per_message, std::uint64_t first = 0)
-      : rules(recovery), sender(1, 7, first) {
+      : rules(recovery), sender(NodeId(1), 7, first) {
     for (int at = 0; at < count; at += per_message) {
       Message message;
       message.bytes = std::min(per_message, count - at) * rules.mtu;
@@ -56,7 +56,7 @@ struct Lone {
   std::vector<std::uint32_t> send(int count = 1000) {
     std::vector<std::uint32_t> numbers;
     for (int i = 0; i < count && sender.has_packet(); ++i) {
-      packets.push_back(sender.next_packet(now, 0, pool, rules));
+      packets.push_back(sender.next_packet(now, NodeId(0), pool, rules));
       EXPECT_EQ(packets.back().queue_pair, 7U);
       if ((packets.back().flags & packet_last) != 0) pool.release(packets.back().message);
       numbers.push_back(packets.back().psn);

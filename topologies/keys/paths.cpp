@@ -26,15 +26,14 @@ StaticPath read_path(const Spec& spec, const ClusterGraph& graph) {
       nodes.front() == nodes.back())
     throw spec.error("a path leads from a host to another: [host0, switch0, ..., host1]");
   StaticPath path;
-  path.source = nodes.front().value();
-  path.destination = nodes.back().value();
+  path.source = nodes.front();
+  path.destination = nodes.back();
   for (std::size_t i = 0; i + 1 < nodes.size(); ++i) {
     if (i > 0 && graph.is_host(nodes[i]))
       throw items[i].error(fmt::format("{} in the middle of a path; hosts do not forward", graph.name(nodes[i])));
     for (const StaticPath::Hop& hop : path.hops)
-      if (hop.node == nodes[i].value())
-        throw items[i].error(fmt::format("{} comes twice in this path", graph.name(nodes[i])));
-    path.hops.push_back({nodes[i].value(), port_towards(graph, nodes[i], nodes[i + 1], items[i + 1])});
+      if (hop.node == nodes[i]) throw items[i].error(fmt::format("{} comes twice in this path", graph.name(nodes[i])));
+    path.hops.push_back({nodes[i], port_towards(graph, nodes[i], nodes[i + 1], items[i + 1])});
   }
   return path;
 }

@@ -97,7 +97,7 @@ class JobsWorkload : public Workload {
     for (const Job& job : jobs_) {
       const JobInfo& info = job.info;
       lines.emplace_back(info.name, fmt::format("ranks {} to {}, the first on host {}, from {}{}", info.first_rank,
-                                                info.first_rank + info.ranks - 1, job.placement.host(0),
+                                                info.first_rank + info.ranks - 1, job.placement.host(0).value(),
                                                 to_text(info.start), info.background ? "; ends with the others" : ""));
       for (const auto& [name, value] : job.workload->description()) lines.emplace_back(info.name + ": " + name, value);
     }
@@ -271,7 +271,8 @@ void place_each(const std::vector<Spec>& specs, const WorkloadContext& context, 
     if (spec) require_servers(*spec, *job.workload, job.placement, context.servers);
     behind = 0;
     for (std::uint32_t rank = 0; rank < job.placement.ranks(); ++rank)
-      if (!is_storage(context, job.placement.host(rank))) behind = std::max(behind, job.placement.host(rank) + 1);
+      if (!is_storage(context, job.placement.host(rank).value()))
+        behind = std::max(behind, job.placement.host(rank).value() + 1);
   }
 }
 
@@ -289,7 +290,8 @@ void place_all(const Spec& spec, const WorkloadContext& context, std::vector<Job
   std::uint32_t rank = 0;
   for (Job& job : jobs) {
     std::vector<std::uint32_t> hosts;
-    for (std::uint32_t r = 0; r < job.workload->ranks() - on_storage(job); ++r) hosts.push_back(all.host(rank++));
+    for (std::uint32_t r = 0; r < job.workload->ranks() - on_storage(job); ++r)
+      hosts.push_back(all.host(rank++).value());
     hosts.insert(hosts.end(), context.storage.begin(), context.storage.begin() + on_storage(job));
     job.placement = Placement::listed(std::move(hosts));
     require_servers(spec, *job.workload, job.placement, context.servers);
@@ -301,13 +303,13 @@ void refuse_overlaps(const std::vector<Spec>& specs, const std::vector<Job>& job
   std::vector<std::uint32_t> taken(context.all_hosts(), max_jobs);  // by which job that does not share
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     for (std::uint32_t rank = 0; rank < jobs[i].placement.ranks() && !jobs[i].share; ++rank) {
-      if (is_storage(context, jobs[i].placement.host(rank))) continue;
-      std::uint32_t& owner = taken[jobs[i].placement.host(rank)];
+      if (is_storage(context, jobs[i].placement.host(rank).value())) continue;
+      std::uint32_t& owner = taken[jobs[i].placement.host(rank).value()];
       if (owner != max_jobs)
         throw specs[i].error(fmt::format(
             "'{}' and '{}' both have a rank on host {}; place them on different hosts, or let one of them have 'share: "
             "true': its ranks may then be on hosts of others",
-            jobs[owner].info.name, jobs[i].info.name, jobs[i].placement.host(rank)));
+            jobs[owner].info.name, jobs[i].info.name, jobs[i].placement.host(rank).value()));
       owner = static_cast<std::uint32_t>(i);
     }
   }

@@ -84,7 +84,8 @@ void count_disjoint_paths(const ClusterGraph& graph, TopologyReport& report) {
 void trace_routes(const Topology& topology, const RoutingAlgorithm& routing, TopologyReport& report) {
   const std::uint32_t hosts = topology.graph.host_count();
   const auto trace = [&](std::uint32_t source, std::uint32_t destination) {
-    ++report.routed[static_cast<std::uint32_t>(trace_path(topology, routing, {source, destination, 0}).size())];
+    ++report.routed[static_cast<std::uint32_t>(
+        trace_path(topology, routing, {NodeId(source), NodeId(destination), 0}).size())];
   };
   constexpr std::uint64_t max_pairs = 200'000;
   if (std::uint64_t{hosts} * (hosts - 1) <= max_pairs) {

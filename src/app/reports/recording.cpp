@@ -85,8 +85,8 @@ std::int64_t window_of(Bytes window) { return window == Bytes::max() ? -1 : wind
 std::vector<QueuePairRecord> queue_pair_records(const Fabric& fabric) {
   std::vector<QueuePairRecord> rows;
   for (const QueuePairCounters& c : fabric.results().queue_pair_counters())
-    rows.push_back({c.host, c.number, c.destination, c.packets, c.repeated, c.timeouts, c.cnps, c.rate.bps(),
-                    window_of(c.window), c.messages, c.bytes.count()});
+    rows.push_back({c.host.value(), c.number, c.destination.value(), c.packets, c.repeated, c.timeouts, c.cnps,
+                    c.rate.bps(), window_of(c.window), c.messages, c.bytes.count()});
   return rows;
 }
 
@@ -101,15 +101,15 @@ std::vector<QueuePairRate> rates(const std::vector<QueuePairSample>& taken) {
   std::vector<QueuePairRate> rows;
   rows.reserve(taken.size());
   for (const QueuePairSample& s : taken)
-    rows.push_back({s.host, s.number, s.destination, s.interval, s.rate.bps(), window_of(s.window), s.in_flight.count(),
-                    s.sent.count()});
+    rows.push_back({s.host.value(), s.number, s.destination.value(), s.interval, s.rate.bps(), window_of(s.window),
+                    s.in_flight.count(), s.sent.count()});
   return rows;
 }
 
 std::vector<ReceiverRecord> receiver_records(const Fabric& fabric) {
   std::vector<ReceiverRecord> rows;
   for (const ReceiverCounters& c : fabric.results().receiver_counters())
-    rows.push_back({c.host, c.source, c.number, c.packets, c.out_of_order, c.widest_gap, c.duplicates});
+    rows.push_back({c.host.value(), c.source.value(), c.number, c.packets, c.out_of_order, c.widest_gap, c.duplicates});
   return rows;
 }
 

@@ -68,8 +68,8 @@ void require_queues(const Spec& spec, const Experiment& experiment) {
 }
 
 // Hosts of a list of ranks, ascending; `all` or nothing: of all ranks.
-std::vector<std::uint32_t> hosts_of(const std::optional<Spec>& ranks, const Experiment& experiment) {
-  std::vector<std::uint32_t> hosts;
+std::vector<NodeId> hosts_of(const std::optional<Spec>& ranks, const Experiment& experiment) {
+  std::vector<NodeId> hosts;
   const std::uint32_t count = experiment.workload->ranks();
   if (!ranks || ranks->is_scalar()) {
     if (ranks) ranks->one_of({"all"});
@@ -212,7 +212,7 @@ ChannelGraphs channel_graphs(const std::shared_ptr<const ServerShape>& servers, 
   auto channels = std::make_shared<MachineChannels>(servers);
   return [channels, placement](const Communicator& members) {
     std::vector<std::uint32_t> hosts(members.size());
-    for (std::uint32_t i = 0; i < members.size(); ++i) hosts[i] = placement.host(members.rank(i).value());
+    for (std::uint32_t i = 0; i < members.size(); ++i) hosts[i] = placement.host(members.rank(i).value()).value();
     return channels->graph(hosts);
   };
 }

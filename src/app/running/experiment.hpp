@@ -30,9 +30,9 @@ struct PortName {
 
 /// `output.rates`: series of queue pairs.
 struct RateOptions {
-  Time interval;                            ///< 0: none
-  std::vector<std::uint32_t> hosts;         ///< senders, ascending
-  std::vector<std::uint32_t> destinations;  ///< ascending; empty: all
+  Time interval;                     ///< 0: none
+  std::vector<NodeId> hosts;         ///< senders, ascending
+  std::vector<NodeId> destinations;  ///< ascending; empty: all
 };
 
 /// The `output:` map.

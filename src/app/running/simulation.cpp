@@ -67,10 +67,10 @@ JobsOfHosts jobs_of_hosts(const Experiment& experiment) {
   JobsOfHosts jobs;
   jobs.count = static_cast<std::uint32_t>(all.size());
   jobs.job.resize(experiment.topology->graph.host_count(), JobsOfHosts::no_job);
-  std::vector<bool> several(jobs.job.size());
+  PerNode<std::vector<bool>> several(jobs.job.size());
   for (std::uint32_t number = 0; number < std::min<std::size_t>(all.size(), JobsOfHosts::no_job); ++number) {
     for (std::uint32_t rank = all[number].first_rank; rank < all[number].first_rank + all[number].ranks; ++rank) {
-      const std::uint32_t host = experiment.placement.host(rank);
+      const NodeId host = experiment.placement.host(rank);
       several[host] = several[host] || (jobs.job[host] != JobsOfHosts::no_job && jobs.job[host] != number);
       jobs.job[host] = several[host] ? JobsOfHosts::no_job : static_cast<std::uint16_t>(number);
     }

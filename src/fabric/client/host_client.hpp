@@ -14,13 +14,13 @@ namespace weft {
 class HostClient {
  public:
   virtual ~HostClient() = default;
-  virtual void on_timer(std::uint32_t host, Time now, std::uint64_t token) = 0;
+  virtual void on_timer(NodeId host, Time now, std::uint64_t token) = 0;
   /// The last byte of a message is here.
-  virtual void on_message(std::uint32_t host, Time now, const Message& message) = 0;
+  virtual void on_message(NodeId host, Time now, const Message& message) = 0;
   /// A message posted with a completion token is acknowledged (with `ack: none`: its last bit has left the NIC).
-  virtual void on_sent(std::uint32_t host, Time now, std::uint64_t token) = 0;
+  virtual void on_sent(NodeId host, Time now, std::uint64_t token) = 0;
   /// The receiver at the other end of `queue_pair` has freed one buffer slot.
-  virtual void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) = 0;
+  virtual void on_credit(NodeId host, Time now, std::uint32_t queue_pair) = 0;
 };
 
 }  // namespace weft

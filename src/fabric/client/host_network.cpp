@@ -5,11 +5,11 @@
 
 namespace weft {
 
-void HostNetwork::request(std::uint32_t /*host*/, Time /*now*/, const ProcessorRequest& /*request*/) {
+void HostNetwork::request(NodeId /*host*/, Time /*now*/, const ProcessorRequest& /*request*/) {
   throw InternalError("this network has no processors");
 }
 
-void HostNetwork::run_on_processor(std::uint32_t /*host*/, Time /*now*/, const ProcessorRequest& /*request*/,
+void HostNetwork::run_on_processor(NodeId /*host*/, Time /*now*/, const ProcessorRequest& /*request*/,
                                    Time /*duration*/) {
   throw InternalError("this network has no processors");
 }

@@ -40,20 +40,20 @@ class HostNetwork : public DataPath {
   void set_client(HostClient* client) { client_ = client; }
 
   // For the software of owned hosts -----------------------------------------------------------------------------------
-  virtual const std::vector<std::uint32_t>& hosts() const = 0;
+  virtual const std::vector<NodeId>& hosts() const = 0;
   /// A host that this process simulates (of the fabric: any node).
   virtual bool owns(NodeId node) const = 0;
   /// Gives its number at `host`; they count from 0.
-  virtual std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) = 0;
+  virtual std::uint32_t open_queue_pair(NodeId host, NodeId destination) = 0;
   /// Hand a message to a queue pair of `host` at `now`. Fills id, source, destination, issued, ideal and packets. Gives
   /// the id.
-  virtual std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+  virtual std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                              std::uint64_t token = 0) = 0;
   /// Tell host `to` that a buffer slot of its queue pair is free at `host`.
-  virtual void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) = 0;
+  virtual void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) = 0;
   /// What a queue pair of `host` has spent its time on until `now`, the time of the running event.
-  virtual SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const = 0;
-  virtual void set_timer(std::uint32_t host, Time at, std::uint64_t token) = 0;
+  virtual SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const = 0;
+  virtual void set_timer(NodeId host, Time at, std::uint64_t token) = 0;
   virtual const NetworkParameters& parameters() const = 0;
 
   // Networks that know processors
@@ -62,9 +62,9 @@ class HostNetwork : public DataPath {
   virtual bool shares_processors() const { return false; }
   /// Number of the event that what happens now is due to. Later events have higher ones.
   virtual std::uint64_t cause() const { return 0; }
-  virtual void request(std::uint32_t host, Time now, const ProcessorRequest& request);
+  virtual void request(NodeId host, Time now, const ProcessorRequest& request);
   /// A computation that has been granted: on_timer() with its token at its end.
-  virtual void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration);
+  virtual void run_on_processor(NodeId host, Time now, const ProcessorRequest& request, Time duration);
 
   // Results -----------------------------------------------------------------------------------------------------------
   /// Nothing is on its way to or due at anything that this process owns.

@@ -41,17 +41,18 @@ void FifoModel::deliver(const LocalNode& node, ReceiverState& state, const Packe
 }
 
 inline void FifoModel::receive_data(const LocalNode& node, FifoHost& host, const Packet& packet) {
-  ReceiverState& state = host.receivers.find(packet.source, packet.queue_pair);
-  WEFT_EXPECT(packet.destination == node.id && packet.psn == state.expected_psn,
-              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id,
-              packet.time.ps(), packet.psn, packet.queue_pair, packet.source, packet.destination, state.expected_psn);
+  ReceiverState& state = host.receivers.find(packet.source(), packet.queue_pair);
+  WEFT_EXPECT(packet.destination() == node.id && packet.psn == state.expected_psn,
+              "host {} at {} ps: packet {} of queue pair {} of host {} to host {}, expected {}", node.id.value(),
+              packet.time.ps(), packet.psn, packet.queue_pair, packet.source().value(), packet.destination().value(),
+              state.expected_psn);
   ++state.expected_psn;
   state.message_bytes += Bytes(packet.payload);
   ++state.message_packets;
   if (net_.parameters.acks) {
     // Where it waits: a copy right after its fields were stored would wait for them.
     Packet& ack = host.control.emplace_back();
-    ack.set_ends(node.id, packet.source);
+    ack.set_ends(node.id, packet.source());
     ack.queue_pair = packet.queue_pair;
     ack.psn = packet.psn;
     ack.message = packet.payload;
@@ -156,7 +157,7 @@ Time FifoModel::next_event(const LocalNode& node) const {
 
 // For the software of hosts ------------------------------------------------------------------------------------------
 
-std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, std::uint32_t destination) {
+std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, NodeId destination) {
   auto& list = hosts_[node.host].queue_pairs;
   const auto number = static_cast<std::uint32_t>(list.size());
   list.emplace_back(destination, number, net_.links.profile_of_path(node.id, destination, number));
@@ -166,7 +167,7 @@ std::uint32_t FifoModel::open_queue_pair(const LocalNode& node, std::uint32_t de
 std::uint64_t FifoModel::post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message) {
   FifoHost& host = hosts_[node.host];
   QueuePair& pair = host.queue_pairs[queue_pair];
-  message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
+  message.id = message_id(node.id, host.messages++);
   message.destination = pair.destination();
   message.queue_pair = queue_pair;
   message.issued = now;

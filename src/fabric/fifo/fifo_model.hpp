@@ -57,7 +57,7 @@ class FifoModel {
   void fetch_third(const LocalNode&) const {}
 
   // For the software of hosts ---------------------------------------------------------------------------------------
-  std::uint32_t open_queue_pair(const LocalNode& node, std::uint32_t destination);
+  std::uint32_t open_queue_pair(const LocalNode& node, NodeId destination);
   std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message);
   void send_credit(const LocalNode& node, const Packet& credit, Time now);
   SendTimes send_times(const LocalNode& node, std::uint32_t queue_pair, Time now) const;

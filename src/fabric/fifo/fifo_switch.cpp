@@ -29,9 +29,9 @@ void FifoModel::run_switch(const LocalNode& node, Time end) {
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Packet& packet = *arrivals_[i].packet;
-    requests_[i] = {packet.source, packet.destination, packet.queue_pair};
+    requests_[i] = {packet.source(), packet.destination(), packet.queue_pair};
   }
-  net_.routing.route(NodeId(node.id), {requests_.data(), count}, routes_.data());
+  net_.routing.route(node.id, {requests_.data(), count}, routes_.data());
   net_.clock.happen(arrivals_[count - 1].time, count);
   if (net_.cut.on_boundary(net_.clock.running)) return send_from_boundary(node);
   for (std::size_t i = 0; i < count; ++i) {
@@ -83,13 +83,13 @@ void FifoModel::transmit(PortId port_index, Time now, const Packet& packet) {
     port.payload_bytes += Bytes(packet.payload);
     if ((packet.flags & packet_last) != 0) {
       net.messages[packet.message].add_wait(port.directed_link, port.free_at - now);
-      if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source, now, port.free_at);
+      if (WaitsByJob* waits = net.observers.waits()) waits->waited(port_index, packet.source(), now, port.free_at);
     }
   }
   const Time start = std::max(now, port.free_at);
   port.free_at = start + serialization;
   if (net.observers.several_jobs()) [[unlikely]]
-    net.observers.waits()->sent(port_index, packet.source, start, port.free_at, now);
+    net.observers.waits()->sent(port_index, packet.source(), start, port.free_at, now);
   ++port.packets;
   port.busy += serialization;
   port.peak_backlog = std::max(port.peak_backlog, port.free_at - now);
@@ -126,7 +126,7 @@ OutputPort FifoModel::sender_of(PortId input) const {
   OutputPort port;
   port.directed_link = net_.outputs[input].directed_link ^ 1U;
   const LinkTimes times = net_.links.times(port.directed_link);
-  port.after = times.delay + net_.links.latency_of(NodeId(node.id));
+  port.after = times.delay + net_.links.latency_of(node.id);
   net_.links.set_port_times(port, times.rate);
   return port;
 }

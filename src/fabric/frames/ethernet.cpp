@@ -5,21 +5,21 @@
 
 namespace weft {
 
-ns3::Mac48Address host_mac_address(std::uint32_t host) {
+ns3::Mac48Address host_mac_address(NodeId host) {
   std::uint8_t bytes[6] = {0x02, 0};
-  for (int i = 0; i < 4; ++i) bytes[2 + i] = static_cast<std::uint8_t>(host >> (24 - 8 * i));
+  for (int i = 0; i < 4; ++i) bytes[2 + i] = static_cast<std::uint8_t>(host.value() >> (24 - 8 * i));
   ns3::Mac48Address address;
   address.CopyFrom(bytes);
   return address;
 }
 
-std::optional<std::uint32_t> host_of_mac(ns3::Mac48Address address) {
+std::optional<NodeId> host_of_mac(ns3::Mac48Address address) {
   std::uint8_t bytes[6];
   address.CopyTo(bytes);
   if (bytes[0] != 0x02 || bytes[1] != 0) return std::nullopt;
   std::uint32_t host = 0;
   for (int i = 2; i < 6; ++i) host = host << 8 | bytes[i];
-  return host;
+  return NodeId(host);
 }
 
 IpFlow read_ip_flow(const ns3::Packet& packet) {

@@ -11,6 +11,7 @@
 #include <ns3/ptr.h>
 
 #include "units/bytes.hpp"
+#include "units/id.hpp"
 
 namespace weft {
 
@@ -23,8 +24,8 @@ constexpr Bytes min_frame = Bytes(64);
 constexpr Bytes frame_of_packet(Bytes packet) { return std::max(ethernet_header + packet + frame_check, min_frame); }
 
 /// Addresses of hosts, the same as in RoCE frames: 02:00 and the number of the host, and 10.n.n.n.
-ns3::Mac48Address host_mac_address(std::uint32_t host);
-std::optional<std::uint32_t> host_of_mac(ns3::Mac48Address address);
+ns3::Mac48Address host_mac_address(NodeId host);
+std::optional<NodeId> host_of_mac(ns3::Mac48Address address);
 constexpr std::uint32_t host_network = 0x0a00'0000U;  ///< 10.0.0.0, mask 255.0.0.0
 constexpr std::uint32_t host_mask = 0xff00'0000U;
 

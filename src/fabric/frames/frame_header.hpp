@@ -5,17 +5,18 @@
 #include <cstdint>
 
 #include "units/bytes.hpp"
+#include "units/id.hpp"
 
 namespace weft {
 
 /// Where a frame of other software goes, and what switches look at.
 struct FrameHeader {
-  std::uint32_t source = 0;       ///< host
-  std::uint32_t destination = 0;  ///< host
-  std::uint32_t flow = 0;         ///< packets that are alike in this, too, take the same path
-  Bytes bytes;                    ///< of the frame, without preamble and gap; at most 65,535
-  std::uint8_t priority = 0;      ///< IEEE 802.1Q; the numbers of other classes than data's mean that of other traffic
-  bool ecn_capable = false;       ///< a switch may set its congestion experienced bits
+  NodeId source;              ///< host
+  NodeId destination;         ///< host
+  std::uint32_t flow = 0;     ///< packets that are alike in this, too, take the same path
+  Bytes bytes;                ///< of the frame, without preamble and gap; at most 65,535
+  std::uint8_t priority = 0;  ///< IEEE 802.1Q; the numbers of other classes than data's mean that of other traffic
+  bool ecn_capable = false;   ///< a switch may set its congestion experienced bits
 };
 
 }  // namespace weft

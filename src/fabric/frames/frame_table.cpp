@@ -119,7 +119,7 @@ void FrameTable::drop(const Packet& packet) {
   counters_.dropped_bytes += Bytes(packet.payload);
 }
 
-void FrameTable::arrive(std::uint32_t host, std::uint32_t port, Time time, const Packet& packet) {
+void FrameTable::arrive(NodeId host, std::uint32_t port, Time time, const Packet& packet) {
   if (!receiver_) return drop(packet);
   receiver_({host, port, time, take(packet.message), Bytes(packet.payload)});
 }

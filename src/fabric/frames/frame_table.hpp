@@ -36,7 +36,7 @@ class FrameTable {
   using Frame = ns3::Ptr<ns3::Packet>;
   /// A frame that will have arrived at a host of this process.
   struct Arrival {
-    std::uint32_t host = 0;
+    NodeId host;
     std::uint32_t port = 0;  ///< of the host
     Time time;               ///< of the last bit; not before the end of the engine's window
     Frame frame;
@@ -68,7 +68,7 @@ class FrameTable {
   /// Throws away what a lean packet holds.
   void drop(const Packet& packet);
   /// Hands what a lean packet holds to the receiver.
-  void arrive(std::uint32_t host, std::uint32_t port, Time time, const Packet& packet);
+  void arrive(NodeId host, std::uint32_t port, Time time, const Packet& packet);
   const FrameCounters& counters() const { return counters_; }
 
  private:

@@ -50,14 +50,14 @@ void IdealNetwork::handle(const IdealEvent& event) {
       --destination_port(flights_[what].port).pending;
       return deliver(what, event.time);
     case Kind::credit:
-      return client_->on_credit(place, time, what);
+      return client_->on_credit(NodeId(place), time, what);
     case Kind::sent:
-      return client_->on_sent(place, time, event.what);
+      return client_->on_sent(NodeId(place), time, event.what);
     case Kind::timer:
-      return client_->on_timer(place, time, event.what);
+      return client_->on_timer(NodeId(place), time, event.what);
     case Kind::ready: {
       const Message& message = flights_[what].message;
-      return make_ready(host_state(place).flows[message.queue_pair], what, event.time);
+      return make_ready(host_state(NodeId(place)).flows[message.queue_pair], what, event.time);
     }
     case Kind::port:
       break;
@@ -103,12 +103,12 @@ std::uint32_t IdealNetwork::new_flight() {
   return slot;
 }
 
-std::uint64_t IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                                  std::uint64_t token) {
   Host& state = host_state(host);
   const std::uint32_t number = state.flows[queue_pair];
   Flow& flow = flows_[number];
-  message.id = static_cast<std::uint64_t>(host) << 32 | state.messages++;
+  message.id = message_id(host, state.messages++);
   message.source = host;
   message.token = token;
   message.destination = flow.destination;
@@ -125,7 +125,7 @@ std::uint64_t IdealNetwork::post(std::uint32_t host, std::uint32_t queue_pair, T
   flights_[slot].message = message;
   const Time ready = pass_own_links(flow, message, now);
   if (ready > now)
-    push(ready, Kind::ready, host, message.id, slot);
+    push(ready, Kind::ready, host.value(), message.id, slot);
   else
     make_ready(number, slot, now);
   return message.id;
@@ -147,7 +147,7 @@ Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) 
       front.last = front.first + (shape.packets - 1) * path.links[0].full;
       front.last_full = front.last - path.links[0].full;
       if (message.notify != 0 && !parameters_.acks)
-        push(front.last + here, Kind::sent, flow.host, message.id, message.token);
+        push(front.last + here, Kind::sent, flow.host.value(), message.id, message.token);
     } else {
       front = next_link(path, i, front, shape.packets, last, free[i]);
     }
@@ -210,7 +210,7 @@ void IdealNetwork::leave(Flow& flow, std::uint32_t slot, Time now) {
   message.ahead = flow.begin - message.issued;
   message.met.nic = now - flow.begin - work_on(link, shape, last_packet_time(link, shape, full_wire_));
   if (message.notify != 0 && !parameters_.acks && path.out == 0)
-    push(now, Kind::sent, flow.host, message.id, message.token);
+    push(now, Kind::sent, flow.host.value(), message.id, message.token);
   fly(flow, slot, now);
 }
 
@@ -244,7 +244,7 @@ void IdealNetwork::fly(Flow& flow, std::uint32_t slot, Time now) {
   const Time at = front.last + last + path.links.back().delay;
   const Message& message = flight.message;
   const std::uint16_t process = owner_of_host_[message.destination];
-  if (process == process_) return push(at, Kind::arrive, message.destination, message.id, slot);
+  if (process == process_) return push(at, Kind::arrive, message.destination.value(), message.id, slot);
   send_across(process, {Kind::arrive, message.destination, message.queue_pair, at, message.id, 0}, &flight);
   flight.message.next = free_flight_;
   free_flight_ = slot;
@@ -260,7 +260,7 @@ void IdealNetwork::arrive(std::uint32_t slot, Time now) {
   port.latest = at;
   if (at == now && port.pending == 0) return deliver(slot, now);
   ++port.pending;
-  push(at, Kind::deliver, flight.message.destination, flight.message.id, slot);
+  push(at, Kind::deliver, flight.message.destination.value(), flight.message.id, slot);
 }
 
 void IdealNetwork::deliver(std::uint32_t slot, Time now) {
@@ -277,29 +277,29 @@ void IdealNetwork::tell_sender(const Message& message, Time now) {
   if (process != process_)
     return send_across(process, {Kind::sent, message.source, message.queue_pair, now, message.id, message.token},
                        nullptr);
-  push(now + flow_of(message.source, message.queue_pair).control_time, Kind::sent, message.source, message.id,
+  push(now + flow_of(message.source, message.queue_pair).control_time, Kind::sent, message.source.value(), message.id,
        message.token);
 }
 
-void IdealNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t to, std::uint32_t queue_pair) {
+void IdealNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair) {
   const std::uint16_t process = owner_of_host_[to];
   if (process != process_) return send_across(process, {Kind::credit, to, queue_pair, now, 0, 0}, nullptr);
   give_credit(to, queue_pair, now);
 }
 
-void IdealNetwork::give_credit(std::uint32_t to, std::uint32_t queue_pair, Time now) {
-  push(now + flow_of(to, queue_pair).control_time, Kind::credit, to, queue_pair, queue_pair);
+void IdealNetwork::give_credit(NodeId to, std::uint32_t queue_pair, Time now) {
+  push(now + flow_of(to, queue_pair).control_time, Kind::credit, to.value(), queue_pair, queue_pair);
 }
 
-SendTimes IdealNetwork::send_times(std::uint32_t host, std::uint32_t queue_pair, Time /*now*/) const {
+SendTimes IdealNetwork::send_times(NodeId host, std::uint32_t queue_pair, Time /*now*/) const {
   const Flow& flow = flows_[host_states_[local_of_host_[host]].flows[queue_pair]];
   SendTimes times;
   times.sent = busy_[flow.links + classes_[flow.path].path.out];
   return times;
 }
 
-void IdealNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
-  push(at, Kind::timer, host, host_state(host).timers++, token);
+void IdealNetwork::set_timer(NodeId host, Time at, std::uint64_t token) {
+  push(at, Kind::timer, host.value(), host_state(host).timers++, token);
 }
 
 }  // namespace weft

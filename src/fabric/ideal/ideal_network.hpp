@@ -39,17 +39,17 @@ class IdealNetwork final : public HostNetwork {
                const RoutingAlgorithm& routing);
 
   // HostNetwork -------------------------------------------------------------------------------------------------------
-  const std::vector<std::uint32_t>& hosts() const override { return owned_hosts_; }
+  const std::vector<NodeId>& hosts() const override { return owned_hosts_; }
   bool owns(NodeId node) const override {
-    return node.value() < local_of_host_.size() && local_of_host_[node.value()] != no_slot;
+    return node.value() < local_of_host_.size() && local_of_host_[node] != no_slot;
   }
-  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
-  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+  std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
+  std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
   /// Knows the time on the wire only, where the source's messages take turns.
-  SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
-  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const override;
+  void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
   bool idle() const override;
   /// Collective: counters of links are summed over processes; every message sent has been delivered if `all_idle`,
@@ -87,8 +87,8 @@ class IdealNetwork final : public HostNetwork {
     std::uint32_t port = no_slot;
   };
   struct Flow {  // a queue pair
-    std::uint32_t host = 0;
-    std::uint32_t destination = 0;
+    NodeId host;
+    NodeId destination;
     std::uint32_t path = 0;
     std::uint32_t port = 0;        // of the source
     std::uint32_t turn = 0;        // its number there
@@ -118,7 +118,7 @@ class IdealNetwork final : public HostNetwork {
   /// What goes to another process. `time`: of the arrival, or of what causes a credit or an ACK.
   struct Crossing {
     Kind kind;
-    std::uint32_t host;
+    NodeId host;
     std::uint32_t queue_pair;
     Time time;
     std::uint64_t number;
@@ -127,8 +127,8 @@ class IdealNetwork final : public HostNetwork {
 
   void push(Time time, Kind kind, std::uint32_t place, std::uint64_t number, std::uint64_t what);
   void handle(const IdealEvent& event);
-  Host& host_state(std::uint32_t host) { return host_states_[local_of_host_[host]]; }
-  Flow& flow_of(std::uint32_t host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
+  Host& host_state(NodeId host) { return host_states_[local_of_host_[host]]; }
+  Flow& flow_of(NodeId host, std::uint32_t queue_pair) { return flows_[host_state(host).flows[queue_pair]]; }
   IdealMessage shape_of(const Message& message) const;
   std::uint32_t intern(IdealPath path);
   std::uint32_t source_port(std::uint32_t directed_link);
@@ -147,7 +147,7 @@ class IdealNetwork final : public HostNetwork {
   void arrive(std::uint32_t slot, Time now);
   void deliver(std::uint32_t slot, Time now);
   void tell_sender(const Message& message, Time now);
-  void give_credit(std::uint32_t to, std::uint32_t queue_pair, Time now);
+  void give_credit(NodeId to, std::uint32_t queue_pair, Time now);
   void send_across(std::uint16_t process, const Crossing& crossing, const Flight* flight);
 
   const Topology& topology_;
@@ -155,9 +155,9 @@ class IdealNetwork final : public HostNetwork {
   Bytes full_wire_;
   int process_;
   IdealPaths ways_;
-  std::vector<std::uint16_t> owner_of_host_;  // [hosts]
-  std::vector<std::uint32_t> local_of_host_;  // [hosts] -> host_states_
-  std::vector<std::uint32_t> owned_hosts_;
+  PerNode<std::vector<std::uint16_t>> owner_of_host_;  // [hosts]
+  PerNode<std::vector<std::uint32_t>> local_of_host_;  // [hosts] -> host_states_
+  std::vector<NodeId> owned_hosts_;
   std::vector<Host> host_states_;
   std::vector<Flow> flows_;
   struct Class {

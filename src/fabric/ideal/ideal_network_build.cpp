@@ -17,7 +17,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
   const ClusterGraph& graph = topology.graph;
   local_of_host_.assign(graph.host_count(), no_slot);
   std::vector<bool> has_hosts(partition.parts);
-  for (std::uint32_t host = 0; host < graph.host_count(); ++host) {
+  for (const NodeId host : graph.hosts()) {
     has_hosts[owner_of_host_[host]] = true;
     if (owner_of_host_[host] != process) continue;
     local_of_host_[host] = static_cast<std::uint32_t>(owned_hosts_.size());
@@ -68,8 +68,8 @@ IdealNetwork::DestinationPort& IdealNetwork::destination_port(std::uint32_t dire
   return destination_ports_[port];
 }
 
-std::uint32_t IdealNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
-  WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host);
+std::uint32_t IdealNetwork::open_queue_pair(NodeId host, NodeId destination) {
+  WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host.value());
   Host& state = host_state(host);
   const auto number = static_cast<std::uint32_t>(state.flows.size());
   IdealPaths::Found found = ways_.find({host, destination, number});
@@ -106,15 +106,15 @@ void IdealNetwork::incoming(std::size_t /*neighbour*/, std::span<const std::byte
     const auto crossing = take_record<Crossing>(batch, at);
     if (crossing.kind == Kind::arrive) {
       WEFT_EXPECT(crossing.time >= reached_, "a message for host {} comes at {} ps, after {} ps have been reached",
-                  crossing.host, crossing.time.ps(), reached_.ps());
+                  crossing.host.value(), crossing.time.ps(), reached_.ps());
       const std::uint32_t slot = new_flight();
       flights_[slot] = take_record<Flight>(batch, at);
       flights_[slot].message.next = no_slot;
-      push(crossing.time, Kind::arrive, crossing.host, crossing.number, slot);
+      push(crossing.time, Kind::arrive, crossing.host.value(), crossing.number, slot);
     } else if (crossing.kind == Kind::credit) {
       give_credit(crossing.host, crossing.queue_pair, crossing.time);
     } else {
-      push(crossing.time + flow_of(crossing.host, crossing.queue_pair).control_time, Kind::sent, crossing.host,
+      push(crossing.time + flow_of(crossing.host, crossing.queue_pair).control_time, Kind::sent, crossing.host.value(),
            crossing.number, crossing.token);
     }
   }

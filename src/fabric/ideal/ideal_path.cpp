@@ -35,12 +35,12 @@ IdealPaths::IdealPaths(const Topology& topology, const NetworkParameters& parame
     : topology_(topology), parameters_(parameters), routing_(routing) {
   const ClusterGraph& graph = topology.graph;
   std::vector<std::uint8_t> hosts(graph.node_count(), 0);
-  for (std::uint32_t host = 0; host < graph.host_count(); ++host) {
-    std::uint8_t& count = hosts[graph.ports(NodeId(host))[0].peer.value()];
+  for (const NodeId host : graph.hosts()) {
+    std::uint8_t& count = hosts[graph.ports(host)[0].peer.value()];
     count = static_cast<std::uint8_t>(std::min(2, count + 1));
   }
   lonely_.resize(graph.node_count());
-  for (std::uint32_t node = graph.host_count(); node < graph.node_count(); ++node) lonely_[node] = hosts[node] == 1;
+  for (const NodeId node : graph.switches()) lonely_[node.value()] = hosts[node.value()] == 1;
 }
 
 bool IdealPaths::own_switch(NodeId node, NodeId host) const {
@@ -71,8 +71,8 @@ Time IdealPaths::head_time(NodeId node, Bandwidth rate) const {
 IdealPaths::Found IdealPaths::find(const RouteRequest& flow) const {
   const ClusterGraph& graph = topology_.graph;
   const std::vector<PathHop> hops = trace_path(topology_, routing_, flow);
-  const NodeId source(flow.source);
-  const NodeId destination(flow.destination);
+  const NodeId source = flow.source;
+  const NodeId destination = flow.destination;
   const auto count = static_cast<std::uint32_t>(hops.size());
   const auto peer = [&](std::uint32_t i) { return i + 1 < count ? hops[i + 1].node : destination; };
   Found found;

@@ -16,8 +16,8 @@ LogGpNetwork::LogGpNetwork(const Topology& topology, const Partition& partition,
                            const NetworkParameters& parameters)
     : parameters_(parameters), model_(parameters.loggp) {
   const ClusterGraph& graph = topology.graph;
-  for (std::uint32_t host = 0; host < graph.host_count(); ++host)
-    if (partition.owner[host] == process) hosts_.push_back(host);
+  for (const NodeId host : graph.hosts())
+    if (partition.owner[host.value()] == process) hosts_.push_back(host);
   counters_ = counters_of_links(graph, partition, process);
   WEFT_EXPECT(hosts_.empty() || hosts_.size() == graph.host_count(), "process {} has {} of {} hosts", process,
               hosts_.size(), graph.host_count());
@@ -65,26 +65,26 @@ Time LogGpNetwork::cost(Time fixed, Time per_byte, Bytes bytes) const {
 
 Time LogGpNetwork::gap(Bytes bytes) const { return cost(model_.gap, model_.gap_per_byte, bytes); }
 
-std::uint32_t LogGpNetwork::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
+std::uint32_t LogGpNetwork::open_queue_pair(NodeId host, NodeId destination) {
   queue_pairs_[host].push_back(destination);
   return static_cast<std::uint32_t>(queue_pairs_[host].size() - 1);
 }
 
-void LogGpNetwork::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
+void LogGpNetwork::set_timer(NodeId host, Time at, std::uint64_t token) {
   Item item;
   item.host = host;
   item.token = token;
   tell(at, Kind::timer, std::move(item));
 }
 
-void LogGpNetwork::send_credit(std::uint32_t /*host*/, Time now, std::uint32_t to, std::uint32_t queue_pair) {
+void LogGpNetwork::send_credit(NodeId /*host*/, Time now, NodeId to, std::uint32_t queue_pair) {
   Item item;
   item.host = to;
   item.queue_pair = queue_pair;
   tell(bounded_sum(now, model_.latency), Kind::credit, std::move(item));
 }
 
-void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest& wanted) {
+void LogGpNetwork::request(NodeId host, Time now, const ProcessorRequest& wanted) {
   Item item;
   item.host = host;
   item.request = wanted;
@@ -98,9 +98,9 @@ void LogGpNetwork::request(std::uint32_t host, Time now, const ProcessorRequest&
 }
 
 // A send of the program has been granted before; a slice of a collective asks now.
-std::uint64_t LogGpNetwork::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+std::uint64_t LogGpNetwork::post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                                  std::uint64_t token) {
-  message.id = std::uint64_t{host} << 32 | messages_of_host_[host]++;
+  message.id = message_id(host, messages_of_host_[host]++);
   message.source = host;
   message.token = token;
   message.destination = queue_pairs_[host][queue_pair];
@@ -260,7 +260,7 @@ void LogGpNetwork::begin_compute(const Event& event) {
   release_item(event.item);
 }
 
-void LogGpNetwork::run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) {
+void LogGpNetwork::run_on_processor(NodeId host, Time now, const ProcessorRequest& request, Time duration) {
   const Time end = bounded_sum(now, duration);
   clocks(request.rank).processors[request.cpu] = end;
   Item item;

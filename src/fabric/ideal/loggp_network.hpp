@@ -37,19 +37,19 @@ class LogGpNetwork final : public HostNetwork {
   LogGpNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters);
 
   // HostNetwork -------------------------------------------------------------------------------------------------------
-  const std::vector<std::uint32_t>& hosts() const override { return hosts_; }
+  const std::vector<NodeId>& hosts() const override { return hosts_; }
   bool owns(NodeId node) const override { return node.value() < hosts_.size(); }
-  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
-  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+  std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
+  std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
-  SendTimes send_times(std::uint32_t, std::uint32_t, Time) const override { return {}; }
-  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
+  SendTimes send_times(NodeId, std::uint32_t, Time) const override { return {}; }
+  void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
   bool shares_processors() const override { return true; }
   std::uint64_t cause() const override { return cause_; }
-  void request(std::uint32_t host, Time now, const ProcessorRequest& request) override;
-  void run_on_processor(std::uint32_t host, Time now, const ProcessorRequest& request, Time duration) override;
+  void request(NodeId host, Time now, const ProcessorRequest& request) override;
+  void run_on_processor(NodeId host, Time now, const ProcessorRequest& request, Time duration) override;
   bool idle() const override { return due_.empty(); }
   void finish(ProcessGroup& group, bool all_idle) override;
   std::uint64_t packet_hops() const override { return 0; }
@@ -88,7 +88,7 @@ class LogGpNetwork final : public HostNetwork {
   };
   /// What an event is about.
   struct Item {
-    std::uint32_t host = 0;
+    NodeId host;
     std::uint64_t token = 0;
     std::uint32_t queue_pair = 0;  // whose credit
     ProcessorRequest request;
@@ -134,10 +134,10 @@ class LogGpNetwork final : public HostNetwork {
 
   const NetworkParameters& parameters_;
   const LogGpParameters& model_;
-  std::vector<std::uint32_t> hosts_;
-  std::vector<std::vector<std::uint32_t>> queue_pairs_;  // [hosts] destinations
-  std::vector<std::uint32_t> messages_of_host_;          // [hosts]
-  std::unordered_map<std::uint32_t, Clocks> clocks_;     // by rank; looked up only
+  std::vector<NodeId> hosts_;
+  PerNode<std::vector<std::vector<NodeId>>> queue_pairs_;  // [hosts] destinations
+  PerNode<std::vector<std::uint32_t>> messages_of_host_;   // [hosts]
+  std::unordered_map<std::uint32_t, Clocks> clocks_;       // by rank; looked up only
   std::priority_queue<Event, std::vector<Event>, std::greater<>> due_;
   std::vector<Item> items_;
   std::uint32_t free_item_ = no_slot;

@@ -24,10 +24,10 @@ namespace weft {
 /// The ports of a switch as a discipline sees them that decides by queues.
 class SwitchPorts {
  public:
-  SwitchPorts(std::uint32_t node, std::uint64_t seed, const OutputPort* outputs, const PortState* states)
+  SwitchPorts(NodeId node, std::uint64_t seed, const OutputPort* outputs, const PortState* states)
       : node_(node), seed_(seed), outputs_(outputs), states_(states) {}
 
-  std::uint32_t node() const { return node_; }
+  NodeId node() const { return node_; }
   std::uint64_t seed() const { return seed_; }
   /// Until everything has left that is there at `now`.
   Time load(std::uint16_t port, Time now) const {
@@ -41,7 +41,7 @@ class SwitchPorts {
                              Time now) const;
 
  private:
-  std::uint32_t node_;
+  NodeId node_;
   std::uint64_t seed_;
   const OutputPort* outputs_;  // of the switch
   const PortState* states_;
@@ -60,13 +60,13 @@ class SwitchBalancer {
 /// What makes the draws of one queue pair differ from all others of a run.
 struct EntropyDraw {
   std::uint64_t seed = 0;
-  std::uint32_t host = 0;
+  NodeId host;
   std::uint32_t queue_pair = 0;
   Bytes sent_bytes;  ///< by the queue pair, before this packet
 
   std::uint8_t value() const {
-    return static_cast<std::uint8_t>(
-        mix64(seed ^ mix64(std::uint64_t{host} << 32 | queue_pair) ^ static_cast<std::uint64_t>(sent_bytes.count())));
+    return static_cast<std::uint8_t>(mix64(seed ^ mix64(std::uint64_t{host.value()} << 32 | queue_pair) ^
+                                           static_cast<std::uint64_t>(sent_bytes.count())));
   }
 };
 

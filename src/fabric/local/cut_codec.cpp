@@ -22,7 +22,7 @@ CutCodec::CutCodec(const Topology& topology, const Partition& partition, int pro
     cut_[l] = owners[0] != owners[1];
     if (owners[0] == owners[1] || (owners[0] != process && owners[1] != process)) continue;
     const unsigned here = owners[0] == process ? 0 : 1;
-    const std::uint32_t local = nodes.local_of[link.ends[here].value()];
+    const std::uint32_t local = nodes.local_of[link.ends[here]];
     on_boundary_[local] = true;
     // Both sides list the links between them in the order of link ids, so that a position names a link.
     neighbour_of(owners[1 - here]).ends.push_back({nodes.all[local].first_port + link.ports[here], local});

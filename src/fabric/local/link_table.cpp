@@ -78,12 +78,12 @@ void LinkTable::set_port_times(OutputPort& port, Bandwidth rate) const {
   port.control_packet = serialization_time(parameters_.control_wire(framing), rate);
 }
 
-std::uint32_t LinkTable::profile_of_path(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair) {
+std::uint32_t LinkTable::profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair) {
   const ClusterGraph& graph = topology_.graph;
   const RouteRequest request{source, destination, queue_pair};
   std::vector<PathLink> path;
-  NodeId at(source);
-  while (at.value() != destination) {
+  NodeId at = source;
+  while (at != destination) {
     std::uint16_t out = 0;
     routing_.route(at, {&request, 1}, &out);
     const PortEnd& end = graph.ports(at)[out];
@@ -92,7 +92,7 @@ std::uint32_t LinkTable::profile_of_path(std::uint32_t source, std::uint32_t des
     path.push_back({link.rate, link.delay + latency_of(end.peer), head_time(end.peer, link.rate), framing.payload,
                     framing.overhead + (parameters_.acks ? 0U : framing.answer)});
     at = end.peer;
-    WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source, destination);
+    WEFT_EXPECT(path.size() <= graph.node_count(), "routing from {} to {} loops", source.value(), destination.value());
   }
   const auto found = std::find(profiles_.begin(), profiles_.end(), path);
   if (found != profiles_.end()) return static_cast<std::uint32_t>(found - profiles_.begin());

@@ -35,7 +35,7 @@ class LinkTable {
   void set_port_times(OutputPort& port, Bandwidth rate) const;
 
   /// Number of the path of a queue pair among those that differ.
-  std::uint32_t profile_of_path(std::uint32_t source, std::uint32_t destination, std::uint32_t queue_pair);
+  std::uint32_t profile_of_path(NodeId source, NodeId destination, std::uint32_t queue_pair);
   const std::vector<PathLink>& profile(std::uint32_t number) const { return profiles_[number]; }
 
   // Changes, before the run -------------------------------------------------------------------------------------------

@@ -50,7 +50,7 @@ LocalNetwork::LocalNetwork(const Topology& topology, const Partition& partition,
 void LocalNetwork::build_ports() {
   const ClusterGraph& graph = topology.graph;
   for (const LocalNode& node : nodes.all) {
-    const auto ends = graph.ports(NodeId(node.id));
+    const auto ends = graph.ports(node.id);
     for (std::uint32_t p = 0; p < node.ports; ++p) {
       const PortEnd& end = ends[p];
       const LinkProperties& link = graph.link(end.link);
@@ -60,7 +60,7 @@ void LocalNetwork::build_ports() {
       links.set_port_times(port, link.rate);
       // The packets that come in through this port travel the other direction of the link.
       tie_salts_[node.first_port + p] = mix64(seed ^ mix64(directed(end.link, 1U - end.direction) + 1ULL));
-      const std::uint32_t peer = nodes.local_of[end.peer.value()];
+      const std::uint32_t peer = nodes.local_of[end.peer];
       if (peer == no_slot) continue;
       port.peer_node = peer;
       port.peer_port = (nodes.all[peer].first_port + end.peer_port).value();

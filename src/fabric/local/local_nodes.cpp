@@ -9,14 +9,14 @@ LocalNodes::LocalNodes(const Topology& topology, const Partition& partition, int
   const ClusterGraph& graph = topology.graph;
   local_of.assign(graph.node_count(), no_slot);
   std::uint32_t ports = 0;
-  for (std::uint32_t id = 0; id < graph.node_count(); ++id) {
-    if (partition.owner[id] != process) continue;
+  for (const NodeId id : graph.nodes()) {
+    if (partition.owner[id.value()] != process) continue;
     LocalNode node;
     node.id = id;
     node.first_port = PortId(ports);
-    node.ports = static_cast<std::uint32_t>(graph.ports(NodeId(id)).size());
+    node.ports = static_cast<std::uint32_t>(graph.ports(id).size());
     ports += node.ports;
-    if (graph.is_host(NodeId(id))) {
+    if (graph.is_host(id)) {
       node.host = static_cast<std::uint32_t>(hosts.size());
       hosts.push_back(id);
     }
@@ -27,7 +27,7 @@ LocalNodes::LocalNodes(const Topology& topology, const Partition& partition, int
 }
 
 PortId LocalNodes::port(NodeId node, std::uint32_t port) const {
-  const std::uint32_t local = local_of[node.value()];
+  const std::uint32_t local = local_of[node];
   WEFT_EXPECT(local != no_slot && port < all[local].ports, "port {} of node {} is not here", port, node.value());
   return all[local].first_port + port;
 }

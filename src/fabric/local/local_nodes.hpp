@@ -13,7 +13,7 @@
 namespace weft {
 
 struct LocalNode {
-  std::uint32_t id = 0;
+  NodeId id;
   PortId first_port;
   std::uint32_t ports = 0;
   std::uint32_t host = no_slot;  ///< of a host: its position among the hosts of this process
@@ -27,13 +27,13 @@ struct LocalNodes {
   LocalNodes(const Topology& topology, const Partition& partition, int process);
 
   std::vector<LocalNode> all;
-  std::vector<std::uint32_t> local_of;          ///< [nodes of the machine] -> position in `all`, or no_slot
-  std::vector<std::uint32_t> hosts;             ///< of this process
-  PerPort<std::vector<std::uint32_t>> of_port;  ///< [local ports] -> position in `all`
+  PerNode<std::vector<std::uint32_t>> local_of;  ///< [nodes of the machine] -> position in `all`, or no_slot
+  std::vector<NodeId> hosts;                     ///< of this process
+  PerPort<std::vector<std::uint32_t>> of_port;   ///< [local ports] -> position in `all`
 
-  bool owns(NodeId node) const { return local_of[node.value()] != no_slot; }
+  bool owns(NodeId node) const { return local_of[node] != no_slot; }
   ConsecutivePorts ports() const { return {PortId(0), static_cast<std::uint32_t>(of_port.size())}; }
-  const LocalNode& of_host(std::uint32_t host) const { return all[local_of[host]]; }
+  const LocalNode& of_host(NodeId host) const { return all[local_of[host]]; }
   /// Local port of a port of a node that is here; an InternalError otherwise.
   PortId port(NodeId node, std::uint32_t port) const;
 };

@@ -24,8 +24,9 @@ void ReferenceDrive::start(Run run, NextEvent next_event) {
 
 void ReferenceDrive::schedule_arrival(std::uint32_t local, Time time) {
   const Time delay = time - current_time();
-  ns3::Simulator::ScheduleWithContext(nodes_.all[local].id, ns3::TimeStep(static_cast<std::uint64_t>(delay.ps())),
-                                      &ReferenceDrive::arrive, this, local);
+  ns3::Simulator::ScheduleWithContext(nodes_.all[local].id.value(),
+                                      ns3::TimeStep(static_cast<std::uint64_t>(delay.ps())), &ReferenceDrive::arrive,
+                                      this, local);
 }
 
 void ReferenceDrive::arrive(std::uint32_t local) {

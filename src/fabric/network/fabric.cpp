@@ -149,7 +149,7 @@ FrameTable& Fabric::carry_frames() {
 
 bool Fabric::send_frame(const FrameHeader& header, Time now, const ns3::Ptr<ns3::Packet>& frame) {
   WEFT_EXPECT(carries_frames() && !advancing(), "host {}: a frame at {} ps comes from within the data path",
-              header.source, now.ps());
+              header.source.value(), now.ps());
   return model_->queued()->frames.send(header, now, frame);
 }
 
@@ -165,23 +165,22 @@ const FrameCounters& Fabric::frame_counters() const {
 
 // For the software of owned hosts ------------------------------------------------------------------------------------
 
-const std::vector<std::uint32_t>& Fabric::hosts() const { return net_->nodes.hosts; }
+const std::vector<NodeId>& Fabric::hosts() const { return net_->nodes.hosts; }
 bool Fabric::owns(NodeId node) const { return net_->nodes.owns(node); }
 const NetworkParameters& Fabric::parameters() const { return net_->parameters; }
 
-std::uint32_t Fabric::open_queue_pair(std::uint32_t host, std::uint32_t destination) {
-  WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host);
+std::uint32_t Fabric::open_queue_pair(NodeId host, NodeId destination) {
+  WEFT_EXPECT(host != destination, "host {} opens a queue pair to itself", host.value());
   return model_->visit([&](auto& model) { return model.open_queue_pair(net_->nodes.of_host(host), destination); });
 }
 
-std::uint64_t Fabric::post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
-                           std::uint64_t token) {
+std::uint64_t Fabric::post(NodeId host, std::uint32_t queue_pair, Time now, Message message, std::uint64_t token) {
   message.source = host;
   message.token = token;
   return model_->visit([&](auto& model) { return model.post(net_->nodes.of_host(host), queue_pair, now, message); });
 }
 
-void Fabric::send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) {
+void Fabric::send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) {
   Packet credit;
   credit.set_ends(host, to);
   credit.queue_pair = queue_pair;
@@ -189,11 +188,11 @@ void Fabric::send_credit(std::uint32_t host, Time now, std::uint32_t to, std::ui
   model_->visit([&](auto& model) { model.send_credit(net_->nodes.of_host(host), credit, now); });
 }
 
-SendTimes Fabric::send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const {
+SendTimes Fabric::send_times(NodeId host, std::uint32_t queue_pair, Time now) const {
   return model_->visit([&](auto& model) { return model.send_times(net_->nodes.of_host(host), queue_pair, now); });
 }
 
-void Fabric::set_timer(std::uint32_t host, Time at, std::uint64_t token) {
+void Fabric::set_timer(NodeId host, Time at, std::uint64_t token) {
   model_->visit([&](auto& model) { model.timers(net_->nodes.of_host(host)).set(at, token); });
   net_->clock.wake_software(net_->nodes.local_of[host], at);
 }

@@ -119,14 +119,14 @@ class Fabric final : public HostNetwork {
   Drive drive() const;
 
   // For the software of owned hosts -----------------------------------------------------------------------------------
-  const std::vector<std::uint32_t>& hosts() const override;
+  const std::vector<NodeId>& hosts() const override;
   bool owns(NodeId node) const override;
-  std::uint32_t open_queue_pair(std::uint32_t host, std::uint32_t destination) override;
-  std::uint64_t post(std::uint32_t host, std::uint32_t queue_pair, Time now, Message message,
+  std::uint32_t open_queue_pair(NodeId host, NodeId destination) override;
+  std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
-  void send_credit(std::uint32_t host, Time now, std::uint32_t to, std::uint32_t queue_pair) override;
-  SendTimes send_times(std::uint32_t host, std::uint32_t queue_pair, Time now) const override;
-  void set_timer(std::uint32_t host, Time at, std::uint64_t token) override;
+  void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
+  SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const override;
+  void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override;
   Time latency_of(NodeId node) const;
 

@@ -50,7 +50,7 @@ std::uint64_t Conservation::packets_delivered(PortId port) const {
 void Conservation::check_links() const {
   for (const LocalNode& node : net_.nodes.all) {
     for (const PortId p : node.all_ports()) {
-      WEFT_EXPECT(net_.inputs[p].empty(), "node {} port {}: {} packets have not been received", node.id,
+      WEFT_EXPECT(net_.inputs[p].empty(), "node {} port {}: {} packets have not been received", node.id.value(),
                   p - node.first_port, net_.inputs[p].size());
       const OutputPort& port = net_.outputs[p];
       if (port.leaves_process()) continue;

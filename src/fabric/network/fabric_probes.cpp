@@ -15,8 +15,7 @@ void FabricProbes::sample_ports(Time interval) {
   for (OutputPort& port : net_.outputs) port.next_sample = interval;
 }
 
-void FabricProbes::sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts,
-                                      std::vector<std::uint32_t> destinations) {
+void FabricProbes::sample_queue_pairs(Time interval, std::vector<NodeId> hosts, std::vector<NodeId> destinations) {
   WEFT_EXPECT(model_->buffered(), "queue pairs are to be sampled where ports have no queues by class");
   model_->queued()->samples.start(interval, std::move(hosts), std::move(destinations));
 }

@@ -26,7 +26,7 @@ class FabricProbes {
   void sample_ports(Time interval);
   /// Record a sample each `interval` (> 0) of the queue pairs of `hosts` (ascending) to `destinations` (ascending;
   /// empty: all). Requires queues by class.
-  void sample_queue_pairs(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
+  void sample_queue_pairs(Time interval, std::vector<NodeId> hosts, std::vector<NodeId> destinations);
   /// Keep how long each queue is how deep. Requires queues by class.
   void queue_depths();
   /// Count for which job's packets those of each job wait.

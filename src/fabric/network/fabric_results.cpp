@@ -38,13 +38,13 @@ std::vector<LinkCounters> FabricResults::link_counters() const {
   std::vector<LinkCounters> result;
   result.reserve(net_.outputs.size());
   for (const LocalNode& node : net_.nodes.all) {
-    const auto ends = net_.topology.graph.ports(NodeId(node.id));
+    const auto ends = net_.topology.graph.ports(node.id);
     for (std::uint32_t p = 0; p < node.ports; ++p) {
       const PortId index = node.first_port + p;
       const OutputPort& port = net_.outputs[index];
       LinkCounters counters;
       counters.directed_link = port.directed_link;
-      counters.from = NodeId(node.id);
+      counters.from = node.id;
       counters.to = ends[p].peer;
       counters.from_port = p;
       counters.bytes = port.payload_bytes + static_cast<std::int64_t>(port.data_packets) * net_.sizes.data_overhead +

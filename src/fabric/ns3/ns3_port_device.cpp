@@ -20,7 +20,7 @@ ns3::Time to_ns3(Time time) { return ns3::TimeStep(static_cast<std::uint64_t>(ti
 Time now() { return Time::from_ps(ns3::Simulator::Now().GetTimeStep()); }
 
 ns3::Mac48Address mac_address(const PortPlace& place) {
-  if (place.host) return host_mac_address(place.node.value());
+  if (place.host) return host_mac_address(place.node);
   std::uint8_t bytes[6] = {0x06, 0};
   for (int i = 0; i < 4; ++i) bytes[2 + i] = static_cast<std::uint8_t>(place.directed_link >> (24 - 8 * i));
   ns3::Mac48Address address;
@@ -240,14 +240,14 @@ bool FabricPortDevice::send_through_fabric(const ns3::Ptr<ns3::Packet>& packet, 
   const auto flow = protocol == ipv4 ? read_ip_flow(*packet) : IpFlow();
   auto host = host_of_mac(mac);
   if (!host && mac.IsBroadcast() && flow.valid && (flow.destination & host_mask) == host_network)
-    host = flow.destination & ~host_mask;
+    host = NodeId(flow.destination & ~host_mask);
   FrameHeader header;
   const Bytes bytes = frame_of_packet(Bytes(packet->GetSize()));
-  if (!host || *host >= place_.fabric->host_count() || *host == place_.node.value() || bytes > Bytes(UINT16_MAX)) {
+  if (!host || host->value() >= place_.fabric->host_count() || *host == place_.node || bytes > Bytes(UINT16_MAX)) {
     mac_tx_drop_(packet);
     return false;
   }
-  header.source = place_.node.value();
+  header.source = place_.node;
   header.destination = *host;
   header.bytes = bytes;
   header.flow = flow.valid ? flow.hash : protocol;

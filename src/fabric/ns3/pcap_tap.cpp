@@ -46,8 +46,8 @@ class Bytestream {
   std::vector<std::uint8_t> bytes_;
 };
 
-std::uint64_t mac_address(std::uint32_t host) { return 0x0200'0000'0000U | host; }
-std::uint32_t ip_address(std::uint32_t host) { return 0x0a00'0000U | (host & 0xff'ffffU); }
+std::uint64_t mac_address(NodeId host) { return 0x0200'0000'0000U | host.value(); }
+std::uint32_t ip_address(NodeId host) { return 0x0a00'0000U | (host.value() & 0xff'ffffU); }
 
 std::uint8_t opcode_of(const Packet& packet) {
   if (packet.kind == PacketKind::ack || packet.kind == PacketKind::credit_ack) return acknowledge;
@@ -76,8 +76,8 @@ std::vector<std::uint8_t> roce_frame(const Packet& packet) {
   const int extended = ack || credit ? 4 : 0;
   const int udp = 8 + 12 + extended + packet.payload + pad + 4;
   Bytestream out;
-  out.put(mac_address(packet.destination), 6);
-  out.put(mac_address(packet.source), 6);
+  out.put(mac_address(packet.destination()), 6);
+  out.put(mac_address(packet.source()), 6);
   out.put(0x0800, 2);
   out.put(0x4502, 2);  // version 4, 5 words, ECT(0)
   out.put(static_cast<std::uint64_t>(20 + udp), 2);
@@ -85,8 +85,8 @@ std::vector<std::uint8_t> roce_frame(const Packet& packet) {
   out.put(0x4000, 2);  // do not fragment
   out.put(64 << 8 | 17, 2);
   out.put(0, 2);
-  out.put(ip_address(packet.source), 4);
-  out.put(ip_address(packet.destination), 4);
+  out.put(ip_address(packet.source()), 4);
+  out.put(ip_address(packet.destination()), 4);
   const std::uint16_t checksum = header_checksum(out.bytes(), 14);
   out.bytes()[24] = static_cast<std::uint8_t>(checksum >> 8);
   out.bytes()[25] = static_cast<std::uint8_t>(checksum);

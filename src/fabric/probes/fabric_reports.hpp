@@ -49,9 +49,9 @@ struct QueueDepth {
 
 /// Both halves of a queue pair; a half that is not here has no host.
 struct QueuePairCounters {
-  std::uint32_t host = 0;
+  NodeId host;
   std::uint32_t number = 0;
-  std::uint32_t destination = 0;
+  NodeId destination;
   std::uint64_t packets = 0;
   std::uint64_t repeated = 0;
   std::uint64_t timeouts = 0;
@@ -62,8 +62,8 @@ struct QueuePairCounters {
   Bytes bytes;                 ///< of them
 };
 struct ReceiverCounters {
-  std::uint32_t host = 0;
-  std::uint32_t source = 0;
+  NodeId host;
+  NodeId source;
   std::uint32_t number = 0;
   std::uint64_t packets = 0;
   std::uint64_t out_of_order = 0;
@@ -125,9 +125,9 @@ struct PortSample {
 /// What a queue pair was allowed and did at the end of one sampling interval; intervals in which it had nothing to send
 /// or to wait for have none.
 struct QueuePairSample {
-  std::uint32_t host = 0;
+  NodeId host;
   std::uint32_t number = 0;
-  std::uint32_t destination = 0;
+  NodeId destination;
   std::uint32_t interval = 0;
   Bandwidth rate;   ///< allowed; 0: not paced
   Bytes window;     ///< allowed; Bytes::max(): unlimited

@@ -18,7 +18,7 @@ void WaitsByJob::forget_before(Runs& sent, Time needed) {
   sent.first = 0;
 }
 
-void WaitsByJob::sent(PortId port, std::uint32_t source, Time start, Time end, Time needed) {
+void WaitsByJob::sent(PortId port, NodeId source, Time start, Time end, Time needed) {
   Runs& sent = sent_[port];
   const std::uint16_t job = jobs_.job[source];
   if (sent.first < sent.runs.size() && sent.runs.back().job == job && sent.runs.back().end == start) {
@@ -41,7 +41,7 @@ void WaitsByJob::add(PortId port, std::uint16_t waiter, std::uint16_t ahead, Tim
   at->last = std::max(at->last, until);
 }
 
-void WaitsByJob::waited(PortId port, std::uint32_t source, Time from, Time until) {
+void WaitsByJob::waited(PortId port, NodeId source, Time from, Time until) {
   if (until <= from) return;
   const std::uint16_t waiter = jobs_.job[source];
   if (!several()) return add(port, waiter, waiter, until - from, from, until);

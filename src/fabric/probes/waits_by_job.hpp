@@ -15,7 +15,7 @@ namespace weft {
 /// Jobs of hosts, as results number them.
 struct JobsOfHosts {
   static constexpr std::uint16_t no_job = 0xffff;  ///< none, or several
-  std::vector<std::uint16_t> job;                  ///< [hosts]
+  PerNode<std::vector<std::uint16_t>> job;         ///< [hosts]
   std::uint32_t count = 0;                         ///< jobs of the run
 };
 
@@ -37,9 +37,9 @@ class WaitsByJob {
 
   bool several() const { return jobs_.count > 1; }
   /// What a port sends, in order of `start`; with several jobs only. Nobody will ask for times before `needed`.
-  void sent(PortId port, std::uint32_t source, Time start, Time end, Time needed);
+  void sent(PortId port, NodeId source, Time start, Time end, Time needed);
   /// A packet has waited from `from` until `until`, and leaves then. Before sent() of it.
-  void waited(PortId port, std::uint32_t source, Time from, Time until);
+  void waited(PortId port, NodeId source, Time from, Time until);
 
   std::span<const JobWait> of_port(PortId port) const { return waits_[port]; }
   std::uint64_t memory_bytes() const;

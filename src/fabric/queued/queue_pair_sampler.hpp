@@ -22,7 +22,7 @@ class QueuePairSampler {
   QueuePairSampler(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   /// `hosts`, `destinations` (empty: all): ascending. Before the run.
-  void start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations);
+  void start(Time interval, std::vector<NodeId> hosts, std::vector<NodeId> destinations);
   /// A connection has been opened.
   void open(const LocalNode& node, Connection& connection, Time now) const;
   /// An interval of the connection has ended.
@@ -39,8 +39,8 @@ class QueuePairSampler {
   void flush_all(Time now);
 
   Time interval_;
-  std::vector<std::uint32_t> hosts_;
-  std::vector<std::uint32_t> destinations_;
+  std::vector<NodeId> hosts_;
+  std::vector<NodeId> destinations_;
   std::vector<QueuePairSample> samples_;
   static constexpr Time never = Time::max();
 

@@ -72,9 +72,7 @@ struct QueuedModel {
   void fetch_third(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
-  std::uint32_t open_queue_pair(const LocalNode& node, std::uint32_t destination) {
-    return nics.open(node, destination);
-  }
+  std::uint32_t open_queue_pair(const LocalNode& node, NodeId destination) { return nics.open(node, destination); }
   std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, const Message& message) {
     return nics.post(node, queue_pair, now, message);
   }

@@ -18,7 +18,7 @@ namespace weft {
 
 /// A queue pair of a host with all that decides when it sends.
 struct Connection {
-  Connection(std::uint32_t destination, std::uint32_t number) : sender(destination, number) {}
+  Connection(NodeId destination, std::uint32_t number) : sender(destination, number) {}
 
   ReliableSender sender;
   std::unique_ptr<CongestionControl> control;
@@ -77,7 +77,7 @@ struct ReceivingConnection {
 /// all, so that the latest makes up for all before; like the RDMA write that it stands for (NCCL
 /// src/transport/net_ib.cc) it is sent again until it is acknowledged.
 struct GivenCredits {
-  std::uint32_t to = 0;  ///< host that sends the data
+  NodeId to;  ///< host that sends the data
   std::uint32_t queue_pair = 0;
   std::uint32_t given = 0;        ///< in all, modulo 2^32
   std::uint32_t known = 0;        ///< acknowledged, modulo 2^32

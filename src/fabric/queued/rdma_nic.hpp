@@ -26,7 +26,7 @@ class RdmaNic {
   PortId next_port(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
-  std::uint32_t open(const LocalNode& node, std::uint32_t destination);
+  std::uint32_t open(const LocalNode& node, NodeId destination);
   std::uint64_t post(const LocalNode& node, std::uint32_t queue_pair, Time now, Message message);
 
   // A port of a host is free ------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ bool FrameTraffic::send(const FrameHeader& header, Time now, const ns3::Ptr<ns3:
   std::uint16_t out = 0;
   if (node.ports > 1) {
     const RouteRequest request = q_.router.request_of(packet);
-    q_.outages.routing_at(now).route(NodeId(node.id), {&request, 1}, &out);
+    q_.outages.routing_at(now).route(node.id, {&request, 1}, &out);
     if (out == RoutingAlgorithm::no_route) out = 0;  // lost there, as links are down
   }
   const PortId index = node.first_port + out;

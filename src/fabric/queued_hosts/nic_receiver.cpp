@@ -31,13 +31,14 @@ namespace weft {
     case PacketKind::report:
       break;
   }
-  WEFT_EXPECT(false, "host {}: packet of kind {}", node.id, static_cast<int>(packet.kind));
+  WEFT_EXPECT(false, "host {}: packet of kind {}", node.id.value(), static_cast<int>(packet.kind));
 }
 
 void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const Packet& packet) {
   QueuedState& state = q_.state;
   const Time now = packet.time;
-  WEFT_EXPECT(packet.destination == node.id, "host {} has received a packet for {}", node.id, +packet.destination);
+  WEFT_EXPECT(packet.destination() == node.id, "host {} has received a packet for {}", node.id.value(),
+              packet.destination().value());
   const bool last = (packet.flags & packet_last) != 0;
   std::uint32_t telemetry = no_slot;
   if (state.services.telemetry) {
@@ -46,7 +47,7 @@ void NicReceiver::receive_data(const LocalNode& node, PortId port_index, const P
   if (last) net_.messages[packet.message].arrived = now;
   if (state.services.pulls) [[unlikely]]
     note_data(node, port_index, packet);
-  ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source, packet.queue_pair).receiver;
+  ReliableReceiver& receiver = state.hosts[node.host].receivers.find(packet.source(), packet.queue_pair).receiver;
   const auto answer = receiver.on_data(packet.time, packet, net_.messages, state.rules, state.services.cnp_interval);
 
   if (answer.cnp) answer_with(PacketKind::cnp, node, port_index, packet, answer);
@@ -74,7 +75,7 @@ Packet& NicReceiver::answer_with(PacketKind kind, const LocalNode& node, PortId 
   const auto ahead = static_cast<std::int32_t>(answer.caused_by - answer.expected);
   const bool named = ahead >= INT16_MIN && ahead <= INT16_MAX;
   Packet& reply = q_.nics.add_urgent(node, port_index, packet.time);
-  reply.set_ends(node.id, packet.source);
+  reply.set_ends(node.id, packet.source());
   reply.queue_pair = packet.queue_pair;
   reply.lane = q_.state.plan.control.value() & 0xfU;
   reply.psn = answer.expected;
@@ -92,7 +93,7 @@ void NicReceiver::note_data(const LocalNode& node, PortId port_index, const Pack
   NicPort& nic = q_.state.hosts[node.host].ports[port_index - node.first_port];
   if (!nic.receiver)
     nic.receiver = net_.parameters.congestion_control->make_receiver(net_.outputs[port_index].full_packet);
-  nic.receiver->on_data({packet.time, packet.source, packet.queue_pair, (packet.flags & packet_trimmed) != 0,
+  nic.receiver->on_data({packet.time, packet.source(), packet.queue_pair, (packet.flags & packet_trimmed) != 0,
                          (packet.flags & packet_more) != 0});
   watch_pulls(node, port_index, packet.time);
 }

@@ -10,7 +10,7 @@ namespace weft {
 // A connection has been opened.
 void QueuePairSampler::open(const LocalNode& node, Connection& connection, Time now) const {
   if (interval_ == Time()) return;
-  const auto among = [](const std::vector<std::uint32_t>& all, std::uint32_t one) {
+  const auto among = [](const std::vector<NodeId>& all, NodeId one) {
     return std::binary_search(all.begin(), all.end(), one);
   };
   if (!among(hosts_, node.id)) return;
@@ -47,7 +47,7 @@ void QueuePairSampler::flush_all(Time now) {
         if (connection.next_sample <= now) flush(node, connection, now);
 }
 
-void QueuePairSampler::start(Time interval, std::vector<std::uint32_t> hosts, std::vector<std::uint32_t> destinations) {
+void QueuePairSampler::start(Time interval, std::vector<NodeId> hosts, std::vector<NodeId> destinations) {
   WEFT_EXPECT(interval > Time(), "queue pairs are to be sampled each {} ps", interval.ps());
   interval_ = interval;
   hosts_ = std::move(hosts);

@@ -416,14 +416,14 @@ void RdmaNic::receive_pull(const LocalNode& node, const Packet& packet) {
 
 // For the software of the host ----------------------------------------------------------------------------------------
 
-std::uint32_t RdmaNic::open(const LocalNode& node, std::uint32_t destination) {
+std::uint32_t RdmaNic::open(const LocalNode& node, NodeId destination) {
   auto& connections = q_.state.hosts[node.host].connections;
   const auto number = static_cast<std::uint32_t>(connections.size());
   Connection& connection = connections.emplace_back(destination, number);
   connection.path_profile = net_.links.profile_of_path(node.id, destination, number);
   std::uint16_t port = 0;
   const RouteRequest request{node.id, destination, number};
-  if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
+  if (node.ports > 1) net_.routing.route(node.id, {&request, 1}, &port);
   connection.port = node.first_port + port;
   connection.lane = q_.state.plan.data;
   connection.balancer = net_.parameters.fabric.load_balancing->at_sender();
@@ -439,7 +439,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
     connection.allowance = connection.control->start(now);
     q_.samples.open(node, connection, now);
   }
-  message.id = static_cast<std::uint64_t>(node.id) << 32 | host.messages++;
+  message.id = message_id(node.id, host.messages++);
   message.destination = connection.sender.destination();
   message.queue_pair = queue_pair;
   message.issued = now;

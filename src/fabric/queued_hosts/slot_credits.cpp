@@ -11,11 +11,11 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
     return;
   }
   RdmaHost& host = q_.state.hosts[node.host];
-  ReceivingConnection& connection = host.receivers.find(credit.destination, credit.queue_pair);
+  ReceivingConnection& connection = host.receivers.find(credit.destination(), credit.queue_pair);
   if (connection.credits == no_slot) {
     connection.credits = static_cast<std::uint32_t>(host.credits.size());
     GivenCredits& given = host.credits.emplace_back();
-    given.to = credit.destination;
+    given.to = credit.destination();
     given.queue_pair = credit.queue_pair;
   }
   ++host.credits[connection.credits].given;
@@ -26,8 +26,8 @@ void SlotCredits::send(const LocalNode& node, const Packet& credit, Time now) {
 PortId SlotCredits::push(const LocalNode& node, Packet credit, Time now) {
   credit.lane = q_.state.plan.control.value() & 0xfU;
   std::uint16_t port = 0;
-  const RouteRequest request{credit.source, credit.destination, credit.queue_pair};
-  if (node.ports > 1) net_.routing.route(NodeId(node.id), {&request, 1}, &port);
+  const RouteRequest request{credit.source(), credit.destination(), credit.queue_pair};
+  if (node.ports > 1) net_.routing.route(node.id, {&request, 1}, &port);
   q_.nics.add_urgent(node, node.first_port + port, now) = credit;
   return node.first_port + port;
 }
@@ -57,7 +57,7 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
     credits = static_cast<std::uint32_t>(std::max(more, 0));
     connection.credits += credits;
     Packet reply;
-    reply.set_ends(node.id, packet.source);
+    reply.set_ends(node.id, packet.source());
     reply.queue_pair = packet.queue_pair;
     reply.lane = q_.state.plan.control.value() & 0xfU;
     reply.psn = connection.credits;
@@ -69,7 +69,7 @@ void SlotCredits::receive(const LocalNode& node, PortId port_index, const Packet
 
 void SlotCredits::receive_ack(const LocalNode& node, const Packet& packet) {
   RdmaHost& host = q_.state.hosts[node.host];
-  GivenCredits& credits = host.credits[host.receivers.find(packet.source, packet.queue_pair).credits];
+  GivenCredits& credits = host.credits[host.receivers.find(packet.source(), packet.queue_pair).credits];
   if (static_cast<std::int32_t>(packet.psn - credits.known) > 0) credits.known = packet.psn;
 }
 

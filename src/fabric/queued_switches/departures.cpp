@@ -14,7 +14,7 @@ void Departures::launch_watched(PortId port_index, Time now, Packet& packet, Wir
   count(port, q_.state.queue_of(port_index, lane_of(packet)), packet, size);
   occupy(port, now, size);
   if (net_.observers.several_jobs())
-    net_.observers.waits()->sent(port_index, packet.source, now, port.free_at, q_.state.oldest_wait(port_index, now));
+    net_.observers.waits()->sent(port_index, packet.source(), now, port.free_at, q_.state.oldest_wait(port_index, now));
   if (port.tapped) net_.observers.transmitted(port_index, now, packet);
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, size.wire)) {
     ++q_.state.ports[port_index].lost;

@@ -84,7 +84,7 @@ void LinkOutages::change_link(const NodeEvent& event) {
       q_.state.waiting_at(event.port, [&](const Packet& packet) { return net_.sizes.wire_time(port, packet).busy; });
   port.peak_backlog = q_.state.ports[event.port].queue_time;
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[event.port]];
-  const NodeId peer = net_.topology.graph.ports(NodeId(node.id))[event.port - node.first_port].peer;
+  const NodeId peer = net_.topology.graph.ports(node.id)[event.port - node.first_port].peer;
   q_.state.ports[event.port].set_header_time(net_.links.head_time(peer, change.rate));
 }
 

@@ -31,7 +31,7 @@ void PacketMarking::mark_beyond_floor(PortId port, Packet& packet, Bytes queue, 
   QueuedState& state = q_.state;
   const bool frame = packet.kind == PacketKind::frame;
   if (packet.kind != PacketKind::data && !(frame && (packet.flags & packet_ask) != 0)) return;
-  const std::uint64_t flow = std::uint64_t{packet.source} << 32 | packet.queue_pair;
+  const std::uint64_t flow = std::uint64_t{packet.source().value()} << 32 | packet.queue_pair;
   const MarkingDraw draw{flow, packet.psn, net_.outputs[port].packets};
   QueueMarker& marker = *state.markers[state.queue_number(port, lane_of(packet))];
   if (!marker.marks({now, now - came, queue, draw})) return;

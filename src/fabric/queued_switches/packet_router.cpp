@@ -6,7 +6,7 @@
 namespace weft {
 
 RouteRequest PacketRouter::request_of(Packet& packet) const {
-  RouteRequest request{packet.source, packet.destination, packet.queue_pair};
+  RouteRequest request{packet.source(), packet.destination(), packet.queue_pair};
   if (!q_.state.spreads) return request;
   const Arrival arrival{packet.time, 0, &packet, PortId::none()};
   net_.parameters.fabric.load_balancing->spread({&arrival, 1}, &request);
@@ -20,12 +20,12 @@ std::span<const std::uint16_t> PacketRouter::route(const LocalNode& node, std::s
   }
   for (std::size_t i = 0; i < arrivals.size(); ++i) {
     const Packet& packet = *arrivals[i].packet;
-    requests_[i] = {packet.source, packet.destination, packet.queue_pair};
+    requests_[i] = {packet.source(), packet.destination(), packet.queue_pair};
   }
   if (arrivals.empty()) return {};
   if (net_.fetches_ahead && q_.state.services.telemetry) fetch_telemetry(arrivals);
   if (q_.state.spreads) net_.parameters.fabric.load_balancing->spread(arrivals, requests_.data());
-  net_.routing.route(NodeId(node.id), {requests_.data(), arrivals.size()}, routes_.data());
+  net_.routing.route(node.id, {requests_.data(), arrivals.size()}, routes_.data());
   return {routes_.data(), arrivals.size()};
 }
 
@@ -52,17 +52,17 @@ std::uint16_t PacketRouter::route_now(const LocalNode& node, PortId in_port, Pac
       adaptive.reported = {state.reports.heard.data() + node.first_port.value() * slots, node.ports * slots};
     if (state.plan.is_data(lane_of(packet)))
       adaptive.lane = static_cast<std::uint8_t>(lane_of(packet) - state.plan.data);
-    const RouteChoice choice = routing.choose(NodeId(node.id), adaptive, queued_);
+    const RouteChoice choice = routing.choose(node.id, adaptive, queued_);
     packet.route = choice.state;
     if (state.plan.is_data(lane_of(packet))) packet.lane = (state.plan.data + choice.lane).value() & 0xfU;
     return choice.port;
   }
   if (packet.kind != PacketKind::data || state.balancers.empty()) {
     std::uint16_t port = 0;
-    routing.route(NodeId(node.id), {&request, 1}, &port);
+    routing.route(node.id, {&request, 1}, &port);
     return port;
   }
-  const auto ports = routing.candidates_of(NodeId(node.id), request);
+  const auto ports = routing.candidates_of(node.id, request);
   if (ports.size() == 1) return ports[0];
   if (ports.empty()) return RoutingAlgorithm::no_route;  // failures have cut the destination off
   const SwitchPorts at(node.id, net_.seed, &net_.outputs[node.first_port], &state.ports[node.first_port]);

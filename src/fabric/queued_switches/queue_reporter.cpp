@@ -13,7 +13,7 @@ void QueueReporter::build() {
   if (reports.slots == 0) return;
   reports.interval = wanted.interval;
   reports.delay = wanted.delay;
-  for (const LocalNode& node : net_.nodes.all) reports.of_node.push_back(net_.routing.reports(NodeId(node.id)));
+  for (const LocalNode& node : net_.nodes.all) reports.of_node.push_back(net_.routing.reports(node.id));
   reports.pending.assign(net_.nodes.all.size(), false);
   reports.told.assign(net_.outputs.size(), Bytes());
   reports.heard.assign(net_.outputs.size() * reports.slots, Bytes());

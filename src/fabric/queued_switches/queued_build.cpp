@@ -59,9 +59,9 @@ ClassPlan plan_classes(const SwitchParameters& fabric, bool lossless, unsigned r
 
 /// An empty buffer has to take a full frame where there is no headroom, or everything is dropped for ever.
 void require_room_for_frame(const BufferRules& rules, const BufferParameters& buffer, const MissingRoom& room,
-                            std::uint32_t node) {
+                            NodeId node) {
   if (room.beyond_reserve() <= std::max(Bytes(), rules.sharing->limit(room.empty))) return;
-  throw InputError(buffer.place, rules.sharing->remedy(room), node);
+  throw InputError(buffer.place, rules.sharing->remedy(room), node.value());
 }
 
 }  // namespace
@@ -146,12 +146,12 @@ void QueuedBuild::settle_port(PortId index) {
   PortState& ps = state.ports[index];
   const LocalNode& node = net_.nodes.all[net_.nodes.of_port[index]];
   const ClusterGraph& graph = net_.topology.graph;
-  const PortEnd& end = graph.ports(NodeId(node.id))[index - node.first_port];
+  const PortEnd& end = graph.ports(node.id)[index - node.first_port];
   const LinkTimes out = net_.links.times(directed(end.link, end.direction));
   const LinkTimes in = net_.links.times(directed(end.link, 1U - end.direction));
   ps.of_host = node.host != no_slot;
   ps.propagation = out.delay;
-  ps.in_after = in.delay + net_.links.latency_of(NodeId(node.id));
+  ps.in_after = in.delay + net_.links.latency_of(node.id);
   ps.set_header_time(net_.links.head_time(end.peer, out.rate));
   const FlowControl kind = state.flow_control[net_.topology.link_class[end.link.value()]];
   ps.pausing = kind == FlowControl::pfc ? static_cast<std::uint8_t>(state.plan.lossless) : 0;
@@ -168,7 +168,7 @@ void QueuedBuild::settle_ports_of(NodeId changed) {
   QueuedState& state = q_.state;
   const auto settle = [&](NodeId id) {
     if (!net_.nodes.owns(id)) return;
-    const std::uint32_t local = net_.nodes.local_of[id.value()];
+    const std::uint32_t local = net_.nodes.local_of[id];
     const LocalNode& node = net_.nodes.all[local];
     for (const PortId p : node.all_ports()) settle_port(p);
     if (state.limited && node.host == no_slot) state.buffers[state.buffer_of[local]] = make_buffer(node);
@@ -197,9 +197,9 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
         fabric.buffer.place,
         fmt::format("{} has {} ports: {} of headroom and {} of reserves do not fit into a packet memory of "
                     "{}; expected a larger size, or less headroom",
-                    net_.topology.graph.name(NodeId(node.id)), node.ports, to_text(headrooms), to_text(reserves),
+                    net_.topology.graph.name(node.id), node.ports, to_text(headrooms), to_text(reserves),
                     to_text(*fabric.buffer.size)),
-        node.id);
+        node.id.value());
   }
   rules.sharing = fabric.buffer.sharing.get();
   rules.reserve = fabric.buffer.reserve;
@@ -215,7 +215,7 @@ SharedBuffer QueuedBuild::make_buffer(const LocalNode& node) const {
                             *fabric.buffer.size,
                             headrooms + reserves,
                             {rules.shared, Bytes(), queues},
-                            net_.topology.graph.name(NodeId(node.id))},
+                            net_.topology.graph.name(node.id)},
                            node.id);
   rules.xon_offset = fabric.pfc.xon ? *fabric.pfc.xon : 2 * state.largest_frame;
   SharedBuffer buffer(rules, queues);

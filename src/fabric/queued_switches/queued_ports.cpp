@@ -98,7 +98,7 @@ void QueuedPorts::tell_message(PortId port_index, LaneId lane, const Packet& las
   Message& message = net_.messages[last.message];
   const Time came = last.time;
   message.add_wait(net_.outputs[port_index].directed_link, now - came);
-  if (net_.observers.waits()) net_.observers.waits()->waited(port_index, last.source, came, now);
+  if (net_.observers.waits()) net_.observers.waits()->waited(port_index, last.source(), came, now);
   const Time paused = q_.state.paused_time(port_index, lane, now) - message.pause_mark;
   message.paused += paused;
   if (!q_.state.ports[port_index].of_host) message.paused_in_network += paused;

@@ -109,7 +109,7 @@ std::vector<ReceiverCounters> QueuedResults::receiver_counters() const {
   for (std::uint32_t h = 0; h < net_.nodes.hosts.size(); ++h) {
     q_.state.hosts[h].receivers.for_each([&](const ReceivingConnection& connection) {
       const ReliableReceiver& receiver = connection.receiver;
-      result.push_back({net_.nodes.hosts[h], static_cast<std::uint32_t>(connection.key >> 32),
+      result.push_back({net_.nodes.hosts[h], NodeId(static_cast<std::uint32_t>(connection.key >> 32)),
                         static_cast<std::uint32_t>(connection.key), receiver.expected(), receiver.out_of_order(),
                         receiver.widest_gap(), receiver.duplicates()});
     });
@@ -154,12 +154,12 @@ void QueuedResults::check_nodes() const {
       for (LaneId lane; lane < state.plan.end(); ++lane) {
         const ClassQueue& queue = state.queue_of(p, lane);
         out += queue.dropped;
-        WEFT_EXPECT(queue.bytes == Bytes() && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait", node.id,
-                    p - node.first_port, lane.value(), queue.bytes.count());
+        WEFT_EXPECT(queue.bytes == Bytes() && queue.queue.empty(), "node {} port {} lane {}: {} bytes wait",
+                    node.id.value(), p - node.first_port, lane.value(), queue.bytes.count());
       }
     }
     if (node.host != no_slot) continue;
-    WEFT_EXPECT(in == out, "node {}: {} packets in, {} out or dropped", node.id, in, out);
+    WEFT_EXPECT(in == out, "node {}: {} packets in, {} out or dropped", node.id.value(), in, out);
     check_buffer(node);
   }
   WEFT_EXPECT(state.telemetry.live() == 0, "{} telemetry records are held", state.telemetry.live());
@@ -170,9 +170,9 @@ void QueuedResults::check_buffer(const LocalNode& node) const {
   if (number == no_slot) return;
   const SharedBuffer& buffer = q_.state.buffers[number];
   for (std::uint32_t queue = 0; queue < node.ports * q_.state.plan.count; ++queue)
-    WEFT_EXPECT(buffer.held(queue) == Bytes(), "node {}: {} bytes of ingress queue {} are held", node.id,
+    WEFT_EXPECT(buffer.held(queue) == Bytes(), "node {}: {} bytes of ingress queue {} are held", node.id.value(),
                 buffer.held(queue).count(), queue);
-  WEFT_EXPECT(buffer.shared_used() == Bytes(), "node {}: {} shared bytes are held", node.id,
+  WEFT_EXPECT(buffer.shared_used() == Bytes(), "node {}: {} shared bytes are held", node.id.value(),
               buffer.shared_used().count());
 }
 

@@ -78,6 +78,9 @@ class ClusterGraph {
 
   std::uint32_t node_count() const;
   std::uint32_t host_count() const { return hosts_; }
+  IdRange<NodeTag> nodes() const { return {0, node_count()}; }
+  IdRange<NodeTag> hosts() const { return {0, hosts_}; }
+  IdRange<NodeTag> switches() const { return {hosts_, node_count()}; }
   std::uint32_t switch_count() const { return node_count() - hosts_; }
   std::uint32_t link_count() const { return static_cast<std::uint32_t>(links_.size()); }
   const NodeProperties& node(NodeId node) const;

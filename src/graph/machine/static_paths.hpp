@@ -12,11 +12,11 @@ namespace weft {
 /// One way from a host to another.
 struct StaticPath {
   struct Hop {
-    std::uint32_t node;
+    NodeId node;
     std::uint16_t port;  ///< by which the packet leaves it
   };
-  std::uint32_t source = 0;
-  std::uint32_t destination = 0;
+  NodeId source;
+  NodeId destination;
   std::vector<Hop> hops;  ///< the source first
 };
 

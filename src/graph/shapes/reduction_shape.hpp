@@ -28,7 +28,7 @@ class ReductionShape final : public Shape {
   /// Units above each accelerator: on its server's NVSwitches (without such: as `leaf`), on the first switches of the
   /// network, and on the highest ones. Lists are numbered; list 0 is empty.
   struct Level {
-    std::vector<std::uint32_t> list_of_host;
+    PerNode<std::vector<std::uint32_t>> list_of_host;
     std::vector<std::vector<std::uint32_t>> lists = {{}};
   };
   Level server;

@@ -160,7 +160,7 @@ class ServerAssembler {
   std::uint32_t group_of_server(std::uint32_t server) const {
     if (!shape_->network) return no_group;
     if (by_rails()) return shape_->servers > shape_->rail_length ? server / shape_->rail_length : no_group;
-    return inner().node(NodeId(shape_->endpoint(server, 0, 0))).group;
+    return inner().node(shape_->endpoint(server, 0, 0)).group;
   }
 
   void add_nodes() {
@@ -217,7 +217,7 @@ class ServerAssembler {
   /// Switches keep their port numbers, on which the network's routing relies.
   void add_network() {
     const Topology& network = *shape_->network;
-    std::vector<NodeId> nic_of_endpoint(inner().host_count());
+    PerNode<std::vector<NodeId>> nic_of_endpoint(inner().host_count());
     for (std::uint32_t server = 0; server < shape_->servers; ++server)
       for (std::uint32_t nic = 0; nic < design().nics.size(); ++nic)
         for (std::uint32_t port = 0; port < design().ports_per_nic; ++port)
@@ -227,7 +227,7 @@ class ServerAssembler {
       ports_inside[nic.value()] = static_cast<std::uint32_t>(topology_.graph.ports(nic).size());
     const auto end_of = [&](NodeId node, std::uint16_t port) -> std::pair<NodeId, std::uint32_t> {
       if (!inner().is_host(node)) return {NodeId(shape_->first_switch() + node.value() - inner().host_count()), port};
-      const NodeId nic = nic_of_endpoint[node.value()];
+      const NodeId nic = nic_of_endpoint[node];
       return {nic, ports_inside[nic.value()] + port_of_nic(node.value())};
     };
     for (std::uint32_t i = 0; i < inner().link_count(); ++i) {

@@ -96,10 +96,10 @@ class ServerShape final : public Shape {
   /// The first node that is a switch of the network.
   std::uint32_t first_switch() const { return hosts() + servers * design.nodes; }
   /// The network's host that port `port` of NIC `nic` of a server is.
-  std::uint32_t endpoint(std::uint32_t server, std::uint32_t nic, std::uint32_t port) const {
+  NodeId endpoint(std::uint32_t server, std::uint32_t nic, std::uint32_t port) const {
     const std::uint32_t number = nic * design.ports_per_nic + port;
-    if (design.wiring == ServerDesign::Wiring::packed) return server * design.network_ports() + number;
-    return (server / rail_length * design.network_ports() + number) * rail_length + server % rail_length;
+    if (design.wiring == ServerDesign::Wiring::packed) return NodeId(server * design.network_ports() + number);
+    return NodeId((server / rail_length * design.network_ports() + number) * rail_length + server % rail_length);
   }
 };
 

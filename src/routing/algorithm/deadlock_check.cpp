@@ -36,7 +36,7 @@ class DependencySearch {
   void follow(const RouteRequest& flow) {
     seen_.clear();
     open_.clear();
-    const PortEnd& first = graph_.ports(NodeId(flow.source)).front();
+    const PortEnd& first = graph_.ports(flow.source).front();
     push({channel(first, 0), 0});
     while (!open_.empty()) {
       const Holder holder = open_.back();
@@ -44,7 +44,7 @@ class DependencySearch {
       const std::uint32_t link = holder.channel / lanes_;
       const LinkProperties& properties = graph_.link(LinkId(link / 2));
       const NodeId at = properties.ends[1 - link % 2];
-      if (at.value() == flow.destination) continue;
+      if (at == flow.destination) continue;
       const std::uint16_t in_port = properties.ports[1 - link % 2];
       next(at, in_port, flow, holder, [&](const RouteChoice& choice) {
         const PortEnd& end = graph_.ports(at)[choice.port];
@@ -73,7 +73,7 @@ class DependencySearch {
   template <class Visit>
   void next(NodeId at, std::uint16_t in_port, const RouteRequest& flow, const Holder& holder, const Visit& visit) {
     if (!routing_.per_packet()) {
-      for (const std::uint16_t port : routing_.candidates(at, NodeId(flow.destination))) visit(RouteChoice{port, 0, 0});
+      for (const std::uint16_t port : routing_.candidates(at, flow.destination)) visit(RouteChoice{port, 0, 0});
       return;
     }
     AdaptiveRequest request{flow, 0, in_port, static_cast<std::uint8_t>(holder.channel % lanes_), holder.state};
@@ -130,8 +130,8 @@ DeadlockReport check_deadlock(const Topology& topology, const RoutingAlgorithm& 
   const std::uint64_t followed = std::min(pairs, search.max_pairs);
   for (std::uint64_t i = 0; i < followed; ++i) {
     const std::uint64_t pair = followed == pairs ? i : random_below(pairs, 1, i, 0);
-    const auto source = static_cast<std::uint32_t>(pair / hosts);
-    const auto destination = static_cast<std::uint32_t>(pair % hosts);
+    const NodeId source(static_cast<std::uint32_t>(pair / hosts));
+    const NodeId destination(static_cast<std::uint32_t>(pair % hosts));
     if (source == destination) continue;
     const std::uint32_t flows = routing.per_packet() ? search.flows_per_pair : 1;
     for (std::uint32_t queue_pair = 0; queue_pair < flows; ++queue_pair)

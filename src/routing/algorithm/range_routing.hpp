@@ -41,7 +41,7 @@ class RangeRouting : public RoutingAlgorithm {
       return;
     }
     const auto place = formula().place(at.value() - hosts_);
-    const std::uint64_t salt = ecmp_salt(at.value(), seed_);
+    const std::uint64_t salt = ecmp_salt(at, seed_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const PortRange range = formula().ports(place, requests[i].destination);
       const std::uint32_t choice = range.count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], salt), range.count);
@@ -51,7 +51,7 @@ class RangeRouting : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const final {
     if (at.value() < hosts_) return {0};
-    const PortRange range = formula().ports(formula().place(at.value() - hosts_), destination.value());
+    const PortRange range = formula().ports(formula().place(at.value() - hosts_), destination);
     std::vector<std::uint16_t> ports;
     for (std::uint32_t i = 0; i < range.count; ++i) ports.push_back(static_cast<std::uint16_t>(range.first + i));
     return ports;

@@ -16,9 +16,9 @@ namespace weft {
 
 /// What routing may look at. Plain data, copied from the packet.
 struct RouteRequest {
-  std::uint32_t source = 0;       ///< host node
-  std::uint32_t destination = 0;  ///< host node
-  std::uint32_t queue_pair = 0;   ///< of the source: the entropy that RoCEv2 puts into the UDP source port
+  NodeId source;                 ///< a host
+  NodeId destination;            ///< a host
+  std::uint32_t queue_pair = 0;  ///< of the source: the entropy that RoCEv2 puts into the UDP source port
 };
 
 /// The same for decisions that depend on more than the flow: on what routing has decided before (virtual lanes, phases
@@ -52,14 +52,14 @@ struct QueueReports {
 
 /// What the ECMP hashes of all flows at a node have in common: the node (so that tiers do not choose alike) and the
 /// seed (mixed, or the next seed would give each node the choices of its neighbour in number).
-constexpr std::uint64_t ecmp_salt(std::uint32_t node, std::uint64_t seed) { return node + mix64(seed); }
+constexpr std::uint64_t ecmp_salt(NodeId node, std::uint64_t seed) { return node.value() + mix64(seed); }
 /// ECMP hash of a flow at a node, for those who ask for many flows at the same node.
 constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint64_t salt) {
-  std::uint64_t x = (static_cast<std::uint64_t>(flow.source) << 32 | flow.destination) * 0x9e3779b97f4a7c15U;
+  std::uint64_t x = (std::uint64_t{flow.source.value()} << 32 | flow.destination.value()) * 0x9e3779b97f4a7c15U;
   x ^= (static_cast<std::uint64_t>(flow.queue_pair) << 32) + salt;
   return static_cast<std::uint32_t>(mix64(x) >> 32);
 }
-constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint32_t node, std::uint64_t seed) {
+constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, NodeId node, std::uint64_t seed) {
   return ecmp_hash(flow, ecmp_salt(node, seed));
 }
 /// One of n equal choices, without division: floor(hash * n / 2^32).
@@ -108,7 +108,7 @@ class RoutingAlgorithm {
   /// packet comes closer to one and the same end. Where candidates() leads to several ends of a destination, such as
   /// the ports of its NIC, or along paths that turn back, one of them is taken by the flow.
   virtual std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const {
-    return candidates(at, NodeId(flow.destination));
+    return candidates(at, flow.destination);
   }
 };
 using RoutingRegistry = Registry<RoutingAlgorithm>;

@@ -151,7 +151,7 @@ void ShortestPathRouting::route(NodeId at, std::span<const RouteRequest> request
   const std::uint32_t here = at.value() - hosts_;
   const std::uint32_t* const row = next_.data() + static_cast<std::size_t>(here) * switches_;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    const Attachment& target = attachments_[requests[i].destination];
+    const Attachment& target = attachments_[requests[i].destination.value()];
     if (target.network_switch == here) {
       ports[i] = target.port;
       continue;
@@ -161,9 +161,10 @@ void ShortestPathRouting::route(NodeId at, std::span<const RouteRequest> request
       ports[i] = no_route;
       continue;
     }
-    ports[i] = choices.size() == 1 ? choices[0]
-                                   : choices[ecmp_choice(ecmp_hash(requests[i], at.value(), seed_),
-                                                         static_cast<std::uint32_t>(choices.size()))];
+    ports[i] =
+        choices.size() == 1
+            ? choices[0]
+            : choices[ecmp_choice(ecmp_hash(requests[i], at, seed_), static_cast<std::uint32_t>(choices.size()))];
   }
 }
 

@@ -25,11 +25,11 @@ class StaticRouting final : public RoutingAlgorithm {
       const auto [first, last] = paths_of(requests[i].source, requests[i].destination);
       if (first == last) continue;
       // The same path at every node: the hash leaves the node out.
-      constexpr std::uint32_t no_node = 0xfffffffdU;
+      constexpr NodeId no_node(0xfffffffdU);
       const auto count = static_cast<std::uint32_t>(last - first);
       const StaticPath& path = first[count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], no_node, seed_), count)];
       for (const StaticPath::Hop& hop : path.hops)
-        if (hop.node == at.value()) ports[i] = hop.port;
+        if (hop.node == at) ports[i] = hop.port;
     }
   }
 
@@ -37,9 +37,9 @@ class StaticRouting final : public RoutingAlgorithm {
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     std::vector<std::uint16_t> ports = others_->candidates(at, destination);
     for (const StaticPath& path : *paths_) {
-      if (path.destination != destination.value()) continue;
+      if (path.destination != destination) continue;
       for (const StaticPath::Hop& hop : path.hops)
-        if (hop.node == at.value()) ports.push_back(hop.port);
+        if (hop.node == at) ports.push_back(hop.port);
     }
     std::sort(ports.begin(), ports.end());
     ports.erase(std::unique(ports.begin(), ports.end()), ports.end());
@@ -56,8 +56,8 @@ class StaticRouting final : public RoutingAlgorithm {
   }
 
  private:
-  std::pair<StaticPaths::const_iterator, StaticPaths::const_iterator> paths_of(std::uint32_t source,
-                                                                               std::uint32_t destination) const {
+  std::pair<StaticPaths::const_iterator, StaticPaths::const_iterator> paths_of(NodeId source,
+                                                                               NodeId destination) const {
     const auto key = [](const StaticPath& path) { return std::pair(path.source, path.destination); };
     const auto wanted = std::pair(source, destination);
     const auto first = std::partition_point(paths_->begin(), paths_->end(),

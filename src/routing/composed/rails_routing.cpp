@@ -48,12 +48,12 @@ class RailsRouting final : public RoutingAlgorithm {
  private:
   NodeId in_rail(NodeId node) const {
     const ClusterGraph& one = shape_->rail->graph;
-    if (node.value() < hosts_) return NodeId(host_in_rail(node.value()));
+    if (node.value() < hosts_) return host_in_rail(node);
     const std::uint32_t number = node.value() - hosts_;
     return NodeId(one.host_count() + number - by_switches_.quotient(number) * one.switch_count());
   }
-  std::uint32_t host_in_rail(std::uint32_t host) const {
-    return host - by_hosts_.quotient(host) * shape_->rail->graph.host_count();
+  NodeId host_in_rail(NodeId host) const {
+    return NodeId(host.value() - by_hosts_.quotient(host.value()) * shape_->rail->graph.host_count());
   }
   RouteRequest in_rail(const RouteRequest& flow) const {
     return {host_in_rail(flow.source), host_in_rail(flow.destination), flow.queue_pair};

@@ -77,7 +77,7 @@ class ServerRouting final : public RoutingAlgorithm {
     if (at.value() < hosts_) return {0};
     if (at.value() < shape_->first_switch()) {
       const Place here = place(at);
-      const Target target = target_at(here, source_unknown, destination.value());
+      const Target target = target_at(here, source_unknown, destination);
       if (!target.outside) return ways(here.inside, target.node, target.at_gpu);
       // Any port of the NIC that a flow may take.
       std::vector<std::uint16_t> ports;
@@ -89,18 +89,18 @@ class ServerRouting final : public RoutingAlgorithm {
     const std::uint32_t server = by_gpus_.quotient(destination.value());
     const std::uint32_t nic = shape_->design.nic_of_gpu[destination.value() - server * shape_->design.gpus];
     for (std::uint32_t port = 0; port < shape_->design.ports_per_nic; ++port)
-      for (const std::uint16_t one : inner_->candidates(inner_node(at), NodeId(shape_->endpoint(server, nic, port))))
+      for (const std::uint16_t one : inner_->candidates(inner_node(at), shape_->endpoint(server, nic, port)))
         if (std::find(ports.begin(), ports.end(), one) == ports.end()) ports.push_back(one);
     std::sort(ports.begin(), ports.end());
     return ports;
   }
 
   std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
-    if (at.value() < shape_->first_switch()) return candidates(at, NodeId(flow.destination));
+    if (at.value() < shape_->first_switch()) return candidates(at, flow.destination);
     // The port of the NIC that the flow goes to, as route() has it, or the next that this network, or what failures
     // have left of it, leads to.
     RouteRequest translated = between_nics(flow);
-    const std::uint32_t server = by_gpus_.quotient(flow.destination);
+    const std::uint32_t server = by_gpus_.quotient(flow.destination.value());
     const std::uint32_t nic = shape_->design.nic_of_gpu[gpu_of(flow.destination)];
     const std::uint32_t count = shape_->design.ports_per_nic;
     const std::uint32_t first = port_out(flow);
@@ -113,7 +113,7 @@ class ServerRouting final : public RoutingAlgorithm {
   }
 
  private:
-  static constexpr std::uint32_t source_unknown = 0xffffffffU;
+  static constexpr NodeId source_unknown = NodeId::none();
   struct Place {
     std::uint32_t server;
     std::uint32_t inside;
@@ -133,12 +133,14 @@ class ServerRouting final : public RoutingAlgorithm {
   NodeId inner_node(NodeId at) const {
     return NodeId(at.value() - shape_->first_switch() + shape_->network->graph.host_count());
   }
-  std::uint32_t gpu_of(std::uint32_t host) const { return host - by_gpus_.quotient(host) * shape_->design.gpus; }
-  std::uint32_t nic_out(std::uint32_t source, std::uint32_t destination) const {
+  std::uint32_t gpu_of(NodeId host) const {
+    return host.value() - by_gpus_.quotient(host.value()) * shape_->design.gpus;
+  }
+  std::uint32_t nic_out(NodeId source, NodeId destination) const {
     return shape_->design.nic_of_gpu[gpu_of(shape_->design.pxn ? destination : source)];
   }
   std::uint32_t port_out(const RouteRequest& flow) const {
-    constexpr std::uint32_t no_node = 0xfffffffeU;  // the same at both ends
+    constexpr NodeId no_node(0xfffffffeU);  // the same at both ends
     return shape_->design.ports_per_nic == 1
                ? 0
                : ecmp_choice(ecmp_hash(flow, no_node, seed_), shape_->design.ports_per_nic);
@@ -148,18 +150,19 @@ class ServerRouting final : public RoutingAlgorithm {
   RouteRequest between_nics(const RouteRequest& flow) const {
     const std::uint32_t port = port_out(flow);
     RouteRequest result;
-    result.source = shape_->endpoint(by_gpus_.quotient(flow.source), nic_out(flow.source, flow.destination), port);
-    result.destination = shape_->endpoint(by_gpus_.quotient(flow.destination),
+    result.source =
+        shape_->endpoint(by_gpus_.quotient(flow.source.value()), nic_out(flow.source, flow.destination), port);
+    result.destination = shape_->endpoint(by_gpus_.quotient(flow.destination.value()),
                                           shape_->design.nic_of_gpu[gpu_of(flow.destination)], port);
-    const std::uint64_t ends = static_cast<std::uint64_t>(flow.source) << 32 | flow.destination;
+    const std::uint64_t ends = std::uint64_t{flow.source.value()} << 32 | flow.destination.value();
     result.queue_pair = static_cast<std::uint32_t>(mix64(mix64(ends) + flow.queue_pair));
     return result;
   }
 
-  Target target_at(const Place& here, std::uint32_t source, std::uint32_t destination) const {
+  Target target_at(const Place& here, NodeId source, NodeId destination) const {
     Target target;
     // GPUs of a server that nothing inside joins reach each other as those of different servers do.
-    if (by_gpus_.quotient(destination) == here.server && part_[here.inside] == part_[gpu_of(destination)]) {
+    if (by_gpus_.quotient(destination.value()) == here.server && part_[here.inside] == part_[gpu_of(destination)]) {
       target.node = gpu_of(destination);
       target.at_gpu = target.node == here.inside;
       return target;
@@ -185,9 +188,8 @@ class ServerRouting final : public RoutingAlgorithm {
     if (target.outside) return static_cast<std::uint16_t>(network_port(here.inside) + port_out(flow));
     if (target.at_gpu) return 0;
     const auto& choices = ways_[here.inside * shape_->design.nodes + target.node];
-    const std::uint32_t which = choices.size() == 1 ? 0
-                                                    : ecmp_choice(ecmp_hash(flow, at.value(), seed_),
-                                                                  static_cast<std::uint32_t>(choices.size()));
+    const std::uint32_t which =
+        choices.size() == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at, seed_), static_cast<std::uint32_t>(choices.size()));
     return choices[which];
   }
   std::vector<std::uint16_t> ways(std::uint32_t from, std::uint32_t to, bool at_gpu) const {

@@ -51,12 +51,11 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < all_hosts_) return {0};
-    if (leads_to_unit(at, destination.value())) return closer(at, destination.value() - hosts_);
-    const std::uint32_t to = destination.value() < hosts_ ? destination.value() : below(destination.value());
-    return inner_->candidates(inner_node(at), NodeId(to));
+    if (leads_to_unit(at, destination)) return closer(at, unit_of(destination));
+    return inner_->candidates(inner_node(at), is_unit(destination) ? below(destination) : destination);
   }
   std::vector<std::uint16_t> candidates_of(NodeId at, const RouteRequest& flow) const override {
-    if (at.value() < all_hosts_ || leads_to_unit(at, flow.destination)) return candidates(at, NodeId(flow.destination));
+    if (at.value() < all_hosts_ || leads_to_unit(at, flow.destination)) return candidates(at, flow.destination);
     return inner_->candidates_of(inner_node(at), translated(flow));
   }
 
@@ -85,8 +84,8 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
     const auto at = std::lower_bound(near.begin(), near.end(), Distance{node.value(), 0});
     return at != near.end() && at->first == node.value() ? at->second : far;
   }
-  bool leads_to_unit(NodeId at, std::uint32_t destination) const {
-    return destination >= hosts_ && distance(destination - hosts_, at) != far;
+  bool leads_to_unit(NodeId at, NodeId destination) const {
+    return is_unit(destination) && distance(unit_of(destination), at) != far;
   }
   std::vector<std::uint16_t> closer(NodeId at, std::uint32_t unit) const {
     const std::uint32_t here = distance(unit, at);
@@ -99,19 +98,21 @@ class SwitchReductionRouting final : public RoutingAlgorithm {
   }
 
   NodeId inner_node(NodeId at) const { return NodeId(at.value() - shape_->count()); }
-  std::uint32_t below(std::uint32_t host) const { return shape_->units[host - hosts_].below; }
+  bool is_unit(NodeId host) const { return host.value() >= hosts_; }
+  std::uint32_t unit_of(NodeId host) const { return host.value() - hosts_; }
+  NodeId below(NodeId unit) const { return NodeId(shape_->units[unit_of(unit)].below); }
   /// Units stand where an accelerator below their switch is.
   RouteRequest translated(RouteRequest flow) const {
-    if (flow.source >= hosts_) flow.source = below(flow.source);
-    if (flow.destination >= hosts_) flow.destination = below(flow.destination);
+    if (is_unit(flow.source)) flow.source = below(flow.source);
+    if (is_unit(flow.destination)) flow.destination = below(flow.destination);
     return flow;
   }
 
   std::uint16_t port(NodeId at, const RouteRequest& flow) const {
     if (at.value() < all_hosts_) return 0;
     if (leads_to_unit(at, flow.destination)) {
-      const std::vector<std::uint16_t> ports = closer(at, flow.destination - hosts_);
-      return ports[ecmp_choice(ecmp_hash(flow, at.value(), seed_), static_cast<std::uint32_t>(ports.size()))];
+      const std::vector<std::uint16_t> ports = closer(at, unit_of(flow.destination));
+      return ports[ecmp_choice(ecmp_hash(flow, at, seed_), static_cast<std::uint32_t>(ports.size()))];
     }
     const RouteRequest inside = translated(flow);
     std::uint16_t port = 0;

@@ -80,7 +80,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    return minimal_.candidates(place(at), destination.value());
+    return minimal_.candidates(place(at), destination);
   }
 
  private:
@@ -93,17 +93,17 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
   std::uint32_t which_of(const DragonflyMinimal::Place& here, NodeId at, const RouteRequest& flow,
                          std::uint32_t group) const {
     const std::uint32_t choices = minimal_.choices(here, group);
-    return choices == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at.value(), seed_), choices);
+    return choices == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at, seed_), choices);
   }
   std::uint16_t towards(const DragonflyMinimal::Place& here, NodeId at, const RouteRequest& flow,
-                        std::uint32_t destination) const {
+                        NodeId destination) const {
     const std::uint32_t group = minimal_.place_of_host(destination).group;
     return group == here.group ? minimal_.port_within(here, destination) : towards_group(here, at, flow, group);
   }
 
   /// The group over which a flow would make its detour: one of the g - 2 others, by a hash of the flow alone.
   std::uint32_t intermediate(const RouteRequest& flow, std::uint32_t source, std::uint32_t target) const {
-    constexpr std::uint32_t no_node = 0xffffffffU;  // the same at all routers
+    constexpr NodeId no_node(0xffffffffU);  // the same at all routers
     std::uint32_t group = ecmp_choice(ecmp_hash(flow, no_node, seed_), groups_ - 2);
     if (group >= std::min(source, target)) ++group;
     if (group >= std::max(source, target)) ++group;

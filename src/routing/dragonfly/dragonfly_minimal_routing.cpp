@@ -27,14 +27,14 @@ class DragonflyMinimalRouting final : public RoutingAlgorithm {
         continue;
       }
       const std::uint32_t choices = minimal_.choices(here, group);
-      const std::uint32_t which = choices == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], at.value(), seed_), choices);
+      const std::uint32_t which = choices == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], at, seed_), choices);
       ports[i] = minimal_.choice(here, group, which);
     }
   }
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    return minimal_.candidates(minimal_.place(at.value() - hosts_), destination.value());
+    return minimal_.candidates(minimal_.place(at.value() - hosts_), destination);
   }
 
  private:

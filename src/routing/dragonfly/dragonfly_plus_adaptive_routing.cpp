@@ -89,7 +89,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    return minimal_.candidates(place(at), destination.value());
+    return minimal_.candidates(place(at), destination);
   }
 
  private:
@@ -105,7 +105,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
   Place place(NodeId at) const { return minimal_.place(at.value() - hosts_); }
 
   std::uint32_t which_of(NodeId at, const RouteRequest& flow, const Choices& choices) const {
-    return choices.count == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at.value(), seed_), choices.count);
+    return choices.count == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at, seed_), choices.count);
   }
   std::uint16_t pick(const Place& here, NodeId at, const RouteRequest& flow, const Choices& choices) const {
     return minimal_.port(here, choices, which_of(at, flow, choices));
@@ -116,7 +116,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
 
   /// The group over which a flow would make its detour: one of the g - 2 others, by a hash of the flow alone.
   std::uint32_t intermediate(const RouteRequest& flow, const Ends& ends) const {
-    constexpr std::uint32_t no_node = 0xffffffffU;  // the same at all nodes
+    constexpr NodeId no_node(0xffffffffU);  // the same at all nodes
     std::uint32_t group = ecmp_choice(ecmp_hash(flow, no_node, seed_), shape().g - 2);
     if (group >= std::min(ends.source, ends.target)) ++group;
     if (group >= std::max(ends.source, ends.target)) ++group;
@@ -158,7 +158,7 @@ class DragonflyPlusLanesRouting final : public RoutingAlgorithm {
                                 std::span<const Bytes> queued) const {
     const auto links = static_cast<std::uint32_t>(queued.size()) - shape().leaves;
     const std::uint16_t direct = towards_group(here, at, request.flow, ends.target);
-    const std::uint32_t hash = ecmp_hash(request.flow, at.value(), mix64(seed_ + request.psn + 1));
+    const std::uint32_t hash = ecmp_hash(request.flow, at, mix64(seed_ + request.psn + 1));
     const std::uint16_t other = static_cast<std::uint16_t>(shape().leaves + ecmp_choice(hash, links));
     // Over, down; or over, down, up, over, down. Another link to the same group is no detour.
     constexpr std::int64_t hops = 2;

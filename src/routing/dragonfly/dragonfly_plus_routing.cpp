@@ -24,14 +24,14 @@ class DragonflyPlusMinimalRouting final : public RoutingAlgorithm {
     const auto here = minimal_.place(at.value() - hosts_);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const auto next = minimal_.choices(here, requests[i].destination);
-      ports[i] = minimal_.port(
-          here, next, next.count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], at.value(), seed_), next.count));
+      ports[i] =
+          minimal_.port(here, next, next.count == 1 ? 0 : ecmp_choice(ecmp_hash(requests[i], at, seed_), next.count));
     }
   }
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    return minimal_.candidates(minimal_.place(at.value() - hosts_), destination.value());
+    return minimal_.candidates(minimal_.place(at.value() - hosts_), destination);
   }
 
  private:

@@ -36,15 +36,15 @@ class DragonflyPlusMinimal {
     return {group, node - group * (shape_.leaves + shape_.spines)};
   }
   bool is_leaf(const Place& at) const { return at.within < shape_.leaves; }
-  std::uint32_t group_of_host(std::uint32_t host) const { return by_leaves_.quotient(by_p_.quotient(host)); }
+  std::uint32_t group_of_host(NodeId host) const { return by_leaves_.quotient(by_p_.quotient(host.value())); }
 
-  Choices choices(const Place& here, std::uint32_t destination) const {
-    const std::uint32_t leaf = by_p_.quotient(destination);
+  Choices choices(const Place& here, NodeId destination) const {
+    const std::uint32_t leaf = by_p_.quotient(destination.value());
     const std::uint32_t group = by_leaves_.quotient(leaf);
     const std::uint32_t target = leaf - group * shape_.leaves;
     if (here.within < shape_.leaves) {
       if (group != here.group) return towards_group(here, group);
-      if (target == here.within) return {destination - leaf * shape_.p, 1};
+      if (target == here.within) return {destination.value() - leaf * shape_.p, 1};
       return {shape_.p, shape_.spines};
     }
     if (group == here.group) return {target, 1};
@@ -75,7 +75,7 @@ class DragonflyPlusMinimal {
     return 0;
   }
   /// All ports from which a minimal way goes on to a host.
-  std::vector<std::uint16_t> candidates(const Place& here, std::uint32_t host) const {
+  std::vector<std::uint16_t> candidates(const Place& here, NodeId host) const {
     const Choices next = choices(here, host);
     std::vector<std::uint16_t> ports;
     for (std::uint32_t i = 0; i < next.count; ++i) ports.push_back(port(here, next, i));

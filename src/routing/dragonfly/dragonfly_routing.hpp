@@ -28,7 +28,7 @@ class DragonflyMinimal {
     return {group, router - group * shape_.a};
   }
   /// Of the router of a host.
-  Place place_of_host(std::uint32_t host) const { return place(by_p_.quotient(host)); }
+  Place place_of_host(NodeId host) const { return place(by_p_.quotient(host.value())); }
 
   /// Links to `group` that leave from this router itself.
   std::uint32_t own_links(const Place& at, std::uint32_t group) const {
@@ -60,14 +60,14 @@ class DragonflyMinimal {
     return port - by_h_.quotient(port) * shape_.h;
   }
   /// The port towards a host of this router's group.
-  std::uint16_t port_within(const Place& at, std::uint32_t host) const {
-    const std::uint32_t router = by_p_.quotient(host);
+  std::uint16_t port_within(const Place& at, NodeId host) const {
+    const std::uint32_t router = by_p_.quotient(host.value());
     const std::uint32_t target = router - at.group * shape_.a;
-    return static_cast<std::uint16_t>(target == at.router ? host - router * shape_.p
+    return static_cast<std::uint16_t>(target == at.router ? host.value() - router * shape_.p
                                                           : shape_.local_port(at.router, target));
   }
   /// All ports from which a minimal way goes on to a host.
-  std::vector<std::uint16_t> candidates(const Place& at, std::uint32_t host) const {
+  std::vector<std::uint16_t> candidates(const Place& at, NodeId host) const {
     const std::uint32_t group = place_of_host(host).group;
     if (group == at.group) return {port_within(at, host)};
     std::vector<std::uint16_t> ports;

@@ -43,7 +43,7 @@ class DimensionOrderLanesRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     if (at.value() < hosts_) return {0};
-    const PortRange range = order_->ports(at.value() - hosts_, destination.value());
+    const PortRange range = order_->ports(at.value() - hosts_, destination);
     std::vector<std::uint16_t> ports;
     for (std::uint32_t i = 0; i < range.count; ++i) ports.push_back(static_cast<std::uint16_t>(range.first + i));
     return ports;
@@ -58,7 +58,7 @@ class DimensionOrderLanesRouting final : public RoutingAlgorithm {
   std::uint16_t port(NodeId at, const RouteRequest& flow) const {
     if (at.value() < hosts_) return 0;
     const PortRange range = order_->ports(at.value() - hosts_, flow.destination);
-    const std::uint32_t which = range.count == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at.value(), seed_), range.count);
+    const std::uint32_t which = range.count == 1 ? 0 : ecmp_choice(ecmp_hash(flow, at, seed_), range.count);
     return static_cast<std::uint16_t>(range.first + which);
   }
 

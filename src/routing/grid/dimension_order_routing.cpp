@@ -24,7 +24,7 @@ class DimensionOrderRouting final : public RangeRouting<DimensionOrderRouting> {
   }
 
   std::uint32_t place(std::uint32_t router) const { return router; }
-  PortRange ports(std::uint32_t router, std::uint32_t destination) const {
+  PortRange ports(std::uint32_t router, NodeId destination) const {
     return torus_ ? torus_->ports(router, destination) : hyperx_->ports(router, destination);
   }
 

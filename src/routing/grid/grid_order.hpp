@@ -40,9 +40,9 @@ class TorusOrder {
     for (std::size_t d = 0; d < shape_->dims.size(); ++d) wraps_[d] = shape_->wrap[d];
   }
 
-  PortRange ports(std::uint32_t router, std::uint32_t destination) const {
-    std::uint32_t target = by_hosts_.quotient(destination);
-    const std::uint32_t slot = destination - target * shape_->hosts_per_router;
+  PortRange ports(std::uint32_t router, NodeId destination) const {
+    std::uint32_t target = by_hosts_.quotient(destination.value());
+    const std::uint32_t slot = destination.value() - target * shape_->hosts_per_router;
     std::uint32_t here = router;
     for (std::uint32_t d = 0; d < grid_.dimensions; ++d) {
       const std::uint32_t size = grid_.size[d];
@@ -79,9 +79,9 @@ class HyperxOrder {
     for (std::size_t d = 0; d < shape_->dims.size(); ++d) first_[d] = shape_->first_port_of_dim(d);
   }
 
-  PortRange ports(std::uint32_t here, std::uint32_t destination) const {
-    std::uint32_t target = by_hosts_.quotient(destination);
-    const std::uint32_t slot = destination - target * shape_->terminals;
+  PortRange ports(std::uint32_t here, NodeId destination) const {
+    std::uint32_t target = by_hosts_.quotient(destination.value());
+    const std::uint32_t slot = destination.value() - target * shape_->terminals;
     for (std::uint32_t d = 0; d < grid_.dimensions; ++d) {
       const std::uint32_t size = grid_.size[d];
       const std::uint32_t next_here = grid_.by_size[d].quotient(here);

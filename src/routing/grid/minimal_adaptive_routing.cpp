@@ -55,8 +55,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
     for (std::size_t i = 0; i < requests.size(); ++i) {
       const Choices choices = closer(at, requests[i]);
       ports[i] =
-          choices
-              .port[ecmp_choice(ecmp_hash(requests[i], at.value(), seed_), static_cast<std::uint32_t>(choices.count))];
+          choices.port[ecmp_choice(ecmp_hash(requests[i], at, seed_), static_cast<std::uint32_t>(choices.count))];
     }
   }
 
@@ -64,7 +63,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
     const Choices choices = closer(at, request.flow);
     RouteChoice choice;
     // Among equal queues the packet's own hash decides, so that routers in step do not all choose alike.
-    const std::uint32_t hash = ecmp_hash(request.flow, at.value(), mix64(seed_ + request.psn));
+    const std::uint32_t hash = ecmp_hash(request.flow, at, mix64(seed_ + request.psn));
     const std::size_t first = ecmp_choice(hash, static_cast<std::uint32_t>(choices.count));
     choice.port = choices.port[first];
     for (std::size_t i = 1; i < choices.count; ++i) {
@@ -78,7 +77,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
 
   std::vector<std::uint16_t> candidates(NodeId at, NodeId destination) const override {
     // The way round a ring to the opposite side is the flow's choice: both belong to the candidates.
-    const Choices choices = all_closer(at, destination.value());
+    const Choices choices = all_closer(at, destination);
     std::vector<std::uint16_t> ports(choices.port.begin(),
                                      choices.port.begin() + static_cast<std::ptrdiff_t>(choices.count));
     std::sort(ports.begin(), ports.end());
@@ -88,11 +87,11 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
  private:
   Choices closer(NodeId at, const RouteRequest& flow) const {
     return ports_towards(at, flow.destination, [&](std::size_t dim) {
-      const RouteRequest of_ring{flow.source, flow.destination, flow.queue_pair};
-      return (ecmp_hash(of_ring, static_cast<std::uint32_t>(dim), seed_ + 1) >> 31) != 0 ? up_only : down_only;
+      const std::uint64_t salt_of_ring = dim + mix64(seed_ + 1);
+      return (ecmp_hash(flow, salt_of_ring) >> 31) != 0 ? up_only : down_only;
     });
   }
-  Choices all_closer(NodeId at, std::uint32_t destination) const {
+  Choices all_closer(NodeId at, NodeId destination) const {
     return ports_towards(at, destination, [](std::size_t) { return both; });
   }
 
@@ -100,7 +99,7 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
 
   /// `opposite(dim)`: which ways to take in a dimension where both are as short.
   template <class OppositeOf>
-  Choices ports_towards(NodeId at, std::uint32_t destination, const OppositeOf& opposite) const {
+  Choices ports_towards(NodeId at, NodeId destination, const OppositeOf& opposite) const {
     Choices result;
     if (at.value() < hosts_) {
       result.add(0);
@@ -115,9 +114,9 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
     return result;
   }
 
-  void hyperx_ports(std::uint32_t here, std::uint32_t destination, Choices& result) const {
-    std::uint32_t target = destination / hyperx_->terminals;
-    if (target == here) return result.add(destination % hyperx_->terminals);
+  void hyperx_ports(std::uint32_t here, NodeId destination, Choices& result) const {
+    std::uint32_t target = destination.value() / hyperx_->terminals;
+    if (target == here) return result.add(destination.value() % hyperx_->terminals);
     for (std::size_t d = 0; d < hyperx_->dims.size(); ++d) {
       const std::uint32_t size = hyperx_->dims[d];
       const std::uint32_t x = here % size;
@@ -130,9 +129,9 @@ class MinimalAdaptiveRouting final : public RoutingAlgorithm {
   }
 
   template <class OppositeOf>
-  void torus_ports(std::uint32_t router, std::uint32_t destination, const OppositeOf& opposite, Choices& result) const {
-    std::uint32_t target = destination / torus_->hosts_per_router;
-    if (target == router) return result.add(destination % torus_->hosts_per_router);
+  void torus_ports(std::uint32_t router, NodeId destination, const OppositeOf& opposite, Choices& result) const {
+    std::uint32_t target = destination.value() / torus_->hosts_per_router;
+    if (target == router) return result.add(destination.value() % torus_->hosts_per_router);
     std::uint32_t here = router;
     Choices upwards;
     for (std::size_t d = 0; d < torus_->dims.size(); ++d) {

@@ -69,10 +69,10 @@ FatTreeRouting::Below FatTreeRouting::below(std::uint32_t at) const {
 
 void FatTreeRouting::route_up_or_down(std::uint32_t at, const Below& below, std::span<const RouteRequest> requests,
                                       std::uint16_t* ports) const {
-  const std::uint64_t salt = ecmp_salt(at, seed_);
+  const std::uint64_t salt = ecmp_salt(NodeId(at), seed_);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const RouteRequest& request = requests[i];
-    const std::uint32_t offset = request.destination - below.first;  // wraps far beyond count for lower hosts
+    const std::uint32_t offset = request.destination.value() - below.first;  // wraps far beyond count for lower hosts
     ports[i] = static_cast<std::uint16_t>(offset < below.count ? below.hosts_per_port.quotient(offset)
                                                                : half_ + ecmp_choice(ecmp_hash(request, salt), half_));
   }

@@ -67,17 +67,17 @@ class TreeRouting final : public RangeRouting<TreeRouting<by_destination>> {
     return {&levels_[l], levels_[l].by_copies.quotient(node - levels_[l].first)};
   }
 
-  PortRange ports(const Place& place, std::uint32_t destination) const {
+  PortRange ports(const Place& place, NodeId destination) const {
     const Level& level = *place.level;
-    if (level.by_hosts.quotient(destination) != place.subtree) {
-      if (by_destination) return {level.down + destination / level.divisor % level.up, 1};
+    if (level.by_hosts.quotient(destination.value()) != place.subtree) {
+      if (by_destination) return {level.down + destination.value() / level.divisor % level.up, 1};
       return {level.down, level.up};
     }
-    const std::uint32_t below = level.by_child_hosts.quotient(destination);
+    const std::uint32_t below = level.by_child_hosts.quotient(destination.value());
     const std::uint32_t child = below - level.by_children.quotient(below) * level.children;
     if (!by_destination || level.parallel == 1) return {child * level.parallel, level.parallel};
     // Down by the parallel link that D-mod-K would take upwards to the same host.
-    const std::uint32_t parallel = destination / level.child_divisor % level.back_ways / level.parents;
+    const std::uint32_t parallel = destination.value() / level.child_divisor % level.back_ways / level.parents;
     return {child * level.parallel + parallel, 1};
   }
 

@@ -9,6 +9,7 @@
 #include "runtime/books/transfer_book.hpp"
 #include "schedule/program/program.hpp"
 #include "support/system/sorted_records.hpp"
+#include "units/id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -17,10 +18,10 @@ namespace weft {
 class RankBook {
  public:
   /// `explains`: keeps what exposed time was spent on. `undecided` takes TransferBook::take_kept() now and then.
-  RankBook(std::uint32_t rank, std::uint32_t node, bool explains, SortedRecords<RankSpan>& undecided)
+  RankBook(std::uint32_t rank, NodeId host, bool explains, SortedRecords<RankSpan>& undecided)
       : explains_(explains), undecided_(undecided) {
     record_.rank = rank;
-    record_.node = node;
+    record_.node = host.value();
   }
   bool explains() const { return explains_; }
 

@@ -93,7 +93,7 @@ void RankExecutor::on_credit(Time now, std::uint32_t queue_pair) {
   --connection->in_flight;
   cause_ = no_message;
   if (connection->slots && !connection->slots->empty()) {
-    cause_ = std::uint64_t{host_} << 32 | connection->slots->front();
+    cause_ = message_id(host_, connection->slots->front());
     connection->slots->erase(connection->slots->begin());
   }
   advance_collective(now, connection->communicator, own.channel, since_last_answer(now, queue_pair));

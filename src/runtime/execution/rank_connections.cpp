@@ -28,11 +28,11 @@ SendConnection& RankConnections::send_connection(const CollectiveCall& call, std
 
 // Those of one connection. Gives the first; the others follow it.
 std::uint32_t RankConnections::open(std::uint32_t peer) {
-  const std::uint32_t host = placement_.host(peer);
+  const NodeId host = placement_.host(peer);
   const std::uint32_t first = network_.open_queue_pair(host_, host);
   for (std::uint32_t i = 1; i < network_.parameters().queue_pairs_per_connection; ++i) {
     const std::uint32_t next = network_.open_queue_pair(host_, host);
-    WEFT_EXPECT(next == first + i, "queue pair {} of host {} follows {}", next, host_, first);
+    WEFT_EXPECT(next == first + i, "queue pair {} of host {} follows {}", next, host_.value(), first);
   }
   return first;
 }

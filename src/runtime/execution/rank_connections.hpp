@@ -18,7 +18,7 @@ namespace weft {
 class RankConnections {
  public:
   /// `host`: of the rank.
-  RankConnections(std::uint32_t host, const Placement& placement, HostNetwork& network)
+  RankConnections(NodeId host, const Placement& placement, HostNetwork& network)
       : host_(host), placement_(placement), network_(network) {}
 
   /// Queue pairs for messages to a peer, with neighbouring numbers.
@@ -63,7 +63,7 @@ class RankConnections {
  private:
   std::uint32_t open(std::uint32_t peer);
 
-  std::uint32_t host_;
+  NodeId host_;
   const Placement& placement_;
   HostNetwork& network_;
   std::unordered_map<std::uint64_t, SendQueues> send_queues_;  // (peer, number)

@@ -132,7 +132,7 @@ class RankExecutor {
 
   Rank rank_;
   const Placement& placement_;
-  std::uint32_t host_;
+  NodeId host_;
   std::uint32_t place_;
   std::unique_ptr<RankProgram> program_;
   HostNetwork& network_;

@@ -7,7 +7,8 @@
 namespace weft {
 
 std::string RankExecutor::describe(const LiveOperation& live) const {
-  return (is_aggregator() ? fmt::format("aggregator at host {}: ", host_) : fmt::format("rank {}: ", rank_.value())) +
+  return (is_aggregator() ? fmt::format("aggregator at host {}: ", host_.value())
+                          : fmt::format("rank {}: ", rank_.value())) +
          live.describe();
 }
 

@@ -30,8 +30,8 @@ Runtime::Runtime(const Workload& workload, const Placement& placement, HostNetwo
 void Runtime::add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
                        HostNetwork& network) {
   look_for_interrupt();
-  const std::uint32_t host = placement.host(r);
-  if (!network.owns(NodeId(host))) return;
+  const NodeId host = placement.host(r);
+  if (!network.owns(host)) return;
   const std::uint32_t place = add_place(host);
   executors_.push_back(
       std::make_unique<RankExecutor>(Rank(r), placement, place, workload.program(Rank(r)), network, records_));
@@ -39,20 +39,20 @@ void Runtime::add_rank(const Workload& workload, std::uint32_t r, bool backgroun
   network.set_timer(host, workload.start(Rank(r)), start_token | std::uint64_t{place} << RankExecutor::place_bit);
 }
 
-std::uint32_t Runtime::add_place(std::uint32_t host) {
-  if (slot_of_host_.size() <= host) slot_of_host_.resize(host + 1, no_slot);
+std::uint32_t Runtime::add_place(NodeId host) {
+  if (slot_of_host_.size() <= host.value()) slot_of_host_.resize(host.value() + 1, no_slot);
   if (slot_of_host_[host] == no_slot) {
     slot_of_host_[host] = static_cast<std::uint32_t>(ranks_of_host_.size());
     ranks_of_host_.emplace_back();
   }
   Ranks& ranks = ranks_of_host_[slot_of_host_[host]];
   ranks.push_back(static_cast<std::uint32_t>(executors_.size()));
-  WEFT_EXPECT(ranks.size() <= RankExecutor::max_places, "host {} has more than {} ranks", host,
+  WEFT_EXPECT(ranks.size() <= RankExecutor::max_places, "host {} has more than {} ranks", host.value(),
               +RankExecutor::max_places);
   return static_cast<std::uint32_t>(ranks.size() - 1);
 }
 
-void Runtime::on_timer(std::uint32_t host, Time now, std::uint64_t token) {
+void Runtime::on_timer(NodeId host, Time now, std::uint64_t token) {
   RankExecutor& rank = executor(host, token);
   token = RankExecutor::without_place(token);
   if (token == start_token)
@@ -61,31 +61,31 @@ void Runtime::on_timer(std::uint32_t host, Time now, std::uint64_t token) {
     rank.on_timer(now, token);
 }
 
-RankExecutor& Runtime::executor_of_rank(std::uint32_t host, std::uint32_t rank) {
-  if (host < slot_of_host_.size() && slot_of_host_[host] != no_slot)
+RankExecutor& Runtime::executor_of_rank(NodeId host, std::uint32_t rank) {
+  if (host.value() < slot_of_host_.size() && slot_of_host_[host] != no_slot)
     for (const std::uint32_t number : ranks_of(host))
       if (executors_[number]->rank() == rank) return *executors_[number];
   if (rank >= placement_.ranks()) return add_aggregator(host, rank);
-  throw InternalError(fmt::format("host {} gets a message for rank {}, which is not there", host, rank));
+  throw InternalError(fmt::format("host {} gets a message for rank {}, which is not there", host.value(), rank));
 }
 
 // Aggregators are made when the first message for them comes.
-RankExecutor& Runtime::add_aggregator(std::uint32_t host, std::uint32_t rank) {
+RankExecutor& Runtime::add_aggregator(NodeId host, std::uint32_t rank) {
   const std::uint32_t place = add_place(host);
   executors_.push_back(std::make_unique<RankExecutor>(Rank(rank), placement_, place, workload_, network_, records_));
   background_.push_back(true);  // the ranks that it serves say whether all is done
   return *executors_.back();
 }
 
-void Runtime::on_message(std::uint32_t host, Time now, const Message& message) {
+void Runtime::on_message(NodeId host, Time now, const Message& message) {
   executor_of_rank(host, message.destination_rank).on_message(now, message);
 }
 
-void Runtime::on_sent(std::uint32_t host, Time now, std::uint64_t token) {
+void Runtime::on_sent(NodeId host, Time now, std::uint64_t token) {
   executor(host, token).on_sent(now, RankExecutor::without_place(token));
 }
 
-void Runtime::on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) {
+void Runtime::on_credit(NodeId host, Time now, std::uint32_t queue_pair) {
   for (const std::uint32_t number : ranks_of(host))
     if (executors_[number]->has_connection(queue_pair)) return executors_[number]->on_credit(now, queue_pair);
 }

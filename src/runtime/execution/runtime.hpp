@@ -25,10 +25,10 @@ class Runtime final : public HostClient {
   Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
           OperationSelection operations, bool explain = true, bool causes = true);
 
-  void on_timer(std::uint32_t host, Time now, std::uint64_t token) override;
-  void on_message(std::uint32_t host, Time now, const Message& message) override;
-  void on_sent(std::uint32_t host, Time now, std::uint64_t token) override;
-  void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) override;
+  void on_timer(NodeId host, Time now, std::uint64_t token) override;
+  void on_message(NodeId host, Time now, const Message& message) override;
+  void on_sent(NodeId host, Time now, std::uint64_t token) override;
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override;
 
   RunRecords& records() { return records_; }
   std::vector<RankRecord> rank_records(Time end) const;
@@ -45,13 +45,13 @@ class Runtime final : public HostClient {
 
  private:
   using Ranks = std::vector<std::uint32_t>;  // of one host: numbers of executors, in order of their ranks
-  const Ranks& ranks_of(std::uint32_t host) const { return ranks_of_host_[slot_of_host_[host]]; }
-  RankExecutor& executor(std::uint32_t host, std::uint64_t token) {
+  const Ranks& ranks_of(NodeId host) const { return ranks_of_host_[slot_of_host_[host]]; }
+  RankExecutor& executor(NodeId host, std::uint64_t token) {
     return *executors_[ranks_of(host)[RankExecutor::place_of(token)]];
   }
-  RankExecutor& executor_of_rank(std::uint32_t host, std::uint32_t rank);
-  RankExecutor& add_aggregator(std::uint32_t host, std::uint32_t rank);
-  std::uint32_t add_place(std::uint32_t host);
+  RankExecutor& executor_of_rank(NodeId host, std::uint32_t rank);
+  RankExecutor& add_aggregator(NodeId host, std::uint32_t rank);
+  std::uint32_t add_place(NodeId host);
   void add_rank(const Workload& workload, std::uint32_t r, bool background, const Placement& placement,
                 HostNetwork& network);
 
@@ -59,7 +59,7 @@ class Runtime final : public HostClient {
   const Placement& placement_;
   HostNetwork& network_;
   RunRecords records_;
-  std::vector<std::uint32_t> slot_of_host_;  // [hosts] in ranks_of_host_
+  PerNode<std::vector<std::uint32_t>> slot_of_host_;  // [hosts] in ranks_of_host_
   std::vector<Ranks> ranks_of_host_;
   std::vector<std::unique_ptr<RankExecutor>> executors_;
   std::vector<bool> background_;  // [executors]

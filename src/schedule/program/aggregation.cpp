@@ -35,14 +35,15 @@ void require_site(const Spec& where, const CollectiveCall& call, const Aggregato
     throw where.error(
         fmt::format("{} needs a {} that reduces above host {}, and there is none; see `switch_reduction` "
                     "of the topology (docs/reference/topologies.md)",
-                    what, name(site.level), host(0)));
+                    what, name(site.level), host(0).value()));
   for (std::uint32_t i = 1; i < site.count; ++i)
     if (level.list_of_host[host(i)] != level.list_of_host[host(0)])
       throw where.error(fmt::format(
           "{}: ranks {} and {} are to be below the same {}, but hosts {} and {} are not; ranks_per_server and "
           "ranks_per_leaf have to be what the machine and the placement are",
           what, call.communicator->rank(site.member).value(),
-          call.communicator->rank(site.member + i * site.stride).value(), name(site.level), host(0), host(i)));
+          call.communicator->rank(site.member + i * site.stride).value(), name(site.level), host(0).value(),
+          host(i).value()));
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ class Workload;
 struct ReductionUnits {
   /// Above each accelerator, on one level: a list of units, in ascending order.
   struct Level {
-    std::vector<std::uint32_t> list_of_host;        ///< [accelerators] into lists
-    std::vector<std::vector<std::uint32_t>> lists;  ///< list 0 is empty
-    const std::vector<std::uint32_t>& above(std::uint32_t host) const { return lists[list_of_host[host]]; }
+    PerNode<std::vector<std::uint32_t>> list_of_host;  ///< [accelerators] into lists
+    std::vector<std::vector<std::uint32_t>> lists;     ///< list 0 is empty
+    const std::vector<std::uint32_t>& above(NodeId host) const { return lists[list_of_host[host]]; }
   };
   std::uint32_t first_host = 0;
   std::uint32_t count = 0;

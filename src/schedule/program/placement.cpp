@@ -216,7 +216,7 @@ Placement read_with_storage(const std::optional<Spec>& spec, const Spec& where, 
 void refuse_shared_hosts(const Spec& where, const Placement& placement, std::uint32_t hosts) {
   std::vector<bool> taken(hosts);
   for (std::uint32_t rank = 0; rank < placement.ranks(); ++rank) {
-    const std::uint32_t host = placement.host(rank);
+    const std::uint32_t host = placement.host(rank).value();
     if (taken[host]) throw where.error(fmt::format("host {} gets two ranks, the second is rank {}", host, rank));
     taken[host] = true;
   }
@@ -267,16 +267,16 @@ void Placement::append(const Placement& other) {
   }
 }
 
-std::uint32_t Placement::host(std::uint32_t rank) const {
-  if (rank >= ranks() && units_) return units_->first_host + (rank - ranks()) / AggregatorSite::max_units;
+NodeId Placement::host(std::uint32_t rank) const {
+  if (rank >= ranks() && units_) return NodeId(units_->first_host + (rank - ranks()) / AggregatorSite::max_units);
   const auto piece = pieces_.size() == 1
                          ? pieces_.begin()
                          : std::upper_bound(pieces_.begin(), pieces_.end(), rank,
                                             [](std::uint32_t value, const Piece& one) { return value < one.end; });
   WEFT_EXPECT(piece != pieces_.end() && rank < piece->end, "rank {} of {}", rank, ranks());
   const std::uint32_t i = rank - piece->begin;
-  if (!piece->hosts.empty()) return piece->hosts[i];
-  return piece->first + i % piece->period * piece->stride + i / piece->period * piece->step;
+  if (!piece->hosts.empty()) return NodeId(piece->hosts[i]);
+  return NodeId(piece->first + i % piece->period * piece->stride + i / piece->period * piece->step);
 }
 
 Placement read_placement(const std::optional<Spec>& spec, const Spec& where, const PlacementRequest& request) {

@@ -25,7 +25,7 @@ struct ServerGrid {
   std::uint32_t host(std::uint32_t server, std::uint32_t gpu) const {
     return server * server_stride + gpu * gpu_stride;
   }
-  std::uint32_t server_of(std::uint32_t host) const { return host / server_stride % servers; }
+  std::uint32_t server_of(NodeId host) const { return host.value() / server_stride % servers; }
 };
 
 /// Hosts of ranks 0, 1, ...: a sequence of pieces, each given by a formula or a list, so that memory does not grow with
@@ -50,7 +50,7 @@ class Placement {
 
   std::uint32_t ranks() const { return pieces_.empty() ? 0 : pieces_.back().end; }
   /// Requires rank < ranks(), or that of an aggregator (rank_of()): it is on the host of its unit.
-  std::uint32_t host(std::uint32_t rank) const;
+  NodeId host(std::uint32_t rank) const;
   /// Switches that reduce; null: none does.
   const ReductionUnits* units() const { return units_.get(); }
   void set_units(std::shared_ptr<const ReductionUnits> units) { units_ = std::move(units); }

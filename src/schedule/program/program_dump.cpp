@@ -60,7 +60,7 @@ class ProgramDump {
     std::vector<std::uint32_t> hosts;
     bool moved = false;
     for (std::uint32_t r = 0; r < workload_.ranks(); ++r) {
-      hosts.push_back(placement_.host(r));
+      hosts.push_back(placement_.host(r).value());
       moved = moved || hosts.back() != r;
     }
     if (moved) text += "  placement: {hosts: " + list(hosts) + "},\n";

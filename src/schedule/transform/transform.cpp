@@ -131,7 +131,7 @@ Placement moved(const Placement& placement, std::uint32_t ranks, const Spec& lis
     const auto value = item.find("move");
     if (!value) continue;
     if (hosts.empty())
-      for (std::uint32_t rank = 0; rank < ranks; ++rank) hosts.push_back(placement.host(rank));
+      for (std::uint32_t rank = 0; rank < ranks; ++rank) hosts.push_back(placement.host(rank).value());
     const std::vector<std::uint32_t> before = hosts;
     for (const auto& [rank, place] : read_moves(*value, ranks)) hosts[rank] = before[place];
   }

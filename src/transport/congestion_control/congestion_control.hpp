@@ -12,6 +12,7 @@
 #include "support/documents/spec.hpp"
 #include "units/bandwidth.hpp"
 #include "units/bytes.hpp"
+#include "units/id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -117,7 +118,7 @@ class CongestionControl {
 /// A packet of data at its receiver.
 struct ReceivedData {
   Time now;
-  std::uint32_t source = 0;
+  NodeId source;
   std::uint32_t queue_pair = 0;  ///< of the source
   bool trimmed = false;          ///< its payload will come again
   bool more = false;             ///< its sender had something else to send when it left
@@ -125,7 +126,7 @@ struct ReceivedData {
 
 /// What a receiver asks of a queue pair.
 struct Pull {
-  std::uint32_t source = 0;
+  NodeId source;
   std::uint32_t queue_pair = 0;
   std::uint32_t packets = 0;
 };

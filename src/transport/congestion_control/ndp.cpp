@@ -85,7 +85,7 @@ class NdpReceiver final : public ReceiverControl {
   }
 
  private:
-  using Key = std::pair<std::uint32_t, std::uint32_t>;  // source, its queue pair
+  using Key = std::pair<NodeId, std::uint32_t>;  // source, its queue pair
   struct Flow {
     std::uint32_t again = 0;  // pulls that it needs for what was trimmed
     std::uint32_t rest = 0;

@@ -11,12 +11,17 @@
 #include "support/basics/contract.hpp"
 #include "transport/messages/send_waits.hpp"
 #include "units/bytes.hpp"
+#include "units/id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
 
 constexpr std::uint32_t no_slot = 0xffffffffU;
 constexpr std::uint64_t no_message = UINT64_MAX;
+/// The id of message `number` of those that `source` sends.
+constexpr std::uint64_t message_id(NodeId source, std::uint64_t number) {
+  return std::uint64_t{source.value()} << 32 | number;
+}
 
 /// A link and how long a message's last packet waited for it.
 struct LinkWait {
@@ -29,7 +34,7 @@ struct LinkWait {
 struct Message {
   static constexpr Time not_sent = Time::from_ps(-1);
 
-  std::uint64_t id = 0;  ///< source << 32 | number at the source
+  std::uint64_t id = 0;  ///< message_id()
   Bytes bytes;
   Time issued;
   Time ideal;  ///< alone on an idle network
@@ -39,8 +44,8 @@ struct Message {
   /// what was missing, the earlier one of the same connection that had it. no_message: an operation began.
   std::uint64_t cause = no_message;
   std::uint64_t token = 0;        ///< of whoever waits for completion at the source
-  std::uint32_t source = 0;       ///< host node
-  std::uint32_t destination = 0;  ///< host node
+  NodeId source;                  ///< a host
+  NodeId destination;             ///< a host
   std::uint32_t source_rank = 0;  ///< whose program sends it; a host may have several
   std::uint32_t destination_rank = 0;
   std::uint32_t queue_pair = 0;  ///< at the source

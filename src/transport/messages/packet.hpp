@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "units/id.hpp"
 #include "units/time.hpp"
 
 namespace weft {
@@ -40,13 +41,13 @@ enum : std::uint8_t {
 struct Packet {
   static constexpr std::uint32_t max_hosts = 1U << 24;
 
-  Time time;                           ///< arrival of the last bit at the next node
-  std::uint32_t source : 24 = 0;       ///< host node that made the packet
-  std::uint32_t route : 8 = 0;         ///< what routing remembers from hop to hop
-  std::uint32_t destination : 24 = 0;  ///< host node
-  std::uint32_t entropy : 8 = 0;       ///< which of the paths it takes, if the sender decides that; echoed in the ACK
-  std::uint32_t queue_pair = 0;        ///< of the data's sender, in both directions
-  std::uint32_t psn = 0;               ///< packet sequence number of the queue pair, modulo 2^32
+  Time time;                                  ///< arrival of the last bit at the next node
+  std::uint32_t source_number : 24 = 0;       ///< of source()
+  std::uint32_t route : 8 = 0;                ///< what routing remembers from hop to hop
+  std::uint32_t destination_number : 24 = 0;  ///< of destination()
+  std::uint32_t entropy : 8 = 0;  ///< which of the paths it takes, if the sender decides that; echoed in the ACK
+  std::uint32_t queue_pair = 0;   ///< of the data's sender, in both directions
+  std::uint32_t psn = 0;          ///< packet sequence number of the queue pair, modulo 2^32
   /// data with packet_last: slot of the message descriptor in this process, which then has the telemetry; other data:
   /// handle of its telemetry, if there is any; ack: payload bytes acknowledged; frame: slot of the ns-3 packet in this
   /// process
@@ -56,9 +57,11 @@ struct Packet {
   std::uint8_t lane : 4 = 0;  ///< priority (IEEE 802.1Q) or virtual lane, while queues are told apart
   std::uint8_t flags = 0;
 
-  constexpr void set_ends(std::uint32_t from, std::uint32_t to) {
-    source = from & (max_hosts - 1);
-    destination = to & (max_hosts - 1);
+  constexpr NodeId source() const { return NodeId(source_number); }            ///< the host that made the packet
+  constexpr NodeId destination() const { return NodeId(destination_number); }  ///< a host
+  constexpr void set_ends(NodeId from, NodeId to) {
+    source_number = from.value() & (max_hosts - 1);
+    destination_number = to.value() & (max_hosts - 1);
   }
 };
 static_assert(sizeof(Packet) == 32);

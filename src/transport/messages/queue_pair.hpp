@@ -17,10 +17,10 @@ namespace weft {
 /// Architecture Specification vol. 1, 9.2; 32 instead of 24 bits).
 class QueuePair {
  public:
-  QueuePair(std::uint32_t destination, std::uint32_t number, std::uint32_t path_profile)
+  QueuePair(NodeId destination, std::uint32_t number, std::uint32_t path_profile)
       : destination_(destination), number_(number), path_profile_(path_profile) {}
 
-  std::uint32_t destination() const { return destination_; }
+  NodeId destination() const { return destination_; }
   std::uint32_t path_profile() const { return path_profile_; }
 
   /// Append a message (a slot of `pool`).
@@ -45,7 +45,7 @@ class QueuePair {
   }
 
   /// The next packet. Requires ready(). `counted`: it will be acknowledged.
-  Packet next_packet(Time now, std::uint32_t source, Bytes mtu, bool counted, MessagePool& pool) {
+  Packet next_packet(Time now, NodeId source, Bytes mtu, bool counted, MessagePool& pool) {
     Packet packet;
     packet.set_ends(source, destination_);
     packet.queue_pair = number_;
@@ -99,7 +99,7 @@ class QueuePair {
   SendWaits waits;
 
  private:
-  std::uint32_t destination_;
+  NodeId destination_;
   std::uint32_t number_;
   std::uint32_t path_profile_;
   std::uint32_t head_ = no_slot;

@@ -8,6 +8,7 @@
 
 #include "support/basics/random.hpp"
 #include "units/bytes.hpp"
+#include "units/id.hpp"
 
 namespace weft {
 
@@ -25,8 +26,8 @@ struct ReceiverState {
 template <class State>
 class ReceiverTable {
  public:
-  State& find(std::uint32_t source, std::uint32_t queue_pair) {
-    const std::uint64_t key = static_cast<std::uint64_t>(source) << 32 | queue_pair;
+  State& find(NodeId source, std::uint32_t queue_pair) {
+    const std::uint64_t key = std::uint64_t{source.value()} << 32 | queue_pair;
     if (last_ < slots_.size() && slots_[last_].used && slots_[last_].key == key) return slots_[last_];
     if ((count_ + 1) * 2 > slots_.size()) grow();
     std::size_t at = place(key);

@@ -62,7 +62,7 @@ Bytes ReliableSender::next_payload(const MessagePool& pool, const RecoveryRules&
   return lost_ > 0 ? Bytes(sent(psn).payload) : payload_of(pool[message_of(psn, pool)], psn, rules);
 }
 
-Packet ReliableSender::next_packet(Time now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+Packet ReliableSender::next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
                                    const SendWaits& waits) {
   const std::uint64_t psn = next_psn();
   const bool missed = lost_ > 0 || psn == missed_;

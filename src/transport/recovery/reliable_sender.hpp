@@ -20,10 +20,10 @@ namespace weft {
 class ReliableSender {
  public:
   /// `first`: number of the first packet, which both ends agree on.
-  ReliableSender(std::uint32_t destination, std::uint32_t number, std::uint64_t first = 0)
+  ReliableSender(NodeId destination, std::uint32_t number, std::uint64_t first = 0)
       : destination_(destination), number_(number), acked_(first), next_(first), high_(first), posted_(first) {}
 
-  std::uint32_t destination() const { return destination_; }
+  NodeId destination() const { return destination_; }
   std::uint32_t number() const { return number_; }
 
   /// Append a message (a slot of `pool`). Its first_psn is set here.
@@ -42,7 +42,7 @@ class ReliableSender {
   std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
   /// `waits`: of the queue pair; messages learn from it what they have met.
-  Packet next_packet(Time now, std::uint32_t source, MessagePool& pool, const RecoveryRules& rules,
+  Packet next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
                      const SendWaits& waits = {});
 
   /// What an ACK or NACK has brought.
@@ -112,7 +112,7 @@ class ReliableSender {
   Bytes go_back(std::uint64_t to);
   std::uint64_t message_start(std::uint64_t psn, const MessagePool& pool) const;
 
-  std::uint32_t destination_;
+  NodeId destination_;
   std::uint32_t number_;
   std::uint32_t oldest_ = no_slot;  // message that is not acknowledged as a whole
   std::uint32_t tail_ = no_slot;

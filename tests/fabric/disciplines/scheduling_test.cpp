@@ -25,7 +25,7 @@ class LaneByPair final : public RoutingAlgorithm {
   void prepare(const Topology& topology, std::uint64_t) override { hosts_ = topology.graph.host_count(); }
   void route(NodeId at, std::span<const RouteRequest> requests, std::uint16_t* ports) const override {
     for (std::size_t i = 0; i < requests.size(); ++i)
-      ports[i] = at.value() < hosts_ ? 0 : static_cast<std::uint16_t>(requests[i].destination);
+      ports[i] = at.value() < hosts_ ? 0 : static_cast<std::uint16_t>(requests[i].destination.value());
   }
   unsigned lanes() const override { return 2; }
   bool per_packet() const override { return true; }
@@ -61,12 +61,12 @@ std::int64_t unfairness(const std::array<std::int64_t, 2>& payloads) {
   machine.expect_quiet();
   std::int64_t difference = 0, low = 0, high = 0;
   std::array<std::size_t, 2> last = {};
-  for (std::size_t i = 0; i < tap->entries.size(); ++i) last[tap->entries[i].packet.source] = i;
+  for (std::size_t i = 0; i < tap->entries.size(); ++i) last[tap->entries[i].packet.source().value()] = i;
   // Both wait from the second packet on, and until the last one of one of them leaves.
   for (std::size_t i = 1; i < std::min(last[0], last[1]); ++i) {
     const Packet& packet = tap->entries[i].packet;
-    EXPECT_EQ(packet.lane, 1 + packet.source);
-    difference += (packet.source == 0 ? 1 : -1) * (packet.payload + 62);
+    EXPECT_EQ(packet.lane, 1 + packet.source().value());
+    difference += (packet.source() == NodeId(0) ? 1 : -1) * (packet.payload + 62);
     low = std::min(low, difference);
     high = std::max(high, difference);
   }

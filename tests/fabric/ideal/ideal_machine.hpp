@@ -39,10 +39,10 @@ class IdealMachine final : public HostClient {
   static constexpr std::uint64_t own_timer = LeanMachine::own_timer;
 
   std::uint32_t open(std::uint32_t host, std::uint32_t destination) {
-    return network->open_queue_pair(host, destination);
+    return network->open_queue_pair(NodeId(host), NodeId(destination));
   }
   void post(const Posting& posting) {
-    network->set_timer(posting.host, posting.at, postings.size());
+    network->set_timer(NodeId(posting.host), posting.at, postings.size());
     postings.push_back(posting);
   }
   /// Everything is delivered.
@@ -59,20 +59,20 @@ class IdealMachine final : public HostClient {
     return result;
   }
 
-  void on_timer(std::uint32_t host, Time now, std::uint64_t token) override {
-    if (token >= own_timer) return on_own_timer(host, now, token - own_timer);
+  void on_timer(NodeId host, Time now, std::uint64_t token) override {
+    if (token >= own_timer) return on_own_timer(host.value(), now, token - own_timer);
     Message message;
     message.bytes = Bytes(postings[token].bytes);
     message.notify = 1;
     network->post(host, postings[token].queue_pair, now, message, token);
   }
-  void on_message(std::uint32_t host, Time now, const Message& message) override {
-    messages.push_back({now, host, message.id});
+  void on_message(NodeId host, Time now, const Message& message) override {
+    messages.push_back({now, host.value(), message.id});
     received.push_back(message);
   }
-  void on_sent(std::uint32_t host, Time now, std::uint64_t token) override { sent.push_back({now, host, token}); }
-  void on_credit(std::uint32_t host, Time now, std::uint32_t queue_pair) override {
-    credits.push_back({now, host, queue_pair});
+  void on_sent(NodeId host, Time now, std::uint64_t token) override { sent.push_back({now, host.value(), token}); }
+  void on_credit(NodeId host, Time now, std::uint32_t queue_pair) override {
+    credits.push_back({now, host.value(), queue_pair});
   }
 };
 

@@ -88,7 +88,7 @@ TEST(message_times, the_last_packet_in_a_paused_switch) {
   machine.post({posted, 2, machine.open(2, 1), mtu});
   machine.run();
   machine.expect_quiet();
-  const auto own = [](const Message& message) { return message.source == 2; };
+  const auto own = [](const Message& message) { return message.source == NodeId(2); };
   const auto found = std::find_if(machine.received.begin(), machine.received.end(), own);
   ASSERT_NE(found, machine.received.end());
   const std::int64_t came = posted.ps() + full + 1'000'000;
@@ -100,7 +100,7 @@ TEST(message_times, the_last_packet_in_a_paused_switch) {
       ++stops;
     }
     busy_until = std::max(busy_until, start + full);
-    if (entry.packet.source == 2) break;
+    if (entry.packet.source() == NodeId(2)) break;
   }
   ASSERT_GT(stops, 1);
   EXPECT_GE(found->paused.ps(), silent);

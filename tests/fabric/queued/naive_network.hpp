@@ -152,7 +152,7 @@ class NaiveNetwork {
       flight.last = message.rest == 0;
       if (flight.last) pair.messages.pop_front();
       if (network_.acks) pair.in_flight += flight.payload;
-      flight.path = trace_path(topology_, routing_, {flight.from, flight.to, flight.pair});
+      flight.path = trace_path(topology_, routing_, {NodeId(flight.from), NodeId(flight.to), flight.pair});
       const auto done = flight;
       transmit(std::move(flight));
       if (done.last && !network_.acks) sent[done.posting] = free_at(done.path[0].directed_link);
@@ -200,7 +200,7 @@ class NaiveNetwork {
     ack.from = here;
     ack.to = flight.from;
     ack.hop = 0;
-    ack.path = trace_path(topology_, routing_, {ack.from, ack.to, ack.pair});
+    ack.path = trace_path(topology_, routing_, {NodeId(ack.from), NodeId(ack.to), ack.pair});
     hosts_[here].acks.push_back(std::move(ack));
     wake(here);
   }

@@ -71,7 +71,7 @@ TEST(nic, acks_go_before_data_as_soon_as_the_port_is_free) {
 TEST(nic, acks_and_credits_keep_their_order) {
   LeanMachine machine(wire, network());
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t queue_pair) {
-    machine.fabric->send_credit(host, now, 0, static_cast<std::uint32_t>(queue_pair));
+    machine.fabric->send_credit(NodeId(host), now, NodeId(0), static_cast<std::uint32_t>(queue_pair));
   };
   const auto tap = machine.tap(NodeId(1));
   // Packets of host 0 come at 1180 and 1340 ns. Host 1 begins two packets at 1100 ns, and credits fall due during the
@@ -79,8 +79,8 @@ TEST(nic, acks_and_credits_keep_their_order) {
   machine.post({Time::from_ns(100), 0, machine.open(0, 1), mtu});
   machine.post({Time::from_ns(260), 0, machine.open(0, 1), mtu});
   machine.post({Time::from_ns(1100), 1, machine.open(1, 0), 2 * mtu});
-  machine.fabric->set_timer(1, Time::from_ns(1181), LeanMachine::own_timer + 9);
-  machine.fabric->set_timer(1, Time::from_ns(1182), LeanMachine::own_timer + 8);
+  machine.fabric->set_timer(NodeId(1), Time::from_ns(1181), LeanMachine::own_timer + 9);
+  machine.fabric->set_timer(NodeId(1), Time::from_ns(1182), LeanMachine::own_timer + 8);
   machine.run();
   machine.expect_quiet();
   // The ACK at 1180 ns itself: its packet came when the port was free.
@@ -95,9 +95,9 @@ TEST(nic, acks_and_credits_keep_their_order) {
 TEST(nic, a_credit_is_one_packet_that_nobody_answers) {
   LeanMachine machine(wire, network());
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t) {
-    machine.fabric->send_credit(host, now, 1, 4);
+    machine.fabric->send_credit(NodeId(host), now, NodeId(1), 4);
   };
-  machine.fabric->set_timer(0, Time::from_ns(5), LeanMachine::own_timer);
+  machine.fabric->set_timer(NodeId(0), Time::from_ns(5), LeanMachine::own_timer);
   machine.run();
   EXPECT_EQ(machine.credits, (std::vector<Notice>{{Time::from_ns(5) + ack_time + delay, 1, 4}}));
   EXPECT_EQ(machine.fabric->packet_hops(), 1U);
@@ -175,12 +175,12 @@ TEST(nic, at_one_moment_arrivals_then_timers_as_set_then_the_decision) {
   machine.on_own_timer = [&](std::uint32_t host, Time now, std::uint64_t token) {
     tokens.push_back(token);
     // A timer set for the same moment still belongs to it.
-    if (token == 5) machine.fabric->set_timer(host, now, LeanMachine::own_timer + 6);
+    if (token == 5) machine.fabric->set_timer(NodeId(host), now, LeanMachine::own_timer + 6);
   };
-  machine.fabric->set_timer(1, moment, LeanMachine::own_timer + 5);
+  machine.fabric->set_timer(NodeId(1), moment, LeanMachine::own_timer + 5);
   machine.post({moment, 1, b, 10});
   machine.post({moment, 1, a, 20});
-  machine.fabric->set_timer(1, moment, LeanMachine::own_timer + 3);
+  machine.fabric->set_timer(NodeId(1), moment, LeanMachine::own_timer + 3);
   machine.post({Time(), 0, machine.open(0, 1), mtu});
   machine.run();
   machine.expect_quiet();
@@ -199,7 +199,7 @@ TEST(nic, timers_come_in_the_order_of_time_whatever_the_order_of_setting) {
   std::vector<std::pair<std::int64_t, std::uint64_t>> expected;
   for (std::uint64_t i = 0; i < 500; ++i) {
     const auto at = static_cast<std::int64_t>(i * 7919 % 101 * 1000);
-    machine.fabric->set_timer(0, Time::from_ps(at), LeanMachine::own_timer + i);
+    machine.fabric->set_timer(NodeId(0), Time::from_ps(at), LeanMachine::own_timer + i);
     expected.emplace_back(at, i);
   }
   std::sort(expected.begin(), expected.end());

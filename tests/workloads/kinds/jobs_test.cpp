@@ -62,7 +62,8 @@ TEST(Jobs, PlacementBehindEachOtherOrAsTheySay) {
   const auto hosts = [](const std::string& text) {
     const auto workload = read_workload(text, context_of(8));
     std::vector<std::uint32_t> result;
-    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank) result.push_back(workload->placement()->host(rank));
+    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank)
+      result.push_back(workload->placement()->host(rank).value());
     return result;
   };
   using Hosts = std::vector<std::uint32_t>;
@@ -89,7 +90,8 @@ TEST(Jobs, StorageHostsServeAllJobs) {
   const auto hosts = [&](const std::string& all) {
     const auto workload = read_workload(text + all + "}", context);
     std::vector<std::uint32_t> result;
-    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank) result.push_back(workload->placement()->host(rank));
+    for (std::uint32_t rank = 0; rank < workload->ranks(); ++rank)
+      result.push_back(workload->placement()->host(rank).value());
     return result;
   };
   EXPECT_EQ(hosts(""), (std::vector<std::uint32_t>{0, 1, 3, 7, 2, 4, 3, 5, 6}));
