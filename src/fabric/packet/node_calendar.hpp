@@ -11,12 +11,17 @@
 namespace weft {
 
 /// Nodes by the number of the epoch in which they act next: a ring of the near epochs and a heap for the far ones. A
-/// node that is moved to an earlier epoch leaves a stale entry behind, which is skipped.
+/// node that is moved to an earlier epoch leaves a stale entry behind, which is skipped. The heap takes no second entry
+/// of a node that is not earlier than the first: in each epoch, a host may have nothing but its retransmission timer
+/// ahead until the next packet arrives.
 class NodeCalendar {
  public:
   static constexpr std::uint64_t none = ~std::uint64_t{0};
 
-  void resize(std::size_t nodes) { epoch_of_.assign(nodes, none); }
+  void resize(std::size_t nodes) {
+    epoch_of_.assign(nodes, none);
+    far_of_.assign(nodes, none);
+  }
 
   /// Make sure that `node` is visited in `epoch` or before.
   void schedule(std::uint32_t node, std::uint64_t epoch) {
@@ -55,6 +60,7 @@ class NodeCalendar {
       nodes.push_back(entry.second);
     }
     bucket.resize(kept);
+    if (kept == 0) spare_.push_back(std::exchange(bucket, {}));
   }
 
  private:
@@ -66,15 +72,37 @@ class NodeCalendar {
     epoch_of_[node] = epoch;
     if (epoch < base_) base_ = epoch;
     if (epoch - base_ < near_epochs)
-      near_[epoch % near_epochs].push_back({epoch, node});
-    else
-      far_.push({epoch, node});
+      enter_near({epoch, node});
+    else if (epoch < far_of_[node])
+      enter_far({epoch, node});
+  }
+  void enter_far(const Entry& entry) {
+    far_of_[entry.second] = entry.first;
+    far_.push(entry);
+    ++entries_;
+  }
+  void enter_near(const Entry& entry) {
+    auto& bucket = near_[entry.first % near_epochs];
+    if (bucket.capacity() == 0 && !spare_.empty()) {
+      bucket = std::move(spare_.back());
+      spare_.pop_back();
+    }
+    bucket.push_back(entry);
     ++entries_;
   }
   void far_to_near() {
     while (!far_.empty() && far_.top().first < base_ + near_epochs) {
-      near_[far_.top().first % near_epochs].push_back(far_.top());
+      const auto [epoch, node] = far_.top();
       far_.pop();
+      --entries_;
+      if (far_of_[node] != epoch) continue;  // the node has an earlier one
+      far_of_[node] = none;
+      const std::uint64_t acts = epoch_of_[node];
+      if (acts == none) continue;
+      if (acts < base_ + near_epochs)
+        enter_near({acts, node});  // again, if it was moved there before: one of the two is then skipped
+      else
+        enter_far({acts, node});
     }
   }
   // Some node acts in `epoch`. If none does, stale entries of that epoch go.
@@ -94,8 +122,12 @@ class NodeCalendar {
     return least;
   }
 
-  std::vector<std::uint64_t> epoch_of_;
+  std::vector<std::uint64_t> epoch_of_;  // [nodes]
+  std::vector<std::uint64_t> far_of_;    // [nodes] epoch of the node's entry in the heap
   std::vector<Entry> near_[near_epochs];
+  /// Memory of epochs that are over, for those that begin: few epochs have entries at a time, so little memory does,
+  /// and it stays in the cache.
+  std::vector<std::vector<Entry>> spare_;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> far_;
   std::uint64_t base_ = 0;
   std::uint64_t entries_ = 0;

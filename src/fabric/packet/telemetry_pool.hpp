@@ -13,6 +13,7 @@
 
 #include "fabric/packet/fetching.hpp"
 #include "support/basics/contract.hpp"
+#include "support/system/huge_pages.hpp"
 #include "transport/congestion_control/congestion_control.hpp"
 #include "transport/messages/message.hpp"
 
@@ -32,7 +33,7 @@ static_assert(std::is_trivially_copyable_v<TelemetryRecord>);
 ///
 /// Of many packets under way the records lie anywhere in memory, and each hop writes into another one: so a hop is half
 /// a cache line, of which it touches no other, and how many there are travels with the packet. Nobody sets to zero what
-/// no hop has written.
+/// no hop has written, and records lie in huge pages.
 class TelemetryPool {
  public:
   static constexpr std::uint32_t max_hops = TelemetryRecord::max_hops;
@@ -79,13 +80,17 @@ class TelemetryPool {
   std::uint64_t memory_bytes() const { return chunks_.size() * sizeof(Chunk); }
 
  private:
-  static constexpr std::uint32_t chunk_records = 64;
+  static constexpr std::uint32_t chunk_records = 4096;
   static constexpr std::uint32_t places = 16;  // a handle is 16 times the number of its record, and hops
   static_assert(max_hops < places - 1, "no handle is no_slot");
   struct alignas(64) Chunk {
     std::byte hops[chunk_records * max_hops * sizeof(HopTelemetry)];
   };
   static_assert(std::is_trivially_default_constructible_v<Chunk>);
+
+  struct Free {
+    void operator()(Chunk* chunk) const { HugeAllocator<Chunk>().deallocate(chunk, 1); }
+  };
 
   static constexpr std::uint32_t count_of(std::uint32_t handle) { return handle % places; }
   HopTelemetry* hops_of(std::uint32_t handle) const {
@@ -95,13 +100,13 @@ class TelemetryPool {
   [[gnu::noinline]] void grow() {
     const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk_records;
     WEFT_EXPECT(first < no_slot / places - chunk_records, "{} telemetry records are held", live_);
-    chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+    chunks_.push_back(std::unique_ptr<Chunk, Free>(HugeAllocator<Chunk>().allocate(1)));
     for (std::uint32_t i = 0; i < chunk_records; ++i)
       hops_of((first + i) * places)[0].directed_link = i + 1 < chunk_records ? (first + i + 1) * places : no_slot;
     free_ = first * places;
   }
 
-  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::vector<std::unique_ptr<Chunk, Free>> chunks_;
   std::uint32_t free_ = no_slot;  // the next free one stands in the record, where the link of its first hop does
   std::uint64_t live_ = 0;
 };
