@@ -192,7 +192,7 @@ class BinaryGoal final : public GoalFile {
     name_ = fields.name();
     if (fields.take(8) == goal_magic_of_used_up)
       throw fields.error(
-          "a simulator has used the file up (LogGOPSim --save-mem writes into it); make it anew from its text");
+          "a simulator has overwritten the file (LogGOPSim --save-mem writes into it); make it again from its text");
     const std::uint32_t ranks = fields.word();
     if (ranks == 0 || ranks > max_goal_operations)
       throw fields.error(fmt::format("{} ranks; expected 1 to {}", ranks, max_goal_operations));

@@ -154,7 +154,7 @@ void GoalTextReader::next(GoalStatements& statements) {
   if (const auto found = number(word(), "the rank", goal_most_of_u32); found != rank_)
     throw error(fmt::format("found rank {}; expected rank {}: they stand in ascending order", found, rank_));
   skip_blanks(true);
-  if (take() != '{') throw error("expected a '{' behind the rank");
+  if (take() != '{') throw error("expected a '{' after the rank");
   operations_ = 0;
   while (statement(statements)) {
   }

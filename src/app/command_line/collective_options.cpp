@@ -208,7 +208,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.show_graph = map["show-graph"].as<bool>();
   if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
   if (values.has("graph-file")) options.graph_file = values.text("graph-file");
-  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file goes with --show-graph");
+  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file needs --show-graph");
   if (!values.has("ranks") && fixed == 0 && options.machine.empty())
     refuse("`weft collective` needs --ranks, such as --ranks 16");
   options.ranks = values.count("ranks", fixed);

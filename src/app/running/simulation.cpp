@@ -287,7 +287,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
   if (cycle.empty()) return;
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
-      "the network has arrived at a deadlock: these ports wait for each other's buffers for ever: " + cycle +
+      "the network is in a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
   // On all processes alike; one of them says it.

@@ -199,7 +199,7 @@ Spec Spec::at(const std::string& key) const {
   for (const Value* child : value_->children->in_order) {
     if (child->key.starts_with(key + ":"))
       throw InputError(child->key_where(),
-                       fmt::format("missing key '{}', found '{}'; expected a space behind the colon", key, child->key));
+                       fmt::format("missing key '{}', found '{}'; expected a space after the colon", key, child->key));
     present.push_back(child->key);
   }
   throw error(fmt::format("missing key '{}'; found here: {}", key, joined(present)));

@@ -225,7 +225,7 @@ std::string layout_hint(const std::string& text, int line) {
   }
   const std::size_t colon = last.find(':');
   const bool tight = colon != std::string::npos && last.find(": ") == std::string::npos && !last.ends_with(':');
-  return tight ? " (expected a space behind the colon in the line before it)" : "";
+  return tight ? " (expected a space after the colon in the line before it)" : "";
 }
 
 }  // namespace
