@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The machine of a configuration that comes without one.
+// The machine for a configuration without one.
 #pragma once
 
 #include <cstdint>
