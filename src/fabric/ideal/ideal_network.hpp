@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ideal network: messages whose arrival is known from their route and from the ports of their two ends.
+// The ideal network: the arrival of a message follows from its route and from the ports at both ends.
 #pragma once
 
 #include <cstddef>

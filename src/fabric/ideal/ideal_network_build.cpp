@@ -26,7 +26,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
   host_states_.resize(owned_hosts_.size());
   source_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
   destination_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
-  // A process alone looks up now and then, for interrupts and progress.
+  // A single process pauses from time to time, to check for interrupts and show progress.
   lookahead_ = Time::from_us(100);
   neighbour_of_.assign(partition.parts, no_slot);
   if (!owned_hosts_.empty()) {

@@ -62,7 +62,7 @@ inline Time onward(const IdealLink& link, Time serialization) {
 /// Takes the front of a message from link `at - 1` to link `at`, where the flow's message before has ended at `free`.
 /// `last_before`: serialisation of its last packet on link `at - 1`. The recurrence S(i,j) = max(S(i-1,j) + h(i-1,j) +
 /// delay(i-1), S(i,j-1) + s(j-1)/C(i)) of ideal_time.hpp for messages that follow each other: as a function of the
-/// packet j it is convex on every link, so that the first and the last full packet tell where it is largest.
+/// packet j it is convex on every link, so that the first and the last full packet determine where it is largest.
 inline IdealFront next_link(const IdealPath& path, std::uint32_t at, const IdealFront& before, std::int64_t packets,
                             Time last_before, Time free) {
   const IdealLink& link = path.links[at - 1];

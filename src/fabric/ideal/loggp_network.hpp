@@ -31,7 +31,7 @@ namespace weft {
 /// come); and times are in picoseconds. Slices of collectives are eager sends of processor and NIC 0; their credits
 /// take L.
 ///
-/// All hosts belong to one process: messages that rendezvous tell their senders at once.
+/// All hosts belong to one process: a rendezvous notifies the sender at once.
 class LogGpNetwork final : public HostNetwork {
  public:
   LogGpNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters);
@@ -61,12 +61,12 @@ class LogGpNetwork final : public HostNetwork {
   // DataPath ----------------------------------------------------------------------------------------------------------
   Time next_time() const override { return due_.empty() ? Time::max() : due_.top().time; }
   void advance(Time end) override;
-  /// A process alone looks up now and then, for interrupts and progress.
+  /// A single process pauses from time to time, to check for interrupts and show progress.
   Time lookahead() const override { return Time::from_us(100); }
   Time now() const override { return now_; }
 
  private:
-  /// What is told to ranks comes before what asks for processors.
+  /// Notifications of ranks come before requests for processors.
   enum class Kind : std::uint8_t { timer, sent, deliver, credit, send, recv, compute, arrive };
   /// When something became ready: the number of the event that made it so, whose it is, its type, and its turn.
   struct Stamp {
@@ -104,7 +104,7 @@ class LogGpNetwork final : public HostNetwork {
   };
   /// Receiver, sender, tag, number of the message among those of the three.
   using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-  /// A message that has come before its recv; of a rendezvous, whom to tell.
+  /// A message that has arrived before its recv; for a rendezvous, the sender to notify.
   struct Unexpected {
     bool rendezvous = false;
     Message message;
@@ -123,7 +123,7 @@ class LogGpNetwork final : public HostNetwork {
   void begin_compute(const Event& event);
   void arrive(const Event& event);
   void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, Time now);
-  /// Complete only when its recv has met it. Who writes into memory waits for no recv.
+  /// Complete only when it is matched with its recv. One-sided writes do not wait for a recv.
   bool rendezvous(const Message& message) const;
   void meet(const Message& message, Time processor_free, Time now);
   void grant(const Event& event);

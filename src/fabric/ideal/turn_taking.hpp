@@ -54,14 +54,14 @@ class TurnTaking {
   }
   /// Messages are being served.
   bool busy() const { return !waiting_.empty() || leaves(); }
-  /// Until when nothing happens here if no other message begins. Requires busy().
+  /// Time until which no event occurs here if no other message begins. Requires busy().
   Time next_event() const {
     if (leaves()) return leaving_[left_].at;
     const Turn& next = waiting_.front();
     if (!ends_.empty() && ends_.front().at < next.ready) return time_of(ends_.front().at);
     return std::max(time_of(next.ready), last_out_) + next.last;
   }
-  /// Takes a message out whose last bit has left by `now`; false if there is none.
+  /// Removes a message whose last bit has left by `now`; false if there is none.
   bool take(Time now, std::uint32_t& name) {
     catch_up(now);
     if (!leaves() || leaving_[left_].at > now) return false;
@@ -103,7 +103,7 @@ class TurnTaking {
   Time time_of(Time virtual_time) const {
     return updated_ + (virtual_time - served_) * static_cast<std::int64_t>(ends_.size());
   }
-  /// Comes to the last moment until `now` at which somebody was ready or had ended; from there on nothing changes.
+  /// Advances to the last moment until `now` at which a flow was ready or had ended; from there on nothing changes.
   void catch_up(Time now) {
     while (!ends_.empty()) {
       const bool ready = !waiting_.empty() && waiting_.front().ready <= ends_.front().at;

@@ -29,14 +29,14 @@ class SwitchPorts {
 
   NodeId node() const { return node_; }
   std::uint64_t seed() const { return seed_; }
-  /// Until everything has left that is there at `now`.
+  /// Time until everything that waits at `now` has left.
   Time load(std::uint16_t port, Time now) const {
     return std::max(Time(), outputs_[port].free_at - now) + states_[port].queue_time;
   }
   /// A full packet's, on the wire.
   Time packet_time(std::uint16_t port) const { return outputs_[port].full_packet; }
-  /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
-  /// switches that move in step would all choose alike.
+  /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the smallest queue
+  /// decided, switches that move in step would all choose alike.
   std::uint16_t least_loaded(std::span<const std::uint16_t> ports, const RouteRequest& flow, std::uint32_t psn,
                              Time now) const;
 
@@ -70,7 +70,7 @@ struct EntropyDraw {
   }
 };
 
-/// The choices of one queue pair at its sender: an entropy for each packet, which tells paths from one another.
+/// The choices of one queue pair at its sender: an entropy value for each packet, which selects its path.
 class SenderBalancer {
  public:
   virtual ~SenderBalancer() = default;
@@ -108,7 +108,7 @@ class LoadBalancing {
 };
 using LoadBalancingRegistry = Registry<LoadBalancing>;
 
-/// For disciplines by the packet alone: `Discipline::flow_of(packet)` stands for the queue pair.
+/// For disciplines that use only the packet: `Discipline::flow_of(packet)` replaces the queue pair.
 template <class Discipline>
 class SpreadingBalancing : public LoadBalancing {
  public:

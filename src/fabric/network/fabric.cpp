@@ -23,7 +23,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
       results_(*net_, model_),
       probes_(*net_, model_),
       deadlocks_(*net_, model_) {
-  // A process alone looks up now and then, for interrupts and progress.
+  // A single process pauses from time to time, to check for interrupts and show progress.
   if (lookahead_ == Time::max()) lookahead_ = inner_epoch() * 256;
   if (parameters.buffered() || routing.per_packet() || routing.lanes() > 1) build_queues();
   if (parameters.frames) carry_frames();

@@ -20,7 +20,7 @@ class Deadlocks {
  public:
   Deadlocks(LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}
 
-  /// Some link has been paused for longer than pfc.watchdog since this was asked last by take_suspicion().
+  /// Some link has been paused for longer than pfc.watchdog since the last call of take_suspicion().
   bool suspicious() const;
   bool take_suspicion();
   /// Packets wait in queues of owned nodes. O(ports).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What trace sinks are still to be told, in the order of simulated time.
+// Pending calls of trace sinks, in the order of simulated time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class FabricPortDevice;
 /// What happened at a port. At one time a port first receives, then is done with one packet, then begins the next.
 enum class PortEvent : std::uint8_t { rx_end, tx_end, tx_begin };
 
-/// The fabric commits a transmission before its time; sinks are called at its time: with the engine's windows after the
+/// The fabric commits a transmission before its time; sinks are called at its time: with the engine's epochs after the
 /// lean packets of the same advance(), in the order (time, node, port, PortEvent), and as ns-3 events under ns-3's
 /// engine. So Simulator::Now() and GetContext() are those of the event and the node.
 class Ns3TraceQueue {

@@ -25,7 +25,7 @@ struct QueuedPacket {
   PortId in_port;           ///< by which it came; none at the host that made it
   std::uint32_t frame = 0;  ///< framed()
 
-  /// Bytes of a frame, below 2^24, without preamble and gap, and the class by which it came.
+  /// Bytes of a frame, below 2^24, without preamble and gap, and the class by which it arrived.
   static std::uint32_t framed(Bytes bytes, LaneId in_lane) {
     return static_cast<std::uint32_t>(bytes.count()) | in_lane.value() << 24;
   }
@@ -124,7 +124,7 @@ struct alignas(64) PortState {
 };
 static_assert(sizeof(PortState) == 128);
 
-/// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
+/// An event at a node other than the arrival of a packet. Events are ordered by time, then by kind.
 struct NodeEvent {
   enum class Kind : std::uint8_t {
     pause,      ///< a pause frame has been read; data: classes to stop, classes: those it speaks of

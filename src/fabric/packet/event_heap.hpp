@@ -58,7 +58,7 @@ class EventHeap {
     items_.pop_back();
     if (!items_.empty()) sink(0, last);
   }
-  /// Where the first event stands, or null. For fetching ahead.
+  /// Address of the first event, or null. For prefetching.
   const void* memory() const { return items_.empty() ? nullptr : items_.data(); }
   std::uint64_t memory_bytes() const { return items_.capacity() * sizeof(Item); }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the software of a host has asked to be woken for.
+// Timers of the software of a host.
 #pragma once
 
 #include <algorithm>

@@ -26,9 +26,9 @@ class QueuedPorts {
   void catch_up(PortId port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
   bool send_waiting(PortId port_index, LaneId lane, Time now);
-  /// Time until everything has left that is there now.
+  /// Time until everything that waits now has left.
   Time load(PortId port, Time now) const;
-  /// Something has come to wait: the port's longest queue may be this one.
+  /// A packet has begun to wait: the port's longest queue may be this one.
   void note_peak(PortId port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ class QueuedResults {
   std::vector<ReceiverCounters> receiver_counters() const;
   CongestionTotals congestion() const;
   bool packets_wait() const;
-  /// Who waits for whom since `stopped_by` at the latest.
+  /// The wait-for edges that have existed since `stopped_by` at the latest.
   std::vector<WaitEdge> wait_edges(Time stopped_by) const;
   void add_counters(PortId port, LinkCounters& counters) const;
   /// What came into a switch left it or was dropped, its memory is free, and no class of a port holds anything; an

@@ -73,8 +73,8 @@ struct ReceivingConnection {
   ReliableReceiver receiver;
 };
 
-/// The credits of a connection at its receiver, on a network that can lose them. A credit tells how many there were in
-/// all, so that the latest makes up for all before; like the RDMA write that it stands for (NCCL
+/// The credits of a connection at its receiver, on a network that can lose them. A credit carries the number of credits
+/// so far, so that the latest replaces all earlier ones; like the RDMA write that it represents (NCCL
 /// src/transport/net_ib.cc) it is sent again until it is acknowledged.
 struct GivenCredits {
   NodeId to;  ///< host that sends the data

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// Told of everything in the order of time: account() or explain() first, then what has changed.
+/// To be called for all events in the order of time: account() or explain() first, then the functions for the change.
 class RankBook {
  public:
   /// `explains`: keeps what exposed time was spent on. `undecided` takes TransferBook::take_kept() now and then.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times in which a rank computes nothing and communicates: is something being transferred, or does it wait for others?
+// Times in which a rank computes nothing and communicates: it transfers data, or it waits for other ranks.
 #pragma once
 
 #include <compare>
@@ -33,8 +33,8 @@ struct RankTransfers {
   std::vector<std::pair<std::uint32_t, std::int64_t>> under_way;  ///< collectives that have not ended: call, start
 };
 
-/// Told of everything in the order of time. Memory: what has been kept and not taken yet, and what happens while a recv
-/// waits.
+/// To be called for all events in the order of time. Memory: what has been kept and not taken yet, and what happens
+/// while a recv waits.
 class TransferBook {
  public:
   void start_send() { ++sends_; }

@@ -42,7 +42,7 @@ struct FlowPath {
   Bytes wire_packet() const { return mtu + data_overhead; }
 };
 
-/// When something happens to a queue pair.
+/// Moment and state of an event of a queue pair.
 struct Moment {
   Time now;
   Bytes sent;                      ///< on the wire by the queue pair since it opened, retransmissions included
@@ -91,7 +91,7 @@ struct Allowance {
 };
 
 /// Congestion-control state of one queue pair. Each event returns the new allowance, which replaces the one before.
-/// Events come in the order of their times, none before start().
+/// Events are reported in the order of their times, none before start().
 ///
 /// A NIC may put off on_timer() while the queue pair has nothing to send, so that idle queue pairs cost nothing and do
 /// not keep a run alive: `now` may be long after Allowance::next_timer, and any other event may come first. Every event
@@ -124,19 +124,19 @@ struct ReceivedData {
   bool more = false;             ///< its sender had something else to send when it left
 };
 
-/// What a receiver asks of a queue pair.
+/// A request of a receiver to a queue pair.
 struct Pull {
   NodeId source;
   std::uint32_t queue_pair = 0;
   std::uint32_t packets = 0;
 };
 
-/// The receiving half of an algorithm whose receivers pull: what one port of a host asks of all who send to it.
+/// The receiving half of an algorithm whose receivers pull: the requests of one port of a host to all its senders.
 class ReceiverControl {
  public:
   virtual ~ReceiverControl() = default;
   virtual void on_data(const ReceivedData& data) = 0;
-  /// When the next pull is due; Time::max(): not before on_data().
+  /// Time of the next pull; Time::max(): none before on_data().
   virtual Time next_pull() const = 0;
   /// That pull, at `now`, which is next_pull() or later.
   virtual Pull take_pull(Time now) = 0;

@@ -35,7 +35,7 @@ class CongestionParameters {
   std::string read_word(const char* key, const std::vector<std::string>& words) const;
 
   bool has(const char* key) const;
-  /// Refuses keys that nobody read.
+  /// Refuses keys that were not read.
   void finish() const;
   /// An InputError at the value of `key`, which is there.
   InputError error(const char* key, const std::string& message) const;

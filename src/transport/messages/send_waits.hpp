@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a queue pair waits for while it has something to send.
+// The reasons for which a queue pair waits while it has something to send.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
 }
 
 /// While it has something to send, a queue pair puts a packet on the wire or waits for one of the reasons below. Each
-/// moment counts once, so that differences of the sums tell what a message has met.
+/// moment counts once, so that differences of the sums give the delays of a message.
 class SendWaits {
  public:
   enum class Reason : std::uint8_t { none, nic, window, pacing, paused };
@@ -65,7 +65,7 @@ class SendWaits {
     last_again_ = again;
     since_ = wire_free_ = end;
   }
-  /// Until `now`, at or after all that it was told.
+  /// Sums until `now`, which is not before any earlier call.
   SendTimes until(Time now) const {
     SendTimes times{
         sent_, repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused)};
