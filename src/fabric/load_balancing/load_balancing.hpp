@@ -21,7 +21,7 @@
 
 namespace weft {
 
-/// The ports of a switch as a discipline sees them that decides by queues.
+/// The ports of a switch, for a discipline that decides by queues.
 class SwitchPorts {
  public:
   SwitchPorts(NodeId node, std::uint64_t seed, const OutputPort* outputs, const PortState* states)
@@ -57,7 +57,7 @@ class SwitchBalancer {
                                std::uint32_t psn, Time now) = 0;
 };
 
-/// What makes the draws of one queue pair differ from all others of a run.
+/// Distinguishes the draws of one queue pair from all others of a run.
 struct EntropyDraw {
   std::uint64_t seed = 0;
   NodeId host;
@@ -79,7 +79,7 @@ class SenderBalancer {
   virtual void acknowledged(std::uint8_t entropy, bool marked) = 0;
 };
 
-/// Packets of one connection may overtake each other: never, now and then, or all the time.
+/// Whether packets of one connection may overtake each other: never, sometimes, or always.
 enum class Overtaking : std::uint8_t { never, between_bursts, always };
 
 /// A discipline and its parameters, made by name: `network.load_balancing`. Immutable once configured. It decides in
@@ -95,8 +95,8 @@ class LoadBalancing {
 
   /// spread() does something.
   virtual bool spreads() const { return false; }
-  /// What routing takes for the queue pair of each packet of data; other packets keep theirs. One call for the arrivals
-  /// of a window.
+  /// The value that routing uses as the queue pair of each data packet; other packets keep theirs. One call for the
+  /// arrivals of a window.
   virtual void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const {
     (void)arrivals;
     (void)requests;

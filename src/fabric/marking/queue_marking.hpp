@@ -24,7 +24,7 @@ struct MarkedPort {
   std::uint64_t draws = 0;  ///< random bits of the port, other ones in each run: MarkingDraw
 };
 
-/// What makes one draw of a port differ from all others.
+/// Distinguishes one draw of a port from all others.
 struct MarkingDraw {
   std::uint64_t flow = 0;  ///< source << 32 | queue pair
   std::uint32_t psn = 0;
@@ -57,8 +57,8 @@ class QueueMarker {
 
 /// A discipline and its parameters, made by name: `network.ecn.algorithm`. Immutable once configured.
 ///
-/// Calling a marker is an indirect call. A port calls it only beyond floor(), a number that it has at hand, so that of
-/// the packets of a network with short queues none pays for it.
+/// Calling a marker is an indirect call. A port calls it only beyond floor(), a number that it stores, so that packets
+/// in short queues do not pay for it.
 class MarkingDiscipline {
  public:
   virtual ~MarkingDiscipline() = default;

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// Asked once per call from outside and once per epoch, never per packet.
+/// Evaluated once per call from outside and once per epoch, never per packet.
 struct PortModel {
   template <class Model>
   PortModel(std::in_place_type_t<Model> type, LocalNetwork& net) : of(type, net) {}

@@ -78,7 +78,7 @@ class FabricPortDevice final : public ns3::NetDevice {
   /// Wire bytes of a frame that carries `packet_bytes` of an ns-3 stack: Ethernet header and frame check sequence, at
   /// least 64 B (IEEE 802.3 clause 3.2.8), and the fabric's wire_overhead.
   static Bytes wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead);
-  /// A frame that the fabric's switches have brought here.
+  /// A frame that has arrived here through the fabric's switches.
   void receive(ns3::Ptr<ns3::Packet> frame);
 
   // ns3::NetDevice ----------------------------------------------------------------------------------------------------

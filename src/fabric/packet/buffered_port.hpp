@@ -87,8 +87,8 @@ struct alignas(64) ClassQueue {
   std::uint64_t trimmed = 0;
 };
 
-/// What the classes of a port share. The same order as above: a switch in whose memory there is room touches the first
-/// line alone (PortEpoch), and with telemetry the second one, too.
+/// State that the classes of a port share. The same order as above: a switch in whose memory there is room touches the
+/// first line alone (PortEpoch), and with telemetry the second one, too.
 struct alignas(64) PortState {
   static constexpr Time never = Time::max();
 
@@ -119,7 +119,7 @@ struct alignas(64) PortState {
 
   /// `time`: 0 where the other end wants all of a packet.
   void set_header_time(Time time) { header_time = time > Time() ? time : never; }
-  /// Nothing waits, and the other end has stopped nothing.
+  /// No packet waits, and the other end has stopped no class.
   bool is_idle() const { return (occupied | blocked | tell_pause | tell_credit) == 0; }
 };
 static_assert(sizeof(PortState) == 128);

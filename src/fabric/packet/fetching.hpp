@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Asking for memory that the next nodes will need.
+// Prefetching memory that the next nodes will need.
 #pragma once
 
 #include <cstdint>

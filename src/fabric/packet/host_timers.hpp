@@ -37,7 +37,7 @@ class HostTimers {
     timers_.pop_back();
     return timer;
   }
-  /// Where the first one lies, for fetching ahead; null if there is none.
+  /// Address of the first timer, for prefetching; null if there is none.
   const void* memory() const { return timers_.empty() ? nullptr : timers_.data(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ports that have queues by class: when they are looked at, and which class sends next.
+// Ports with queues by class: when they are served, and which class sends next.
 #pragma once
 
 #include <cstdint>
