@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft device NAME | fit TABLE.csv..   a device's rates, or constants as measured (docs/reference/compute_times.md)
-"""What kernels reach on a device inside a long step: rates by size, as a table and as a drawing, and where they hold.
-`weft device fit` makes the constants from measured kernels."""
+"""Shows the rates that kernels reach on a device inside a long step, by size, as a table and as a drawing, and where
+they hold. `weft device fit` makes the constants from measured kernels."""
 
 import pathlib
 import sys
