@@ -156,7 +156,7 @@ InputError wrong_goal_count(const std::string& file, std::uint32_t rank, std::ui
   return goal_node_error(file, rank, node, fmt::format("it says that it waits for {} nodes; {} say so", said, found));
 }
 
-/// Nodes that all stand behind those that they wait for. Memory: those waits whose node is still to come.
+/// Nodes that all follow those that they wait for. Memory: waits of nodes that have not been read yet.
 class GoalNodeStream final : public GoalStream {
  public:
   GoalNodeStream(GoalNodes nodes, std::string file, std::uint32_t rank)

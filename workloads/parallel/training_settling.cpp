@@ -149,7 +149,7 @@ class Settling {
     return fmt::format("use a world of {}", grouped(replica * p_.data));
   }
 
-  /// Data-parallel ranks that nobody has said, of `replica` ranks each.
+  /// The number of data-parallel ranks if it is not given; each copy has `replica` ranks.
   std::int64_t data_of(std::int64_t replica) const {
     const std::int64_t world = d_.world != 0 ? d_.world : hosts_;
     if (world == 0) return min_data();

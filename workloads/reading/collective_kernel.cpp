@@ -110,7 +110,7 @@ class KernelReader {
   ConstantsLevel level_;
 };
 
-/// The file of a name in a folder of collectives/. Throws InputError at `where`, which asked for `what`.
+/// The file with a name in a folder of collectives/. Throws InputError at `where`, which names `what`.
 Spec named_file(const Spec& where, const std::string& folder, const std::string& what, const std::string& name) {
   const files::path path = data_directory("collectives") / folder;
   std::vector<std::string> names;

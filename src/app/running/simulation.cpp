@@ -157,7 +157,7 @@ void Simulation::start_background() {
   view_ = std::make_unique<Ns3View>(*fabric_, *experiment_.topology);
   Internet internet(*view_, experiment_.seed);
   install_background(experiment_.background, internet, transfers_);
-  // What goes on for ever ends with the rest, which is looked at now and then.
+  // Endless background traffic ends when everything else has ended, which is checked from time to time.
   constexpr Time usual_check = Time::from_us(100);
   if (transfers_.has_endless() && background_check_ == Time::max()) background_check_ = usual_check;
 }

@@ -93,7 +93,7 @@ void IdealNetwork::send_across(std::uint16_t process, const Crossing& crossing, 
   const std::uint32_t neighbour = neighbour_of_[process];
   outgoing_[neighbour].append(crossing);
   if (flight != nullptr) outgoing_[neighbour].append(*flight);
-  // Credits and ACKs are told with the time of their cause; their way takes the lookahead at least.
+  // Credits and ACKs are sent with the time of their cause; their path takes the lookahead at least.
   const Time there = flight != nullptr ? crossing.time : crossing.time + lookahead_;
   Time& first = first_outgoing_[neighbour];
   first = outgoing_[neighbour].size() == sizeof(Crossing) + (flight != nullptr ? sizeof(Flight) : 0)

@@ -39,7 +39,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
 
 Fabric::~Fabric() = default;
 
-// What the software of hosts has asked for before stays as it is.
+// Earlier requests of the software of hosts are kept.
 void Fabric::build_queues() {
   auto queued = std::make_unique<PortModel>(std::in_place_type<QueuedModel>, *net_);
   model_->visit([&](auto& model) {

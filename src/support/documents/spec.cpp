@@ -217,7 +217,7 @@ std::vector<std::pair<std::string, Spec>> Spec::entries() const {
 
 namespace {
 
-/// What may be meant by a key that nobody looked for.
+/// The key that may be meant by an unknown one.
 std::string hint_for_key(const Spec::Value& map, const Spec::Value& child, const std::vector<std::string>& known,
                          const std::map<std::string, std::string>& meant) {
   if (const auto other = meant.find(child.key); other != meant.end())

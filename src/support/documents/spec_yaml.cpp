@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// YAML text to the tree behind Spec handles. It listens to the parser's events instead of taking its tree, because only
-// the events still have repeated keys and the line of every alias.
+// YAML text to the tree behind Spec handles. It uses the parser's events instead of its tree, because only the events
+// still have repeated keys and the line of every alias.
 #include <map>
 #include <optional>
 #include <sstream>
