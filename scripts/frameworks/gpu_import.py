@@ -14,7 +14,7 @@ from .timeline import Notes, ProgramOfTimeline
 
 
 class Sink:
-    """A file that nobody wants."""
+    """A file object that discards what is written."""
 
     def write(self, content):
         pass
@@ -63,7 +63,7 @@ def imported_job(options, timelines, notes, what):
 
 
 class Writing:
-    """The files of all ranks, each from its own timeline or from that of the rank that stands for it."""
+    """The files of all ranks, each from its own timeline or from that of the rank that replaces it."""
 
     def __init__(self, options, timelines, stand_ins, world, notes, overlap):
         self.timelines, self.stand_ins, self.world, self.notes = timelines, stand_ins, world, notes

@@ -236,7 +236,7 @@ class HloReader:
             one.groups = []
 
     def half(self, one, rest):
-        """A send or recv says who is at its other end in an attribute: collective_permute_decomposer.cc of
+        """A send or recv names its other end in an attribute: collective_permute_decomposer.cc of
         xla/service."""
         if "is_host_transfer=true" in rest:
             return

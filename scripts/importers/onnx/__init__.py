@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have
-instead of an ONNX model is told what to do."""
+instead of an ONNX model gets a message that says what to do."""
 
 import argparse
 import zipfile
