@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one direction of each link of the machine does to a packet, also where it differs from the topology.
+// Times of one direction of each link of the machine, also where they differ from the topology.
 #pragma once
 
 #include <cstdint>

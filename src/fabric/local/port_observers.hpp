@@ -51,7 +51,7 @@ class PortObservers {
   }
   /// Null where they are not counted.
   WaitsByJob* waits() const { return waits_.get(); }
-  /// What ports send is kept, too.
+  /// Packets that ports send are also recorded.
   bool several_jobs() const { return several_jobs_; }
 
   void count_other(PortId port, Bytes bytes, std::size_t ports) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How ports with queues begin: classes, thresholds, headroom and buffers, from the experiment and the links.
+// Initial state of ports with queues: classes, thresholds, headroom and buffers, from the experiment and the links.
 #pragma once
 
 #include <cstdint>

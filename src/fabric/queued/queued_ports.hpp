@@ -18,11 +18,11 @@ class QueuedPorts {
 
   /// Sees to it that the port is looked at no later than at `time`.
   void look_again(PortId port_index, Time time);
-  /// An event has come for the port; false if it is out of date.
+  /// An event of the port has occurred; false if it is out of date.
   bool look_at(PortId port_index, Time now);
-  /// Something may be there to be sent: now, or when the port is free.
+  /// There may be a packet to send: now, or when the port is free.
   void kick(PortId port_index, Time now);
-  /// What a port that defers has sent before a time.
+  /// Works out the departures of a deferring port before a time.
   void catch_up(PortId port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
   bool send_waiting(PortId port_index, LaneId lane, Time now);

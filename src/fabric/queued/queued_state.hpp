@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What ports with queues by class, and the switches that they belong to, hold. Plain data: the parts of QueuedModel
-// work on it.
+// The state of ports with queues by class, and of their switches. Plain data: the parts of QueuedModel work on it.
 #pragma once
 
 #include <algorithm>
@@ -152,7 +151,7 @@ struct QueuedState {
       queue_of(port, lane).queue.for_each([&](const QueuedPacket& waiting) { sum += of(waiting.packet); });
     return sum;
   }
-  /// How long the other end has stopped a class until now, in all.
+  /// Total time for which the other end has stopped a class until now.
   Time paused_time(PortId port, LaneId lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);
     const bool stopped = lane.in(ports[port].blocked);

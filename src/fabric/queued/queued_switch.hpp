@@ -23,7 +23,7 @@ class QueuedSwitch {
   void stop_deferring(std::uint32_t local);
   /// The port has something to send after the epoch.
   void defer(PortId port);
-  /// What a plain port that defers has sent before a time.
+  /// Works out the departures of a plain port that defers, before a time.
   void send_deferred(PortId port, Time before);
   /// A packet arrives at an output, in the order of time.
   void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a host with reliable connections holds. Plain data: RdmaNic, NicReceiver and SlotCredits work on it.
+// The state of a host with reliable connections. Plain data: RdmaNic, NicReceiver and SlotCredits work on it.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct Connection {
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 
-/// What a port of a host has to send.
+/// The packets that a port of a host has to send.
 struct NicPort {
   std::vector<Packet> urgent;  ///< ACKs, NACKs, CNPs and credits, in order
   std::size_t urgent_head = 0;

@@ -50,8 +50,8 @@ struct QueueReports {
   std::uint32_t listeners = 0;
 };
 
-/// What the ECMP hashes of all flows at a node have in common: the node (so that tiers do not choose alike) and the
-/// seed (mixed, or the next seed would give each node the choices of its neighbour in number).
+/// The common part of the ECMP hashes of all flows at a node: the node (so that the choices of tiers are independent)
+/// and the seed (mixed, or the next seed would give each node the choices of its neighbour in number).
 constexpr std::uint64_t ecmp_salt(NodeId node, std::uint64_t seed) { return node.value() + mix64(seed); }
 /// ECMP hash of a flow at a node, for callers with many flows at the same node.
 constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint64_t salt) {

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// All of it was for one thing.
+/// The whole wait had one cause.
 struct Because {
   TimePart part;
   void add_to(TimeParts& parts, std::int64_t ps) const { parts[part] += ps; }

@@ -54,7 +54,7 @@ class RankBook {
 
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
-  /// What of its communication was transferred, until `end`, but for RankTransfers::under_way.
+  /// The transferred part of its communication until `end`, except RankTransfers::under_way.
   RankTransfers transfers(Time end) const;
 
  private:

@@ -24,7 +24,7 @@ struct RankSpan {
   auto operator<=>(const RankSpan&) const = default;
 };
 
-/// What is known of one rank at the end of a run without asking others.
+/// The facts about one rank at the end of a run that need no other rank.
 struct RankTransfers {
   std::uint32_t rank = 0;
   std::int64_t transferring = 0;  ///< it computed nothing, and a send, or a message for a recv, was on its way
@@ -51,7 +51,7 @@ class TransferBook {
   std::vector<TimeSpan> undecided() const;  ///< in order and apart, without those that have been taken
 
   bool keeps_many() const { return kept_.size() >= 256; }
-  /// Of undecided() those that stay as they are; all later ones come behind them.
+  /// The entries of undecided() that will not change; all later ones follow them.
   std::vector<TimeSpan> take_kept() { return std::exchange(kept_, {}); }
 
  private:

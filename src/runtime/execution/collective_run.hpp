@@ -43,7 +43,7 @@ class CollectiveRun {
   }
   /// Of all the time that was explained.
   const TimeParts& parts() const { return parts_; }
-  /// What the first unfinished lane waits for.
+  /// The reason why the first unfinished lane waits.
   std::string waiting() const;
   struct Awaited {
     std::uint32_t rank = 0;

@@ -66,7 +66,7 @@ class RankExecutor {
   void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const { return book_.record(end); }
-  /// What of its communication was transferred, until `end`.
+  /// The transferred part of its communication until `end`.
   RankTransfers transfers(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }
   std::uint32_t rank() const { return rank_.value(); }

@@ -35,7 +35,7 @@ class Runtime final : public HostClient {
   std::vector<RankTransfers> rank_transfers(Time end) const;  ///< in the same order
   /// Ranks of this process whose program is not done, without those of background jobs.
   std::uint64_t unfinished() const;
-  /// What they wait for, at most `most` lines, in rank order.
+  /// Descriptions of their waits, at most `most` lines, in rank order.
   std::vector<std::string> waiting(std::size_t most) const;
   /// The waits of this process's ranks for other ranks.
   std::vector<RankWait> waits() const;

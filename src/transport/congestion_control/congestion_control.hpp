@@ -30,7 +30,7 @@ static_assert(sizeof(HopTelemetry) == 32);
 /// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
 constexpr std::uint32_t max_telemetry_hops = 10;
 
-/// What the sender knows of a path when a queue pair opens.
+/// Facts about a path that the sender knows when a queue pair opens.
 struct FlowPath {
   Bandwidth nic_rate;
   /// From the first bit of a full packet on the wire to the last bit of its ACK, without any queue.
@@ -73,7 +73,7 @@ struct LossEvent {
   bool timeout = false;         ///< the retransmission timer ran out; otherwise a NACK, a gap, or a trimmed header
 };
 
-/// What a queue pair obeys until its next event.
+/// Limits of a queue pair until its next event.
 struct Allowance {
   /// Most unacknowledged payload, at least 1 B; Bytes::max(): no limit. As everywhere, one packet may leave if nothing
   /// is in flight, and a packet fits if the payload in flight with it is within the window.
@@ -142,7 +142,7 @@ class ReceiverControl {
   virtual Pull take_pull(Time now) = 0;
 };
 
-/// What an algorithm wants from NICs and switches beyond ACKs.
+/// Services of NICs and switches that an algorithm needs beyond ACKs.
 struct Services {
   bool acks = true;     ///< on_ack() may change the allowance; if not, a NIC need not call it
   bool ecn = false;     ///< data packets are ECN-capable: switches mark them, and marks are echoed in ACKs
@@ -174,8 +174,8 @@ class CongestionControlKind {
   /// not suit it, such as a least rate above the NIC's.
   virtual void check(const FlowPath& path) const = 0;
   virtual Services services() const = 0;
-  /// How a port of this rate marks if the experiment does not say: what the algorithm's authors recommend. `base_rtt`:
-  /// the longest of the network. Of no concern unless Services::ecn.
+  /// Default marking of a port of this rate: the recommendation of the algorithm's authors. `base_rtt`: the longest of
+  /// the network. Of no concern unless Services::ecn.
   virtual EcnMarking default_marking(Bandwidth port_rate, Time base_rtt) const = 0;
   virtual std::unique_ptr<CongestionControl> make(const FlowPath& path) const = 0;
   /// For a port of a receiving host at which a full packet takes `packet_time`. Only if Services::pulls.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the congestion-control algorithms share: reading their parameters, and rounding what they return.
+// Code shared by the congestion-control algorithms: reading their parameters, and rounding their results.
 #pragma once
 
 #include <cstdint>

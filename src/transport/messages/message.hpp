@@ -29,8 +29,8 @@ struct LinkWait {
   Time wait;
 };
 
-/// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that
-/// the receiver needs no look-up at the sender.
+/// The record of a message. Plain data: it is copied between processes with the message's last packet, so that the
+/// receiver needs no look-up at the sender.
 struct Message {
   static constexpr Time not_sent = Time::from_ps(-1);
 

@@ -46,12 +46,12 @@ class SendWaits {
     settle(now);
     reason_ = reason;
   }
-  /// What it has waited for and since when; what of that was before `now` turns out to have been for a lost packet.
+  /// Reason and start of a wait whose time until `now` turns out to have been for a lost packet.
   struct Taken {
     Reason reason = Reason::none;  ///< none: nothing
     Time since;
   };
-  /// It learns that a packet was lost: what it has waited since the last change was for that.
+  /// A packet is known to be lost: the wait since the last change was for this packet.
   Taken learn_of_loss(Time now) {
     if (reason_ == Reason::none || reason_ == Reason::nic || now <= since_) return {};
     const Taken taken{reason_, since_};

@@ -21,7 +21,7 @@ class ReliableReceiver {
   /// `first`: number of the first packet, which both ends agree on.
   explicit ReliableReceiver(std::uint64_t first = 0) : expected_(first), message_start_(first) {}
 
-  /// What goes back to the sender because of one packet.
+  /// The answer to the sender for one packet.
   struct Answer {
     bool ack = false;
     bool nack = false;

@@ -45,7 +45,7 @@ class ReliableSender {
   Packet next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
                      const SendWaits& waits = {});
 
-  /// What an ACK or NACK has brought.
+  /// The effects of an ACK or NACK.
   struct Progress {
     Bytes acked;             ///< payload that was not known to have arrived before
     Time rtt;                ///< of the packet that caused it, from its first bit; 0 if it was sent twice
