@@ -66,7 +66,7 @@ class Travellers {
     return share_.of(0, pair_bytes(call_, source(distance, hop), destination(distance, hop))).bytes;
   }
   std::int64_t place(std::uint32_t distance) const { return distance * stride_; }
-  /// Behind all places: what goes out packed, and behind it what comes in.
+  /// After all places: the packed outgoing data, and then the incoming data.
   std::int64_t packed(bool incoming) const { return stride_ * ranks_ * (incoming ? 2 : 1); }
 
  private:
@@ -119,7 +119,7 @@ StepGenerator all_to_all(CollectiveCall call, std::uint32_t index, MessageSizes 
   }
 }
 
-/// In round k each rank tells the one 2^k further of all that it has heard of.
+/// In round k each rank passes all arrivals that it knows of to the rank 2^k further.
 StepGenerator barrier(CollectiveCall call, std::uint32_t index, MessageSizes sizes, ChannelShare share) {
   const std::uint32_t n = call.communicator->size();
   const Piece token = share.of(0, call.size.count());

@@ -170,8 +170,8 @@ struct Places {
 };
 
 /// A message to each of k - 1 others and one from each. With a window, a rank sends no more than so many messages
-/// beyond those that have come (AllToAll::run of ASTRA-sim, astra-sim/system/collective/AllToAll.cc); without, all at
-/// once.
+/// beyond those that have arrived (AllToAll::run of ASTRA-sim, astra-sim/system/collective/AllToAll.cc); without, all
+/// at once.
 template <class Out, class In>
 void with_all_others(std::uint32_t k, std::uint32_t window, const Out& out, const In& in) {
   const std::uint32_t ahead = window == 0 ? k - 1 : std::min(window, k - 1);

@@ -61,11 +61,12 @@ class HalvingReduceScatterStream final : public RoundStream {
     round.send = half(partner, level);
     round.receive = half(position(), level);
     reduce(number == 0 && !paired(), round);
-    // A position that stands for two ranks ends with two blocks, of which only one is its own.
+    // A position that represents two ranks ends with two blocks, of which only one is its own.
     if (level == 0 && !paired()) round.target = Buffer::output;
   }
 
-  /// The blocks of the ranks that a position and those next to it with the same bits from `level` on stand for.
+  /// The blocks of the ranks that are represented by a position and by those next to it with the same bits from `level`
+  /// on.
   BlockRange half(std::uint32_t position, std::uint32_t level) const {
     const std::uint32_t group = position >> level;
     return {fold().first_rank(group << level), fold().first_rank((group + 1) << level)};

@@ -61,7 +61,7 @@ struct Relay {
   Piece output(std::uint32_t from, std::uint32_t to) const {
     return share.of(pair_output(call, from, to), pair_bytes(call, from, to));
   }
-  /// Bytes from `from` to the rail `local`, for all servers in turn, starting behind the own one.
+  /// Bytes from `from` to the rail `local`, for all servers in turn, starting after the own one.
   std::int64_t to_rail(std::uint32_t from, std::uint32_t local) const {
     std::int64_t bytes = 0;
     for (std::uint32_t s = 0; s < servers; ++s) bytes += input(from, member(s, local)).bytes;
@@ -93,7 +93,7 @@ struct Relay {
 
 StepGenerator all_to_all(Relay relay, MessageSizes sizes) {
   Step copy;
-  // Inside the server: to each member what goes to its rail, one message.
+  // Inside the server: one message to each member, with the data for its rail.
   for (std::uint32_t round = 0; round < relay.server; ++round) {
     const std::uint32_t to = (relay.self_local() + round) % relay.server;
     const std::uint32_t from = (relay.self_local() + relay.server - round) % relay.server;

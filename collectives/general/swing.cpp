@@ -50,7 +50,8 @@ class Swings {
   }
 
   /// Whether the position keeps the upper half in this step. Those that go on together agree in it: their even members
-  /// are congruent modulo 2^(level+1), so the next bit of the even one of each pair of the next level tells them apart.
+  /// are congruent modulo 2^(level+1), so the next bit of the even one of each pair of the next level distinguishes
+  /// them.
   bool upper(std::uint32_t position, std::uint32_t step) const {
     const auto [dimension, level] = turn(step);
     const std::uint32_t x = coordinate(position, dimension);

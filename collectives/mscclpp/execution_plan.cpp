@@ -45,7 +45,8 @@ class PlanExecution {
       if (block.next == block.plan->operations.size()) continue;
       name_place(block);
       place_.fail(
-          "it waits for ever: nobody signals, releases the semaphore, puts the packets or comes to the barrier");
+          "it waits for ever: no thread block signals, releases the semaphore, puts the packets or arrives at the "
+          "barrier");
     }
     const std::uint32_t channels = switches_.number_channels();
     schedule_.channels = std::max({1U, writer_.channels(), channels});

@@ -82,7 +82,7 @@ PlanSwitchRange switch_operand(const ExecutionPlan& plan, const std::vector<Stat
   const PlanPlace& place = plan.place;
   const PlanJson& list = operation.at(key);
   if (!list.is_array() || list.size() != 1 || !list[0].contains("switch_channel_id"))
-    place.fail(fmt::format("'{}' is to be one buffer behind a switch, with a 'switch_channel_id'", key));
+    place.fail(fmt::format("'{}' must be one buffer behind a switch, with a 'switch_channel_id'", key));
   const auto ids = block.channels.find("switch");
   const std::uint32_t id = place.number(list[0], "switch_channel_id", 0xffffffffU);
   const auto& all = plan.gpus[block.gpu].switches;

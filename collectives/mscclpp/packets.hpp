@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 // Operations on packets, of plans with the protocol LL. A packet has half data and half flag
-// (github.com/microsoft/mscclpp include/mscclpp/packet_device.hpp): who reads a chunk of the scratch waits until it has
-// been written in this run, and no signal is needed. What operations read and write: execution_kernel.hpp.
+// (github.com/microsoft/mscclpp include/mscclpp/packet_device.hpp): a reader of a chunk of the scratch waits until it
+// has been written in this run, and no signal is needed. What operations read and write: execution_kernel.hpp.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ class PlanPackets {
 
   /// Whether an operation of this name reads or writes packets.
   static bool has(const std::string& name);
-  /// False if packets that it reads are not there yet. Throws InputError if its operands are not as its name says.
+  /// False if packets that the operation reads have not arrived yet. Throws InputError if its operands are not as its
+  /// name says.
   bool execute(ThreadBlock& block, const PlanJson& operation, const std::string& name);
 
  private:

@@ -2,7 +2,7 @@
 // Accesses of thread blocks to memory as steps of a schedule.
 //
 // A plan is one-sided: a thread block writes into and reads from the memory of other GPUs. Here each such access is a
-// message with two ends: the thread block's own step, and a step of a lane that stands for it at the other GPU.
+// message with two ends: the thread block's own step, and a step of a lane that represents the block at the other GPU.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class PlanStepWriter {
   /// `to` becomes the sum of `sum`, of this GPU, and `from`, of another one.
   void receive_reduce(ThreadBlock& block, const PlanRange& from, const PlanRange& sum, const PlanRange& to);
 
-  /// The thread block's end of a channel to a GPU, which is made when it is first asked for.
+  /// The thread block's end of a channel to a GPU, which is created at the first call.
   PlanPeer& peer_of(ThreadBlock& block, std::uint32_t gpu);
   /// Position among the lanes of a rank: a GPU or a switch.
   std::uint32_t add_lane(std::uint32_t rank, std::uint32_t id, std::uint32_t channel, std::uint32_t peer);

@@ -36,7 +36,7 @@ std::uint32_t PlanSwitches::add_scratch(std::uint32_t rank, std::uint32_t count)
   return std::exchange(at->second, at->second + count);
 }
 
-// A channel for this thread block and switch; those of loads and stores are told apart when all are known.
+// A channel for this thread block and switch; those of loads and stores are numbered when all are known.
 const PlanSwitches::Use& PlanSwitches::use_of(const ThreadBlock& block, std::uint32_t number, bool loads) {
   Uses& uses = loads ? loads_ : stores_;
   const auto [at, fresh] = uses.try_emplace({&block, number});
@@ -59,7 +59,7 @@ void PlanSwitches::step_in_switch(std::uint32_t rank, const Use& use, StaticStep
   writer_.add_step(rank, use.in_switch, step, none);
 }
 
-// A step at a GPU of the switch: the thread block's own, or one that stands for it there.
+// A step at a GPU of the switch: the thread block's own step, or one that represents it there.
 void PlanSwitches::step_at(ThreadBlock& block, std::uint32_t gpu, std::uint32_t lane, const StaticStep& step) {
   if (gpu == block.gpu()) return writer_.add_own_step(block, lane, step);
   PlanPeer& peer = writer_.peer_of(block, gpu);

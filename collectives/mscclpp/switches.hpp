@@ -2,8 +2,9 @@
 // NVLink's switch in an MSCCL++ plan: handleMultiLoadReduceStore and handleMultiStore of github.com/microsoft/mscclpp
 // src/include/execution_kernel.hpp, which are multimem.ld_reduce and multimem.st.
 //
-// The switch is a further rank: what a thread block loads through it comes as a message from each GPU, is summed up
-// there, and goes to the GPU of the thread block; what it stores goes to the switch, and from there to each GPU.
+// The switch is an additional rank: data that a thread block loads through it arrive as a message from each GPU, are
+// summed up there, and goes to the GPU of the thread block; what it stores goes to the switch, and from there to each
+// GPU.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class PlanSwitches {
   PlanSwitches(const ExecutionPlan& plan, PlanStepWriter& writer, StaticSchedule& schedule)
       : plan_(plan), writer_(writer), schedule_(schedule) {}
 
-  /// glres: the sum of what stands in all GPUs, in a register, and from there in all of them.
+  /// glres: the sum over the buffers of all GPUs, in a register, and from there in all of them.
   void load_reduce_store(ThreadBlock& block, const PlanJson& operation);
   /// gstore: from the thread block's GPU into all of them.
   void group_store(ThreadBlock& block, const PlanJson& operation);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Signals, barriers and semaphores of an MSCCL++ plan: who waits makes the steps that follow wait for what had been
-// done before.
+// Signals, barriers and semaphores of an MSCCL++ plan: a wait makes the following steps wait for all that had been done
+// before.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// Operations of one thread block at a time. Those that may have to wait return false if so, and are asked again. All
+/// Operations of one thread block at a time. Operations that cannot go on yet return false, and are called again. All
 /// throw InputError if the thread block has no such channel or semaphore.
 class PlanSynchronization {
  public:
@@ -27,7 +27,7 @@ class PlanSynchronization {
   bool acquire(ThreadBlock& block, const PlanJson& operation);
 
  private:
-  /// What those who wait for a signal have to wait for.
+  /// The steps that waiters for a signal have to wait for.
   struct Signal {
     PlanSteps own;     ///< steps of the GPU that signals
     PlanSteps for_it;  ///< steps that stand for the thread block at the GPU that waits

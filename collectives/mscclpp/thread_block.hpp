@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A thread block of an MSCCL++ plan as it is executed: the steps that stand for what it did.
+// A thread block of an MSCCL++ plan during its execution: the steps that represent its operations.
 #pragma once
 
 #include <compare>

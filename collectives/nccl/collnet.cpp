@@ -2,11 +2,11 @@
 // SHARP between servers: switches of the network sum up what the servers have and copy the sum to all of them.
 //
 // NCCL src/device/all_reduce.h (NCCL_ALGO_COLLNET_DIRECT): inside a server each GPU gets its share of the data from all
-// others (scatter) and sends the sum to the network; what comes back goes to all others (gather). In the network: R.
-// Graham et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006: a tree
-// of aggregation nodes in switches, of two levels here: leaf switches with `ranks_per_leaf` ranks each and one root, or
-// a single switch. Each share has a tree of its own. A GPU sends and receives S/g bytes over its NIC (g in a server),
-// and (g-1)/g 2S inside the server; a leaf sends S/g per share to the root. The switches sum up whole slices.
+// others (scatter) and sends the sum to the network; the result goes to all others (gather). In the network: R. Graham
+// et al., "Scalable Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006: a tree of
+// aggregation nodes in switches, of two levels here: leaf switches with `ranks_per_leaf` ranks each and one root, or a
+// single switch. Each share has a tree of its own. A GPU sends and receives S/g bytes over its NIC (g in a server), and
+// (g-1)/g 2S inside the server; a leaf sends S/g per share to the root. The switches sum up whole slices.
 #include <fmt/format.h>
 
 #include "collectives/steps/in_network.hpp"

@@ -91,8 +91,8 @@ std::uint32_t rounds_of_a_channel(const CollectiveCall& call) {
   return call.graph && known_server(call) < call.communicator->size() ? P2pRounds::group_of(known_server(call)) : 1;
 }
 
-/// What goes from one rank to another, by its place in the sender's input or the receiver's output: that of the rank
-/// whose lane it is, which is the sender if `out`. Both places are known of what stays.
+/// Data from one rank to another, by their place in the sender's input or the receiver's output: that of the rank whose
+/// lane it is, which is the sender if `out`. Both places are known of what stays.
 struct Transfer {
   std::int64_t bytes = 0;
   std::int64_t input = 0;

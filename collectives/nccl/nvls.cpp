@@ -25,7 +25,7 @@ StepGenerator take_sums(SwitchedServer server, std::uint32_t index, bool of_bloc
   });
 }
 
-/// What the rank is the head of, to the switch, for all: its block, or sums that have come on the lane `sums`.
+/// The rank's data as a head, sent to the switch for all: its block, or sums that have arrived on the lane `sums`.
 StepGenerator publish(SwitchedServer server, std::uint32_t index, std::uint32_t sums) {
   return of_chunks(server.shares, Peers::only(index), [=](const HeadChunk& chunk) {
     const Peers to = Peers::only(server.aggregator);

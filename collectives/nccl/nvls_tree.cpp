@@ -2,10 +2,10 @@
 // NVLink SHARP inside servers, NCCL's double binary tree between them.
 //
 // NCCL src/device/all_reduce.h (NCCL_ALGO_NVLS_TREE): the head of a chunk reads the sum of its server through the
-// NVSwitch, reduces it up the tree of the servers' heads of the same place, and writes what comes down to the NVSwitch,
-// which copies it to all GPUs of the server. Half of the channels has the first tree, the other half the second one
-// (src/graph/trees.cc). An all-reduce of S bytes puts S + S/g bytes on the NVLink of a GPU (g in a server), and at most
-// 2 S/g on its network link, in each direction.
+// NVSwitch, reduces it up the tree of the servers' heads of the same place, and writes the result from above to the
+// NVSwitch, which copies it to all GPUs of the server. Half of the channels has the first tree, the other half the
+// second one (src/graph/trees.cc). An all-reduce of S bytes puts S + S/g bytes on the NVLink of a GPU (g in a server),
+// and at most 2 S/g on its network link, in each direction.
 #include "collectives/steps/in_network.hpp"
 #include "collectives/steps/nccl_sizes.hpp"
 #include "collectives/steps/nccl_trees.hpp"

@@ -63,7 +63,7 @@ PatMessage next_message(const PatBlocks& blocks, std::uint32_t base, std::uint32
   return message;
 }
 
-/// What lies behind all blocks in scratch: outgoing and incoming messages, packed.
+/// Scratch after all blocks: outgoing and incoming messages, packed.
 std::int64_t packed_place(const PatBlocks& blocks, std::int64_t chunk, bool incoming) {
   return blocks.call.size.count() + (incoming ? chunk : 0);
 }
@@ -120,7 +120,7 @@ StepGenerator reduce_scatter(PatBlocks blocks, std::uint32_t index, MessageSizes
   for (std::uint32_t d = 1; d < n; d *= 2) {
     const std::uint32_t total = (n - d + 2 * d - 1) / (2 * d);
     // Partial sums of the blocks at the distances d, 3d, ... go to the rank at d, for which they lie at 0, 2d, ...
-    // Those at 0, 2d, ... have got something in the round before, but the last one if nobody is beyond it.
+    // Those at 0, 2d, ... have received data in the round before, except the last one if no rank is beyond it.
     const auto summed = [n](std::uint32_t distance, std::uint32_t limit) {
       for (std::uint32_t round = 1; round < limit; round *= 2)
         if (distance % (2 * round) == 0 && distance + round < n) return true;

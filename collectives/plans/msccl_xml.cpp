@@ -230,9 +230,10 @@ class XmlReader {
         auto node = nodes[step.wait_lane].child("step");
         for (std::uint32_t i = 0; i < step.wait_step; ++i) node = node.next_sibling("step");
         if (node.attribute("hasdep").as_int(0) == 0)
-          fail(step.line,
-               fmt::format("it waits for step {} of thread block {}, which has hasdep=\"0\" and tells nobody",
-                           step.wait_step, other.id));
+          fail(
+              step.line,
+              fmt::format("it waits for step {} of thread block {}, which has hasdep=\"0\" and notifies no other block",
+                          step.wait_step, other.id));
       }
     }
   }

@@ -78,7 +78,7 @@ class Reader {
   }
 
   void read_switch() {
-    if (rank_ != no_lane) fail("a line 'switch' behind a line 'rank'; expected switches behind the line 'schedule'");
+    if (rank_ != no_lane) fail("a line 'switch' after a line 'rank'; expected switches after the line 'schedule'");
     if (schedule_.switches.size() >= AggregatorSite::max_units)
       fail(fmt::format("more than {} switches", AggregatorSite::max_units));
     const std::uint32_t members = schedule_.members();

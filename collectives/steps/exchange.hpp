@@ -76,7 +76,7 @@ class Exchange {
   explicit Exchange(const MessageSizes& sizes) : sizes_(sizes) {}
   Exchange& send(std::uint32_t peer, Buffer source, Pieces pieces);
   Exchange& receive(std::uint32_t peer, Buffer target, Pieces pieces);
-  /// What comes is reduced with the bytes of `source` that lie `shift` bytes further than those of `target`.
+  /// Arriving data are reduced with the bytes of `source` that lie `shift` bytes further than those of `target`.
   Exchange& reduce(std::uint32_t peer, Buffer source, std::int64_t shift, Buffer target, Pieces pieces);
   bool next(Step& step);
 

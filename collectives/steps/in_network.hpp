@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What collectives share whose data switches reduce and copy: shares of heads, sums of several peers, copies to them.
+// Code shared by collectives whose data switches reduce and copy: shares of heads, sums of several peers, copies to
+// them.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@
 
 namespace weft {
 
-/// Who is responsible for which bytes: head h of a channel, of which there are several, chunk by chunk.
+/// The bytes for which head h of a channel is responsible, chunk by chunk; a channel has several heads.
 ///
 /// Of one vector (all_reduce): loop q covers the chunks q heads + h of the channel's part, as NCCL's runs do
 /// (src/device/all_reduce.h, NCCL_ALGO_NVLS: gridOffset + (bid nHeads + headRank) chunkSize). Of blocks (all_gather,
@@ -73,9 +74,9 @@ struct Peers {
   }
 };
 
-/// What comes from `peers` (one or more) is summed up, with the bytes at `own` if there are such, and goes to
-/// `target`, or, if `to` is a peer, to it. At most three at a time (Step): further ones by further steps, with the
-/// sum so far in `target`. The last step marks.
+/// Data from `peers` (one or more) are summed up, with the bytes at `own` if there are any, and go to `target`, or, if
+/// `to` is a peer, to it. At most three at a time (Step): further ones by further steps, with the sum so far in
+/// `target`. The last step marks.
 StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::optional<Place> own, Place target,
                      std::optional<std::uint32_t> to);
 
@@ -83,7 +84,7 @@ StepGenerator sum_of(Peers peers, MessageSizes sizes, std::int64_t bytes, std::o
 StepGenerator send_to_all(Peers peers, MessageSizes sizes, std::int64_t bytes, Place source,
                           std::uint32_t wait_lane = no_lane, std::uint64_t wait_marks = 0);
 
-/// What comes from `from` is stored at `target` and goes to each of `peers`.
+/// Data from `from` are stored at `target` and go to each of `peers`.
 StepGenerator copy_to_all(std::uint32_t from, Peers peers, MessageSizes sizes, std::int64_t bytes, Place target);
 
 /// The same steps, which are a part of another step to NCCL, or not (Step::joined).
@@ -109,7 +110,7 @@ struct SwitchedServer {
   Peers heads() const { return Peers::range(0, gpus.count); }
   /// A GPU's own data of every head, to the switch; and the result of every head from it. To NCCL these are the chunks
   /// of a loop in one step each (src/device/prims_simple.h, scatter and gather): a scatter begins with its first head,
-  /// and a gather ends when the last one has come.
+  /// and a gather ends when the last one has arrived.
   StepGenerator contribute() const;
   StepGenerator take_all() const;
   /// The switch: the sum of all for each head, or what each head has for all; each has scratch of its own.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NCCL's double binary tree: who is whose parent.
+// NCCL's double binary tree: the parent of each rank.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace weft {
 
 constexpr std::uint32_t no_rank = 0xffffffffU;
 
-/// A place in a tree. Children as NCCL numbers them; those that are there come first.
+/// A place in a tree. Children as NCCL numbers them; existing children come first.
 struct TreePlace {
   std::uint32_t parent = no_rank;
   std::array<std::uint32_t, 3> children{no_rank, no_rank, no_rank};

@@ -42,7 +42,7 @@ struct Fold {
   bool sits_out(std::uint32_t rank) const { return paired(rank) && rank % 2 == 0; }
   std::uint32_t position(std::uint32_t rank) const { return paired(rank) ? rank / 2 : rank - rest; }
   std::uint32_t rank_at(std::uint32_t position) const { return first_rank(position) + (position < rest ? 1 : 0); }
-  /// Positions stand for consecutive ranks: one from here to (not including) the first rank of the next one.
+  /// Each position represents consecutive ranks: those from here up to the first rank of the next position (excluded).
   std::uint32_t first_rank(std::uint32_t position) const { return position + (position < rest ? position : rest); }
 };
 
@@ -184,9 +184,9 @@ class HalvingAllReduce : public FoldedAllReduce {
   BlockRange kept(std::uint32_t position, std::uint32_t level) const;
 };
 
-/// all_gather: in each round partners swap all that they have, so that it doubles (Thakur et al. 2005).
-/// For other numbers of ranks, the odd one of a pair takes the even one's block along, and gives it all the others at
-/// the end; the blocks that a position stands for are consecutive.
+/// all_gather: in each round partners swap all that they have, so that it doubles (Thakur et al. 2005). For other
+/// numbers of ranks, the odd one of a pair takes the even one's block along, and gives it all the others at the end;
+/// the blocks that a position represents are consecutive.
 std::unique_ptr<StepStream> doubling_all_gather(const CollectiveCall& call, std::uint32_t index, std::uint32_t channel);
 
 /// Contract of CollectiveAlgorithm::steps.

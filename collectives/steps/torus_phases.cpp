@@ -36,7 +36,7 @@ PhaseOrder PhaseOrder::from(const Grid& grid, std::uint32_t first, bool mirrored
 
 namespace {
 
-/// A ring in one dimension: who is next, and which coordinate's part moves in step s. A part ends where it belongs.
+/// A ring in one dimension: the next rank, and the coordinate whose part moves in step s. A part ends at its owner.
 struct GridRing {
   GridRing(const Grid& grid, const PhaseOrder& order, std::uint32_t index, std::uint32_t phase)
       : dimension(order.dimensions[phase]), size(grid.sizes[dimension]), x(grid.coordinate(index, dimension)) {

@@ -23,7 +23,7 @@ def covered(starts, ends):
 
 
 def covered_of_ranks(ranks, starts, ends, chosen):
-    """The same for each rank by itself, of the chosen rows; all together."""
+    """The same for each rank separately, of the chosen rows; all together."""
     found = [covered(starts[rows], ends[rows]) for rank in numpy.unique(ranks[chosen])
              for rows in [chosen & (ranks == rank)]]
     return tuple(numpy.concatenate([pair[i] for pair in found]) if found else numpy.zeros(0, numpy.int64)

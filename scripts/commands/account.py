@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft account RUN.h5 [--set K=V]      what a run costs, in money, energy and emissions (docs/reference/accounting.md)
-"""Counts what a simulated machine consists of, and what it takes for the run: cost, energy and emissions, of a step, a
+"""Counts the parts of a simulated machine and computes cost, energy and emissions of the run, of a step, a
 token and a whole training, each with a low, a middle and a high estimate.
 
 exit codes: 0 done, 2 the input is wrong, 3 the environment failed, 130 interrupted"""

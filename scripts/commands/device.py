@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft device NAME | fit TABLE.csv..   a device's rates, or constants as measured (docs/reference/compute_times.md)
-"""What kernels reach on a device inside a long step: rates by size, as a table and as a drawing, and where they hold.
-`weft device fit` makes the constants from measured kernels."""
+"""Shows the rates that kernels reach on a device inside a long step, by size, as a table and as a drawing, and where
+they hold. `weft device fit` makes the constants from measured kernels."""
 
 import pathlib
 import sys
@@ -56,7 +56,7 @@ def show_command():
 
 def fit_command():
     parser = Parser(prog="weft device fit", description="""Constants of a device file from tables of measured kernels.
-        Shapes whose hash is divisible by three are held out: the errors that are told are theirs.""")
+        Shapes whose hash is divisible by three are held out: the printed errors are those of these shapes.""")
     parser.add_argument("tables", metavar="TABLE.csv", nargs="+",
                         help="GEMMs, attention, memory kernels and layers of experts, told apart by their columns")
     parser.add_argument("-o", "--output", metavar="FILE.yaml", required=True, help="the device file")

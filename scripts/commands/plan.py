@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft plan EXPERIMENT.yaml            wall time and memory of a run on 1 to 1,024 processes (docs/tutorial/studies.md)
-"""Says what a run will take, from what `weft describe` counts and from the first seconds of the run itself on this
-machine. After the run, --check RUN.h5 tells how good that was."""
+"""Estimates the time and memory of a run, from the counts of `weft describe` and from the first seconds of the run
+itself on this machine. After the run, --check RUN.h5 shows how good the estimate was."""
 
 import argparse
 import json
@@ -43,7 +43,7 @@ def parse():
     parser.add_argument("--plan", metavar="PLAN.json", help="with --check: the plan that was made before; none is made")
     parser.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan, for a later --check")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.add_argument("--quiet", action="store_true", help="do not say what is being done")
+    parser.add_argument("--quiet", action="store_true", help="no messages about progress")
     options = parser.parse_args()
     if options.plan and not options.check:
         parser.error("--plan is for --check")

@@ -39,7 +39,7 @@ def parse():
     parser.add_argument("--rate", type=quantity("bit/s", "400 Gb/s"), default="400 Gb/s",
                         help="of each link, and of each host into the network (400 Gb/s)")
     parser.add_argument("--delay", type=quantity("ps", "500 ns"), default="500 ns", help="of each link (500 ns)")
-    parser.add_argument("--ports", type=natural, default=64, help="most ports of a switch (64)")
+    parser.add_argument("--ports", type=natural, default=64, help="maximum number of ports of a switch (64)")
     parser.add_argument("-j", "--jobs", type=natural, metavar="N", default=os.cpu_count() or 1,
                         help="machines counted at a time (the number of cores)")
     parser.add_argument("--json", action="store_true", help="one JSON object")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # weft sweep STUDY.yaml [-j N]         a study of many experiments: their runs, one table (docs/tutorial/studies.md)
 """Runs the cases of a study, as many side by side as there are cores, and writes one HDF5 file with a row for each.
-What has been run before is not run again.
+Cases that have been run before are not run again.
 
 exit codes: 0 done, 2 the study is wrong, 3 a case failed or is missing, or the environment failed, 130 interrupted"""
 
@@ -23,7 +23,7 @@ def parse():
     parser.add_argument("-o", "--output", metavar="STUDY.h5", help="table (the study's name with .h5); runs go to "
                         "STUDY.runs beside it")
     once = parser.add_mutually_exclusive_group()
-    once.add_argument("--list", action="store_true", help="print the cases and what is known of them; run nothing")
+    once.add_argument("--list", action="store_true", help="print the cases and their status; run nothing")
     once.add_argument("--case", type=int, metavar="K", help="run that case alone, and write no table")
     once.add_argument("--collect", action="store_true", help="run nothing; write the table of what has been run")
     again = parser.add_mutually_exclusive_group()

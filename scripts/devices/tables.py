@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Tables of measured kernels: four layouts, told apart by their columns.
+"""Tables of measured kernels: four layouts, distinguished by their columns.
 
   gemms      precision, m, n, k, time_us            C[m, n] = A[m, k] B[k, n]; `count` of them in one kernel
   attention  batch, seq, heads, kv_heads, head_dim, time_us    causal, forward; `gpu` if the table has several

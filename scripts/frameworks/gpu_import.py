@@ -14,7 +14,7 @@ from .timeline import Notes, ProgramOfTimeline
 
 
 class Sink:
-    """A file that nobody wants."""
+    """A file object that discards what is written."""
 
     def write(self, content):
         pass
@@ -24,13 +24,13 @@ def add_gpu_arguments(parser):
     parser.add_argument("--ranks", metavar="N", type=natural, help="ranks of the job, if the traces do not say it")
     parser.add_argument("--fill", choices=["symmetric"], help="ranks that were not traced do what a traced one does, "
                         "in their own process groups")
-    parser.add_argument("--overlap", choices=["traced", "network"], help="traced: what had ended before something "
-                        "began ends before it here, too. network: only what waits in the program waits, so that the "
-                        "network decides what overlaps. Default: network if the traces have waits of streams "
+    parser.add_argument("--overlap", choices=["traced", "network"], help="traced: work that had ended before an "
+                        "operation began also ends before it in the simulation. network: only waits of the program "
+                        "are kept, so that the network decides what overlaps. Default: network if the traces have waits of streams "
                         "(enable_cuda_sync_events), else traced")
     parser.add_argument("--host", choices=["late", "none"], default="late", help="late: the host's work between "
-                        "launches and waits is computation where the accelerator waited for it (default); none: it is "
-                        "always in time")
+                        "launches and waits is computation where the accelerator waited for it (default); none: the host "
+                        "is never late")
 
 
 def world_of(options, timelines):
@@ -63,7 +63,7 @@ def imported_job(options, timelines, notes, what):
 
 
 class Writing:
-    """The files of all ranks, each from its own timeline or from that of the rank that stands for it."""
+    """The files of all ranks, each from its own timeline or from that of the rank that replaces it."""
 
     def __init__(self, options, timelines, stand_ins, world, notes, overlap):
         self.timelines, self.stand_ins, self.world, self.notes = timelines, stand_ins, world, notes

@@ -182,7 +182,7 @@ def said(shape):
 
 
 def which_ranks(timelines, world, fill):
-    """{rank: the timeline that stands for it}; an error that names the missing ones."""
+    """{rank: the timeline that represents it}; an error that names the missing ranks."""
     have = {}
     for timeline in timelines:
         if timeline.rank in have:

@@ -133,7 +133,7 @@ class JsonStream:
         else:
             yield from self.of_map(lists)
         if found := self.peek():
-            raise self.error(f"found '{found}' behind the end of the trace")
+            raise self.error(f"found '{found}' after the end of the trace")
         self.file.close()
 
     def of_map(self, lists):

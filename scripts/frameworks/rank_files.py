@@ -111,7 +111,7 @@ class GroupNames:
 
 
 def chakra_workload(imported, ranks, names, write):
-    """Has `write(rank, file)` make the file of each rank beside the experiment, and their groups' file behind them.
+    """Has `write(rank, file)` make the file of each rank beside the experiment, and then the file of their groups.
     Names have the number of ranks, so that files of an earlier import are not taken for those of more ranks."""
     for rank in range(ranks):
         imported.beside(f"{ranks}ranks.{rank}.et", lambda file, rank=rank: write(rank, file))

@@ -40,7 +40,7 @@ def stems_in(folder):
 
 
 def is_trace(path):
-    """By its first bytes: GlobalMetadata behind its length, or JSON with nodes or a version."""
+    """By its first bytes: GlobalMetadata after its length, or JSON with nodes or a version."""
     try:
         start = read_bytes(path, FEW)
         if start[:2] == b"\x1f\x8b":
@@ -99,7 +99,7 @@ def matches(path):
 def read(options):
     stem, ending, ranks = locate(options.input)
     if not is_trace(f"{stem}.0{ending}"):
-        raise InputError(f"{stem}.0{ending}", None, "it is no Chakra trace: neither messages of et_def.proto behind "
+        raise InputError(f"{stem}.0{ending}", None, "it is no Chakra trace: neither messages of et_def.proto after "
                          "their lengths nor JSON of nodes")
     files = [f"{stem}.{rank}{ending}" for rank in range(ranks)]
     imported = Imported(files, ranks, [f"The Chakra traces {stem}.0{ending} to {stem}.{ranks - 1}{ending}."])

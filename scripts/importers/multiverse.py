@@ -245,8 +245,8 @@ class Workload:
             self.imported.refuse(self.long, f"more than {MOST_DEPENDENCIES} dependencies, of which Multiverse takes "
                                             "the first; all count here (this and all such nodes)")
         if self.several:
-            self.imported.refuse(self.several, "a collective through several dimensions: there a ring in each after "
-                                               "another, here one ring of all of them (this and all such nodes)")
+            self.imported.refuse(self.several, "a collective through several dimensions: in Multiverse one ring after "
+                                               "another in each, here one ring of all of them (this and all such nodes)")
 
 
 def read(options):

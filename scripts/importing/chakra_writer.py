@@ -33,7 +33,7 @@ def attribute(name, value):
 class TraceWriter:
     """The trace of one rank, on a binary file. Each node gives its id, for `after` of later ones. A node with a
     `stream`
-    (a number) runs behind those before it on that stream."""
+    (a number) runs after those before it on that stream."""
 
     def __init__(self, file):
         self.file, self.count = file, 0

@@ -25,7 +25,7 @@ def comment(text, indent=""):
 
 
 class Writer:
-    """`name(value)` gives the path that stands for an Input or a Beside."""
+    """`name(value)` returns the path for an Input or a Beside."""
 
     def __init__(self, name):
         self.name = name

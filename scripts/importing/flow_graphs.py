@@ -41,7 +41,7 @@ WHERE edges.flow = ? ORDER BY e.id"""
 
 
 class FlowGraph:
-    """Flows are added in the order of their file, then `waits`, then finish() is due."""
+    """Flows are added in the order of their file, then `waits`, then finish()."""
 
     def __init__(self):
         folder = tempfile.mkdtemp(prefix="weft-import-")
@@ -93,7 +93,7 @@ class FlowGraph:
         self.count += self.one("SELECT COUNT(*) FROM far")
 
     def go_through(self):
-        """Each flow behind those that it waits for; only those that come free are kept. How many there are."""
+        """Each flow after those that it waits for; keeps only those that become ready. Returns their number."""
         passed, chains = 0, 0
         self.run("CREATE TABLE roots AS SELECT number FROM flows WHERE missing = 0 ORDER BY number")
         for root in self.database.cursor().execute("SELECT number FROM roots ORDER BY number"):
@@ -106,7 +106,7 @@ class FlowGraph:
         return passed
 
     def lay_chain(self, flow, chains):
-        """Its chain: that of a flow it waits for, if nobody else has gone on with that. Flows of a chain, and flows
+        """Its chain: that of a flow it waits for, if no other flow has continued that chain. Flows of a chain, and flows
         that wait for nothing (chain 0), are sent in the order of the trace, and so may have one tag. How many chains
         there are."""
         before = self.run("SELECT number, chain, continued FROM edges JOIN flows ON number = before WHERE flow = ? "

@@ -59,11 +59,11 @@ class Imported:
         self.refused.append((str(place), text))
 
     def beside(self, suffix, produce):
-        """Has a file written beside the experiment; `produce(file)` writes bytes. Gives what stands for its name."""
+        """Has a file written beside the experiment; `produce(file)` writes bytes. Returns the value for its name."""
         self.files[suffix] = produce
         return Beside(suffix)
 
     @staticmethod
     def prefix(suffix):
-        """What stands for X.SUFFIX, if files beside the experiment are X.SUFFIX.0.et and so on."""
+        """The value for X.SUFFIX, if files beside the experiment are X.SUFFIX.0.et and so on."""
         return Beside(suffix)

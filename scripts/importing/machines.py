@@ -8,9 +8,9 @@ RATE, DELAY = "400 Gb/s", "500 ns"
 
 
 def default_topology(ranks):
-    """A switch that blocks nobody, as `weft workload` takes it for configurations of models."""
+    """A non-blocking switch, as `weft workload` takes it for configurations of models."""
     topology = Map(kind="star", hosts=max(2, ranks), link_rate=RATE, link_delay=DELAY)
-    topology.about = ("The input says nothing of a network: this is one switch that blocks nobody, "
+    topology.about = ("The input says nothing of a network: this is one non-blocking switch, "
                       f"{RATE} to each host. Put yours here, or import with --topology SPEC.yaml.")
     return topology
 

@@ -28,7 +28,7 @@ class Place:
         return self.output.with_name(f"{self.output.stem}.{suffix}")
 
     def name(self, value):
-        """What stands for a file in the experiment: relative to its folder, unless that is far away."""
+        """The name of a file in the experiment: relative to its folder, unless that is far away."""
         if isinstance(value, Beside):
             return self.file(value.suffix).name
         path = value.path.resolve()

@@ -14,7 +14,7 @@ class PlotError(Exception):
 
 
 class Results:
-    """A result file, read as far as asked for."""
+    """A result file, read on demand."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)

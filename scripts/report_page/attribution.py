@@ -9,7 +9,7 @@ from report_page.values import bytes_text, packed
 
 PREFIX = "part_"
 MOST_ROWS = 16_384
-# What a part is called, and what it tells about the run: the first pattern that its name holds.
+# Names of parts, and their meaning for the run: the first pattern that its name holds.
 CATEGORIES = (("compute", "compute"), ("peer|straggl", "peers"), ("retrans|repeat|loss|lost|reorder", "retransmission"),
               ("paus", "pause"), ("launch|local|handl|overhead", "local"), ("exposed|communic", "exposed"),
               ("window|acknowl", "window"), ("sending", "sending"), ("nic|ahead|own", "own"),

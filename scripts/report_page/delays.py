@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links ranked by the delay that they caused, with who shared them; the critical path."""
+"""Links ranked by the delay that they caused, with the jobs that shared them; the critical path."""
 
 import numpy as np
 
@@ -21,7 +21,7 @@ def column_like(names, *patterns):
 
 class LinkWaits:
     """The table /link_waits: at which link packets of which job waited behind those of which other job. Which of its
-    columns is which follows from names and units. Jobs that it does not know, -1, stand behind all others."""
+    columns is which follows from names and units. Unknown jobs, -1, come after all others."""
 
     def __init__(self, run, links, jobs):
         self.jobs = jobs

@@ -20,7 +20,7 @@ class ReportError(Exception):
 
 
 class ResultFile:
-    """A file of weft. Tables and columns that are not there are no error until they are asked for."""
+    """A file of weft. Tables and columns that are not there are no error until they are read."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)

@@ -16,7 +16,7 @@ MOST_CASES = 1_000_000
 
 @dataclass(frozen=True)
 class Choice:
-    """A value of a key: its name in tables, and the settings it stands for: ((path, data), ...)."""
+    """A value of a key: its name in tables, and its settings: ((path, data), ...)."""
 
     label: str
     settings: tuple

@@ -60,12 +60,12 @@ class Counted:
 
 
 # A process starts with the peak memory of the one that forked it, which is less in a shell than in Python. The shell
-# waits for the end of what it has started also where it is told to end itself.
+# waits for the end of its children also when it receives a signal to end.
 SHELL = ["/bin/sh", "-c", 'trap : TERM INT; "$@"; exit $?', "sh"]
 
 
 def run(words, seconds=None):
-    """(exit code, standard output, standard error). After so many seconds the program is told to end."""
+    """(exit code, standard output, standard error). After so many seconds the program gets a signal to end."""
     try:
         process = subprocess.Popen([*SHELL, *words], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=environment(), start_new_session=True)
@@ -106,7 +106,7 @@ def call(program, words):
 
 
 class Calibration:
-    """Figures of a run that was ended after some seconds, or has come to its own end before (`complete`)."""
+    """Figures of a run that was ended after some seconds, or has ended by itself before (`complete`)."""
 
     def __init__(self, program, words, seconds, tell):
         with tempfile.TemporaryDirectory(prefix="weft-plan-") as folder:

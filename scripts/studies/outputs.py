@@ -53,7 +53,7 @@ KNOWN = {
     "packets_trimmed": ("1", "lost their payload", of_congestion("packets_trimmed")),
     "packets_marked": ("1", "marked by ECN", of_congestion("packets_marked")),
     "packets_repeated": ("1", "sent again", of_congestion("packets_repeated")),
-    "packets_out_of_order": ("1", "came behind a gap", of_congestion("packets_out_of_order")),
+    "packets_out_of_order": ("1", "arrived after a gap", of_congestion("packets_out_of_order")),
     "pause_frames": ("1", "pause frames", of_congestion("pause_frames")),
     "timeouts": ("1", "timeouts", of_congestion("timeouts")),
     "complete": ("1", "1 if the run reached its end", lambda s: int(s["complete"])),

@@ -165,7 +165,7 @@ def value_text(name, value):
 
 
 def busy_text(plan):
-    """Times are those of a processor of its own; whoever plans on a busy machine is told."""
+    """How times were measured; on a busy machine also the share of a processor that the run had."""
     share = plan["seconds_per_work"] * plan["calibrated"] / max(1e-9, plan["calibration_seconds"])
     return "measured: processor time" + (f"; the run had {100 * share:.0f} % of a processor" if share < 0.8 else "")
 

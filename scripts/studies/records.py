@@ -36,7 +36,7 @@ def write_whole(path, text):
 
 
 class Lock:
-    """Of a file that is there as long as somebody holds it. A child that inherits `descriptor` holds it, too."""
+    """A lock file that exists as long as a process holds it. A child that inherits `descriptor` also holds it."""
 
     def __init__(self, path):
         self.path, self.descriptor = path, None
@@ -54,7 +54,7 @@ class Lock:
                 here = os.stat(self.path)
             except FileNotFoundError:
                 here = None
-            # Who held it before may have removed the file that was opened here.
+            # The previous holder may have removed the file that was opened here.
             if here and (here.st_dev, here.st_ino) == (os.fstat(descriptor).st_dev, os.fstat(descriptor).st_ino):
                 self.descriptor = descriptor
                 return True
@@ -95,7 +95,7 @@ class Records:
         return Lock(self.folder / f"{identity}.lock")
 
     def find(self, identity):
-        """The record of a run that has ended well and has all that is asked for, or None."""
+        """The record of a run that has ended well and has all requested outputs, or None."""
         results = self.results(identity)
         try:
             record = json.loads((self.folder / f"{identity}.json").read_text(encoding="utf-8"))
@@ -116,7 +116,7 @@ class Records:
         return any(output.needs_usage for output in self.outputs.values())
 
     def usage(self, results):
-        """What costs, energy and emissions are calculated from, if they are asked for."""
+        """The inputs of costs, energy and emissions, if these are requested."""
         return {"usage": usage_of(results)} if self.needs_usage() else {}
 
     def forget(self, identity):
@@ -140,7 +140,7 @@ class Records:
         write_whole(self.folder / f"{identity}.json", json.dumps(record))
 
     def keep_error(self, identity, error):
-        """For those who collect; the next one that wants this run tries again."""
+        """For --collect; the next process that needs this run tries again."""
         write_whole(self.folder / f"{identity}.error", error + "\n")
 
     def forget_error(self, identity):

@@ -138,7 +138,7 @@ class Sweep:
             self.runs.run(jobs, self.best_on_ideal_network(), fresh)
 
     def best_on_ideal_network(self):
-        """Numbers of the cases that packets decide among: the best ones, as many different ones as asked for."""
+        """Numbers of the cases to run packet by packet: the best ones, as many different ones as requested."""
         chosen = {}
         for _, number in search.ranking(self.ideal_rows(), self.study.search.expression):
             chosen.setdefault(self.identities[number], number)

@@ -93,7 +93,7 @@ def write_search(cases, result, search, count):
 
 
 def unit_of(output, rows):
-    """A reduction has the unit of its column, which a results file tells."""
+    """A reduction has the unit of its column, which is in a results file."""
     if not output.reduction:
         return output.unit
     units = [row["record"]["reductions"][output.text]["unit"] for row in rows if row["record"]]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What stands behind scripts/commands: export and compare."""
+"""The implementation of scripts/commands: export and compare."""

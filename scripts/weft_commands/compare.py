@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""What differs in the inputs of runs, what changed in their outcome, and which links, collectives and operators account
-for it. The first run is what the others are compared with. Times of operators need output.operations.
+"""Shows what differs in the inputs of runs, what changed in their outcome, and which links, collectives and operators
+account for the change. All other runs are compared with the first one. Times of operators need output.operations.
 
-Exit code 0: done, whether something differs or not; 2: a file or a word is wrong; 3: a file cannot be written."""
+Exit code 0: done, whether or not the runs differ; 2: a file or an argument is wrong; 3: a file cannot be written."""
 
 import argparse
 import contextlib

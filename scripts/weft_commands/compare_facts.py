@@ -25,7 +25,7 @@ def part_name(column):
 
 
 class Facts:
-    """One run. Everything is read when it is asked for, and once."""
+    """One run. Everything is read on demand, and once."""
 
     def __init__(self, run):
         self.run = run
@@ -78,7 +78,7 @@ class Facts:
 
     @cached_property
     def groups(self):
-        """{collective: whom it is among, such as "tensor"}, as far as its operations say."""
+        """{collective: its group, such as "tensor"}, as far as its operations have one."""
         found = {}
         if self.run.has("operations", "collective", "group"):
             for block in self.run.blocks("operations", ["collective", "group"]):
@@ -183,7 +183,7 @@ class Facts:
 
     @cached_property
     def counts(self):
-        """{what: (number, unit)} of what no time tells."""
+        """{what: (number, unit)} of facts that are not times."""
         found = {"messages": (sum(job.get("messages", 0) for job in self.jobs.values()), "1"),
                  "bytes sent": (sum(job.get("bytes", 0) for job in self.jobs.values()), "B")}
         for table, column, what in (("links", "dropped", "packets dropped"), ("links", "lost", "packets lost"),

@@ -4,7 +4,7 @@
 from weft_results import ResultsError
 
 ABSENT = "absent"
-# They change no result, or are told elsewhere.
+# They do not change results, or are shown elsewhere.
 LEFT_OUT = {"output.file"}
 LAST = ("output", "simulation.partition")
 
@@ -48,7 +48,7 @@ def model_keys(run):
 
 
 def differing(first, second):
-    """[{key, first, second}] in the order of the first, further keys of the second behind them."""
+    """[{key, first, second}] in the order of the first, and then the other keys of the second."""
     keys = [key for key in dict.fromkeys([*first, *second]) if key not in LEFT_OUT]
     keys.sort(key=lambda key: key.startswith(LAST))
     return [{"key": key, "first": first.get(key, ABSENT), "second": second.get(key, ABSENT)}
@@ -56,7 +56,7 @@ def differing(first, second):
 
 
 def input_differences(first, second):
-    """(differences, notes). Facts of the model are told only where no key of the experiment says the same."""
+    """(differences, notes). Facts of the model are shown only where no key of the experiment says the same."""
     notes = []
     try:
         found = differing(experiment_keys(first), experiment_keys(second))

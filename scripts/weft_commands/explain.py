@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Why a run took as long as it did: on what each job spent its time, the critical path through operations and messages,
-how much longer what is not on it could have taken (slack), the links that delayed messages most, with the jobs that
-waited and those that stood in front, and links that flow control stopped followed back to the link at which that began,
-with those who sent there and those who were held up.
+"""Shows why a run took as long as it did: the parts of each job's time; the critical path through operations and
+messages, and by how much operations off this path could have been longer (slack); the links that delayed messages most,
+with the jobs that waited and the jobs that were in front; and for each link that flow control stopped, the link where
+the stop began, with the ranks that sent there and the ranks that were held up.
 
 Jobs, links and pauses need output.attribution (summary is the default); the critical path and slack need output:
 {attribution: full, operations: true} and rows of all messages.
 
-Exit code 0: done; 2: the file or a word is wrong."""
+Exit code 0: done; 2: the file or an argument is wrong."""
 
 import argparse
 import json

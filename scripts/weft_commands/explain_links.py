@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Links ranked by the delay that they caused, with who waited, who stood in front, and which collectives it hit."""
+"""Links ranked by the delay that they caused, with the jobs that waited, the jobs in front, and the collectives that were delayed."""
 
 import numpy as np
 

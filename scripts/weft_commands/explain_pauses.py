@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Stops by flow control followed back to what caused them: a switch stops the links that fill it, with pause frames or
 by giving no credits; their senders fill up and stop others. What is found is a tree of stopped links for each link at
-which such a chain begins (its root), with who sent there, and whose messages were held up although they went elsewhere."""
+which such a chain begins (its root), with the ranks that sent there, and the ranks whose messages to other hosts were
+held up."""
 
 import numpy as np
 

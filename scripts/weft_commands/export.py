@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
-"""Write what a result file of `weft run` holds for other programs.
+"""Writes the content of a result file of `weft run` for other programs.
 
---trace  what ranks, collectives and links did when, as a trace for https://ui.perfetto.dev or chrome://tracing: ranks
-         need output.operations, counters of links output.sampling. Packed if the name ends with .gz
+--trace  ranks, collectives and links over time, as a trace for https://ui.perfetto.dev or chrome://tracing: ranks need
+         output.operations, counters of links need output.sampling. Compressed if the name ends with .gz
 --csv    a file for each table, with units in its first line
 
 The same result file gives the same bytes at any time. An experiment instead of its results becomes a trace for other
-simulators: `weft export chakra --help`. Exit code 0: done; 2: a file or a word is wrong; 3: a file cannot
+simulators: `weft export chakra --help`. Exit code 0: done; 2: a file or an argument is wrong; 3: a file cannot
 be written."""
 
 import argparse

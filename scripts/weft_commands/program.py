@@ -13,7 +13,7 @@ import sys
 EXIT_INPUT, EXIT_ENVIRONMENT, EXIT_INTERRUPTED = 2, 3, 130
 INTERRUPTS = [signal.SIGINT, signal.SIGTERM]
 CRASHES = {signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL}
-# To what was printed into a pipe that nobody reads any more, nobody listens: as for `cat`, this is no error.
+# If a pipe has no reader any more, its output is not needed: as for `cat`, this is no error.
 EXIT_PIPE = 128 + signal.SIGPIPE
 
 
@@ -86,7 +86,7 @@ def interrupt(*_):
 
 
 def tell_lost(lost):
-    """Of exceptions that nobody can catch: an interrupt comes again."""
+    """For exceptions that cannot be caught: an interrupt is raised again."""
     if lost.exc_type is not KeyboardInterrupt:
         sys.__unraisablehook__(lost)
 

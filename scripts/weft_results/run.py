@@ -25,7 +25,7 @@ DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, UnicodeDecodeE
 
 
 class Run:
-    """One result file. No table is read before it is asked for; `with` closes the file.
+    """One result file. Tables are read on demand; `with` closes the file.
 
     Attributes of the object: `path`, and `file`, which is the h5py.File, for what has no method here."""
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one process hands to another between two epochs: records, one after the other.
+// Batches: the records that one process hands to another between two epochs.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace weft {
 
-/// Bytes that are appended record by record and taken away all at once. They lie in memory that somebody has lent as
-/// long as they fit there, so that nobody need copy them to where another process reads them.
+/// Bytes that are appended record by record and removed all at once. As long as they fit, they are in memory lent by
+/// the caller, so that another process can read them without a copy.
 class Batch {
  public:
   bool empty() const { return size_ == 0; }
@@ -22,12 +22,12 @@ class Batch {
   const std::byte* data() const { return data_; }
   std::span<const std::byte> bytes() const { return {data_, size_}; }
 
-  /// Bytes that can be added where it lies.
+  /// Bytes that can be added without moving the batch to other memory.
   std::size_t room() const { return capacity_ - size_; }
   void reserve(std::size_t count) {
     if (count > room()) grow(count);
   }
-  /// `count` new bytes at the end, to be filled in where they lie.
+  /// Appends `count` bytes, which the caller fills in place.
   std::byte* extend(std::size_t count) {
     if (count > room()) [[unlikely]]
       grow(count);
@@ -44,8 +44,8 @@ class Batch {
 
   /// Forgets the content.
   void clear() { size_ = 0; }
-  /// The next content goes to `memory`, which is there until lend() is called again; an empty span ends the loan. Only
-  /// while the batch is empty.
+  /// The next content goes to `memory`, which must exist until lend() is called again; an empty span ends the loan.
+  /// Only while the batch is empty.
   void lend(std::span<std::byte> memory) {
     WEFT_EXPECT(empty(), "{} bytes lie in memory that was lent", size_);
     data_ = memory.empty() ? own_.get() : memory.data();
@@ -75,7 +75,7 @@ class Batch {
   std::size_t own_capacity_ = 0;
 };
 
-/// The record at `at` of a batch; `at` goes on to the next one.
+/// The record at `at` of a batch; advances `at` to the next record.
 template <class Value>
 Value take_record(std::span<const std::byte> batch, std::size_t& at) {
   static_assert(std::is_trivially_copyable_v<Value>);

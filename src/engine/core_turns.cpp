@@ -72,7 +72,7 @@ int CoreTurns::best(std::uint64_t barrier, Better better) {
   }
 }
 
-// Asleep before the others see that it has arrived: who arrives last wakes it.
+// Asleep before the others see that it has arrived: the last process to arrive wakes it.
 void CoreTurns::arrive(std::uint64_t barrier) {
   if (all_at_once_) std::atomic_ref(place(self_).state).store(2 * barrier);
 }
@@ -81,8 +81,8 @@ int CoreTurns::next(std::uint64_t barrier) {
   const std::int64_t now = ticks();
   show(place(self_).done, now);
   show(place(self_).lasted, now - resumed_);
-  // Who has run here before, so that what it left in the caches may still be there; the longest part first, so that the
-  // cores are done at about the same time.
+  // A process that has run here before, so that its data may still be in the caches; the longest part first, so that
+  // the cores are done at about the same time.
   return best(barrier - 1, [here = place(self_).core](const Place& a, const Place& b) {
     const bool a_here = glance(a.core) == here;
     const bool b_here = glance(b.core) == here;
@@ -129,7 +129,8 @@ void CoreTurns::go_on(std::uint64_t barrier) {
   }
 }
 
-// Who is asleep is woken by the first that finds it so; who is not yet done finds out by itself.
+// A sleeping process is woken by the first process that finds it asleep; a process that is not yet done notices by
+// itself.
 void CoreTurns::resume(std::uint64_t barrier, bool all_at_once) {
   all_at_once_ = all_at_once;
   if (all_at_once)

@@ -207,9 +207,9 @@ void EpochExchange::arrive(const EpochVote& mine, std::span<const Batch> outgoin
   Board& first = shared.board(0);
   board.votes[barriers_ & 1] = mine;
   if (turns_ != nullptr) turns_->arrive(barriers_);
-  // Counted before it shows: who sees all of them here may go on to the next barrier, and must not be counted there
-  // while somebody is still to be counted here. Otherwise nobody would find that the last has arrived, and who sleeps
-  // would do so for ever.
+  // Counted before the arrival is visible: a process that sees all arrivals here may go on to the next barrier, and
+  // must not be counted there while another is still to be counted here. Otherwise no process would notice that the
+  // last one has arrived, and sleeping processes would do so for ever.
   last_ = ++std::atomic_ref(first.arrivals) == barriers_ * static_cast<std::uint64_t>(shared.size);
   std::atomic_ref(board.arrived).store(barriers_, std::memory_order_release);
   if (last_) first.all_here.open(static_cast<std::uint32_t>(barriers_));
@@ -274,7 +274,7 @@ void EpochExchange::await_others() {
   wait_seconds_ += seconds() - start;
 }
 
-// Until all of the host have arrived. Who arrives last wakes those that sleep.
+// Until all processes of the host have arrived. The last to arrive wakes those that sleep.
 void EpochExchange::wait_for_all() {
   SharedMemory& shared = *shared_;
   if (last_) return;
@@ -298,7 +298,8 @@ void EpochExchange::wait_for_turn() {
       turns_->go_on(barriers_);
     }
   }
-  // Who waits for the others in MPI must not keep a core from them: outside of epochs and for messages all go at once.
+  // A process that waits for the others in MPI must not keep a core from them: outside of epochs and for messages all
+  // run at the same time.
   const EpochVote all = reduce_here();
   bool at_once = all.stop || all.pause || all.next >= Time::limit();
   for (int process = 0; process < shared_->size; ++process)

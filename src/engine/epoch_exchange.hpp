@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What processes do between two epochs: hand packets over and agree on the next epoch, in one step.
+// The step between two epochs: processes exchange packets and agree on the next epoch.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ namespace weft {
 class CoreTurns;
 class Gate;
 
-/// What a process says at the boundary between two epochs; and, put together, what all of them have said.
+/// The vote of a process between two epochs, and the combination of all votes.
 struct EpochVote {
   Time next = Time::max();     ///< earliest thing to do, also of what is being handed over; min over processes
   bool stop = false;           ///< end the run here; any
@@ -26,9 +26,9 @@ struct EpochVote {
   std::uint64_t critical = 0;  ///< events on the longest chain of the last epoch; max
 };
 
-/// One barrier of all processes per epoch, which carries the batches for the neighbours too. Processes of one host
-/// wait in an MPI shared-memory window: each writes its vote and batches there and reads those of the others, twice the
-/// time of a cache miss per process. What does not fit there, and what goes to other hosts, travels as MPI messages;
+/// One barrier of all processes per epoch, which carries the batches for the neighbours too. Processes of one host wait
+/// in an MPI shared-memory window: each writes its vote and batches there and reads those of the others, twice the time
+/// of a cache miss per process. Batches that do not fit there, and batches to other hosts, travel as MPI messages;
 /// votes between hosts are reduced by one process per host.
 class EpochExchange {
  public:
@@ -36,9 +36,9 @@ class EpochExchange {
     /// Memory of a host for batches, all of its processes together. OpenMPI keeps it in /dev/shm, of which containers
     /// have 64 MiB by default.
     std::size_t shared_bytes = std::size_t{32} << 20;
-    /// Act as if a host had no more processes than this (0: as many as there are): for tests of the other path.
+    /// Assume that a host has at most this many processes (0: as many as there are): for tests of the other path.
     int processes_per_host = 0;
-    /// Let processes that share cores take turns (CoreTurns); otherwise the kernel shares out the cores.
+    /// Let processes that share cores take turns (CoreTurns); otherwise the kernel schedules them.
     bool turns = true;
   };
 
@@ -54,15 +54,15 @@ class EpochExchange {
   using Take = std::function<void(std::size_t i, std::span<const std::byte> batch)>;
   /// Whether this process may arrive at the next barrier before it has done its part of the epoch.
   bool may_arrive_early() const;
-  /// Arrives at the next barrier, without waiting: says `mine` to the others, and outgoing[i] goes to neighbours[i].
+  /// Arrives at the next barrier, without waiting: publishes the vote `mine`, and sends outgoing[i] to neighbours[i].
   void arrive(const EpochVote& mine, std::span<const Batch> outgoing);
-  /// Collective. Waits until all have arrived; what all have said. Unless that is to stop, to pause, or that nothing is
-  /// left to do, processes may go on one after another, and wait for each other at the next barrier only. `outgoing`,
-  /// as it was when this process arrived, is empty afterwards; what is put there next lies in the shared memory
-  /// already, as far as it fits, so the batches are the same at each barrier, and are there until end_loans() is called
-  /// or this object is gone. `take` is called for each batch that is not empty, in the order of neighbours.
+  /// Collective. Waits until all have arrived; returns the combined vote. Unless the vote is to stop, to pause, or that
+  /// nothing is left to do, processes may continue one after another, and wait for each other only at the next barrier.
+  /// `outgoing`, as it was when this process arrived, is empty afterwards; packets that are added next are already in
+  /// shared memory, as far as they fit. So the batches must be the same at each barrier, and exist until end_loans() is
+  /// called or this object is destroyed. `take` is called for each batch that is not empty, in the order of neighbours.
   EpochVote wait(std::span<Batch> outgoing, const Take& take);
-  /// Outgoing batches need not be there any more until the next barrier.
+  /// Outgoing batches need not exist any more until the next barrier.
   void end_loans();
 
   /// Wall-clock seconds that this process has waited for others.
@@ -79,7 +79,7 @@ class EpochExchange {
   void send(std::span<const Batch> outgoing);
   void lend_slots(std::span<Batch> batches);
   void take_turns();
-  /// A function of its own for those who count instructions: how long it waits is chance.
+  /// A separate function, so that counts of instructions can exclude it: how long it waits varies from run to run.
   [[gnu::noinline]] void await_others();
   void wait_for_all();
   void wait_for_turn();

@@ -13,8 +13,8 @@
 
 namespace weft {
 
-// Who waits announces itself, and then the kernel compares the number again; who opens changes the number, and then
-// looks for those. All four are sequentially consistent, so that one of the two sees the other.
+// A waiting process announces itself, and then the kernel compares the number again; the opening process changes the
+// number, and then looks for those. All four are sequentially consistent, so that one of the two sees the other.
 void Gate::open(std::uint32_t number) {
   std::atomic_ref(opened_).store(number);
   if (std::atomic_ref(sleepers_).load() == 0) return;

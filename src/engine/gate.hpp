@@ -6,12 +6,13 @@
 
 namespace weft {
 
-/// A number in memory that processes share, which one of them raises and the others wait for. Who sleeps leaves the
-/// processor to those that are waited for; who yields instead comes up again and again before them (Linux futex(2)).
-/// All zeros is a gate that has been opened for 0.
+/// A number in shared memory, which one process raises and for which the others wait. Waiting processes sleep and leave
+/// the processor to the process that they wait for; a process that yields would be scheduled again and again before it
+/// (Linux futex(2)). A gate of all zeros has been opened for 0.
 class Gate {
  public:
-  /// Lets pass who waits for `number`. Numbers go up by one, modulo 2^32, each when nobody waits for the one before.
+  /// Wakes the processes that wait for `number`. Numbers increase by one, modulo 2^32, each when no process waits for
+  /// the one before.
   void open(std::uint32_t number);
   /// Returns when open(number) has been called.
   void wait(std::uint32_t number);

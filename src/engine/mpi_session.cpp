@@ -89,8 +89,8 @@ MpiSession::MpiSession(int& argc, char**& argv) {
   if (shares_cores()) {
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", /*overwrite=*/0);  // what the user chose stays
   }
-  // mpirun and its processes would share locks in memory: who is killed while it holds one, as a signal may do in
-  // MPI_Init, leaves mpirun waiting for ever in PMIx_server_finalize (seen with Open MPI 4.1.4 and PMIx 4.2.2).
+  // mpirun and its processes would share locks in memory: a process that is killed while it holds one, as a signal may
+  // do in MPI_Init, leaves mpirun waiting for ever in PMIx_server_finalize (seen with Open MPI 4.1.4 and PMIx 4.2.2).
   setenv("PMIX_MCA_gds", "hash", /*overwrite=*/0);
   if (!started_alone()) {
     MPI_Init(&argc, &argv);

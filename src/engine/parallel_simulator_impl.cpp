@@ -40,7 +40,7 @@ ns3::Ptr<ns3::SimulatorImpl> select_engine(const ns3::TypeId& type) {
   return engine;
 }
 
-/// Takes away what all processes have built together while an exception is still on its way: later nobody would know
+/// Destroys what all processes have built together while an exception is still on its way: later it would not be known
 /// that the others may never get to do their part.
 class BoundaryGuard {
  public:
@@ -239,7 +239,7 @@ void ParallelSimulatorImpl::arrive(Time begin) {
 }
 
 /// An epoch that was given up half-way is the last one of this process: Stop() has the others learn of it. So all come
-/// to the end of Run() together, and nobody waits for ever.
+/// to the end of Run() together, and no process waits for ever.
 template <class Step>
 void ParallelSimulatorImpl::give_up_if_it_throws(Step&& step) {
   try {

@@ -24,7 +24,7 @@
 
 namespace weft {
 
-/// An ns3::SimulatorImpl without ns-3's MPI module: everything behind ns3::Simulator works as ns-3's manual states, on
+/// An ns3::SimulatorImpl without ns-3's MPI module: everything behind ns3::Simulator works as ns-3's manual says, on
 /// one process or on each of several. Three things are more exact than in ns3::DefaultSimulatorImpl:
 /// * Order: events run by (time, time at which they were scheduled, context that scheduled them, how many that context
 /// had
@@ -39,8 +39,8 @@ namespace weft {
 ///   any process.
 ///
 /// ns3::Simulator::Stop() ends this process's part after the current event, and all others' at the next agreement; the
-/// moment at which *they* stop depends on the epochs. Whoever wants results that do not depend on the number of
-/// processes schedules the same Stop(delay) on all of them.
+/// moment at which *they* stop depends on the epochs. For results that do not depend on the number of processes,
+/// schedule the same Stop(delay) on all of them.
 ///
 /// Not thread-safe (ns-3's packets and objects are not either): parallel work is in processes.
 class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
@@ -75,14 +75,14 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   void set_process_group(ProcessGroup group) { group_ = std::move(group); }
   const ProcessGroup& process_group() const { return group_; }
   /// Collective. The data path that runs beside the events, or nullptr. Not owned: it outlives Run(). Needs
-  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none. Where processes wait between
-  /// epochs is built here, and stays until the next attach() or Destroy().
+  /// ns3::Time::SetResolution(ns3::Time::PS). Either all processes have one or none. This also builds the barrier
+  /// between epochs, which stays until the next attach() or Destroy().
   void attach(DataPath* data_path);
-  /// What is to happen between two epochs.
+  /// The action between two epochs.
   enum class Look { go_on, pause, stop };
   /// `look` is called before every epoch, with the beginning of the last one, the same on all processes: for progress
-  /// and interrupts. `stop` on any process ends the Run() of all before that epoch; `pause` on any has all call what
-  /// set_on_pause() has set.
+  /// and interrupts. `stop` on any process ends the Run() of all before that epoch; if any process returns `pause`, all
+  /// call the function of set_on_pause().
   void set_between_epochs(std::function<Look(Time begin)> look) { between_epochs_ = std::move(look); }
   /// Called by all processes together, with the time before which everything has happened everywhere. Not at the end.
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
@@ -90,8 +90,8 @@ class ParallelSimulatorImpl final : public ns3::SimulatorImpl {
   /// there sees both in GetContext() and Now().
   void enter(std::uint32_t context, Time time);
   /// For a data path, also while it is handed a batch: `event` happens at the node `context` at `time`, which is not
-  /// before the end of this epoch. It comes before all that ns-3 has scheduled for that time; several of one node and
-  /// time in the order of `number`. Whoever calls it, and when, plays no part in the order.
+  /// before the end of this epoch. It runs before all events that ns-3 has scheduled for that time; several events of
+  /// one node and time run in the order of `number`. The order does not depend on the caller or the time of the call.
   void schedule_arrival(std::uint32_t context, Time time, std::uint64_t number, ns3::EventImpl* event);
 
   /// The last Run() ended because of Stop() or the look between epochs, not because everything was finished.

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// What an entry may need to know of the experiment.
+/// Facts about the experiment that an entry may need.
 struct BackgroundContext {
   std::uint32_t hosts = 0;
   const NetworkParameters* network = nullptr;

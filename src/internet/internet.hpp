@@ -15,7 +15,7 @@ namespace weft {
 
 /// Installs stacks and addresses. All hosts are in one subnet, 10.0.0.0/8, and the fabric is its layer 2: host n has
 /// the address 10.n.n.n, as in RoCE frames, and any host reaches any other over all switches between them. Addresses
-/// are known by formula, so that nothing is asked for (no ARP) and no table grows with the machine.
+/// are known by formula, so that no ARP is needed and no table grows with the machine.
 ///
 /// The same calls are made on every MPI process, for any hosts: what they install exists on the process that owns the
 /// host. Results do not depend on the number of processes, provided that applications take their random numbers from

@@ -30,7 +30,7 @@ struct TcpSettings {
   std::uint8_t type_of_service = 0;
 };
 
-/// Sends so many bytes as fast as TCP lets it, and closes the connection; or goes on for ever.
+/// Sends so many bytes as fast as TCP allows, and closes the connection; or sends for ever.
 class TcpSender final : public ns3::Application {
  public:
   TcpSender(const TcpSettings& settings, ns3::InetSocketAddress receiver, std::optional<Bytes> size, TransferLog& log,
@@ -55,7 +55,7 @@ class TcpSender final : public ns3::Application {
   std::int64_t sequence_end_ = 0;  // of what has been sent
 };
 
-/// Listens, and reads whatever comes.
+/// Listens, and reads all arriving data.
 class TcpReceiver final : public ns3::Application {
  public:
   TcpReceiver(const TcpSettings& settings, std::uint16_t port, TransferLog& log, std::uint32_t transfer)

@@ -28,7 +28,7 @@ bool TransferLog::unfinished(ProcessGroup& group) {
   const std::uint64_t given_up = group.sum(given_up_.size());
   if (unfinished == 0 || given_up == 0) return unfinished > 0;
   if (unfinished == known_.unfinished && given_up == known_.given_up) return known_.any;
-  // A transfer may have been given up although all of it has come, where the last ACKs were lost.
+  // A transfer may have been given up although all of it has arrived, if the last ACKs were lost.
   std::vector<std::uint64_t> ended(rows_.size());
   for (const std::uint32_t transfer : given_up_) ended[transfer] = 1;
   bool any = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What became of transfers of ns-3 applications.
+// Results of transfers of ns-3 applications.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,10 @@ class TransferLog {
   void repeated(std::uint32_t transfer, std::int64_t bytes) { rows_[transfer].repeated += bytes; }
   /// TCP has given up: nothing of this transfer is sent again.
   void gave_up(std::uint32_t transfer);
-  /// At the receiver: payload has come.
+  /// At the receiver: payload has arrived.
   void received(std::uint32_t transfer, Time now, std::int64_t bytes);
 
-  /// Collective: whether a transfer of a size has neither had its last byte come nor been given up.
+  /// Collective: whether a transfer of given size is neither complete nor given up.
   bool unfinished(ProcessGroup& group);
   /// Some go on until the run ends; the same on every process.
   bool has_endless() const { return has_endless_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// NCCL's search for channels inside one server: in which order each visits the GPUs, and by which network it comes and
-// leaves.
+// NCCL's search for channels inside one server: the order in which each channel visits the GPUs, and the networks by
+// which it enters and leaves.
 //
 // NCCL src/graph/search.cc (ncclTopoCompute and what it calls), v2.30. Speeds are model values in GB/s.
 #pragma once

@@ -114,7 +114,7 @@ void NcclSystem::find_paths_to(std::uint32_t base) {
   }
 }
 
-// ncclTopoComputePaths: only towards the NIC, so that what comes is received at the NIC's own GPU.
+// ncclTopoComputePaths: only towards the NIC, so that arriving data are received at the NIC's own GPU.
 void NcclSystem::use_nics_of_peers() {
   for (std::uint32_t net = 0; net < count(Kind::net); ++net) {
     const std::uint32_t relay = local_gpu(net);

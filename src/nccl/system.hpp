@@ -2,8 +2,8 @@
 // One server as NCCL sees it: GPUs, PCIe switches, CPUs, NVSwitches and networks, and the best path between each two.
 //
 // NCCL src/graph/topo.cc (nodes, links and their speeds), src/graph/paths.cc (ncclTopoSetPaths, ncclTopoComputePaths),
-// v2.30. Bandwidths are NCCL's model values in GB/s: they decide who talks to whom, and are no rates of this
-// simulator.
+// v2.30. Bandwidths are NCCL's model values in GB/s: they decide which GPUs communicate with which, and are not rates
+// of this simulator.
 #pragma once
 
 #include <array>

@@ -131,7 +131,7 @@ def applies_safely(applies, parts, runs):
 
 def table(tallies):
     """Markdown: what was tried, how often, and what happened, in all tallies together. Older ones have fewer lines."""
-    lines = ["| tried | cases | went as promised | refused, with a message | faults |", "|---|---|---|---|---|"]
+    lines = ["| tested | cases | as guaranteed | refused, with a message | faults |", "|---|---|---|---|---|"]
     for name in Tally().tried:
         if any(name not in tally.tried for tally in tallies):
             continue

@@ -66,7 +66,7 @@ TEST(StaticRouting, SwitchesMayNotChooseAmongPathsThatTurnBack) {
 TEST(StaticRouting, ErrorsAtTheirLine) {
   expect_error(ring + "  - [host0, switch0, switch2, host2]\n", 6, {"router0 has no link to router2"});
   expect_error(ring + "  - [host0, switch0]\n", 6, {"from a host to another"});
-  expect_error(ring + "  - [host0, switch0, switch1, switch0, switch1, host1]\n", 6, {"router0 comes twice"});
+  expect_error(ring + "  - [host0, switch0, switch1, switch0, switch1, host1]\n", 6, {"router0 appears twice"});
   expect_error(ring + "  - [host0, switch0, switch9, host1]\n", 6, {"unknown node 'switch9'", "switch0..switch4"});
   const Topology without = machine("{kind: star, hosts: 2, link_rate: 1 Gb/s, link_delay: 1 us}");
   EXPECT_THROW(prepared_routing("static", without), InputError);

@@ -184,7 +184,7 @@ TEST(Servers, ErrorsAtTheirLine) {
   const std::string sound =
       "gpus: 4, inside: nvswitch, nvlink_rate: 2 Tb/s, nvlink_delay: 100 ns, pcie_rate: 500 Gb/s, pcie_delay: 200 ns";
   expect_error(network + "server: {" + sound + ", nics: 4, wiring: rail}\n", 7,
-               {"12 endpoints", "pods of 4 leaves", "16 would be right"});
+               {"12 endpoints", "pods of 4 leaves", "or 16"});
   expect_error(network + "server: {" + sound + ", nics: 5}\n", 7, {"NIC", "has no GPU"});
   expect_error(network + "server: {" + sound + ", nics: 0}\n", 7, {"without NICs"});
   expect_error(network + "server: {" + sound + ", nics: 2, nic_of_gpu: [0, 1]}\n", 7, {"2 values", "list of 4"});

@@ -57,7 +57,7 @@ TEST(StorageHosts, Mistakes) {
   expect_error(star + ", storage_hosts: 8}", 1, {"8", "7"});
   expect_error(star + ", storage_hosts: 0}", 1, {"0"});
   expect_error(star + ", storage_hosts: [8]}", 1, {"there is no host 8", "0 to 7"});
-  expect_error(star + ", storage_hosts: [3, 3]}", 1, {"host 3 comes twice"});
+  expect_error(star + ", storage_hosts: [3, 3]}", 1, {"host 3 is listed twice"});
   expect_error(star + ", storage_hosts: [0, 1, 2, 3, 4, 5, 6, 7]}", 1, {"at least 1 has to compute"});
   expect_error(star + ", storage_hosts: {every: 1}}", 1, {"1"});
   expect_error(star + ", storage_hosts: {evry: 2}}", 1, {"'every'"});

@@ -21,8 +21,8 @@ std::uint32_t read_k(const Spec& spec) {
   const std::int64_t k = spec.integer(2, max_k);
   if (k % 2 != 0) {
     throw spec.error(
-        fmt::format("a fat-tree splits the k ports of a switch into two halves, so k must be even; found {}, "
-                    "{} or {} would be right",
+        fmt::format("a fat-tree splits the k ports of a switch into two halves, so k must be even; found {}; "
+                    "use {} or {}",
                     k, k - 1, k + 1));
   }
   return static_cast<std::uint32_t>(k);

@@ -9,7 +9,8 @@
 namespace weft {
 
 /// GF(q) for a prime power q = r^n: polynomials over the integers mod r, modulo an irreducible one of degree n. Element
-/// i stands for the polynomial whose coefficients are the digits of i to the base r; 0 and 1 are what they should be.
+/// i represents the polynomial whose coefficients are the digits of i to the base r; 0 and 1 are zero and one of the
+/// field.
 class GaloisField {
  public:
   /// Nothing if q is no prime power.
@@ -19,7 +20,7 @@ class GaloisField {
   std::uint32_t add(std::uint32_t a, std::uint32_t b) const;
   std::uint32_t subtract(std::uint32_t a, std::uint32_t b) const;
   std::uint32_t multiply(std::uint32_t a, std::uint32_t b) const;
-  /// The smallest element whose powers are all but 0.
+  /// The smallest element whose powers are all elements except 0.
   std::uint32_t primitive_element() const;
 
  private:

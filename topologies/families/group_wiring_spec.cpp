@@ -27,8 +27,8 @@ GroupWiring read_group_wiring(const Spec& spec, std::uint64_t ports, const std::
     arrangement = static_cast<GroupWiring::Arrangement>(std::find(names.begin(), names.end(), name) - names.begin());
     if (arrangement == GroupWiring::Arrangement::circulant && groups % 2 == 0)
       throw named->error(fmt::format(
-          "circulant wiring pairs the groups ahead with those behind, so their number must be odd; found {}, {} "
-          "or {} would be right",
+          "circulant wiring pairs the groups ahead with those behind, so their number must be odd; found {}; use {} "
+          "or {}",
           groups, groups - 1, groups + 1));
   }
   const std::uint64_t fit = groups > 1 ? ports / (groups - 1) : 0;

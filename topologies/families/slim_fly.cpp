@@ -23,8 +23,8 @@ GaloisField read_field(const Spec& spec) {
   while (!suits(below)) --below;
   std::uint32_t above = q;
   while (!suits(above)) ++above;
-  throw spec.error(fmt::format(
-      "found {}; Slim Fly needs a prime power 4 w - 1, 4 w or 4 w + 1, {} or {} would be right", q, below, above));
+  throw spec.error(
+      fmt::format("found {}; Slim Fly needs a prime power 4 w - 1, 4 w or 4 w + 1; use {} or {}", q, below, above));
 }
 
 /// The two sets of powers of a primitive element that join routers of one column: exponents as in Besta and Hoefler

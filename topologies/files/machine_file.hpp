@@ -15,7 +15,7 @@ class MachineFormat {
   virtual ~MachineFormat() = default;
   /// Ending of the files that are taken for this format without its name, such as ".topo"; empty: none.
   virtual std::string ending() const = 0;
-  /// `path` stands for the file in messages. Throws InputError with the line.
+  /// `path` is the name of the file in messages. Throws InputError with the line.
   virtual Topology read(const std::string& text, const std::string& path) const = 0;
 };
 using MachineFormatRegistry = Registry<MachineFormat>;

@@ -7,7 +7,7 @@
 
 namespace weft {
 
-/// The node of a name. Throws InputError that says which there are.
+/// The node with a name. Throws InputError that lists the existing names.
 NodeId read_node(const Spec& spec, const ClusterGraph& graph);
 
 }  // namespace weft

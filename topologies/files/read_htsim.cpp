@@ -93,7 +93,7 @@ class HtsimReader {
       throw InputError(where, fmt::format("unknown key '{}'{}", word, did_you_mean(key, known)));
     auto& place = tiers_.empty() ? heads_ : tiers_.back().values;
     if (!place.emplace(key, std::pair(value, where)).second)
-      throw InputError(where, fmt::format("'{}' is said twice", word));
+      throw InputError(where, fmt::format("'{}' is given twice", word));
     if (key == "switch_latency_ns" && value != 0)
       throw InputError(where, fmt::format("found {} ns; the latency of switches is network.switch_latency of the "
                                           "experiment; expected 0",

@@ -32,7 +32,8 @@ StaticPath read_path(const Spec& spec, const ClusterGraph& graph) {
     if (i > 0 && graph.is_host(nodes[i]))
       throw items[i].error(fmt::format("{} in the middle of a path; hosts do not forward", graph.name(nodes[i])));
     for (const StaticPath::Hop& hop : path.hops)
-      if (hop.node == nodes[i]) throw items[i].error(fmt::format("{} comes twice in this path", graph.name(nodes[i])));
+      if (hop.node == nodes[i])
+        throw items[i].error(fmt::format("{} appears twice in this path", graph.name(nodes[i])));
     path.hops.push_back({nodes[i], port_towards(graph, nodes[i], nodes[i + 1], items[i + 1])});
   }
   return path;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t max_gpus = 1024;
 
-/// The map that says a value, and the design that stands behind it.
+/// The map that has a value, and the underlying design.
 class ServerReader {
  public:
   explicit ServerReader(const Spec& spec) : spec_(spec) {
@@ -233,7 +233,7 @@ class ServersOfNetwork final : public TopologyExtension {
   }
 };
 
-/// Without a network they would be dead ends. Nodes are numbered anew: in NCCL's files NICs are not the last ones.
+/// Without a network they would be dead ends. Nodes are renumbered: in NCCL's files NICs are not the last ones.
 void leave_out_nics(ServerDesign& design) {
   const auto is_nic = [nics = design.nics](std::uint32_t node) {
     return std::find(nics.begin(), nics.end(), node) != nics.end();

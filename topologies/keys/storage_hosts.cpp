@@ -26,7 +26,7 @@ Hosts listed_hosts(const Spec& list, std::uint32_t hosts) {
     if (host < 0 || host >= hosts)
       throw item.error(fmt::format("there is no host {}; this machine has hosts 0 to {}", host, hosts - 1));
     if (std::find(result.begin(), result.end(), host) != result.end())
-      throw item.error(fmt::format("host {} comes twice", host));
+      throw item.error(fmt::format("host {} is listed twice", host));
     result.push_back(static_cast<std::uint32_t>(host));
   }
   std::sort(result.begin(), result.end());

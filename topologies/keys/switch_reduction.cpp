@@ -2,7 +2,7 @@
 // Switches that reduce and multicast: `switch_reduction:` beside the parameters of any family.
 //
 // A unit for reductions is a host on a link of its own to its switch: what members send to it and what it sends crosses
-// the same links as in the hardware, as packets; its own link stands for the way to the arithmetic of the switch.
+// the same links as in the hardware, as packets; its own link represents the path to the arithmetic unit of the switch.
 // NVLink SHARP: NVIDIA H100 Tensor Core GPU Architecture (2022). InfiniBand SHARP: R. Graham et al., "Scalable
 // Hierarchical Aggregation Protocol (SHArP)", COMHPC 2016, doi:10.1109/COMHPC.2016.006.
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace weft {
 namespace {
 
-/// Of a machine with units behind its hosts, which have no role.
+/// Of a machine with units after its hosts; units have no role.
 class RolesWithUnits final : public NodeRoles {
  public:
   RolesWithUnits(std::shared_ptr<const Topology> machine, std::uint32_t units)

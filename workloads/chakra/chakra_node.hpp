@@ -20,7 +20,7 @@ namespace weft {
 enum class ChakraType : std::uint8_t { invalid, metadata, memory_load, memory_store, compute, send, recv, collective };
 constexpr std::uint64_t chakra_types = 8;
 
-/// Messages of the schema that count here. Attributes that are not named say nothing here.
+/// The messages of the schema that weft uses. Attributes that are not named here are ignored.
 struct ChakraNode {
   std::uint64_t id = 0;
   std::string name;
@@ -65,20 +65,20 @@ class ChakraStream {
   virtual ~ChakraStream() = default;
   /// False at the end. Throws InputError.
   virtual bool next(ChakraNode& node) = 0;
-  /// What the file says of its schema: "0.0.4", "1.0.1", "1.0.2-chakra.0.0.4"; empty if nothing. Known after the
-  /// stream has been opened.
+  /// The file's schema version: "0.0.4", "1.0.1", "1.0.2-chakra.0.0.4"; empty if nothing. Known after the stream has
+  /// been opened.
   const std::string& schema() const { return schema_; }
 
  protected:
   std::string schema_;
 };
 
-/// Protobuf or JSON, told by the first bytes. Throws InputError, also for a schema that is not known.
+/// Protobuf or JSON, recognised by the first bytes. Throws InputError, also for a schema that is not known.
 std::unique_ptr<ChakraStream> open_chakra(ByteSource source);
 std::unique_ptr<ChakraStream> open_chakra_protobuf(ByteSource source);
 std::unique_ptr<ChakraStream> open_chakra_json(ByteSource source);
 
-/// Throws InputError for a schema whose field numbers are others.
+/// Throws InputError for a schema with other field numbers.
 void require_schema(const std::string& schema, const std::string& file);
 
 }  // namespace weft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes of a Chakra trace in an order in which each stands behind those that it depends on.
+// Nodes of a Chakra trace in an order in which each node follows those that it depends on.
 #include "workloads/chakra/chakra_order.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Nodes of a Chakra trace in an order in which each stands behind those that it depends on.
+// Nodes of a Chakra trace in an order in which each node follows those that it depends on.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class ChakraOrder {
   std::unordered_map<std::uint64_t, std::uint64_t> renumbered_;  // ids whose number is another one
 };
 
-/// What is told by a first look at all nodes of a file.
+/// Facts from a first pass over all nodes of a file.
 struct ChakraSurvey {
   std::uint64_t nodes = 0;
   /// Ascending: ids that nodes depend on for control and that are not in the file: the converters leave out callers

@@ -198,7 +198,7 @@ void ChakraTrace::walk_block(const Spec& where, const WorkloadContext& context) 
   for (std::uint32_t rank = block_.first; rank < block_.end; ++rank) walk(rank, where, context);
 }
 
-/// Of each communicator the process that has seen most of its calls, the first of these, tells them to all.
+/// For each communicator, the first of the processes that have seen most of its calls sends them to all.
 void ChakraTrace::share_calls(const Spec& where, const WorkloadContext& context) {
   if (sharing_->processes() == 1) return;
   Packer lengths;

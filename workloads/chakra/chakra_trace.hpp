@@ -23,7 +23,7 @@
 
 namespace weft {
 
-/// What the experiment says of a trace.
+/// The experiment's settings of a trace.
 struct ChakraOptions {
   bool as_astra_sim = true;      ///< `issue`; otherwise by dependencies and streams
   bool ready_first = false;      ///< `issue: ready`: one computation at a time, the first that is ready
@@ -112,7 +112,7 @@ class ChakraTrace {
     /// Messages without a peer: process group, tag, bytes, whether they are sent -> how many.
     std::map<std::tuple<std::string, std::int64_t, std::int64_t, bool>, std::uint64_t> open;
   };
-  /// Whether a node says nothing of what is to be communicated, or lies on the processor: then it is its duration.
+  /// Whether a node does not say what to communicate, or is on the processor: then it only takes its duration.
   static bool is_only_time(const ChakraNode& node) {
     return node.type == ChakraType::collective && (node.on_cpu || (!node.comm_type && !node.comm_size));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Sends and receives that do not say who the other one is.
+// Sends and receives without a peer.
 #pragma once
 
 #include <compare>

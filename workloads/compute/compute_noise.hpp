@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Compute times that are not all the same: jitter, a spread between ranks, slow ranks, and stragglers that come and go.
+// Compute times that are not all the same: jitter, a spread between ranks, slow ranks, and temporary stragglers.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ class ComputeNoise {
   std::optional<Stragglers> stragglers_;
 };
 
-/// A program whose compute operations take as long as the noise says; the program itself if there is none. The noise
+/// A program whose compute operations are lengthened by the noise; the program itself if there is none. The noise
 /// outlives it.
 std::unique_ptr<RankProgram> with_noise(std::unique_ptr<RankProgram> program, Rank rank, const ComputeNoise& noise);
 

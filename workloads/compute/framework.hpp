@@ -19,7 +19,7 @@ enum class AttentionKernel : std::uint8_t {
   unfused,  ///< two GEMMs and a softmax over all scores, which go through device memory
 };
 
-/// Where small kernels stand in a pass.
+/// The places of small kernels in a pass.
 enum class KernelPlace : std::uint8_t {
   attention_norm,
   attention_input,     ///< behind the GEMM that makes queries, keys and values
@@ -138,7 +138,7 @@ struct KernelCatalogue {
   } context;
   std::string router_gradients;   ///< precision of the GEMMs of routers' backward passes; "": that of activations
   std::string attention_library;  ///< of those of the device; "": its first one
-  /// The process that tells the device what to do.
+  /// The process on the host that launches work on the device.
   struct Host {
     Time kernel, collective;        ///< for one of them
     bool waits_for_chunks = false;  ///< goes on to the next pass of a chunk when the device has done this one

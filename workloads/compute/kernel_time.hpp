@@ -36,7 +36,7 @@ struct Kernel {
   // matmul
   bool grouped = false;  ///< of experts, each with rows of its own, all in one kernel
   /// grouped: rows of each of the `count` experts, 0 or more, of which m is the mean; empty: m for each. Experts
-  /// without rows take no time, and nobody reads their weights.
+  /// without rows take no time, and their weights are not read.
   std::vector<std::int64_t> rows{};
   bool rows_inner = false;  ///< grouped: rows are not m but k, as in gradients of weights
 };

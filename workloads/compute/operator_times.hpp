@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times of kernels as measured, where somebody measured them, and as the device's model gives them elsewhere.
+// Times of kernels: measured ones where there are any, and otherwise those of the device's model.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class MeasuredOperators {
   MeasuredOperators() = default;
   /// Throws InputError with file:line.
   static MeasuredOperators load(const std::string& path);
-  /// The same from text; `name` stands for the file in messages.
+  /// The same from text; `name` is the name of the file in messages.
   static MeasuredOperators parse(const std::string& text, const std::string& name);
 
   bool empty() const { return times_.empty(); }
   std::size_t size() const { return times_.size(); }
   /// The time of exactly this kernel: a GEMM of the same m, n, k and count, another kernel of the same bytes; of the
-  /// same precision, or of a line that says none.
+  /// same precision, or of a line without one.
   std::optional<Time> find(const Kernel& kernel) const;
 
  private:
@@ -56,8 +56,8 @@ class OperatorTimes {
   /// The same while collectives of the device are under way: with what they leave of it (beside_communication()), at
   /// least what of() gives. Zero: nothing is known of this kernel; slowdown_beside_communication() holds.
   Time beside(const Kernel& kernel) const;
-  /// What of() was asked for and nobody measured, each kernel once ("matmul 64 x 128 x 256, bf16"); empty without a
-  /// file of measurements.
+  /// Kernels that of() was called for and that were not measured, each once ("matmul 64 x 128 x 256, bf16"); empty
+  /// without a file of measurements.
   std::vector<std::string> missing() const { return {missing_.begin(), missing_.end()}; }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A config.json of the Hugging Face hub by itself: one data-parallel copy of the model on each device of a server.
+// A config.json of the Hugging Face hub alone: one data-parallel copy of the model on each device of a server.
 #include <filesystem>
 
 #include "schedule/program/configuration.hpp"

@@ -91,7 +91,7 @@ class DeepSpeedApplication {
   void read_precision() {
     const bool bf16 = enabled("bf16", "bf16") || enabled("bfloat16", "bf16");
     const bool fp16 = enabled("fp16", "fp16");
-    if (bf16 && fp16) throw c_.error("fp16", "bf16 is enabled as well; leave one of them out");
+    if (bf16 && fp16) throw c_.error("fp16", "bf16 is also enabled; leave one of them out");
     const bool mentioned = c_.has("bf16") || c_.has("bfloat16") || c_.has("fp16");
     if (mentioned || !said("precision")) d_.precision = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
     d_.parameter_precision = d_.precision;

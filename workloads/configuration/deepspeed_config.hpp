@@ -9,10 +9,10 @@
 
 namespace weft {
 
-/// Lays what the file says over a description: batches, precision, ZeRO stage, buckets, offload, tensor and sequence
-/// parallelism. "auto" stands for what the description says already (`where` has the field), as the Hugging Face
-/// Trainer fills it in, or for what follows from the other batch sizes; otherwise it is refused with the reason. Keys
-/// that say nothing here are added to `ignored`. Throws InputError with file and line.
+/// Applies the settings of the file to a description: batches, precision, ZeRO stage, buckets, offload, tensor and
+/// sequence parallelism. "auto" stands for the value that the description already has (`where` has the field), as the
+/// Hugging Face Trainer fills it in, or for what follows from the other batch sizes; otherwise it is refused with the
+/// reason. Keys that have no effect here are added to `ignored`. Throws InputError with file and line.
 void apply_deepspeed(const JsonConfig& config, TrainingDescription& description);
 void read_deepspeed_config(const std::string& path, TrainingDescription& description);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The machine of a configuration that comes without one.
+// The machine for a configuration without one.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Hosts at one switch that blocks nobody, 400 Gb/s each, without congestion; H100 devices.
+/// Hosts at one non-blocking switch, 400 Gb/s each, without congestion; H100 devices.
 inline std::string experiment_on_default_machine(std::int64_t hosts, const std::string& keys) {
   return fmt::format(
       "topology: {{kind: star, hosts: {}, link_rate: 400 Gb/s, link_delay: 500 ns}}\n"

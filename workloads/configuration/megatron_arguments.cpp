@@ -145,8 +145,8 @@ class MegatronApplication {
     require_stages(option);
     const bool even = others > 0 ? rest > 0 && rest % others == 0 : rest == 0;
     if (!even)
-      throw o_.error(option, fmt::format("{} of {} layers are left for {} pipeline ranks; a multiple of {} would be "
-                                         "right",
+      throw o_.error(option, fmt::format("{} of {} layers are left for {} pipeline ranks; use a multiple "
+                                         "of {}",
                                          rest, d_.model.layers(), others, others));
     std::vector<std::int64_t> ranks(static_cast<std::size_t>(p_.pipeline), others > 0 ? rest / others : 0);
     if (first >= 0) ranks.front() = first;
@@ -196,7 +196,7 @@ class MegatronApplication {
   void read_precision() {
     const bool bf16 = o_.flag("bf16");
     const bool fp16 = o_.flag("fp16");
-    if (bf16 && fp16) throw o_.error("bf16", "--fp16 is there as well; leave one of them out");
+    if (bf16 && fp16) throw o_.error("bf16", "--fp16 is also given; leave one of them out");
     const std::string half = bf16 ? "bf16" : "fp16";
     d_.precision = d_.parameter_precision = bf16 || fp16 ? half : "fp32";
     // arguments.py: gradients of bf16 are summed in fp32 unless --grad-reduce-in-bf16.

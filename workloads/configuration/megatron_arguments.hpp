@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Lays what options say over a description; a model is built if they have --num-layers. Options that say nothing here,
-/// and parts of the file that were not read, are added to `ignored`. Throws InputError with file and line.
+/// Applies options to a description; a model is built if they have --num-layers. Options that have no effect here, and
+/// parts of the file that were not read, are added to `ignored`. Throws InputError with file and line.
 void apply_megatron_options(const MegatronSource& source, TrainingDescription& description);
 
 /// Reads a shell script, or YAML (.yaml, .yml), whose unset variables are those of the environment.

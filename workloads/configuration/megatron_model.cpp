@@ -300,8 +300,8 @@ std::vector<bool> expert_blocks(const MegatronOptions& options, std::int64_t lay
     throw options.error("moe-layer-freq",
                         fmt::format("expected a number, or lists such as ([0]*3+[1]*58); found '{}'", text));
   if (static_cast<std::int64_t>(list->size()) != layers)
-    throw options.error("moe-layer-freq", fmt::format("{} entries, but --num-layers is {}; {} entries would be right",
-                                                      list->size(), layers, layers));
+    throw options.error("moe-layer-freq",
+                        fmt::format("{} entries, but --num-layers is {}; expected {}", list->size(), layers, layers));
   for (const std::int64_t value : *list) blocks.push_back(value != 0);
   return blocks;
 }

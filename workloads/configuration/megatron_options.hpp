@@ -15,7 +15,7 @@ namespace weft {
 
 /// Options by name, without leading dashes and with dashes for underscores: "num-layers" is --num-layers, and
 /// num_layers of a YAML file. Of a repeated option the last one counts, as with argparse. Every reading function throws
-/// InputError at the option's line. It remembers which options were asked for.
+/// InputError at the option's line. It remembers which options were read.
 class MegatronOptions {
  public:
   explicit MegatronOptions(std::string file) : file_(std::move(file)) {}
@@ -42,10 +42,10 @@ class MegatronOptions {
   /// The line of an option; the file as a whole if it is absent.
   SourceLine where(const std::string& name) const;
   InputError error(const std::string& name, const std::string& message) const;
-  /// Throws InputError for an option that nobody asked for and that is nearly the name of one that was asked for:
-  /// Megatron-LM would refuse it, too.
+  /// Throws InputError for an option that was not read and whose name is close to one that was read: Megatron-LM would
+  /// also refuse it.
   void refuse_misspelt() const;
-  /// Options that nobody asked for, as "--name", in alphabetical order.
+  /// Options that were not read, as "--name", in alphabetical order.
   std::vector<std::string> unasked() const;
 
  private:
@@ -61,7 +61,7 @@ class MegatronOptions {
   mutable std::set<std::string> asked_;
 };
 
-/// What one file says.
+/// The options of one file.
 struct MegatronSource {
   MegatronOptions options;
   std::string program;     ///< the script that is launched ("pretrain_gpt.py"), if a command was found

@@ -72,7 +72,7 @@ class TrainerApplication {
   void read_precision() {
     const bool bf16 = boolean("bf16");
     const bool fp16 = boolean("fp16");
-    if (bf16 && fp16) throw find("fp16")->error("bf16 is true as well; leave one of them out");
+    if (bf16 && fp16) throw find("fp16")->error("bf16 is also true; leave one of them out");
     d_.precision = bf16 ? "bf16" : fp16 ? "fp16" : boolean("tf32") ? "tf32" : "fp32";
     d_.where["precision"] = spec_.where();
     for (const char* key : {"fp16", "bf16"})
@@ -173,7 +173,7 @@ class TrainerApplication {
     if (!deepspeed) return;
     if (!deepspeed->is_scalar()) throw deepspeed->error("expected the path of a JSON file");
     if (const auto fsdp = find("fsdp"); fsdp && p_.sharding != Sharding::none)
-      throw deepspeed->error("fsdp is there as well; leave one of them out");
+      throw deepspeed->error("fsdp is also given; leave one of them out");
     const std::string path = beside(deepspeed->text());
     if (!std::filesystem::is_regular_file(path))
       throw deepspeed->error(fmt::format("there is no file {}; expected the path of a JSON file", path));

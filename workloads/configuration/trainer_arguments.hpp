@@ -9,8 +9,8 @@
 
 namespace weft {
 
-/// Lays what the arguments say over a description: batches, precision, recomputation, FSDP, and the DeepSpeed file that
-/// `deepspeed` names, relative to `directory`. Arguments that say nothing here are added to `ignored`. Throws
+/// Applies the arguments to a description: batches, precision, recomputation, FSDP, and the DeepSpeed file that
+/// `deepspeed` names, relative to `directory`. Arguments that have no effect here are added to `ignored`. Throws
 /// InputError with file and line.
 void apply_trainer_arguments(const Spec& spec, const std::string& directory, TrainingDescription& description);
 void read_trainer_arguments(const std::string& path, TrainingDescription& description);

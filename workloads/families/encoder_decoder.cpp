@@ -54,7 +54,7 @@ class Builder {
     block.attention.causal = decoder;
     block.cross_attention = decoder;
     block.mlp = sparse ? mlp_.sparse : mlp_.dense;
-    // The encoder's last norm is registered behind its blocks, and works on what all decoder blocks see.
+    // The encoder's last norm is registered after its blocks, and works on the input of all decoder blocks.
     if (decoder && first) add_norm(block.tensors, "encoder.final_layer_norm", model_.hidden, false);
     add_attention(block.tensors, "SelfAttention", first);
     if (decoder) add_attention(block.tensors, "EncDecAttention", false);

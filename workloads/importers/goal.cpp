@@ -174,7 +174,7 @@ class GoalWorkload : public Workload {
     const auto stream = file_->stream(rank);
     for (GoalOperation one; stream->next(one, dependencies);)
       if (one.takes_any()) return one;
-    throw InternalError(fmt::format("rank {} has no recv of any rank", rank));
+    throw InternalError(fmt::format("rank {} has no recv from any rank", rank));
   }
 
   Time duration_of(std::uint32_t rank, const GoalOperation& calc) const {

@@ -156,7 +156,7 @@ InputError wrong_goal_count(const std::string& file, std::uint32_t rank, std::ui
   return goal_node_error(file, rank, node, fmt::format("it says that it waits for {} nodes; {} say so", said, found));
 }
 
-/// Nodes that all stand behind those that they wait for. Memory: those waits whose node is still to come.
+/// Nodes that all follow those that they wait for. Memory: waits of nodes that have not been read yet.
 class GoalNodeStream final : public GoalStream {
  public:
   GoalNodeStream(GoalNodes nodes, std::string file, std::uint32_t rank)
@@ -192,7 +192,7 @@ class BinaryGoal final : public GoalFile {
     name_ = fields.name();
     if (fields.take(8) == goal_magic_of_used_up)
       throw fields.error(
-          "a simulator has used the file up (LogGOPSim --save-mem writes into it); make it anew from its text");
+          "a simulator has overwritten the file (LogGOPSim --save-mem writes into it); make it again from its text");
     const std::uint32_t ranks = fields.word();
     if (ranks == 0 || ranks > max_goal_operations)
       throw fields.error(fmt::format("{} ranks; expected 1 to {}", ranks, max_goal_operations));

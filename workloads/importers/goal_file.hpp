@@ -32,7 +32,7 @@ struct GoalOperation {
 constexpr std::uint32_t goal_at_start = 1U << 31;
 constexpr std::uint32_t max_goal_operations = goal_at_start - 1;
 
-/// The operations of one rank, each behind those that it waits for.
+/// The operations of one rank, each after those that it waits for.
 class GoalStream {
  public:
   virtual ~GoalStream() = default;
@@ -45,7 +45,7 @@ class GoalFile {
  public:
   virtual ~GoalFile() = default;
   virtual std::uint32_t ranks() const = 0;
-  /// The schedule of a rank. Ranks that are asked for in ascending order are found without a search. Throws InputError
+  /// The schedule of a rank. Ranks that are requested in ascending order are found without a search. Throws InputError
   /// for every mistake, with its line or node.
   virtual std::unique_ptr<GoalStream> stream(std::uint32_t rank) = 0;
   /// A complaint about an operation of the rank.
@@ -54,10 +54,10 @@ class GoalFile {
   virtual std::string text_of_place(const GoalOperation& operation) const = 0;
 };
 
-/// The content of a file, from its beginning, as often as it is asked for.
+/// The content of a file, from its beginning, as often as needed.
 using GoalContent = std::function<ByteSource()>;
 
-/// Text or binary, told by its first bytes; either may be in gzip.
+/// Text or binary, recognised by its first bytes; either may be in gzip.
 std::unique_ptr<GoalFile> open_goal(const GoalContent& content);
 std::unique_ptr<GoalFile> open_goal_text(const GoalContent& content);
 std::unique_ptr<GoalFile> open_goal_binary(const GoalContent& content);

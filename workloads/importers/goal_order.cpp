@@ -93,7 +93,7 @@ void GoalSorting::add(const GoalOperation& operation, const std::vector<std::uin
     give(place, operation, before);
 }
 
-// And what has waited for it alone. All that stand before the operation that was taken last and could come have come.
+// Also the operations that have waited only for it. All earlier operations that could be taken have been taken.
 void GoalSorting::give(std::uint32_t place, const GoalOperation& operation, const std::vector<std::uint32_t>& before) {
   std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
   const auto one = [&](std::uint32_t at, const GoalOperation& now, const std::vector<std::uint32_t>& waits) {

@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// Ranks that have been converted, one behind the other: operations with the positions of those that they wait for.
+/// Ranks that have been converted, one after the other: operations with the positions of those that they wait for.
 class ConvertedGoals {
  public:
   /// Of one rank.

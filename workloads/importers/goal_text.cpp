@@ -23,7 +23,7 @@ bool is_goal_word(int byte) {
          byte == '-';
 }
 
-/// What is told of a rank's statements, one by one.
+/// Receives a rank's statements, one by one.
 class GoalStatements {
  public:
   virtual ~GoalStatements() = default;
@@ -154,7 +154,7 @@ void GoalTextReader::next(GoalStatements& statements) {
   if (const auto found = number(word(), "the rank", goal_most_of_u32); found != rank_)
     throw error(fmt::format("found rank {}; expected rank {}: they stand in ascending order", found, rank_));
   skip_blanks(true);
-  if (take() != '{') throw error("expected a '{' behind the rank");
+  if (take() != '{') throw error("expected a '{' after the rank");
   operations_ = 0;
   while (statement(statements)) {
   }
@@ -162,8 +162,8 @@ void GoalTextReader::next(GoalStatements& statements) {
   skip_blanks(true);
 }
 
-// [LABEL:] calc N [cpu C] | [LABEL:] send Nb to R [tag T] [cpu C] [nic C] | recv Nb from R ... | A requires B |
-// A irequires B. False behind the closing brace.
+// [LABEL:] calc N [cpu C] | [LABEL:] send Nb to R [tag T] [cpu C] [nic C] | recv Nb from R ... | A requires B | A
+// irequires B. False after the closing brace.
 bool GoalTextReader::statement(GoalStatements& statements) {
   skip_blanks(true);
   if (source_.peek() == '}') {
@@ -261,7 +261,7 @@ void GoalTextReader::options(GoalOperation& operation) {
   }
 }
 
-/// Takes a section apart: operations, and who waits for whom.
+/// Splits a section into operations and their waits.
 class GoalConversion final : public GoalStatements {
  public:
   void operation(const GoalOperation& one, const std::string& label) override {
@@ -295,7 +295,7 @@ class GoalConversion final : public GoalStatements {
   std::vector<std::uint32_t> before_;
 };
 
-/// Complains about a label of a relation, when it comes to it.
+/// Throws for a label of a relation, when it reaches it.
 class UnknownLabel final : public GoalStatements {
  public:
   UnknownLabel(const GoalTextReader& reader, std::uint32_t rank, const GoalWaits::Unknown& unknown)
@@ -313,8 +313,8 @@ class UnknownLabel final : public GoalStatements {
   std::uint64_t relations_ = 0;
 };
 
-/// Each rank that is asked for is gone through once, and converted: into operations with what they wait for, in a
-/// temporary file. Memory does not follow the length of the text.
+/// Each requested rank is read once, and converted into operations with their waits, in a temporary file. Memory does
+/// not follow the length of the text.
 class TextGoal final : public GoalFile {
  public:
   explicit TextGoal(const GoalContent& content)

@@ -20,10 +20,11 @@ class GoalWaits {
  public:
   /// The next operation of the file has this label; none if it is empty.
   void operation(const std::string& label);
-  /// `requires`, or with `at_start` `irequires`, of two labels that stand above.
+  /// `requires`, or with `at_start` `irequires`, of two labels that are defined above.
   void relation(const std::string& label, const std::string& before, bool at_start);
 
-  /// A label that no operation above has: the relation's number from 0, and whether it is that behind the verb.
+  /// A label that no operation above has: the relation's number from 0, and whether the label is the one after the
+  /// verb.
   struct Unknown {
     std::uint64_t relation = 0;
     bool before = false;
@@ -31,7 +32,8 @@ class GoalWaits {
   };
   /// Behind the last relation: finds the operations. The first label that is not known, if there is one.
   std::optional<Unknown> resolve();
-  /// Behind resolve(): what operation `number` waits for, without doubles; numbers are asked for in ascending order.
+  /// Only after resolve(): what operation `number` waits for, without duplicates; numbers must be requested in
+  /// ascending order.
   void of(std::uint32_t number, std::vector<std::uint32_t>& before);
 
  private:

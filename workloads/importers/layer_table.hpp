@@ -13,7 +13,7 @@
 
 namespace weft {
 
-/// Who communicates in a column.
+/// The group that communicates in a column.
 enum class LayerGroup : std::uint8_t { model, data, expert, expert_data };
 constexpr std::size_t layer_groups = 4;
 
@@ -36,7 +36,7 @@ struct Layer {
   double update = 0;
 };
 
-/// What a file says.
+/// The content of a file.
 struct LayerTable {
   std::string policy;
   bool simai = false;  ///< the header or the policy is one that only SimAI's files have

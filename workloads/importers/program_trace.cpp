@@ -354,7 +354,7 @@ class TraceReader {
     return members;
   }
 
-  /// A collective is issued by every member and by nobody else.
+  /// A collective is issued by every member and by no other rank.
   void require_members(const Spec& value, const RankSet& members) const {
     const RankSet given = read_rank_set(value);
     const std::size_t members_count = members.all ? trace_.ranks : members.ranks.size();

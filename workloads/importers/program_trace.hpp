@@ -46,7 +46,7 @@ struct TraceName {
   }
 };
 
-/// Everything that a program file says. Memory grows with the file, not with ranks times operations.
+/// The content of a program file. Memory grows with the file, not with ranks times operations.
 struct Trace {
   std::uint32_t ranks = 0;
   std::deque<Communicator> communicators;  ///< addresses stay; [0] is all ranks

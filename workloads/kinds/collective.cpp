@@ -153,7 +153,7 @@ class FileRows {
   FileRows(const std::string& path, std::uint32_t ranks, std::uint32_t rows)
       : file_(path), ranks_(ranks), rows_(rows) {}
   void read(std::uint32_t number, std::vector<std::int64_t>& row) {
-    if (!file_.next(row)) throw file_.error(fmt::format("the file ends behind {} rows; expected {}", number, rows_));
+    if (!file_.next(row)) throw file_.error(fmt::format("the file ends after {} rows; expected {}", number, rows_));
     if (row.size() != ranks_)
       throw file_.error(fmt::format("found {} entries; expected one for each of {} ranks", row.size(), ranks_));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who sends to whom in synthetic traffic.
+// Patterns of synthetic traffic: which rank sends to which.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,7 @@ class TrafficStarts {
   /// wire bytes of a source's flows take.
   static TrafficStarts read(const Spec& workload, const WorkloadContext& context);
 
-  /// How far a source has come.
+  /// The progress of a source.
   struct Clock {
     Time time;                  ///< of the newest start
     std::uint64_t starts = 0;   ///< so far

@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// Who of the ranks that share a block holds how much of a tensor.
+/// The part of a tensor that each of the ranks that share a block holds.
 enum class Split : std::uint8_t {
   none,    ///< whole on each
   tensor,  ///< shared out over the tensor-parallel ranks

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the families of transformers share: how fields become shapes, and which tensors their parts have.
+// Code shared by the families of transformers: how fields become shapes, and which tensors their parts have.
 #pragma once
 
 #include <cstdint>

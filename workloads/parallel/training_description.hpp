@@ -39,7 +39,7 @@ enum class Recompute : std::uint8_t {
   full,       ///< whole blocks
 };
 
-/// Parts of a block whose results are not kept but computed again in the backward pass, beside what Recompute says, by
+/// Parts of a block whose results are not kept but computed again in the backward pass, in addition to Recompute, by
 /// the names of Megatron-LM's --recompute-modules.
 struct RecomputedModules {
   bool norms = false;               ///< layernorm: the norms before attention and MLP, and those of latent attention

@@ -145,11 +145,11 @@ class Settling {
                            grouped(d_.world)));
   }
   std::string right_data(std::int64_t replica) const {
-    if (d_.world % replica == 0) return fmt::format("data {} would be right", d_.world / replica);
-    return fmt::format("a world of {} would be right", grouped(replica * p_.data));
+    if (d_.world % replica == 0) return fmt::format("use data {}", d_.world / replica);
+    return fmt::format("use a world of {}", grouped(replica * p_.data));
   }
 
-  /// Data-parallel ranks that nobody has said, of `replica` ranks each.
+  /// The number of data-parallel ranks if it is not given; each copy has `replica` ranks.
   std::int64_t data_of(std::int64_t replica) const {
     const std::int64_t world = d_.world != 0 ? d_.world : hosts_;
     if (world == 0) return min_data();
@@ -180,12 +180,11 @@ class Settling {
                       "each of several servers",
                       p_.expert, p_.expert_server));
     if (p_.servers_per_token > 0 && p_.expert_server == 0)
-      complain({"servers_per_token"}, "it goes with expert_server, the expert ranks of one server");
+      complain({"servers_per_token"}, "it needs expert_server, the expert ranks of one server");
     if (p_.expert == 1) return;
     const MlpShape* mixture = largest_mixture();
     if (mixture == nullptr)
-      complain({"expert"},
-               fmt::format("expert {}, but no block of the model has experts; 1 would be right", p_.expert));
+      complain({"expert"}, fmt::format("expert {}, but no block of the model has experts; use 1", p_.expert));
     const std::int64_t group = ranks_of({p_.expert, p_.expert_tensor});
     const std::int64_t stage = ranks_of({p_.tensor, p_.context, p_.data});
     if (stage % group != 0)
@@ -237,8 +236,8 @@ class Settling {
     require("micro_batch", d_.micro_batch, 1, 65536);
   }
   std::string right_batch(std::int64_t share, std::int64_t batch) const {
-    if (d_.global_batch % share == 0) return fmt::format("{} micro_batches would be right", d_.global_batch / share);
-    return fmt::format("a global_batch of {} would be right", grouped(batch));
+    if (d_.global_batch % share == 0) return fmt::format("use micro_batches {}", d_.global_batch / share);
+    return fmt::format("use a global_batch of {}", grouped(batch));
   }
 
   void check_sequence() const {
@@ -315,8 +314,7 @@ class Settling {
   void settle_pipeline() {
     if (p_.pipeline == 1) {
       if (p_.virtual_stages > 1)
-        complain({"virtual_stages"},
-                 fmt::format("virtual_stages {}, but pipeline is 1; 1 would be right", p_.virtual_stages));
+        complain({"virtual_stages"}, fmt::format("virtual_stages {}, but pipeline is 1; use 1", p_.virtual_stages));
       settle_stages(1);
       return;
     }
@@ -342,13 +340,13 @@ class Settling {
     }
     if (static_cast<std::int64_t>(p_.stage_layers.size()) != stages)
       complain({"stage_layers", "pipeline"},
-               fmt::format("stage_layers has {} stages, but pipeline {} x virtual_stages {} is {}; {} numbers would be "
-                           "right",
+               fmt::format("stage_layers has {} stages, but pipeline {} x virtual_stages {} is {}; expected {} "
+                           "numbers",
                            p_.stage_layers.size(), p_.pipeline, p_.virtual_stages, stages, stages));
     if (sum != layers)
       complain({"stage_layers", "pipeline"},
-               fmt::format("stage_layers has {} blocks in all, but the model has {}; a sum "
-                           "of {} would be right",
+               fmt::format("stage_layers has {} blocks in all, but the model has {}; expected a sum "
+                           "of {}",
                            sum, layers, layers));
   }
   std::int64_t pipeline_stages() const {
@@ -370,26 +368,27 @@ class Settling {
 
   void check_recompute() {
     if (d_.recompute != Recompute::full && d_.recompute_layers > 0)
-      complain({"recompute_layers", "recompute"},
-               fmt::format("recompute_layers {}, but only full recomputation is by blocks; 0 would be right",
-                           d_.recompute_layers));
+      complain(
+          {"recompute_layers", "recompute"},
+          fmt::format("recompute_layers {}, but only full recomputation is by blocks; use 0", d_.recompute_layers));
     check_recomputed_modules();
     if (d_.recompute == Recompute::none) return;
     const bool attends = std::any_of(d_.model.shapes.begin(), d_.model.shapes.end(),
                                      [](const BlockShape& shape) { return shape.attention.heads > 0; });
     if (d_.recompute == Recompute::selective && !attends)
       complain({"recompute"},
-               "selective recomputation is of attention, and no block of the model has it; none or full "
-               "would be right");
+               "selective recomputation is of attention, and no block of the model has it; use none "
+               "or full");
     const bool dense = std::all_of(d_.model.shapes.begin(), d_.model.shapes.end(), [](const BlockShape& shape) {
       return shape.attention.heads > 0 && !shape.attention.latent() && !shape.cross_attention && !shape.mlp.mixture();
     });
     if (d_.recompute == Recompute::operators && !dense)
-      complain({"recompute"},
-               "operators are computed again in blocks of attention and an MLP, and the model has other ones; none, "
-               "selective or full would be right");
+      complain(
+          {"recompute"},
+          "operators are computed again in blocks of attention and an MLP, and the model has other ones; use none, "
+          "selective or full");
     if (d_.recompute == Recompute::full && d_.model.blocks.empty())
-      complain({"recompute"}, "recomputation of whole blocks, but the model has 0 blocks; none would be right");
+      complain({"recompute"}, "recomputation of whole blocks, but the model has 0 blocks; use none");
     const std::int64_t own = *std::max_element(p_.stage_layers.begin(), p_.stage_layers.end());
     if (d_.recompute_layers > own)
       complain({"recompute_layers"},
@@ -401,8 +400,8 @@ class Settling {
     const RecomputedModules& again = d_.recompute_modules;
     if (again.any() && d_.recompute == Recompute::full)
       complain({"recompute_modules", "recompute"},
-               "recompute_modules are of selective recomputation, but whole blocks are computed again; `recompute: "
-               "selective`, or no modules, would be right");
+               "recompute_modules are of selective recomputation, but whole blocks are computed again; use `recompute: "
+               "selective`, or no modules");
     const auto some = [&](auto&& has) { return std::any_of(d_.model.shapes.begin(), d_.model.shapes.end(), has); };
     if (again.norms && !some([](const BlockShape& shape) { return shape.attention.heads > 0; }))
       complain({"recompute_modules"}, "layernorm is to be computed again, but no block of the model has such norms");
@@ -429,7 +428,7 @@ class Settling {
     if (p_.shard_group == 0) return;
     if (p_.sharding == Sharding::none)
       complain({"shard_group", "shard_copies"},
-               fmt::format("shard_group {}, but nothing is sharded; 0 would be right", p_.shard_group));
+               fmt::format("shard_group {}, but nothing is sharded; use 0", p_.shard_group));
     check_shares("shard_group", p_.shard_group, replicas, "data-parallel ranks (data x context)");
   }
 

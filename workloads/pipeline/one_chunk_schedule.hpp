@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What pipeline schedules have in common whose ranks have one model chunk each: stage s is on rank s.
+// Code shared by pipeline schedules whose ranks have one model chunk each: stage s is on rank s.
 #pragma once
 
 #include <string>

@@ -66,7 +66,7 @@ class PipelineSchedule {
     std::uint32_t rank = 0;
     std::uint32_t chunk = 0;
   };
-  /// Who works on a stage of a micro-batch.
+  /// The rank that works on a stage of a micro-batch.
   virtual Place place_of(const PipelineShape& shape, std::uint32_t stage, std::uint32_t micro_batch) const = 0;
   virtual std::unique_ptr<SlotStream> slots(const PipelineShape& shape, std::uint32_t rank) const = 0;
   /// Micro-batches whose activations a rank holds at most at once, in units of one chunk (1/(p * chunks) of the model),

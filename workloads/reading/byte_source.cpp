@@ -94,7 +94,7 @@ bool ByteSource::fill() {
     if (gzip) inflater_ = std::make_unique<Inflater>();
   }
   before_ += at_;
-  // What peek() has looked at and nobody has taken stays.
+  // Bytes that peek() has read and that were not taken are kept.
   block_.erase(0, at_);
   at_ = 0;
   const std::size_t kept = block_.size();

@@ -18,7 +18,7 @@ class ByteSource {
  public:
   /// Throws InputError if the file cannot be read.
   explicit ByteSource(const std::string& path);
-  /// The content itself; `name` stands for the file in messages.
+  /// The content itself; `name` is the name of the file in messages.
   ByteSource(const std::string& name, std::string content);
   ~ByteSource();
   ByteSource(ByteSource&& other) noexcept;
@@ -33,7 +33,7 @@ class ByteSource {
   void read(std::string& to, std::size_t count);
   /// Goes on at this byte, which has not been taken yet. Gzip has to be read up to there.
   void skip_to(std::uint64_t byte);
-  /// Bytes taken so far, of what has come out of gzip.
+  /// Bytes taken so far, counted after decompression.
   std::uint64_t taken() const { return before_ + at_; }
   const std::string& name() const { return name_; }
   /// "FILE: byte 17: MESSAGE".

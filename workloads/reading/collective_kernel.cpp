@@ -38,7 +38,7 @@ Spec at_level(const Spec& value, ConstantsLevel level, const Order& in_order) {
   for (std::size_t i = 0; i < 2; ++i)
     if (!in_order(value[i], value[i + 1]))
       throw value[i + 1].error(fmt::format(
-          "found {} behind {}; expected [low, mid, high], where low takes the least time: times rise, rates fall",
+          "found {} after {}; expected [low, mid, high], where low takes the least time: times rise, rates fall",
           value[i + 1].text(), value[i].text()));
   return value[static_cast<std::size_t>(level)];
 }
@@ -110,7 +110,7 @@ class KernelReader {
   ConstantsLevel level_;
 };
 
-/// The file of a name in a folder of collectives/. Throws InputError at `where`, which asked for `what`.
+/// The file with a name in a folder of collectives/. Throws InputError at `where`, which names `what`.
 Spec named_file(const Spec& where, const std::string& folder, const std::string& what, const std::string& name) {
   const files::path path = data_directory("collectives") / folder;
   std::vector<std::string> names;

@@ -15,7 +15,8 @@ namespace weft {
 /// step. Keys of the tuning's own overrule it. Throws InputError.
 void read_kernel_device(const Spec& spec, const std::string& directory, CollectiveTuning& tuning);
 
-/// How fast the thread blocks of an accelerator run NCCL's collectives: collectives/kernels/*.yaml says what each is.
+/// The speed at which thread blocks of an accelerator run NCCL's collectives: collectives/kernels/*.yaml explains each
+/// value.
 struct CollectiveKernel {
   struct Protocol {
     Time message;      ///< latency of a message beside the network's
@@ -38,7 +39,7 @@ struct CollectiveKernel {
   Time nvls_loop;               ///< of NVLink SHARP, all heads' chunks of a channel
 };
 /// How NCCL's messages get from an accelerator to the network and back, beside the links and switches on their way:
-/// collectives/transports/*.yaml says what each is.
+/// collectives/transports/*.yaml explains each value.
 struct CollectiveTransport {
   Time turn;  ///< of a message at the thread that hands an accelerator's messages to the NIC, one after another
   Time ll;    ///< latency of a message, by protocol

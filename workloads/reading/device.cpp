@@ -285,7 +285,7 @@ Device read_device(const Spec& spec) {
   device.memory = spec.at("memory").bytes();
   if (const auto value = spec.find("host_link")) device.host_link = value->bandwidth();
   if (const auto value = spec.find("host_memory_bandwidth")) device.host_memory_bandwidth = value->bandwidth();
-  // For people, who get them from `weft device NAME`: where the numbers hold, and what is assumed.
+  // For readers, shown by `weft device NAME`: where the numbers hold, and what is assumed.
   if (const auto lines = spec.find("validity"))
     for (const Spec& line : lines->items()) static_cast<void>(line.text());
   if (const auto value = spec.find("compute_slowdown_while_communicating"))

@@ -41,7 +41,7 @@ class SizeCurve {
   std::vector<Point> points_;  // at least one
 };
 
-/// How arithmetic is shared out among units, and meets the traffic of the same kernel.
+/// How arithmetic is divided among units, and how it combines with the traffic of the same kernel.
 struct SharedWork {
   std::int64_t units = 1;  ///< tiles that are worked on at once
   /// A kernel starts at most a block of threads for each unit of the device, which takes one tile after the other. Of
@@ -104,7 +104,7 @@ struct SustainedRates {
   Bandwidth collective_bandwidth;  ///< of the memory, that they take; 0: not known
 };
 
-/// What a device file says (workloads/devices/*.yaml).
+/// The content of a device file (workloads/devices/*.yaml).
 struct Device {
   std::string name;
   std::map<std::string, double> peak;  ///< precision -> dense FLOP/s

@@ -24,7 +24,7 @@ int line_at(const std::string& text, std::size_t offset) {
   return 1 + static_cast<int>(std::count(text.begin(), end, '\n'));
 }
 
-/// Offset behind the string literal that opens at `quote`.
+/// Offset after the string literal that opens at `quote`.
 std::size_t end_of_string(const std::string& text, std::size_t quote) {
   std::size_t at = quote + 1;
   while (at < text.size() && text[at] != '"') at += text[at] == '\\' ? 2 : 1;

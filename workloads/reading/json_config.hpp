@@ -15,14 +15,14 @@
 namespace weft {
 
 /// One object of a JSON file. A light handle; copies refer to the same file. Every reading function throws InputError
-/// with file and line. It remembers which fields were asked for (even if absent), because published configurations have
-/// many fields that say nothing here, and people may want to know which.
+/// with file and line. It remembers which fields were read (even if absent), because published configurations have many
+/// fields that have no effect here, and users may want to know which.
 class JsonConfig {
  public:
   /// The outermost object. Throws InputError if the file cannot be read, is not JSON (with the parser's line), or is
   /// not an object.
   static JsonConfig load(const std::string& path);
-  /// The same from text; `name` stands for the file in messages.
+  /// The same from text; `name` is the name of the file in messages.
   static JsonConfig parse(const std::string& text, const std::string& name);
 
   /// True if the field is there and not null.
@@ -47,12 +47,12 @@ class JsonConfig {
   /// Entries of an object or list in this field; 0 if it is absent or neither.
   std::size_t entries(const std::string& key) const;
 
-  /// Fields of this object that nobody has asked for, in alphabetical order.
+  /// Fields of this object that were not read, in alphabetical order.
   std::vector<std::string> unasked() const;
 
   /// "zero_optimization.stage": the way to a field from the outermost object.
   std::string path(const std::string& key) const;
-  /// Where a field stands; the file as a whole if it is absent.
+  /// The place of a field; the whole file if it is absent.
   SourceLine where(const std::string& key) const;
   /// An InputError there.
   InputError error(const std::string& key, const std::string& message) const;

@@ -24,10 +24,10 @@ struct CollectiveSettings {
 CollectiveSettings read_collective_options(const Spec& spec, const WorkloadContext& context);
 
 /// The name of an algorithm or of a selection, or the path of a schedule file, which is read from `directory`; throws
-/// InputError with the known names if nobody registered it.
+/// InputError with the known names if it is not registered.
 std::string read_algorithm(const Spec& value, const std::string& directory);
 
-/// The last word on a call whose kind, members and size are known: applies a selection, and throws InputError at
+/// The final check of a call whose kind, members and size are known: applies a selection, and throws InputError at
 /// `where` if the algorithm cannot do the call.
 void settle_call(const Spec& where, CollectiveCall& call, const WorkloadContext& context);
 

@@ -20,7 +20,7 @@ bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 |
 
 int lines_in(std::string_view text) { return static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
 
-/// Offset behind the bracket that closes the one at `at`, quotations skipped.
+/// Offset after the bracket that closes the one at `at`; quotations are skipped.
 std::size_t end_of_brackets(std::string_view text, std::size_t at, char open, char close) {
   int depth = 0;
   while (at < text.size()) {

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// Text with the line of each part of it. What cannot be known without running commands stands in it as a gap.
+/// Text with the line of each part of it. Parts that cannot be known without running commands are gaps.
 class ShellText {
  public:
   ShellText() = default;
@@ -60,8 +60,8 @@ class ShellExpansion {
  public:
   /// `file` is for complaints.
   ShellExpansion(ShellVariables& variables, std::string file);
-  /// A word as it stands in the script, quotes included, from `line` on: no field, one, or several. Throws InputError
-  /// if it grows beyond all measure.
+  /// A word as written in the script, including quotes, from `line` on: no field, one, or several. Throws InputError if
+  /// it grows beyond all measure.
   std::vector<ShellText> fields(std::string_view word, int line);
   /// The same without splitting, as in an assignment.
   ShellText text(std::string_view word, int line);
@@ -69,7 +69,7 @@ class ShellExpansion {
  private:
   class Output;
   void expand(std::string_view raw, int line, bool quoted, Output& output, int depth);
-  /// Expands what starts with a dollar sign at `at`, and returns the offset behind it.
+  /// Expands the expression that starts with a dollar sign at `at`, and returns the offset after it.
   std::size_t dollar(std::string_view raw, std::size_t at, int line, bool quoted, Output& output, int depth);
   void parameter(std::string_view inner, std::string_view source, int line, bool quoted, Output& output, int depth);
   void value_of(const std::string& name, std::string_view source, int line, bool quoted, Output& output);
@@ -80,7 +80,7 @@ class ShellExpansion {
   std::size_t spent_ = 0;
 };
 
-/// Offset behind the quotation, expansion or plain character that starts at `at`.
+/// Offset after the quotation, expansion or plain character that starts at `at`.
 std::size_t end_of_shell_unit(std::string_view text, std::size_t at);
 
 /// Value of an arithmetic expression: + - * / % and parentheses over whole numbers and variables; nothing if it is

@@ -9,8 +9,9 @@
 
 namespace weft {
 
-/// What a script says: assignments of plain variables and arrays, commands with all variables in them expanded, `if`
-/// with tests of texts and numbers. Loops, functions, cases and conditions on files or other commands are passed over.
+/// The content of a script: assignments of plain variables and arrays, commands with all variables in them expanded,
+/// `if` with tests of texts and numbers. Loops, functions, cases and conditions on files or other commands are passed
+/// over.
 struct ShellScript {
   using Command = std::vector<ShellText>;
   ShellVariables variables;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A stage's plan: what comes after all passes: sums of what several ranks hold, the norm, the optimizer.
+// A stage's plan after all passes: sums over several ranks, the norm, the optimizer.
 #include "workloads/compute/adam.hpp"
 #include "workloads/pass/pass_work.hpp"
 #include "workloads/reading/reading.hpp"

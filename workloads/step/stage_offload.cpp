@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A stage's plan: what goes over the device's link to the memory of its host (Rajbhandari et al., ZeRO-Infinity,
+// A stage's plan: transfers over the device's link to the memory of its host (Rajbhandari et al., ZeRO-Infinity,
 // arXiv:2104.07857; Ren et al., ZeRO-Offload, arXiv:2101.06840).
 #include "workloads/compute/adam.hpp"
 #include "workloads/reading/reading.hpp"

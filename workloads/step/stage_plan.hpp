@@ -22,7 +22,7 @@ namespace weft {
 enum class Phase : std::uint8_t { forward, backward, weight_gradient, recompute, reduction, optimizer, pipeline };
 std::string_view to_text(Phase phase);
 
-/// One operator, the same for all ranks of a pipeline rank but for who their peers are.
+/// One operator, the same for all ranks of a pipeline rank except for their peers.
 struct PlannedOperation {
   Operation::Kind kind = Operation::Kind::compute;
   Stream stream = Stream::compute;

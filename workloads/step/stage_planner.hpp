@@ -52,8 +52,8 @@ struct SlotWalk {
   std::vector<std::int32_t> beside;
 };
 
-/// Makes one plan. What it does stands in four files: parts and operations in stage_planner.cpp, slots and their
-/// messages in stage_slots.cpp, parameters and gradients in stage_gradients.cpp, the end of the step in stage_end.cpp.
+/// Makes one plan. Its functions are in four files: parts and operations in stage_planner.cpp, slots and their messages
+/// in stage_slots.cpp, parameters and gradients in stage_gradients.cpp, the end of the step in stage_end.cpp.
 class StagePlanner {
  public:
   StagePlanner(const StageSetup& setup, std::uint32_t rank);
@@ -134,8 +134,8 @@ class StagePlanner {
   /// Kernels that each go over all parameters.
   PlannedOperation whole_pass(std::string_view what, const std::vector<SmallKernel>& kernels) const;
   bool gathers_late() const { return plan_.sharding == Sharding::optimizer || plan_.sharding == Sharding::gradients; }
-  /// Parameters in forward order, so that what the next step needs first comes first. Its parts wait for theirs, or, if
-  /// gathering does not overlap, all for the last.
+  /// Parameters in forward order, so that the parameters which the next step needs first come first. Its parts wait for
+  /// theirs, or, if gathering does not overlap, all for the last.
   void gather_parameters();
   void wait(const Chunk& chunk, std::size_t part, std::int32_t position);
 
@@ -144,7 +144,7 @@ class StagePlanner {
   /// After what came before in this direction: each of them moves one thing at a time.
   std::int32_t transfer(Way way, Bytes bytes, std::string_view what, std::initializer_list<std::int32_t> after,
                         const std::vector<std::int32_t>& more = {});
-  /// Gradients of a bucket whose sum is there, for the optimizer on the host.
+  /// Gradients of a bucket whose sum is complete, for the optimizer on the host.
   void gradients_to_host(std::int32_t reduced, Bytes whole, GroupKind group);
   void step_optimizer_on_host();
   /// Parameters of a part from the host, each rank's share; gives what is to be waited for.

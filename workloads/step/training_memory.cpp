@@ -55,7 +55,7 @@ TokenBytes attention_bytes(const TrainingDescription& d, const AttentionShape& a
   bytes.whole = around_gemms(d, kept.passed, kept.read);
   bytes.shared = kept.attention_output * out;
   if (!(a.latent() && again.up_projections)) bytes.shared += kept.passed * (queries + keys + values);
-  // The compressions before and behind their norms, and the rotary key.
+  // The compressions before and after their norms, and the rotary key.
   if (a.latent())
     bytes.every = real(a.query_rank + a.kv_rank) * (kept.passed + (again.norms ? 0 : kept.read)) +
                   kept.passed * real(a.rope_size);
@@ -83,7 +83,7 @@ TokenBytes mlp_bytes(const TrainingDescription& d, const MlpShape& mlp) {
   bytes.shared = activation_function_bytes(kept, real(mlp.experts_per_token * mlp.expert_inner), mlp.gated,
                                            again.expert_activations);
   if (!again.shared_experts) bytes.shared += activation_function_bytes(kept, real(mlp.shared_inner), mlp.gated, false);
-  // The copies that come. Nobody needs what goes back: tokens are scaled by their routing weights before the last
+  // The arriving copies. The returned copies are not needed: tokens are scaled by their routing weights before the last
   // GEMM of an expert (Megatron-LM, megatron/core/transformer/moe/experts.py, TEGroupedMLP: permuted_probs).
   bytes.whole += kept.read * h * real(mlp.experts_per_token);
   return bytes;

@@ -69,7 +69,7 @@ class RunOutline {
   std::uint64_t failures() const { return failures_; }
   std::uint64_t checkpoints() const;
   std::uint64_t restores() const;
-  /// Steps whose data are asked for, over all executions.
+  /// Steps whose data are requested, over all executions.
   std::uint64_t reads() const;
 
  private:

@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// Storage targets: ranks behind those that train.
+/// Storage targets: ranks numbered after those that train.
 struct StorageTargets {
   std::uint32_t count = 0;  ///< 0: the job does not use them
   Bytes piece{std::int64_t{4} << 20};

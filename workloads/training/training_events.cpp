@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Storage targets, checkpoints and failures of a training job: who reads and writes how much.
+// Storage targets, checkpoints and failures of a training job: how much each rank reads and writes.
 #include <algorithm>
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t no_id = UINT64_MAX;
 
-/// A walk over the plan of the rank's stage, execution after execution. Data are asked for before, checkpoints written
+/// A walk over the plan of the rank's stage, execution after execution. Data are requested before, checkpoints written
 /// after, and an execution that a failure breaks off is replaced by what it costs. What the next step must not overtake
 /// ends with an empty computation, for which its kernels wait in their stream.
 class TrainingProgram final : public RankProgram {

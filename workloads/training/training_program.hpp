@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The operations of one rank that trains: its stage's plan, step after step, and what comes between.
+// The operations of one rank that trains: its stage's plan, step after step, and the operations between steps.
 #pragma once
 
 #include <memory>

@@ -302,12 +302,12 @@ void read_configurations(const Spec& spec, const WorkloadContext& context, Train
   if (!megatron && !model && (trainer || deepspeed))
     throw(trainer ? *trainer : *deepspeed)
         .error(
-            "its file describes no model; give `model` besides, a name or the path of a config.json "
+            "its file describes no model; also give `model`, a name or the path of a config.json "
             "(--set workload.model=llama-3.1-8b)");
   if (trainer) read_trainer_arguments(resolve_file(*trainer, context.directory, "trainer", ".json"), d);
   if (deepspeed) read_deepspeed_config(resolve_file(*deepspeed, context.directory, "deepspeed", ".json"), d);
   if (!d.model.blocks.empty()) return;
-  if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); give `model` besides");
+  if (megatron) throw megatron->error("its options describe no model (--num-layers and so on); also give `model`");
   static_cast<void>(spec.at("model"));  // complains
 }
 

@@ -47,10 +47,10 @@ struct TrainingJob {
   SourceLine where;
 };
 
-/// Programs of all ranks of a pipeline rank are walks over one plan (made when first asked for); calls have the ids
-/// run * calls of a step + those of group kinds, pipeline ranks, groups and calls of a group in order, where a run is
-/// one complete execution of a step (RunOutline). Storage targets are the ranks behind those that train: first those of
-/// data, then those of checkpoints.
+/// Programs of all ranks of a pipeline rank are walks over one plan (created on demand); calls have the ids run * calls
+/// of a step + those of group kinds, pipeline ranks, groups and calls of a group in order, where a run is one complete
+/// execution of a step (RunOutline). Storage targets are the ranks after those that train: first those of data, then
+/// those of checkpoints.
 class TrainingWorkload final : public Workload {
  public:
   using Settle = std::function<void(CollectiveCall&)>;

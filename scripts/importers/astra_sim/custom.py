@@ -2,7 +2,7 @@
 """ASTRA-sim's collectives of one's own: algorithms as Chakra traces of sends, recvs and computations, one file for each
 member (github.com/astra-sim/astra-sim, astra-sim/system/astraccl/custom_collectives/CustomAlgorithm.cc and
 CollectiveImplLookup.cc). They are written into the workload's traces: in place of the collective's node stand the
-algorithm's, and behind them a node without work that has the collective's number, for those that wait for it."""
+algorithm's, and after them a node without work that has the collective's number, for the nodes that wait for it."""
 
 import gzip
 import os
@@ -108,7 +108,7 @@ class Node:
 
 
 def messages(path):
-    """The messages of a trace behind their lengths, the metadata first."""
+    """The messages of a trace, each after its length, the metadata first."""
     try:
         with open(path, "rb") as raw:
             zipped = raw.read(2) == b"\x1f\x8b"
@@ -168,8 +168,8 @@ class Customs:
             self.read_nodes(system, key, str(system.keys[key]))
         if self and (splits := system.whole("preferred-dataset-splits", 1, 1)) > 1:
             raise system.error("preferred-dataset-splits",
-                               f"preferred-dataset-splits: {splits}, each of which would do all of a custom algorithm "
-                               "over there; expected 1 with one")
+                               f"preferred-dataset-splits: {splits}, with each of which ASTRA-sim runs a whole custom "
+                               "algorithm; expected 1 with a custom algorithm")
 
     def read_nodes(self, system, key, name):
         """YAML of `node: prefix`, a line each."""

@@ -280,7 +280,7 @@ class Config:
             self.imported.refuse(self.place("LINK_DOWN"), f"{what}; network.failures takes links down")
         if not self.whole("ACK_HIGH_PRIO", 0):
             place = self.place("ACK_HIGH_PRIO") if "ACK_HIGH_PRIO" in self.keys else self.path
-            self.imported.refuse(place, "ACK_HIGH_PRIO 0: ACKs wait behind data over there; here they go first")
+            self.imported.refuse(place, "ACK_HIGH_PRIO 0: ACKs wait behind data in that simulator; here they go first")
 
     def list_others(self, control):
         for key in self.keys:

@@ -132,7 +132,7 @@ class Plan:
         if op in HALVES and one.groups is not None:
             return self.half(one, steps)
         if base in ("send", "recv", "infeed", "outfeed"):
-            raise self.error(one.line, f"'{one.name}' is a {op}: its other end stands nowhere in the text, and it "
+            raise self.error(one.line, f"'{one.name}' is a {op}: its other end is not in the text, and it "
                                        "is not read")
         if base == "ragged-all-to-all":
             return self.ragged(one, steps, op.endswith("-start"))
@@ -196,10 +196,10 @@ class Plan:
         return 0
 
     def ragged(self, one, steps, starts):
-        """Who sends how many rows to whom is in its operands, and so not in the text."""
+        """The numbers of rows between ranks are in its operands, and so not in the text."""
         if self.options.ragged is None:
-            raise self.error(one.line, f"'{one.name}': how many rows go to whom is known when it runs; --ragged even "
-                                       "takes equal shares of its operand")
+            raise self.error(one.line, f"'{one.name}': the number of rows for each receiver is known only when it runs; "
+                                       "--ragged even takes equal shares of its operand")
         self.notes.add("rows of ragged-all-to-alls are taken as equal shares (--ragged even)",
                        f"{self.module.path}:{one.line}")
         division = self.division(one, "all-to-all")
@@ -306,7 +306,7 @@ class Plan:
 
 
 class RankWriter:
-    """Kernels one after another, communications one after another; a communication starts behind the kernels before it,
+    """Kernels one after another, communications one after another; a communication starts after the kernels before it,
     and what follows its end waits for it."""
 
     def __init__(self, plan, rank, out, groups, divisions):

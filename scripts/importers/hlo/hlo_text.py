@@ -120,7 +120,7 @@ class HloReader:
         shape, at = read_shape(text, found.end(), self.path, line)
         op = OP.match(text, at)
         if not op:
-            raise self.error(line, f"found '{text[at:at + 30].strip()}' behind the shape; expected an operation")
+            raise self.error(line, f"found '{text[at:at + 30].strip()}' after the shape; expected an operation")
         end = balanced(text, op.end() - 1, self.path, line)
         inner, rest = text[op.end():end - 1], text[end:]
         one = Instruction(found.group(2), op.group(1), shape, line=line, root=bool(found.group(1)))
@@ -236,7 +236,7 @@ class HloReader:
             one.groups = []
 
     def half(self, one, rest):
-        """A send or recv says who is at its other end in an attribute: collective_permute_decomposer.cc of
+        """A send or recv names its other end in an attribute: collective_permute_decomposer.cc of
         xla/service."""
         if "is_host_transfer=true" in rest:
             return

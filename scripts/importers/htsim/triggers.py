@@ -83,14 +83,14 @@ class Triggers:
             if sources < targets:
                 raise InputError(self.path, line, f"{targets} flows wait, and it is set off {sources} times")
             if targets > 1:
-                imported.refuse(f"{self.path}:{line}", "multishot: the flows that set it off count in the order of "
+                imported.refuse(f"{self.path}:{line}", "multishot: the flows that trigger it count in the order of "
                                                        "the file")
             self.flows.run(ONE_FOR_ONE, (trigger, trigger))
             return
         if kind == "barrier" and sources != count:
-            raise InputError(self.path, line, f"count {count}, but {sources} flows set it off; expected as many, for "
-                             "who comes first is not known before a run")
+            raise InputError(self.path, line, f"count {count}, but {sources} flows trigger it; expected the same number, "
+                             "because the order of flows is not known before a run")
         if kind == "oneshot" and sources != 1:
-            raise InputError(self.path, line, f"a oneshot trigger that {sources} flows set off; expected one, for who "
-                             "comes first is not known before a run")
+            raise InputError(self.path, line, f"a oneshot trigger of {sources} flows; expected one, because the order "
+                             "of flows is not known before a run")
         self.flows.run(ALL_FOR_ALL, (trigger,))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """ONNX models: a training step or one inference, with degrees of parallelism given beside them. What people have
-instead of an ONNX model is told what to do."""
+instead of an ONNX model gets a message that says what to do."""
 
 import argparse
 import zipfile
@@ -37,7 +37,7 @@ def dimension(text):
 def add_arguments(parser):
     parser.add_argument("input", metavar="MODEL.onnx")
     for name, text in (("data", "replicas, each with a batch of its own"), ("tensor", "ranks that share each GEMM"),
-                       ("pipeline", "stages, one behind the other")):
+                       ("pipeline", "stages, one after the other")):
         parser.add_argument(f"--{name}", metavar="N", type=natural, default=1, help=f"{text} (1)")
     parser.add_argument("--batch", metavar="N", type=natural, help="samples of a replica in a step, if the model's "
                         "inputs leave it open (1 for each micro-batch)")

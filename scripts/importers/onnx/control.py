@@ -11,7 +11,7 @@ MOST_NODES = 10**5  # of a model, loops written out
 
 
 class Unknown(Exception):
-    """What nobody knows before the model runs."""
+    """A value that is not known before the model runs."""
 
 
 def written_out(node, tensors, count):

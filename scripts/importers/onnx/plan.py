@@ -173,7 +173,7 @@ class Planner:
 
 
 def stages_of(works, count, path):
-    """The graph cut into stages of about the same time: [(first, behind the last), ...]."""
+    """The graph cut into stages of about the same time: [(first, after the last), ...]."""
     times = [work.forward + work.backward for _, work in works]
     if len(works) < count:
         raise InputError(path, None, f"{len(works)} operators in {count} stages of a pipeline; expected fewer stages")
@@ -187,7 +187,7 @@ def stages_of(works, count, path):
 
 
 def crossing(planner, works, cuts):
-    """Bytes of the values that are made before each cut and used behind it; of split ones the rank's part."""
+    """Bytes of the values that are produced before each cut and used after it; of split ones the rank's part."""
     graph = planner.graph
     position = {node.number: at for at, (node, _) in enumerate(works)}
     made, used = {}, {}

@@ -29,7 +29,7 @@ BOOLEAN = 9
 
 
 class Unknown(Exception):
-    """What a shape needs and nobody knows."""
+    """A value that a shape needs and that is not known."""
 
 
 def broadcast(shapes):
@@ -81,7 +81,7 @@ class Inference:
             self.settle_node(node)
 
     def settle_node(self, node):
-        """One node, or what it comes to, behind those that stand in the graph already."""
+        """One node, or the nodes that it expands to, after those that are already in the graph."""
         if node.op in control.CONTROL:
             try:
                 for inner in control.written_out(node, self.tensors, len(self.graph.nodes)):

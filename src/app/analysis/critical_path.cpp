@@ -7,7 +7,7 @@
 namespace weft {
 namespace {
 
-/// One rank's operations in the order of their ends, made when asked for.
+/// One rank's operations in the order of their ends, created on demand.
 class ByEnd {
  public:
   explicit ByEnd(const ScheduledRank& rank) : rank_(rank) {}

@@ -25,7 +25,7 @@ po::options_description collective_description() {
   po::options_description options("weft collective ALGORITHM|FILE.xml|FILE.schedule --ranks P --size S", 100);
   auto add = options.add_options();
   const auto text = [] { return po::value<std::string>(); };
-  add("ranks,p", text(), "number of ranks (a schedule file says it itself)");
+  add("ranks,p", text(), "number of ranks (a schedule file has its own)");
   add("size,s", text(),
       "bytes as nccl-tests counts them, such as 64MiB (default of a file: 64 KiB for each of its chunks)");
   add("kind", text(), "all_reduce, all_gather, ... (default: the first that the algorithm has)");
@@ -39,7 +39,7 @@ po::options_description collective_description() {
   add("ranks-per-leaf", text(), "consecutive ranks below one leaf switch, for collnet");
   add("dimensions", text(), "of a torus, such as 8x8");
   add("dimension-algorithms", text(), "of by_dimension, such as ring,direct");
-  add("splits", text(), "parts that by_dimension sends through the dimensions by themselves");
+  add("splits", text(), "parts that by_dimension sends through the dimensions separately");
   add("each-dimension-whole", po::bool_switch(), "by_dimension reduces everything in each dimension in turn");
   add("on", text(), "MACHINE.yaml: servers whose first accelerators the ranks are on, or an experiment's");
   add("show-graph", po::bool_switch(), "with --on: which GPU and NIC each channel visits, as NCCL's search finds them");
@@ -72,7 +72,7 @@ po::options_description perf_description() {
   add("algorithm", text(), "A,B,...: algorithms or selections, side by side (default: that of the experiment)");
   add("compare", po::value<std::vector<std::string>>()->composing(),
       "[A=]FILE: what nccl-tests printed, or its JSON, of algorithm A: measured beside simulated");
-  add("in-place", po::bool_switch(), "compare with what was measured in place");
+  add("in-place", po::bool_switch(), "compare with in-place measurements");
   add("range", po::bool_switch(), "also the times that the ranges in collectives/kernels and transports leave open");
   add("json", po::bool_switch(), "print one JSON object");
   add("csv", text(), "FILE: the table as CSV");
@@ -208,7 +208,7 @@ CollectiveOptions parse_collective_options(const std::vector<std::string>& words
   options.show_graph = map["show-graph"].as<bool>();
   if (options.show_graph && options.machine.empty()) refuse("--show-graph needs a machine: --on MACHINE.yaml");
   if (values.has("graph-file")) options.graph_file = values.text("graph-file");
-  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file goes with --show-graph");
+  if (!options.graph_file.empty() && !options.show_graph) refuse("--graph-file needs --show-graph");
   if (!values.has("ranks") && fixed == 0 && options.machine.empty())
     refuse("`weft collective` needs --ranks, such as --ranks 16");
   options.ranks = values.count("ranks", fixed);

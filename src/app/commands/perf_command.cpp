@@ -139,7 +139,7 @@ void check_operation(CollectiveKind kind, const MeasuredRow& row) {
                              to_text(kind), copies ? "reduces nothing" : "reduces", program_of(kind)));
 }
 
-// Checks that the log is of this collective and number of ranks, and keeps the rows that were asked for.
+// Checks that the log is of this collective and number of ranks, and keeps the requested rows.
 Measurements read_log(const PerfOptions& options, const std::string& file, std::uint32_t ranks) {
   Measurements log = read_measurements(file);
   if (!log.program.empty() && log.program != program_of(options.kind))

@@ -21,7 +21,7 @@
 namespace weft {
 namespace {
 
-/// The ranks to show: those asked for, else the first of each kind if they are few.
+/// The ranks to show: the requested ones, else the first of each kind if they are few.
 std::vector<std::uint32_t> shown_ranks(const CommandLine& line, const Workload& workload) {
   constexpr std::uint32_t most = 64;
   std::vector<std::uint32_t> ranks = line.ranks;
@@ -36,7 +36,7 @@ std::vector<std::uint32_t> shown_ranks(const CommandLine& line, const Workload& 
   return ranks;
 }
 
-/// Those asked for; else all if they are few, or those that stand for all.
+/// The requested ranks; else all if they are few, or those that represent all.
 std::vector<std::uint32_t> ranks_of_timeline(const CommandLine& line, const IdealSchedule& schedule,
                                              const WorkloadSummary& summary) {
   constexpr std::uint32_t most = 64;

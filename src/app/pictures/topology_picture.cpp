@@ -17,7 +17,7 @@ constexpr int side = 1200;
 constexpr double margin = 110;
 constexpr double legend = 150;
 
-/// Colours that are told apart also by people who see few (M. Okabe, K. Ito, "Color universal design", 2008).
+/// Colours that people with colour blindness can also distinguish (M. Okabe, K. Ito, "Color universal design", 2008).
 constexpr std::array<Ink, 7> palette = {{{150, 150, 150, 1},
                                          {0, 114, 178, 1},
                                          {213, 94, 0, 1},

@@ -17,10 +17,10 @@ struct AgreedFailure {
 };
 
 /// Collective: run `step` on every process. If it throws on any, all throw AgreedFailure, and the lowest failing
-/// process has the message, so that one message is printed and nobody waits for ever.
+/// process has the message, so that one message is printed and no process waits for ever.
 void prepare(ProcessGroup& group, const std::function<void()>& step);
 
-/// Collective, within prepare(): throws AgreedFailure if a process has failed there or does so before it comes here.
+/// Collective, within prepare(): throws AgreedFailure if a process has failed there or fails before it arrives here.
 void require_agreement(ProcessGroup& group);
 
 /// Collective: the texts of all processes, on process 0.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// When the ranks of each collective came and went, from what each process has seen.
+// When the ranks of each collective arrived and ended, from the records of all processes.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct CallTimes {
   std::uint64_t finished = 0;                                     ///< ranks that have left
 };
 
-/// Collective: `look` gets the times of all calls, in blocks of neighbouring ids: the first id, and the times of it and
-/// of those that follow. `log`: of this process, sorted; `ranks`: for collectives that have not ended. Memory does not
-/// grow with the number of calls. Throws EnvironmentError, the same on all processes, if a log cannot be read.
+/// Collective: `look` gets the times of all calls, in blocks of consecutive ids: the first id, and the times of this
+/// call and those that follow. `log`: of this process, sorted; `ranks`: for collectives that have not ended. Memory
+/// does not grow with the number of calls. Throws EnvironmentError, the same on all processes, if a log cannot be read.
 void for_all_calls(const ProcessGroup& group, std::uint64_t calls, const CollectiveLog& log,
                    const std::vector<RankTransfers>& ranks,
                    const std::function<void(std::uint64_t first, std::span<const CallTimes> times)>& look);

@@ -24,7 +24,7 @@ struct RankShares {
   std::int64_t waiting = 0;  ///< neither, and communication is in flight that others have not entered
   std::int64_t idle = 0;     ///< the rest: nothing is in flight
 
-  /// What a better schedule could use.
+  /// The time that a better schedule could use.
   std::int64_t bubble() const { return waiting + idle; }
 };
 

@@ -23,8 +23,8 @@ std::vector<const RankWait*> behind(const RankWait& wait, const Waits& waits) {
   return same.empty() ? found->second : same;
 }
 
-/// Somebody who has not begun the collective in which it is awaited, or a message: within one collective nobody waits
-/// in a cycle, as replays have shown.
+/// The wait is for a rank that has not begun the collective, or for a message: within one collective no rank waits in a
+/// cycle, as replays have shown.
 bool is_between_operations(const RankWait& wait, const Waits& waits) {
   const auto found = waits.find(wait.awaited);
   return found == waits.end() || std::none_of(found->second.begin(), found->second.end(), [&](const RankWait* other) {

@@ -9,9 +9,9 @@
 
 namespace weft {
 
-/// One line per rank or aggregator of a cycle each of which waits for the next one, the last for the first, in more
-/// than one operation; nothing if there is none. A shortest one, beginning with one that waits for somebody who has not
-/// begun.
+/// One line per rank or aggregator of a wait-for cycle: each waits for the next one and the last for the first, in more
+/// than one operation. Empty if there is no cycle. A shortest cycle, beginning with a rank that waits for one that has
+/// not begun.
 std::vector<std::string> wait_for_cycle(const std::vector<RankWait>& waits);
 
 /// Lines, to be gathered over processes, and back.

@@ -157,7 +157,7 @@ void Simulation::start_background() {
   view_ = std::make_unique<Ns3View>(*fabric_, *experiment_.topology);
   Internet internet(*view_, experiment_.seed);
   install_background(experiment_.background, internet, transfers_);
-  // What goes on for ever ends with the rest, which is looked at now and then.
+  // Endless background traffic ends when everything else has ended, which is checked from time to time.
   constexpr Time usual_check = Time::from_us(100);
   if (transfers_.has_endless() && background_check_ == Time::max()) background_check_ = usual_check;
 }
@@ -287,7 +287,7 @@ void Simulation::refuse_deadlock(Time stopped_by) {
   if (cycle.empty()) return;
   const InputError error(
       fabric_->parameters().fabric.flow_control_place,
-      "the network has arrived at a deadlock: these ports wait for each other's buffers for ever: " + cycle +
+      "the network is in a deadlock: these ports wait for each other's buffers for ever: " + cycle +
           "; expected a routing whose channel dependencies have no cycle (up and down in trees, virtual "
           "lanes with a dateline in tori)");
   // On all processes alike; one of them says it.

@@ -45,8 +45,8 @@ struct RunFacts {
   double hops_per_epoch() const {
     return epochs == 0 ? 0 : static_cast<double>(packet_hops) / static_cast<double>(epochs);
   }
-  /// Events per event of the busiest node of each epoch: beyond that many MPI processes there is nothing to gain. 0 if
-  /// not known (ns-3's own engine).
+  /// Events per event of the busiest node of each epoch: more MPI processes than this give no speed-up. 0 if not known
+  /// (ns-3's own engine).
   double parallelism() const {
     return critical_events == 0 ? 0 : static_cast<double>(events) / static_cast<double>(critical_events);
   }
@@ -68,9 +68,9 @@ class Simulation {
 
   using Look = ParallelSimulatorImpl::Look;
   using Looker = std::function<Look(Time)>;
-  /// `look` is called now and then with the simulated time: `stop` on any process interrupts the run, `pause` on any
-  /// has all call what set_on_pause() has set (not under ns-3's own engine, which does not know when everything before
-  /// a time has happened). Throws InternalError if conservation is broken. Call once.
+  /// `look` is called from time to time with the simulated time: `stop` on any process interrupts the run; if any
+  /// process returns `pause`, all call the function of set_on_pause() (not under ns-3's own engine, which does not know
+  /// when everything before a time has happened). Throws InternalError if conservation is broken. Call once.
   RunFacts run(const Looker& look);
   void set_on_pause(std::function<void(Time now)> action) { on_pause_ = std::move(action); }
   /// Ranks of all jobs but those in the background, on all processes, that have not done all they should. 0: complete.

@@ -8,13 +8,13 @@
 
 namespace weft {
 
-/// Looks now and then whether packets arrive anywhere. Reliable connections send for ever what is lost: without that
-/// look such a run would never end.
+/// Checks from time to time whether packets arrive anywhere. Reliable connections retransmit lost packets for ever;
+/// without this check a run in which everything is lost would never end.
 class Standstill {
  public:
   Standstill(const Experiment& experiment, const Fabric* fabric);
 
-  /// When to look: the same on all processes, whatever their number.
+  /// Time of the next check: the same on all processes, whatever their number.
   Time next_look() const { return next_look_; }
   /// Collective. Throws AgreedFailure on all processes if packets have been lost, and none has arrived, for a second;
   /// or, where links are long or timers slow, for as long as several tries take.

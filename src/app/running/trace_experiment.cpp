@@ -41,7 +41,7 @@ bool has_keys_of_experiment(const std::string& path) {
   return false;
 }
 
-/// Whether files are there whose names go on behind `path` with a dot.
+/// Whether there are files whose names continue `path` with a dot.
 bool is_prefix(const fs::path& path) {
   const std::string start = path.filename().string() + ".";
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");

@@ -18,7 +18,7 @@ struct BufferUse {
   std::size_t queues = 0;  ///< ingress queues that may use it
 };
 
-/// A frame that finds no room in an empty switch.
+/// A frame for which an empty switch has no room.
 struct MissingRoom {
   Bytes frame;
   Bytes reserve;    ///< of its queue
@@ -37,7 +37,7 @@ struct MissingRoom {
 class BufferSharing {
  public:
   virtual ~BufferSharing() = default;
-  /// Reads its keys of the map `network.buffer`; who calls finishes the map. Throws InputError.
+  /// Reads its keys of the map `network.buffer`; the caller finishes the map. Throws InputError.
   virtual void configure(const Spec& buffer) = 0;
   /// Most shared bytes that one queue may hold. Does not rise while more is used.
   virtual Bytes limit(const BufferUse& use) const = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the fabric tells the software of a host.
+// Callbacks of the fabric into the software of a host.
 #pragma once
 
 #include <cstdint>

@@ -16,8 +16,7 @@ namespace weft {
 
 class ProcessGroup;
 
-/// Something that a rank wants to do and that takes the time of one of its processors, on networks that share these
-/// out.
+/// A request of a rank for the time of one of its processors, on networks that model processors.
 struct ProcessorRequest {
   enum class Kind : std::uint8_t { send = 1, recv, compute };  ///< those that are ready together begin in this order
   Kind kind = Kind::compute;
@@ -34,7 +33,7 @@ struct ProcessorRequest {
 };
 
 /// Queue pairs that carry messages in order, credits, and timers of the hosts that this process owns; a HostClient is
-/// told what comes. One virtual call per message. Fabric moves packets; IdealNetwork knows messages only.
+/// called for arrivals. One virtual call per message. Fabric moves packets; IdealNetwork models whole messages.
 class HostNetwork : public DataPath {
  public:
   void set_client(HostClient* client) { client_ = client; }
@@ -58,16 +57,16 @@ class HostNetwork : public DataPath {
 
   // Networks that know processors
   // ---------------------------------------------------------------------------------------
-  /// Computations, sends and recvs of programs begin when the network grants what they have asked for.
+  /// Computations, sends and recvs of programs begin when the network grants their requests.
   virtual bool shares_processors() const { return false; }
-  /// Number of the event that what happens now is due to. Later events have higher ones.
+  /// Number of the event that causes what happens now. Later events have higher numbers.
   virtual std::uint64_t cause() const { return 0; }
   virtual void request(NodeId host, Time now, const ProcessorRequest& request);
   /// A computation that has been granted: on_timer() with its token at its end.
   virtual void run_on_processor(NodeId host, Time now, const ProcessorRequest& request, Time duration);
 
   // Results -----------------------------------------------------------------------------------------------------------
-  /// Nothing is on its way to or due at anything that this process owns.
+  /// No message is on its way to a node of this process, and no event is pending there.
   virtual bool idle() const = 0;
   /// Collective, when the run has ended and before counters are read: checks what has to hold. `all_idle`: idle() on
   /// all processes.

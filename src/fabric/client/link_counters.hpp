@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one direction of a link does to a packet, and what has passed it.
+// Times of one direction of a link, and counters of its packets.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace weft {
 
-/// What one direction of a link does to a packet.
+/// Times of one direction of a link.
 struct LinkTimes {
   Bandwidth rate;
   Time delay;  ///< propagation

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ports whose queues are first in, first out and have no limit: the departure of a packet is known when it comes.
+// Ports whose queues are first in, first out and have no limit: the departure of a packet is known when it arrives.
 #pragma once
 
 #include <cstddef>
@@ -44,9 +44,9 @@ class FifoModel {
 
   // One node --------------------------------------------------------------------------------------------------------
   void begin_epochs(bool) {}
-  /// Everything at a node before `end`.
+  /// Processes all events at a node before `end`.
   void run(const LocalNode& node, Time end);
-  /// The next thing that a node does by itself, or never.
+  /// Time of a node's next own event, such as a timer or a decision of its NIC, or never.
   Time next_event(const LocalNode& node) const;
   /// Bytes of a node's ports and packets that are touched between two visits, roughly. Measured: fetching ahead begins
   /// to pay at 1,000 nodes with a second cache of 512 KiB, at 2,000 with 1 MiB.
@@ -66,9 +66,9 @@ class FifoModel {
   // Beside the packets ----------------------------------------------------------------------------------------------
   /// Packets over the cut are more than what they hold.
   bool looks_at_arrivals() const { return false; }
-  /// A packet from another process with which more has come, or that is observed. `at`: behind the packet.
+  /// A packet from another process with which more data have arrived, or which is observed. `at`: after the packet.
   void take_in(const CutEnd& end, Packet packet, Time arrival, std::span<const std::byte> batch, std::size_t& at);
-  /// Something else has taken a port of a host.
+  /// A port of a host was taken for other traffic.
   void port_was_reserved(const LocalNode& node, Time free_at);
   void settle_links_of(NodeId) {}
   /// Bytes that wait for a port beyond what is committed.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What switches look at of a frame of other software.
+// The fields of a frame of other software that switches use.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace weft {
 
-/// Where a frame of other software goes, and what switches look at.
+/// Destination of a frame of other software, and the fields that switches use.
 struct FrameHeader {
   NodeId source;              ///< host
   NodeId destination;         ///< host

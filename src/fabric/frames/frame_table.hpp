@@ -18,8 +18,8 @@
 
 namespace weft {
 
-/// What became of the frames that entered at the hosts of this process, or ended here. Bytes are those of Ethernet
-/// frames with their check sequence.
+/// Counts of the frames that entered at the hosts of this process, or ended here. Bytes are those of Ethernet frames
+/// with their check sequence.
 struct FrameCounters {
   std::uint64_t sent = 0;  ///< entered a port's queue
   std::uint64_t delivered = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is due on the ideal network, in order.
+// The pending events of the ideal network, in order.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace weft {
 
-/// One thing that is due. Events of one time are ordered by `order` and `number`, which no two of them share both
-/// unless it does not matter which is first.
+/// One pending event. Events of one time are ordered by `order` and `number`, which no two of them share both unless it
+/// does not matter which is first.
 struct IdealEvent {
   Time time;             ///< not negative
   std::uint64_t order;   ///< kind << 56 | place
@@ -27,7 +27,7 @@ struct IdealEvent {
 };
 
 /// A radix heap (Ahuja, Mehlhorn, Orlin, Tarjan, "Faster algorithms for the shortest path problem", Journal of the ACM
-/// 37(2), 1990, doi:10.1145/77600.77615): events never come before the time of the last one that was taken. An event
+/// 37(2), 1990, doi:10.1145/77600.77615): new events are never before the time of the last one that was taken. An event
 /// lies in the bucket of the highest bit in which its time differs from that; it moves to lower buckets now and then,
 /// never up, and a move is a copy. Only those of one time are ever compared with each other: they are sorted together.
 class IdealEvents {

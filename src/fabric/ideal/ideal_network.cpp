@@ -79,8 +79,8 @@ Time IdealNetwork::idle_time_of(std::uint32_t path, const Message& message) {
   return known.idle;
 }
 
-/// The times of a message are added up link by link without a look: here is one at how long it may take behind those
-/// of its own flow.
+/// The times of a message are added up link by link without a check: here is a check of how long it may take behind
+/// those of its own flow.
 void IdealNetwork::require_time(const Flow& flow, const Message& message, Time now) const {
   const auto& links = classes_[flow.path].path.links;
   Time sum = now;
@@ -131,8 +131,9 @@ std::uint64_t IdealNetwork::post(NodeId host, std::uint32_t queue_pair, Time now
   return message.id;
 }
 
-/// The links before the one at which the source's messages take turns: they are faster, and nobody waits there but for
-/// the flow's own messages. Gives when the first packet is at that link; the others come no slower than it serves them.
+/// The links before the one at which the source's messages take turns: they are faster, and messages wait there only
+/// for the flow's own messages. Gives when the first packet is at that link; the others come no slower than it serves
+/// them.
 Time IdealNetwork::pass_own_links(Flow& flow, const Message& message, Time now) {
   const IdealPath& path = classes_[flow.path].path;
   if (path.out == 0) return now;
@@ -255,7 +256,7 @@ void IdealNetwork::arrive(std::uint32_t slot, Time now) {
   if (flight.port == no_slot) return deliver(slot, now);
   DestinationPort& port = destination_port(flight.port);
   const Time done = port.line.serve(flight.first, flight.work);
-  // Messages come out in the order in which they have come in.
+  // Messages leave in the order in which they have arrived.
   const Time at = std::max(now + std::max(Time(), done - flight.end), port.latest);
   port.latest = at;
   if (at == now && port.pending == 0) return deliver(slot, now);

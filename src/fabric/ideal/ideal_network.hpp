@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The ideal network: messages whose arrival is known from their route and from the ports of their two ends.
+// The ideal network: the arrival of a message follows from its route and from the ports at both ends.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ namespace weft {
 /// * At its source a message is served by the slowest link of those that belong to the source alone (its own link; of
 ///   servers, also those inside and those of its NICs). Queue pairs take turns at that link packet by packet
 ///   (TurnTaking); messages of one queue pair follow each other.
-/// * From there on it moves as its packets would if nothing else were on the links, close behind the message of its
-///   queue pair before (the recurrence of ideal_path.hpp).
+/// * From there on it moves as its packets would on otherwise empty links, directly behind the previous message of its
+///   queue pair (the recurrence of ideal_path.hpp).
 /// * At its destination, the slowest link of those that belong to it alone serves messages in the order in which their
-///   last bit would have come: each takes the first time that is free there from when its first bit could begin, as
-///   much as its bytes need, and ends then, or later if its last packet comes later. A slow message does not hold the
+///   last bit would have arrived: each takes the first free time there after its first bit could begin, for as long as
+///   its bytes need, and ends then, or later if its last packet arrives later. A slow message does not hold the
 ///   link.
-/// * ACKs and credits take the time of their packet on an idle way, and no place on any link.
+/// * ACKs and credits take the time of their packet on an idle path, and no capacity of any link.
 ///
 /// A flow alone on its links moves as on the packet network to the picosecond: both follow the same recurrence.
 ///
-/// Order at one time: what arrives, by host and message; timers in the order in which they were set; ports. Nothing
-/// depends on the partition.
+/// Order at one time: arrivals, by host and message; timers in the order in which they were set; ports. Nothing depends
+/// on the partition.
 class IdealNetwork final : public HostNetwork {
  public:
   IdealNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters,
@@ -47,7 +47,7 @@ class IdealNetwork final : public HostNetwork {
   std::uint64_t post(NodeId host, std::uint32_t queue_pair, Time now, Message message,
                      std::uint64_t token = 0) override;
   void send_credit(NodeId host, Time now, NodeId to, std::uint32_t queue_pair) override;
-  /// Knows the time on the wire only, where the source's messages take turns.
+  /// Knows only the time on the wire, where the source's messages take turns.
   SendTimes send_times(NodeId host, std::uint32_t queue_pair, Time now) const override;
   void set_timer(NodeId host, Time at, std::uint64_t token) override;
   const NetworkParameters& parameters() const override { return parameters_; }
@@ -60,7 +60,7 @@ class IdealNetwork final : public HostNetwork {
   std::uint64_t events() const override { return events_; }
   /// Data only, and no queues. After finish().
   std::vector<LinkCounters> link_counters() const override { return counters_; }
-  /// Hosts: switches are nowhere simulated.
+  /// Only hosts: switches are not simulated.
   std::uint32_t node_count() const override { return static_cast<std::uint32_t>(owned_hosts_.size()); }
   std::uint64_t memory_bytes() const override;
 
@@ -78,7 +78,7 @@ class IdealNetwork final : public HostNetwork {
   /// directed link; its number that of the message, or of the timer at its host, or of the port's plan; what it is
   /// about the slot of the message, the token, or the queue pair.
   enum class Kind : std::uint8_t { arrive, deliver, credit, sent, timer, ready, port };
-  /// A message, and what its destination needs to know of it.
+  /// A message, with the facts that its destination needs.
   struct Flight {
     Message message;
     Time first;  ///< its first packet may begin on the destination's port
@@ -115,7 +115,7 @@ class IdealNetwork final : public HostNetwork {
     Time latest;                // delivery
     std::uint32_t pending = 0;  // messages that have come and are not delivered
   };
-  /// What goes to another process. `time`: of the arrival, or of what causes a credit or an ACK.
+  /// A record for another process. `time`: of the arrival, or of the event that causes a credit or an ACK.
   struct Crossing {
     Kind kind;
     NodeId host;

@@ -26,7 +26,7 @@ IdealNetwork::IdealNetwork(const Topology& topology, const Partition& partition,
   host_states_.resize(owned_hosts_.size());
   source_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
   destination_port_of_.assign(std::size_t{2} * graph.link_count(), no_slot);
-  // A process alone looks up now and then, for interrupts and progress.
+  // A single process pauses from time to time, to check for interrupts and show progress.
   lookahead_ = Time::from_us(100);
   neighbour_of_.assign(partition.parts, no_slot);
   if (!owned_hosts_.empty()) {
@@ -93,7 +93,7 @@ void IdealNetwork::send_across(std::uint16_t process, const Crossing& crossing, 
   const std::uint32_t neighbour = neighbour_of_[process];
   outgoing_[neighbour].append(crossing);
   if (flight != nullptr) outgoing_[neighbour].append(*flight);
-  // Credits and ACKs are told with the time of their cause; their way takes the lookahead at least.
+  // Credits and ACKs are sent with the time of their cause; their path takes the lookahead at least.
   const Time there = flight != nullptr ? crossing.time : crossing.time + lookahead_;
   Time& first = first_outgoing_[neighbour];
   first = outgoing_[neighbour].size() == sizeof(Crossing) + (flight != nullptr ? sizeof(Flight) : 0)

@@ -59,7 +59,7 @@ bool IdealPaths::at_one_end(NodeId a, NodeId b) const {
   return (graph.is_host(a) && own_switch(b, a)) || (graph.is_host(b) && own_switch(a, b));
 }
 
-// As Fabric::head_time(): a switch stores what comes in slower than its fastest port.
+// As Fabric::head_time(): a switch stores packets that arrive at a lower rate than that of its fastest port.
 Time IdealPaths::head_time(NodeId node, Bandwidth rate) const {
   const ClusterGraph& graph = topology_.graph;
   if (!parameters_.fabric.cut_through || graph.is_host(node)) return Time();

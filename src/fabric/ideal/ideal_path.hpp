@@ -62,7 +62,7 @@ inline Time onward(const IdealLink& link, Time serialization) {
 /// Takes the front of a message from link `at - 1` to link `at`, where the flow's message before has ended at `free`.
 /// `last_before`: serialisation of its last packet on link `at - 1`. The recurrence S(i,j) = max(S(i-1,j) + h(i-1,j) +
 /// delay(i-1), S(i,j-1) + s(j-1)/C(i)) of ideal_time.hpp for messages that follow each other: as a function of the
-/// packet j it is convex on every link, so that the first and the last full packet tell where it is largest.
+/// packet j it is convex on every link, so that the first and the last full packet determine where it is largest.
 inline IdealFront next_link(const IdealPath& path, std::uint32_t at, const IdealFront& before, std::int64_t packets,
                             Time last_before, Time free) {
   const IdealLink& link = path.links[at - 1];
@@ -83,7 +83,7 @@ inline IdealFront next_link(const IdealPath& path, std::uint32_t at, const Ideal
 /// From the first bit at the source to the last bit at the destination, alone on an idle network.
 Time idle_time(const IdealPath& path, const IdealMessage& message, Bytes full_wire);
 
-/// Finds the ways of flows. One for all flows of a process.
+/// Finds the paths of flows. One object for all flows of a process.
 class IdealPaths {
  public:
   IdealPaths(const Topology& topology, const NetworkParameters& parameters, const RoutingAlgorithm& routing);
@@ -93,10 +93,10 @@ class IdealPaths {
     std::vector<std::uint32_t> directed_links;
   };
   Found find(const RouteRequest& flow) const;
-  /// How long an ACK or a credit takes from flow.source to flow.destination: it leaves at once and waits nowhere.
+  /// How long an ACK or a credit takes from flow.source to flow.destination: it leaves at once and never waits.
   Time control_time(const RouteRequest& flow) const;
-  /// A host and the switch that only it is attached to, or two nodes of one server: nothing that happens between them
-  /// is seen by other hosts or servers.
+  /// A host and the switch that only it is attached to, or two nodes of one server: events between them are not visible
+  /// to other hosts or servers.
   bool at_one_end(NodeId a, NodeId b) const;
 
  private:
@@ -110,12 +110,12 @@ class IdealPaths {
   std::vector<bool> lonely_;  // [nodes] a switch with one host
 };
 
-/// [hosts] -> MPI process. Those of one server share its NICs: they are where the first of them is.
+/// [hosts] -> MPI process. Hosts of one server share its NICs: all of them are on the process of the first one.
 std::vector<std::uint16_t> owners_of_hosts(const Topology& topology, const std::vector<std::uint16_t>& owner_of_node);
 
-/// The least time between something that a host decides and the moment when a host of another process sees it: the
-/// least sum of delays between two such hosts, without links at_one_end(). Time::max() if there are no two. The same on
-/// all processes.
+/// The shortest time between a decision of a host and its effect on a host of another process: the smallest sum of
+/// delays between two such hosts, without links at_one_end(). Time::max() if there are no two. The same on all
+/// processes.
 Time ideal_lookahead(const Topology& topology, const IdealPaths& paths,
                      const std::vector<std::uint16_t>& owner_of_host);
 

@@ -215,7 +215,7 @@ void LogGpNetwork::send(const Message& message, std::uint32_t cpu, std::uint32_t
   item.begun = free;
   const Stamp own_stamp{cause_, 0, 0, turn_++};
   ask(now + model_.overhead + model_.latency, own_stamp, Kind::arrive, add_item(std::move(item)));
-  // Eager: done with its processor. A rendezvous is told when it meets its recv.
+  // Eager: complete with its processor time. A rendezvous is complete when it is matched with its recv.
   if (message.notify == 0 || rendezvous(message)) return;
   Item done;
   done.host = message.source;

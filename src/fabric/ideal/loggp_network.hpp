@@ -17,21 +17,21 @@
 
 namespace weft {
 
-/// What github.com/spcl/LogGOPSim (LogGOPSim.cpp) does with the operations of a schedule, for any workload:
+/// The model of github.com/spcl/LogGOPSim (LogGOPSim.cpp) for the operations of a schedule, for any workload:
 ///
 /// * A message of s bytes takes its sender's processor o + (s - 1) O and its NIC g + (s - 1) G; both have to be free.
 /// * L + o after its beginning it is at its receiver, where it waits for the processor and the NIC, and takes o +
-///   max((s - 1) O, (s - 1) G) and g + (s - 1) G; whether or not somebody waits for it.
-/// * An eager send (up to S bytes) is done with its processor time, a larger one when a recv and it have met.
-/// * What is to happen at one time happens in the order in which LogGOPSim's queue has it: first what became ready
-///   first; of what became ready together, ranks in ascending order, and sends before recvs before computations.
+///   max((s - 1) O, (s - 1) G) and g + (s - 1) G; whether or not a recv waits for it.
+/// * An eager send (up to S bytes) is complete after its processor time, a larger one when it is matched with a recv.
+/// * Operations of one time run in the order of LogGOPSim's queue: first the operation that became ready first; if
+///   several became ready together, ranks in ascending order, and sends before recvs before computations.
 ///
-/// In three things it differs: an operation on another processor waits until those that it requires have ended (there
-/// it waits for their beginning); messages of one source, destination and tag meet in program order (there as they
-/// come); and times are in picoseconds. Slices of collectives are eager sends of processor and NIC 0; their credits
-/// take L.
+/// In three things it differs: an operation on another processor waits until those that it requires have ended
+/// (LogGOPSim: have begun); messages of one source, destination and tag are matched in program order (LogGOPSim: in the
+/// order of arrival); and times are in picoseconds. Slices of collectives are eager sends of processor and NIC 0; their
+/// credits take L.
 ///
-/// All hosts belong to one process: messages that rendezvous tell their senders at once.
+/// All hosts belong to one process: a rendezvous notifies the sender at once.
 class LogGpNetwork final : public HostNetwork {
  public:
   LogGpNetwork(const Topology& topology, const Partition& partition, int process, const NetworkParameters& parameters);
@@ -61,14 +61,14 @@ class LogGpNetwork final : public HostNetwork {
   // DataPath ----------------------------------------------------------------------------------------------------------
   Time next_time() const override { return due_.empty() ? Time::max() : due_.top().time; }
   void advance(Time end) override;
-  /// A process alone looks up now and then, for interrupts and progress.
+  /// A single process pauses from time to time, to check for interrupts and show progress.
   Time lookahead() const override { return Time::from_us(100); }
   Time now() const override { return now_; }
 
  private:
-  /// What is told to ranks comes before what asks for processors.
+  /// Notifications of ranks come before requests for processors.
   enum class Kind : std::uint8_t { timer, sent, deliver, credit, send, recv, compute, arrive };
-  /// When something became ready: the number of the event that made it so, whose it is, its type, and its turn.
+  /// When an operation became ready: the number of the event that made it ready, its rank, its type, and its turn.
   struct Stamp {
     std::uint64_t event = 0;
     std::uint64_t owner = 0;  ///< 0: the network; else 1 + rank
@@ -86,7 +86,7 @@ class LogGpNetwork final : public HostNetwork {
       return std::tie(time, asks, stamp) > std::tie(other.time, other.asks, other.stamp);
     }
   };
-  /// What an event is about.
+  /// The subject of an event.
   struct Item {
     NodeId host;
     std::uint64_t token = 0;
@@ -104,7 +104,7 @@ class LogGpNetwork final : public HostNetwork {
   };
   /// Receiver, sender, tag, number of the message among those of the three.
   using Meeting = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-  /// A message that has come before its recv; of a rendezvous, whom to tell.
+  /// A message that has arrived before its recv; for a rendezvous, the sender to notify.
   struct Unexpected {
     bool rendezvous = false;
     Message message;
@@ -123,7 +123,7 @@ class LogGpNetwork final : public HostNetwork {
   void begin_compute(const Event& event);
   void arrive(const Event& event);
   void send(const Message& message, std::uint32_t cpu, std::uint32_t nic, Time now);
-  /// Complete only when its recv has met it. Who writes into memory waits for no recv.
+  /// Complete only when it is matched with its recv. One-sided writes do not wait for a recv.
   bool rendezvous(const Message& message) const;
   void meet(const Message& message, Time processor_free, Time now);
   void grant(const Event& event);

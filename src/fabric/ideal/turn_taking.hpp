@@ -13,11 +13,11 @@
 namespace weft {
 
 /// Packetised processor sharing with equal weights (Parekh and Gallager, "A generalized processor sharing approach to
-/// flow control", IEEE/ACM ToN 1(3), 1993, doi:10.1109/90.234856), for messages: what a NIC does that serves its flows
-/// packet by packet in turn. Virtual time is the service, as time at the full rate, that every flow with something to
-/// send has had in the fluid system: among n of them it goes at 1/n, rounded down to ps. A message of a flow begins at
-/// virtual time S, when the flow's message before ends there or now, and ends at F = S + work. When its last packet is
-/// all that is left, at F - last, that packet is sent as soon as those before it are out.
+/// flow control", IEEE/ACM ToN 1(3), 1993, doi:10.1109/90.234856), for messages: the behaviour of a NIC that serves its
+/// flows packet by packet in turn. Virtual time is the service, as time at the full rate, that every flow with
+/// something to send has had in the fluid system: among n of them it goes at 1/n, rounded down to ps. A message of a
+/// flow begins at virtual time S, when the flow's message before ends there or now, and ends at F = S + work. When its
+/// last packet is all that is left, at F - last, that packet is sent as soon as those before it are out.
 ///
 /// So a flow alone has the whole rate, exactly, and messages of equal length that begin together end one packet after
 /// another.
@@ -38,8 +38,8 @@ class TurnTaking {
     ends_of_flows_.push_back(Time());
     return static_cast<std::uint32_t>(ends_of_flows_.size() - 1);
   }
-  /// `flow` of this port has a message with so much work, `last` of it in its last packet, from `now` on; the one
-  /// before has been taken. Times never decrease. `name` is what take() gives back.
+  /// `flow` of this port has a message with so much work, `last` of it in its last packet, from `now` on; the previous
+  /// one has been taken. Times never decrease. `name` is returned by take().
   void begin(Time now, std::uint32_t flow, Time work, Time last, std::uint64_t number, std::uint32_t name) {
     catch_up(now);
     Time& end = ends_of_flows_[flow];
@@ -54,14 +54,14 @@ class TurnTaking {
   }
   /// Messages are being served.
   bool busy() const { return !waiting_.empty() || leaves(); }
-  /// Until when nothing happens here if no other message begins. Requires busy().
+  /// Time until which no event occurs here if no other message begins. Requires busy().
   Time next_event() const {
     if (leaves()) return leaving_[left_].at;
     const Turn& next = waiting_.front();
     if (!ends_.empty() && ends_.front().at < next.ready) return time_of(ends_.front().at);
     return std::max(time_of(next.ready), last_out_) + next.last;
   }
-  /// Takes a message out whose last bit has left by `now`; false if there is none.
+  /// Removes a message whose last bit has left by `now`; false if there is none.
   bool take(Time now, std::uint32_t& name) {
     catch_up(now);
     if (!leaves() || leaving_[left_].at > now) return false;
@@ -103,7 +103,7 @@ class TurnTaking {
   Time time_of(Time virtual_time) const {
     return updated_ + (virtual_time - served_) * static_cast<std::int64_t>(ends_.size());
   }
-  /// Comes to the last moment until `now` at which somebody was ready or had ended; from there on nothing changes.
+  /// Advances to the last moment until `now` at which a flow was ready or had ended; from there on nothing changes.
   void catch_up(Time now) {
     while (!ends_.empty()) {
       const bool ready = !waiting_.empty() && waiting_.front().ready <= ends_.front().at;

@@ -10,10 +10,10 @@
 
 namespace weft {
 
-/// Gives each message the first free time of a port, in the order in which they ask: a message with work w that comes
-/// at `a` at the earliest takes w of what is free from then on, also between others, as a server does that never waits
-/// while there is work. So one that has taken long to come is not served after others that have overtaken it as if it
-/// came with them. Of the times between others the latest `most` are remembered; older ones count as taken.
+/// Gives each message the first free time of a port, in the order of requests: a message with work w that arrives at
+/// `a` at the earliest takes w of what is free from then on, also between others, as a server does that never waits
+/// while there is work. So a message that has taken long to arrive is not served after others that have overtaken it as
+/// if it arrived with them. Of the times between others the latest `most` are remembered; older ones count as taken.
 class WaitingLine {
  public:
   /// When the work is done.

@@ -21,7 +21,7 @@
 
 namespace weft {
 
-/// The ports of a switch as a discipline sees them that decides by queues.
+/// The ports of a switch, for a discipline that decides by queues.
 class SwitchPorts {
  public:
   SwitchPorts(NodeId node, std::uint64_t seed, const OutputPort* outputs, const PortState* states)
@@ -29,14 +29,14 @@ class SwitchPorts {
 
   NodeId node() const { return node_; }
   std::uint64_t seed() const { return seed_; }
-  /// Until everything has left that is there at `now`.
+  /// Time until everything that waits at `now` has left.
   Time load(std::uint16_t port, Time now) const {
     return std::max(Time(), outputs_[port].free_at - now) + states_[port].queue_time;
   }
   /// A full packet's, on the wire.
   Time packet_time(std::uint16_t port) const { return outputs_[port].full_packet; }
-  /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the very least decided,
-  /// switches that move in step would all choose alike.
+  /// One of `ports` whose queue is within a packet of the least, by a hash of the packet: if the smallest queue
+  /// decided, switches that move in step would all choose alike.
   std::uint16_t least_loaded(std::span<const std::uint16_t> ports, const RouteRequest& flow, std::uint32_t psn,
                              Time now) const;
 
@@ -57,7 +57,7 @@ class SwitchBalancer {
                                std::uint32_t psn, Time now) = 0;
 };
 
-/// What makes the draws of one queue pair differ from all others of a run.
+/// Distinguishes the draws of one queue pair from all others of a run.
 struct EntropyDraw {
   std::uint64_t seed = 0;
   NodeId host;
@@ -70,7 +70,7 @@ struct EntropyDraw {
   }
 };
 
-/// The choices of one queue pair at its sender: an entropy for each packet, which tells paths from one another.
+/// The choices of one queue pair at its sender: an entropy value for each packet, which selects its path.
 class SenderBalancer {
  public:
   virtual ~SenderBalancer() = default;
@@ -79,7 +79,7 @@ class SenderBalancer {
   virtual void acknowledged(std::uint8_t entropy, bool marked) = 0;
 };
 
-/// Packets of one connection may overtake each other: never, now and then, or all the time.
+/// Whether packets of one connection may overtake each other: never, sometimes, or always.
 enum class Overtaking : std::uint8_t { never, between_bursts, always };
 
 /// A discipline and its parameters, made by name: `network.load_balancing`. Immutable once configured. It decides in
@@ -95,8 +95,8 @@ class LoadBalancing {
 
   /// spread() does something.
   virtual bool spreads() const { return false; }
-  /// What routing takes for the queue pair of each packet of data; other packets keep theirs. One call for the arrivals
-  /// of a window.
+  /// The value that routing uses as the queue pair of each data packet; other packets keep theirs. One call for the
+  /// arrivals of a window.
   virtual void spread(std::span<const Arrival> arrivals, RouteRequest* requests) const {
     (void)arrivals;
     (void)requests;
@@ -108,7 +108,7 @@ class LoadBalancing {
 };
 using LoadBalancingRegistry = Registry<LoadBalancing>;
 
-/// For disciplines by the packet alone: `Discipline::flow_of(packet)` stands for the queue pair.
+/// For disciplines that use only the packet: `Discipline::flow_of(packet)` replaces the queue pair.
 template <class Discipline>
 class SpreadingBalancing : public LoadBalancing {
  public:

@@ -79,8 +79,9 @@ class CutCodec {
     return batch;
   }
 
-  /// Reads what a neighbour has sent. `fetch(port)`: asks for the memory of a port that comes soon. `take(end, packet,
-  /// arrival, at)`: takes a packet; `at`: where in the batch the rest of its record begins, to be moved behind it.
+  /// Reads the batch of a neighbour. `fetch(port)`: prefetches the memory of a port that is used soon. `take(end,
+  /// packet, arrival, at)`: takes a packet; `at`: where in the batch the rest of its record begins, to be moved behind
+  /// it.
   template <class Fetch, class Take>
   void read(std::size_t neighbour, std::span<const std::byte> batch, const Fetch& fetch, const Take& take) const {
     const Neighbour& from = neighbours_[neighbour];

@@ -3,7 +3,7 @@
 
 namespace weft {
 
-/// How time advances: by epochs of Fabric, or by one ns-3 event per packet arrival (the reference).
+/// The way time advances: by epochs of Fabric, or by one ns-3 event per packet arrival (the reference).
 enum class Drive { epochs, ns3_events };
 
 }  // namespace weft

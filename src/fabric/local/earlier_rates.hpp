@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What ports have done at a rate that they no longer have.
+// The work of ports at rates that they no longer have.
 #pragma once
 
 #include <algorithm>
@@ -30,7 +30,7 @@ class EarlierRates {
   Bytes unsent(const OutputPort& port, Time time) const {
     return bytes_sent_in(std::max(Time(), port.free_at - time), rate(port));
   }
-  /// What the port is sending it sends at a rate that it no longer has.
+  /// True while the port sends a packet at a rate that it no longer has.
   bool sends_at_old_rate(const OutputPort& port, Time now) const {
     return port.free_at > now && rate(port) != port.rate;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one direction of each link of the machine does to a packet, also where it differs from the topology.
+// Times of one direction of each link of the machine, also where they differ from the topology.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ class LinkTable {
       : topology_(topology), parameters_(parameters), routing_(routing) {}
 
   LinkTimes times(std::uint32_t directed_link) const;
-  /// Of a node as a switch: until a packet that comes in is at an output.
+  /// The latency of a node as a switch: from the arrival of a packet until it is at an output.
   Time latency_of(NodeId node) const { return parameters_.latency_of(topology_.graph.node(node)); }
-  /// The least time from sending to arriving over one direction of a link, whose times are these.
+  /// The shortest time from sending to arrival over one direction of a link with these times.
   Time min_crossing(std::uint32_t directed_link, const LinkTimes& times) const;
   /// The same over all links of the machine.
   Time min_crossing() const;
-  /// Until `node` can begin to send a packet that comes in at `rate`, from its first bit; 0 if it stores packets.
+  /// Time from the first bit of a packet that arrives at `rate` until `node` can begin to send it; 0 if the node stores
+  /// packets.
   Time head_time(NodeId node, Bandwidth rate) const;
   void set_port_times(OutputPort& port, Bandwidth rate) const;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What both models of ports work on: the nodes, ports and links of one process, and packets between them.
+// Data that both models of ports work on: the nodes, ports and links of one process, and packets between them.
 #pragma once
 
 #include <cstdint>

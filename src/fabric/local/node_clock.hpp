@@ -34,21 +34,22 @@ class NodeClock {
   /// Whole epochs, as the calendar counts: the next epochs of all processes stay aligned.
   Time epoch_start(Time time) const { return static_cast<std::int64_t>(epoch_number(time)) * epoch_length_; }
 
-  /// A packet arrives at a node; `first`: no other one that comes through the same port is still to come before it.
+  /// A packet arrives at a node; `first`: no other packet on the same port arrives before it.
   void note_arrival(std::uint32_t local, Time time, bool first) {
     if (drive == Drive::ns3_events) [[unlikely]]
       reference.schedule_arrival(local, time);
     else if (first)  // a later packet of a link does not change when its node acts next
       calendar.schedule(local, epoch_number(time));
   }
-  /// A node does something by itself at a time.
+  /// A node has an event of its own at a time.
   void wake_at(std::uint32_t local, Time time) {
     if (drive == Drive::ns3_events)
       reference.schedule_arrival(local, time);
     else
       calendar.schedule(local, epoch_number(time));
   }
-  /// The same, as the timers and the sender of the node's software say. Whoever runs a node looks at these afterwards.
+  /// The same, from the timers and the sender of the node's software. The code that runs a node checks these
+  /// afterwards.
   void wake_software(std::uint32_t local, Time time) {
     if (in_node()) return;
     if (drive == Drive::ns3_events)
@@ -56,7 +57,7 @@ class NodeClock {
     else
       calendar.schedule(local, epoch_number(time));
   }
-  /// Something happens at a time.
+  /// An event occurs at a time.
   void happen(Time time, std::uint64_t count = 1) {
     if (time > now) now = time;  // std::max() takes addresses, for which the compiler keeps the time in memory
     events += count;

@@ -14,7 +14,7 @@ namespace weft {
 namespace {
 
 // Bytes. Virtual machines and emulators may know nothing of it, or something else than the processor has: then
-// WEFT_SECOND_CACHE tells. No result depends on it.
+// WEFT_SECOND_CACHE sets it. No result depends on it.
 std::size_t second_cache() {
   constexpr long usual = 1 << 20;
   if (const char* text = std::getenv("WEFT_SECOND_CACHE")) {

@@ -23,16 +23,17 @@ class NodeEpochs {
 
   /// Other processes run on this core between two epochs, and leave nothing of this one in its caches.
   void expect_cold_caches() { cache_ = 0; }
-  /// Called as soon as nothing that comes before the end of advance() will leave the process any more; null: not.
+  /// Called as soon as no packet before the end of advance() will leave the process any more; null: not called.
   void set_boundary_done(std::function<void()> done) { boundary_done_ = std::move(done); }
 
   template <class Model>
   void advance(Model& model, Time end);
-  /// Everything at a node before `end`.
+  /// Processes all events at a node before `end`.
   template <class Model>
   void run_node(Model& model, std::uint32_t local, Time end);
 
-  /// When something happens here next, or at a neighbour with what is on its way there; a multiple of the epoch.
+  /// Time of the next event here, or of the next arrival of a packet on its way to a neighbour; a multiple of the
+  /// epoch.
   Time next_time() const;
   std::uint64_t epochs() const { return epochs_; }
   /// Events of the busiest node of each epoch, since the last call.

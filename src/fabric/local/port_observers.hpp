@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who watches single ports: taps, observers of arrivals, waits by job, and counters of other traffic.
+// Observers of single ports: taps, observers of arrivals, waits by job, and counters of other traffic.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class PortObservers {
 
   void add_arrival_observer(PortId port, ArrivalObserver observer) { arrivals_[port].push_back(std::move(observer)); }
   bool observes_arrivals() const { return !arrivals_.empty(); }
-  /// A packet comes in from another process; `latency`: of the node, within the packet's time.
+  /// A packet arrives from another process; `latency`: of the node, included in the packet's time.
   void arrived(PortId port, const Packet& packet, Time latency) const {
     const auto observers = arrivals_.find(port);
     if (observers == arrivals_.end()) return;
@@ -51,7 +51,7 @@ class PortObservers {
   }
   /// Null where they are not counted.
   WaitsByJob* waits() const { return waits_.get(); }
-  /// What ports send is kept, too.
+  /// Packets that ports send are also recorded.
   bool several_jobs() const { return several_jobs_; }
 
   void count_other(PortId port, Bytes bytes, std::size_t ports) {

@@ -22,7 +22,7 @@ class PortSampler {
   bool on() const { return interval_ > Time(); }
   Time interval() const { return interval_; }
 
-  /// An interval of the port has ended, and it is to be looked at before it changes.
+  /// An interval of the port has ended, and the port must be sampled before it changes.
   bool due(const OutputPort& port, Time now) const { return interval_ > Time() && now >= port.next_sample; }
   /// `queued`: bytes of frames that have waited for the port since its last change.
   void flush(OutputPort& port, Time now, Bytes queued);
@@ -30,7 +30,7 @@ class PortSampler {
   void close(OutputPort& port, Time end, Bytes queued);
 
   std::size_t held() const { return samples_.size(); }
-  /// How many samples, about, the port adds until `end` if nothing happens any more.
+  /// Approximate number of samples that the port adds until `end` if its state does not change any more.
   std::uint64_t missing(const OutputPort& port, Time end, Bytes queued) const;
   std::vector<PortSample> take() { return std::exchange(samples_, {}); }
   std::vector<PortSample> take_closed(Time now) { return take_of_intervals_before(samples_, now / interval_); }

@@ -17,13 +17,13 @@ class ReferenceDrive {
  public:
   /// Runs a local node up to a time.
   using Run = std::function<void(std::uint32_t local, Time end)>;
-  /// When a local node does something by itself next, or never.
+  /// Time of the next own event of a local node, or never.
   using NextEvent = std::function<Time(std::uint32_t local)>;
 
   explicit ReferenceDrive(const LocalNodes& nodes) : nodes_(nodes) {}
   void start(Run run, NextEvent next_event);
   void schedule_arrival(std::uint32_t local, Time time);
-  /// What a node does by itself, such as timers and decisions of the NIC: an event for the earliest of them, unless one
+  /// Own events of a node, such as timers and decisions of the NIC: an ns-3 event for the earliest of them, unless one
   /// at that time or before is under way.
   void schedule_wake(std::uint32_t local);
 

@@ -24,7 +24,7 @@ struct MarkedPort {
   std::uint64_t draws = 0;  ///< random bits of the port, other ones in each run: MarkingDraw
 };
 
-/// What makes one draw of a port differ from all others.
+/// Distinguishes one draw of a port from all others.
 struct MarkingDraw {
   std::uint64_t flow = 0;  ///< source << 32 | queue pair
   std::uint32_t psn = 0;
@@ -57,15 +57,15 @@ class QueueMarker {
 
 /// A discipline and its parameters, made by name: `network.ecn.algorithm`. Immutable once configured.
 ///
-/// Asking a marker is an indirect call. A port asks only beyond floor(), a number that it has at hand, so that of the
-/// packets of a network with short queues none pays for it.
+/// Calling a marker is an indirect call. A port calls it only beyond floor(), a number that it stores, so that packets
+/// in short queues do not pay for it.
 class MarkingDiscipline {
  public:
   virtual ~MarkingDiscipline() = default;
-  /// Reads its keys of the map `network.ecn`, all optional; who calls finishes the map. Not called where the map is
+  /// Reads its keys of the map `network.ecn`, all optional; the caller finishes the map. Not called where the map is
   /// absent and congestion control wants marks. Throws InputError.
   virtual void configure(const Spec& ecn) = 0;
-  /// Packets are looked at when they leave their queue; else when they reach it.
+  /// True if packets are examined when they leave their queue; else when they reach it.
   virtual bool at_departure() const { return true; }
   /// A packet for which its queue holds no more than this is not marked, and its marker need not know of it. Below 0:
   /// the marker sees each packet, also those that find an empty queue.

@@ -23,7 +23,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
       results_(*net_, model_),
       probes_(*net_, model_),
       deadlocks_(*net_, model_) {
-  // A process alone looks up now and then, for interrupts and progress.
+  // A single process pauses from time to time, to check for interrupts and show progress.
   if (lookahead_ == Time::max()) lookahead_ = inner_epoch() * 256;
   if (parameters.buffered() || routing.per_packet() || routing.lanes() > 1) build_queues();
   if (parameters.frames) carry_frames();
@@ -39,7 +39,7 @@ Fabric::Fabric(const Topology& topology, const Partition& partition, int process
 
 Fabric::~Fabric() = default;
 
-// What the software of hosts has asked for before stays as it is.
+// Earlier requests of the software of hosts are kept.
 void Fabric::build_queues() {
   auto queued = std::make_unique<PortModel>(std::in_place_type<QueuedModel>, *net_);
   model_->visit([&](auto& model) {

@@ -40,7 +40,7 @@ class FrameTable;
 class LocalNetwork;
 class NodeEpochs;
 
-/// The network of one process, whichever of the two models its ports have (PortModel). Order of things at one node and
+/// The network of one process, with either of the two models of ports (PortModel). Order of events at one node and
 /// time: packet arrivals by their tie key, then timers in the order in which they were set, then one decision of the
 /// NIC what to send. Nothing depends on the partition.
 ///
@@ -69,10 +69,10 @@ class Fabric final : public HostNetwork {
 
   // Links that differ from the topology. Before the run
   // ----------------------------------------------
-  /// Change the rate of one direction of a link: that which leaves through `port` of `node`.
+  /// Change the rate of one direction of a link: the one that leaves through `port` of `node`.
   void set_rate(NodeId node, std::uint32_t port, Bandwidth rate);
-  /// Change one direction of a link. Rate and delay above 0. Whoever changes a link on one process of several calls
-  /// settle_links() on all of them afterwards.
+  /// Change one direction of a link. Rate and delay above 0. A caller that changes a link on one process of several
+  /// also calls settle_links() on all of them afterwards.
   void set_link_times(std::uint32_t directed_link, const LinkTimes& times);
   LinkTimes link_times(std::uint32_t directed_link) const;
   /// Collective: every process learns the changes of all others since the last call. Throws InputError if two processes

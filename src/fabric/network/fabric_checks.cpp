@@ -61,7 +61,7 @@ void Conservation::check_links() const {
   }
 }
 
-// Cut links: tells every neighbour how many packets came in over each of them.
+// Cut links: sends every neighbour the number of packets that arrived over each of them.
 void Conservation::check_cut(ProcessGroup& group) const {
   const std::span<const Neighbour> neighbours = net_.cut.neighbours();
   std::vector<std::vector<std::byte>> told(neighbours.size());

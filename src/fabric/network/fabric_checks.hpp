@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Whether the packets of a network still move, and whether all have arrived.
+// Checks that the packets of a network still move, and that all have arrived.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class Deadlocks {
  public:
   Deadlocks(LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}
 
-  /// Some link has been paused for longer than pfc.watchdog since this was asked last by take_suspicion().
+  /// Some link has been paused for longer than pfc.watchdog since the last call of take_suspicion().
   bool suspicious() const;
   bool take_suspicion();
   /// Packets wait in queues of owned nodes. O(ports).
@@ -39,7 +39,7 @@ class Conservation {
  public:
   Conservation(const LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}
 
-  /// Collective. Throws InternalError if something is missing.
+  /// Collective. Throws InternalError if a packet is missing.
   void check(ProcessGroup& group) const;
 
  private:

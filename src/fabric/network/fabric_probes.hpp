@@ -17,7 +17,7 @@ struct JobsOfHosts;
 struct PortModel;
 class LocalNetwork;
 
-/// Asked for before the run. What nobody asks for costs nothing.
+/// To be requested before the run. A probe that is not requested costs nothing.
 class FabricProbes {
  public:
   FabricProbes(LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a run has shown: counters, waits and series of the nodes of one process.
+// Results of a run: counters, waits and series of the nodes of one process.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct PortModel;
 class LocalNetwork;
 class ProcessGroup;
 
-/// Read from a fabric during a run or after it. What says "by class" is empty where ports have no queues by class.
+/// Read from a fabric during a run or after it. Results "by class" are empty where ports have no queues by class.
 class FabricResults {
  public:
   FabricResults(LocalNetwork& net, const std::unique_ptr<PortModel>& model) : net_(net), model_(model) {}
@@ -32,7 +32,7 @@ class FabricResults {
   std::vector<ReceiverCounters> receiver_counters() const;
 
   // Waits -------------------------------------------------------------------------------------------------------------
-  /// The run has ended at `end`: what had not begun to leave by then has waited until then, and no longer. Once, before
+  /// The run has ended at `end`: packets that had not begun to leave by then count as waiting until `end`. Once, before
   /// waits are read. Collective.
   void settle_waits(ProcessGroup& group, Time end);
   /// The `most` links for which packets have waited most until `end`, over all processes; the same on each. Collective.

@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// What all processes have, one after another; plain data.
+/// Concatenates the data of all processes; plain data.
 template <class Row>
 std::vector<Row> gather_rows(ProcessGroup& group, const std::vector<Row>& here) {
   std::vector<std::byte> batch(here.size() * sizeof(Row));

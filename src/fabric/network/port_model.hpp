@@ -11,7 +11,7 @@
 
 namespace weft {
 
-/// Asked once per call from outside and once per epoch, never per packet.
+/// Evaluated once per call from outside and once per epoch, never per packet.
 struct PortModel {
   template <class Model>
   PortModel(std::in_place_type_t<Model> type, LocalNetwork& net) : of(type, net) {}
@@ -22,8 +22,7 @@ struct PortModel {
   decltype(auto) visit(Action&& action) {
     return std::visit(std::forward<Action>(action), of);
   }
-  /// What action(queued model) gives where ports have queues by class; a result with nothing in it where they have
-  /// none.
+  /// The result of action(queued model) where ports have queues by class; an empty result where they have none.
   template <class Action>
   auto ask_queued(Action&& action) {
     using Answer = std::decay_t<std::invoke_result_t<Action, QueuedModel&>>;

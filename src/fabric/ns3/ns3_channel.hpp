@@ -22,7 +22,7 @@ class FabricChannel final : public ns3::Channel {
   FabricChannel(Fabric& fabric, LinkId link) : fabric_(&fabric), link_(link) {}
 
   void attach(ns3::Ptr<FabricPortDevice> device) { devices_.push_back(device); }
-  /// The fabric goes: from here on attributes keep silent.
+  /// The fabric is being destroyed: from here on attributes have no effect.
   void detach() { fabric_ = nullptr; }
   std::size_t GetNDevices() const override { return devices_.size(); }
   ns3::Ptr<ns3::NetDevice> GetDevice(std::size_t i) const override;

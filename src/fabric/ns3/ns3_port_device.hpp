@@ -21,7 +21,7 @@
 
 namespace weft {
 
-/// A traced callback that says when its first sink comes, so that nothing is paid before.
+/// A traced callback that reports its first sink, so that it costs nothing before that.
 class PortTrace : public ns3::TracedCallback<ns3::Ptr<const ns3::Packet>> {
  public:
   using Base = ns3::TracedCallback<ns3::Ptr<const ns3::Packet>>;
@@ -72,13 +72,13 @@ class FabricPortDevice final : public ns3::NetDevice {
   void set_channel(ns3::Ptr<ns3::Channel> channel) { channel_ = channel; }
   /// The device at the other end, or nullptr if it is on another process.
   void set_peer(FabricPortDevice* peer) { peer_ = peer; }
-  /// The fabric goes: from here on nothing is sent, and attributes of the link keep silent.
+  /// The fabric is being destroyed: from here on nothing is sent, and attributes of the link have no effect.
   void detach();
   void trace(PortEvent event, const ns3::Ptr<const ns3::Packet>& frame);
   /// Wire bytes of a frame that carries `packet_bytes` of an ns-3 stack: Ethernet header and frame check sequence, at
   /// least 64 B (IEEE 802.3 clause 3.2.8), and the fabric's wire_overhead.
   static Bytes wire_bytes(std::uint32_t packet_bytes, Bytes wire_overhead);
-  /// A frame that the fabric's switches have brought here.
+  /// A frame that has arrived here through the fabric's switches.
   void receive(ns3::Ptr<ns3::Packet> frame);
 
   // ns3::NetDevice ----------------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What trace sinks are still to be told, in the order of simulated time.
+// Pending calls of trace sinks, in the order of simulated time.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace weft {
 
 class FabricPortDevice;
 
-/// What happened at a port. At one time a port first receives, then is done with one packet, then begins the next.
+/// What happened at a port. At one time a port first receives a packet, then finishes one, then begins the next.
 enum class PortEvent : std::uint8_t { rx_end, tx_end, tx_begin };
 
-/// The fabric commits a transmission before its time; sinks are called at its time: with the engine's windows after the
-/// lean packets of the same advance(), in the order (time, node, port, PortEvent), and as ns-3 events under ns-3's
-/// engine. So Simulator::Now() and GetContext() are those of the event and the node.
+/// The fabric commits a transmission before its time; sinks are called at its time: with the engine's epochs after the
+/// packets of the same advance(), in the order (time, node, port, PortEvent), and as ns-3 events under ns-3's engine.
+/// So Simulator::Now() and GetContext() are those of the event and the node.
 class Ns3TraceQueue {
  public:
   explicit Ns3TraceQueue(Fabric& fabric);
@@ -27,7 +27,7 @@ class Ns3TraceQueue {
   Ns3TraceQueue(const Ns3TraceQueue&) = delete;
   Ns3TraceQueue& operator=(const Ns3TraceQueue&) = delete;
 
-  /// `frame`: the packet itself if it is one of ns-3's; otherwise it is made from `packet` when it is due.
+  /// `frame`: the packet itself if it is one of ns-3's; otherwise it is made from `packet` at its time.
   void add(Time at, ns3::Ptr<FabricPortDevice> device, PortEvent event, const Packet& packet,
            ns3::Ptr<const ns3::Packet> frame = nullptr);
 

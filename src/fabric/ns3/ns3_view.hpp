@@ -23,8 +23,9 @@ namespace weft {
 /// process owns, named "host3", "switch7" in ns3::Names; port p of a node is its device number p. ns-3's own node
 /// numbers depend on the partition: use the names.
 ///
-/// One at a time, after the engine has been chosen and before the run; goes before the fabric. Then all ns3::Names are
-/// cleared, and objects that others still hold are dead ends. Its objects live until ns3::Simulator::Destroy().
+/// One at a time, after the engine has been chosen and before the run; must be destroyed before the fabric. Its
+/// destructor clears all ns3::Names; objects that others still hold have no effect then. Its objects live until
+/// ns3::Simulator::Destroy().
 class Ns3View {
  public:
   Ns3View(Fabric& fabric, const Topology& topology);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The arrivals of a node in a window, put in order.
+// The arrivals of a node in an epoch, put in order.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace weft {
 
-/// A packet that has come to a node.
+/// A packet that has arrived at a node.
 struct Arrival {
   Time time;
   std::uint64_t sequence;  ///< on its link
@@ -27,7 +27,7 @@ struct Arrival {
 /// Collects arrivals port by port, each port's in order, and puts all of them in order.
 ///
 /// Few ports: neighbouring runs are merged until one is left, log2(ports) passes in which no branch can be predicted.
-/// Many: each arrival is put into its place among half as many again equal parts of the window as there are arrivals,
+/// Many: each arrival is put into its place among half as many again equal parts of the epoch as there are arrivals,
 /// and the few that share a part are sorted by insertion; three passes whatever the number of ports. Where many share a
 /// part, because a collective moves in step, runs are merged again.
 class ArrivalOrder {
@@ -68,7 +68,7 @@ class ArrivalOrder {
       sum += std::exchange(starts_[port], sum);
     }
     starts_[ports] = sum;
-    // Each port's arrivals are a few runs in order: mostly the next one comes last.
+    // Each port's arrivals are a few runs in order: mostly the next arrival is the last one.
     for (std::size_t i = 0; i < size_; ++i) {
       const Arrival& arrival = arrivals_[i];
       Arrival* const place = places_[to[i]]++;

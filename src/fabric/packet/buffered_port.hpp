@@ -25,7 +25,7 @@ struct QueuedPacket {
   PortId in_port;           ///< by which it came; none at the host that made it
   std::uint32_t frame = 0;  ///< framed()
 
-  /// Bytes of a frame, below 2^24, without preamble and gap, and the class by which it came.
+  /// Bytes of a frame, below 2^24, without preamble and gap, and the class by which it arrived.
   static std::uint32_t framed(Bytes bytes, LaneId in_lane) {
     return static_cast<std::uint32_t>(bytes.count()) | in_lane.value() << 24;
   }
@@ -87,8 +87,8 @@ struct alignas(64) ClassQueue {
   std::uint64_t trimmed = 0;
 };
 
-/// What the classes of a port share. The same order as above: a switch in whose memory there is room touches the first
-/// line alone (PortEpoch), and with telemetry the second one, too.
+/// State that the classes of a port share. The same order as above: a switch in whose memory there is room touches the
+/// first line alone (PortEpoch), and with telemetry the second one, too.
 struct alignas(64) PortState {
   static constexpr Time never = Time::max();
 
@@ -119,12 +119,12 @@ struct alignas(64) PortState {
 
   /// `time`: 0 where the other end wants all of a packet.
   void set_header_time(Time time) { header_time = time > Time() ? time : never; }
-  /// Nothing waits, and the other end has stopped nothing.
+  /// No packet waits, and the other end has stopped no class.
   bool is_idle() const { return (occupied | blocked | tell_pause | tell_credit) == 0; }
 };
 static_assert(sizeof(PortState) == 128);
 
-/// Something that happens at a node other than the arrival of a packet. In order of their time, then of their kind.
+/// An event at a node other than the arrival of a packet. Events are ordered by time, then by kind.
 struct NodeEvent {
   enum class Kind : std::uint8_t {
     pause,      ///< a pause frame has been read; data: classes to stop, classes: those it speaks of

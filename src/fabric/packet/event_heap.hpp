@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What happens next at a node, other than the arrival of a packet.
+// The next events of a node, other than arrivals of packets.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace weft {
 
 /// A binary heap of a node's events, the earliest first, and among those of one time by kind, port, lane and data.
 ///
-/// What happens mostly leads to one later event. So an event that is happening keeps its place, the next one pushed
-/// takes it, and only if none has come it is removed at the end: take(), any number of push(), done().
+/// Most events cause exactly one later event. So the running event keeps its place, the next pushed event takes this
+/// place, and only if none was pushed it is removed at the end: take(), any number of push(), done().
 ///
 /// Events are three words, copied word by word: processors hand a value over from a store to a load that follows soon
 /// only if the load is not the wider one.
@@ -58,7 +58,7 @@ class EventHeap {
     items_.pop_back();
     if (!items_.empty()) sink(0, last);
   }
-  /// Where the first event stands, or null. For fetching ahead.
+  /// Address of the first event, or null. For prefetching.
   const void* memory() const { return items_.empty() ? nullptr : items_.data(); }
   std::uint64_t memory_bytes() const { return items_.capacity() * sizeof(Item); }
 

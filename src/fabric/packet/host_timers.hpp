@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the software of a host has asked to be woken for.
+// Timers of the software of a host.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class HostTimers {
     timers_.pop_back();
     return timer;
   }
-  /// Where the first one lies, for fetching ahead; null if there is none.
+  /// Address of the first timer, for prefetching; null if there is none.
   const void* memory() const { return timers_.empty() ? nullptr : timers_.data(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Which nodes have something to do in which epoch.
+// The nodes that have events in each epoch.
 #pragma once
 
 #include <cstdint>

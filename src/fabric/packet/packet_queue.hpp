@@ -14,9 +14,9 @@
 
 namespace weft {
 
-/// As many entries as fit and, after them, the next block: who has come to the last entry has its address in the same
-/// cache line. The block's address is a multiple of its size, so that a pointer to an entry tells the block, and
-/// whether it is the last of the block.
+/// As many entries as fit and, after them, the next block, whose address is so in the same cache line as the last
+/// entry. The block's address is a multiple of its size, so that a pointer to an entry gives the block, and whether it
+/// is the last of the block.
 template <class Entry, std::size_t Size>
 struct alignas(Size) Block {
   static constexpr std::size_t size = Size;
@@ -167,7 +167,7 @@ class BlockQueue {
     }
     return popped;
   }
-  /// The block after that of the first entry, if any entry lies there; otherwise anything. For fetching ahead.
+  /// The block after that of the first entry, if it has an entry; otherwise any address. For prefetching.
   const void* second_block() const { return BlockType::before(head_ + 1)->next; }
 
  private:
@@ -181,7 +181,7 @@ using PacketBlocks = Blocks<Packet, link_block>;
 using PacketBlock = PacketBlocks::BlockType;
 
 /// Packets on a link, and in the output queue before it, in the order of their arrival at the receiving end. In half a
-/// cache line, because a sender comes to the queues of many nodes.
+/// cache line, because a sender uses the queues of many nodes.
 class alignas(32) PacketQueue {
  public:
   bool empty() const { return pushed_ == taken_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// The packet memory of a switch: who may use how much of it, and when a sender has to pause.
+// The packet memory of a switch: how much each queue may use, and when a sender has to pause.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace weft {
 
-/// What a switch does with its packet memory. Bytes are those of frames, without preamble and gap.
+/// Parameters of a switch's packet memory. Bytes are those of frames, without preamble and gap.
 struct BufferRules {
   Bytes shared = Bytes::max();             ///< bytes that all queues share, without reserves and headroom
   const BufferSharing* sharing = nullptr;  ///< how much of them a queue may hold; outlives the buffer
@@ -62,7 +62,8 @@ class SharedBuffer {
     used_ = used;
     return true;
   }
-  /// admit_easily() would say yes, as far as can be told without arithmetic: who leaves at once need not come in.
+  /// admit_easily() would succeed, as far as this is known without arithmetic: a frame that leaves at once need not be
+  /// admitted.
   bool has_plenty(std::size_t queue, Bytes frame, Bytes largest) const {
     const Queue& q = queues_[queue];
     return q.in_headroom == Bytes() && used_ + frame <= known_use_ && q.bytes + frame + largest <= known_limit_;
@@ -106,7 +107,7 @@ class SharedBuffer {
     used_ -= more_shared(q.bytes, frame);
   }
 
-  /// Its sender has to stop: another frame of up to `largest` bytes might not find room outside the headroom.
+  /// The queue's sender has to stop: another frame of up to `largest` bytes might not fit outside the headroom.
   bool must_pause(std::size_t queue, Bytes largest) const {
     const Queue& q = queues_[queue];
     return q.in_headroom > Bytes() || shared_part(q.bytes + largest) > threshold();
@@ -125,7 +126,7 @@ class SharedBuffer {
   Bytes shared_used() const { return used_; }
   Bytes held(std::size_t queue) const { return queues_[queue].bytes + queues_[queue].in_headroom; }
   Bytes in_headroom(std::size_t queue) const { return queues_[queue].in_headroom; }
-  /// What it knows of a queue. For fetching ahead.
+  /// Its data on a queue. For prefetching.
   const void* account_of(std::size_t queue) const { return queues_.data() + queue; }
   std::uint64_t memory_bytes() const { return queues_.capacity() * sizeof(Queue); }
 
@@ -143,7 +144,7 @@ class SharedBuffer {
     known_limit_ = threshold_at(known_use_);
     return held <= known_limit_ || held <= threshold_at(used);
   }
-  /// What `frame` bytes more take of the shared ones in a queue that holds so many.
+  /// The shared bytes that another `frame` bytes take in a queue that holds so many.
   Bytes more_shared(Bytes bytes, Bytes frame) const {
     if (bytes >= rules_.reserve) [[likely]]
       return frame;

@@ -19,7 +19,7 @@
 
 namespace weft {
 
-/// What goes with a packet to another process: the first `count` hops, and zeros.
+/// The record that travels with a packet to another process: the first `count` hops, and zeros.
 struct TelemetryRecord {
   static constexpr std::uint32_t max_hops = max_telemetry_hops;
   std::uint32_t count = 0;
@@ -58,7 +58,7 @@ class TelemetryPool {
     ++handle;
   }
   std::span<const HopTelemetry> hops(std::uint32_t handle) const { return {hops_of(handle), count_of(handle)}; }
-  /// Asks for the memory of the next hop, and of those that there are.
+  /// Prefetches the memory of the next hop, and of the existing ones.
   void fetch_next(std::uint32_t handle) const { fetch_line(hops_of(handle) + count_of(handle)); }
   void fetch_all(std::uint32_t handle) const { fetch(hops_of(handle), hops_of(handle) + count_of(handle)); }
 

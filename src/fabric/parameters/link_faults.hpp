@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What goes wrong on links: lost packets, outages, lower rates. Known to all processes before the run.
+// Faults of links: lost packets, outages, lower rates. Known to all processes before the run.
 #pragma once
 
 #include <cstdint>

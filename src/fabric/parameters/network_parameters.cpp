@@ -37,8 +37,8 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
       throw value->error(
           "found with a load balancing that sends packets of a connection on different paths; "
           "expected selective_repeat");
-    // A trimmed packet asks for itself alone; that those behind it come again as well would have them trimmed in turn,
-    // on a slow last link for ever.
+    // A trimmed packet requests only itself; if the packets after it were also sent again, they would be trimmed in
+    // turn, on a slow last link for ever.
     if (result.fabric.trimming && kind != "selective_repeat")
       throw value->error(
           "found with trimming, which asks for each trimmed packet by itself; expected selective_repeat");
@@ -51,12 +51,13 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     // 9.7.6.1.3; 14 is what RDMA software asks for).
     rules.timeout = rules.timeout_low = Time::from_ns(4096) * (1 << 14);
   }
-  // In order: the next packet tells of a gap. Spread out: packets that came early leave the window at once, so that one
+  // In order: the next packet shows a gap. Spread out: packets that arrive early leave the window at once, so that one
   // that waits in a queue may be overtaken by several windows.
   constexpr std::int64_t windows = 8;
   const std::int64_t overtaking = windows * ((result.window.count() + result.mtu.count() - 1) / result.mtu.count());
   rules.reordering = reorders ? static_cast<std::uint32_t>(std::clamp<std::int64_t>(overtaking, 1, 32'767)) : 1;
-  // A header tells that its packet has been trimmed. What others have overtaken may still be on its way, or its header.
+  // A header shows that its packet has been trimmed. A packet that others have overtaken, or its header, may still be
+  // on its way.
   if (result.fabric.trimming) rules.reordering = std::numeric_limits<std::uint32_t>::max();
   for (const std::string& name : kinds) {
     const auto map = network.find(name);
@@ -80,7 +81,7 @@ void read_recovery(const Spec& network, bool routing_reorders, NetworkParameters
     rules.ack_interval = static_cast<std::uint32_t>(value->integer(1, 1024));
 }
 
-// A pause is told again at half of its time, and that frame may have to wait for a packet: pauses have to be longer
+// A pause is renewed after half of its time, and that frame may have to wait for a packet: pauses have to be longer
 // than two packets so as not to end in between.
 void check_quanta(const Spec& pfc, const NetworkParameters& network) {
   const Bytes longest = std::max(network.mtu + network.data_overhead(), network.control_wire());

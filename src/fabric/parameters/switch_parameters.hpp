@@ -110,7 +110,7 @@ struct SwitchParameters {
 /// Some link may have this kind, by the network's key or that of a class.
 bool uses(const SwitchParameters& parameters, FlowControl kind);
 
-/// Those disciplines that nobody has chosen are what they are in an experiment that does not name them.
+/// Disciplines that were not chosen have their defaults.
 void choose_default_disciplines(SwitchParameters& parameters);
 
 /// Reads the keys of `network:` that belong here. Throws InputError.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How long a queue was how deep: time by depth in logarithmic steps, for percentiles without keeping a series.
+// Time of a queue by its depth in logarithmic steps, for percentiles without keeping a series.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a fabric tells of links, queues and queue pairs when it is asked.
+// Reports of a fabric on links, queues and queue pairs.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct LinkClassCounters {
   std::uint64_t pauses_sent = 0;
 };
 
-/// How deep a queue was, over time. Bytes of frames that waited; `occupied`: time during which there were any.
+/// The depth of a queue over time. Bytes of frames that waited; `occupied`: time during which there were any.
 struct QueueDepth {
   std::uint32_t directed_link = 0;
   std::uint32_t lane = 0;
@@ -71,7 +71,7 @@ struct ReceiverCounters {
   std::uint64_t duplicates = 0;
 };
 
-/// What congestion and faults have done, summed up.
+/// Totals of the effects of congestion and faults.
 struct CongestionTotals {
   std::uint64_t dropped = 0;
   std::uint64_t lost = 0;
@@ -84,13 +84,13 @@ struct CongestionTotals {
   std::uint64_t out_of_order = 0;
 };
 
-/// What the last packets of a job's messages have waited for at a link.
+/// Waits of the last packets of a job's messages at a link, by cause.
 struct LinkJobWait {
   std::uint32_t directed_link = 0;
   JobWait wait;
 };
 
-/// What has stopped a class at one direction of a link: the output that filled the queue at the end of the link.
+/// The cause of stops of a class at one direction of a link: the output that filled the queue at the end of the link.
 struct LinkPause {
   std::uint32_t directed_link = 0;
   std::uint32_t lane = 0;
@@ -114,7 +114,7 @@ struct HotLink {
   Bytes p99_queue = Bytes(-1);  ///< of its fullest class, bytes; -1 unless depths are kept
 };
 
-/// What a port did within one sampling interval; intervals in which it was idle have none.
+/// A sample of a port for one interval; intervals in which it was idle have none.
 struct PortSample {
   std::uint32_t directed_link = 0;
   std::uint32_t interval = 0;

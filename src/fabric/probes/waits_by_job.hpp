@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// For which job's packets those of a job have waited, link by link.
+// Waits of each job's packets for those of other jobs, link by link.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct JobsOfHosts {
   std::uint32_t count = 0;                         ///< jobs of the run
 };
 
-/// What packets of `waiter` have waited for at a link while packets of `ahead` were sent.
+/// Waits of packets of `waiter` at a link while packets of `ahead` were sent.
 struct JobWait {
   std::uint16_t waiter = JobsOfHosts::no_job;
   std::uint16_t ahead = JobsOfHosts::no_job;  ///< also: nothing was sent, for flow control had stopped the link
@@ -36,7 +36,8 @@ class WaitsByJob {
   WaitsByJob(JobsOfHosts jobs, std::size_t ports);
 
   bool several() const { return jobs_.count > 1; }
-  /// What a port sends, in order of `start`; with several jobs only. Nobody will ask for times before `needed`.
+  /// Records what a port sends, in order of `start`; with several jobs only. Times before `needed` will not be
+  /// requested any more.
   void sent(PortId port, NodeId source, Time start, Time end, Time needed);
   /// A packet has waited from `from` until `until`, and leaves then. Before sent() of it.
   void waited(PortId port, NodeId source, Time from, Time until);

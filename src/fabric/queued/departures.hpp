@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Packets that leave a port that has queues: counted, watched, and put on their way.
+// Departures from a port with queues: packets are counted, observed and sent.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class Departures {
 
   /// The first bit of a packet leaves now.
   void launch(PortId port_index, Time now, Packet& packet, WireTime size);
-  /// The same where nothing but telemetry looks at it (QueuedState::plain).
+  /// The same where only telemetry inspects the packet (QueuedState::plain).
   void launch_plain(PortId port_index, ClassQueue& queue, Time now, Packet& packet, WireTime size);
   // What launching is made of
   // ------------------------------------------------------------------------------------------
@@ -33,12 +33,12 @@ class Departures {
   void count(OutputPort& port, ClassQueue& queue, const Packet& packet, WireTime size) const;
   /// The port is busy with the packet from now on.
   void occupy(OutputPort& port, Time now, WireTime size) const;
-  /// When the other end can do something with a packet that leaves now.
+  /// When the other end can process a packet that leaves now.
   Time arrival_of(const OutputPort& port, const PortState& ps, Time now, WireTime size) const;
   /// To the other end of the link, in this process or another one.
   void send_on(const OutputPort& port, const Packet& packet, Time arrival);
 
-  /// Throws away what a packet holds beyond itself.
+  /// Releases the records that a packet holds.
   void forget(const Packet& packet);
   /// A packet from another process with which more has come, or that is no packet of a queue, or is observed. `at`:
   /// behind the packet in the batch.

@@ -45,12 +45,12 @@ class LinkControl {
   /// From here on it is counted. Before the run.
   void count_causes();
   bool watches_credits() const { return watches_credits_; }
-  /// A frame has begun to wait for `out` at a switch. A host takes what comes at once.
+  /// A frame has begun to wait for `out` at a switch. A host takes arriving frames at once.
   void note_credit_taken(PortId in_port, LaneId in_lane, PortId out, Bytes frame, Time now);
   /// And has left it.
   void note_credit_given(PortId in_port, LaneId in_lane, Bytes frame, Time now);
 
-  /// What a frame of this kind does at the port where it ends.
+  /// The effect of a frame of this kind at the port where it ends.
   static NodeEvent event_of(PortId port_index, const Packet& frame, Time arrival);
 
   std::unique_ptr<PauseCauses> causes;  ///< null where they are not counted

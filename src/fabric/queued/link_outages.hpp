@@ -24,7 +24,7 @@ class LinkOutages {
   bool any() const { return any_; }
   /// Links fail or come back, and routing learns of it.
   bool has_detours() const { return !detours_.empty(); }
-  /// What routing knows at `now`. While all links work it is the experiment's own algorithm.
+  /// The routing at `now`. While all links work it is the experiment's own algorithm.
   const RoutingAlgorithm& routing_at(Time now) const;
   /// A packet whose first bit leaves at `start` and whose last at `end` does not arrive. A link that is down at any
   /// moment while it carries the packet loses it. `wire` bytes are subject to chance; 0: none.

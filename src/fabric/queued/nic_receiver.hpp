@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the NIC of a host does with what comes in.
+// The receiving half of a host's NIC.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What happens at nodes beside the arrival of packets, in the order of time.
+// Events at nodes other than arrivals of packets, in the order of time.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ class NodeEvents {
   NodeEvents(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   void add(std::uint32_t local, const NodeEvent& event);
-  /// The first event of a node happens. False if it was out of date and nothing has happened: timers that have become
-  /// needless must not make a run last longer.
+  /// Runs the first event of a node. False if it was out of date and had no effect: timers that have become needless
+  /// must not make a run last longer.
   bool handle_first(std::uint32_t local);
-  /// Time of the next thing that a node does by itself, beside its timers, or never.
+  /// Time of the next own event of a node, apart from its timers, or never.
   Time next(const LocalNode& node) const;
 
  private:

@@ -12,12 +12,12 @@ namespace weft {
 struct ClassQueue;
 struct QueuedModel;
 
-/// Asks the discipline of marking where more waits than it never marks. Queues in bytes.
+/// Calls the marking discipline if the queue is longer than its floor. Queues in bytes.
 class PacketMarking {
  public:
   PacketMarking(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  /// Host ports mark nothing: what waits there is the host's own.
+  /// Host ports mark nothing: the packets that wait there are the host's own.
   void build();
   /// `came`: to its queue, in which `bytes` wait beside it.
   void mark(PortId port, const ClassQueue& queue, Packet& packet, Bytes bytes, Time came, Time now);

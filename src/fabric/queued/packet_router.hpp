@@ -24,7 +24,7 @@ class PacketRouter {
   RouteRequest request_of(Packet& packet) const;
   /// The ports of the node for all arrivals, in their order; until the next call.
   std::span<const std::uint16_t> route(const LocalNode& node, std::span<const Arrival> arrivals);
-  /// The packet's way where it depends on the moment: on queues, on what routing decided before, on which links work.
+  /// The packet's port where it depends on the moment: on queues, on what routing decided before, on which links work.
   std::uint16_t route_now(const LocalNode& node, PortId in_port, Packet& packet, Time now);
 
  private:

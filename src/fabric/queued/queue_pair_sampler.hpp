@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Series of what queue pairs are allowed and do.
+// Series of the allowed and actual sending of queue pairs.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ class QueuePairSampler {
   /// An interval of the connection has ended.
   void flush(const LocalNode& node, Connection& connection, Time now);
   std::size_t held() const { return samples_.size(); }
-  /// How many samples connections add until `end` at most if nothing happens any more.
+  /// Maximum number of samples that connections add until `end` if their state does not change any more.
   std::uint64_t missing(Time end) const;
   /// Samples up to `end`, closing the last interval there.
   std::vector<QueuePairSample> take(Time end);

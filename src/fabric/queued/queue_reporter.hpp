@@ -11,16 +11,16 @@ namespace weft {
 
 struct QueuedModel;
 
-/// At multiples of an interval a switch reports each of its queues that has changed to the switches that want to know.
-/// A report takes effect there when a frame would have crossed the link, and a given delay later: as late as anything
-/// else that passes from process to process. It takes no bandwidth, as in a network of its own, and finds its way when
+/// At multiples of an interval a switch reports each of its queues that has changed to the switches that need them. A
+/// report takes effect there when a frame would have crossed the link, plus a given delay: no earlier than any other
+/// data that pass from process to process. It takes no bandwidth, as in a network of its own, and finds its way when
 /// the link fails.
 class QueueReporter {
  public:
   QueueReporter(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   void build();
-  /// More or less waits at a port. Nothing happens while nothing changes, so that an idle network stays idle.
+  /// The queue of a port has changed. There are no events while nothing changes, so that an idle network stays idle.
   void queue_changed(PortId port_index, Time now);
   void report(const NodeEvent& event);
   void hear(const NodeEvent& event);

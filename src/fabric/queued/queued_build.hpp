@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How ports with queues begin: classes, thresholds, headroom and buffers, from the experiment and the links.
+// Initial state of ports with queues: classes, thresholds, headroom and buffers, from the experiment and the links.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class QueuedBuild {
   QueuedBuild(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
   void build();
-  /// A link of `changed` is not what it was: all that follows from it there and at its neighbours.
+  /// Links of `changed` have changed: recomputes all values that depend on them, there and at their neighbours.
   void settle_ports_of(NodeId changed);
   /// Of a port whose link has credits.
   Bytes input_buffer(PortId port) const;

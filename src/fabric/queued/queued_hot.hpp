@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What every packet-hop does in more than one file: small members of the parts, to be inlined. What is rare is called.
+// Code of every packet-hop that several files use: small members of the parts, to be inlined. Rare code is called.
 #pragma once
 
 #include <algorithm>

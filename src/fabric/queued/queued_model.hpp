@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ports with queues by class, buffers that end, links that pause, and connections that recover losses.
+// Ports with queues by class, finite buffers, links that pause, and connections that recover losses.
 #pragma once
 
 #include <cstddef>
@@ -56,7 +56,7 @@ struct QueuedModel {
   QueuedResults results;
 
   // One node ----------------------------------------------------------------------------------------------------------
-  /// `watched`: somebody looks at ports after each epoch.
+  /// `watched`: ports are observed after each epoch.
   void begin_epochs(bool watched) {
     state.defers = !watched && switches.may_defer();
     state.plain = state.defers && !outages.any() && state.depths.empty();
@@ -93,7 +93,7 @@ struct QueuedModel {
   Bytes queued_bytes(PortId port) const { return state.sampled_bytes(net.outputs[port], port); }
   std::uint64_t lost(PortId port) const { return state.ports[port].lost; }
   void add_counters(PortId port, LinkCounters& counters) const { results.add_counters(port, counters); }
-  /// Counts the waits of what still waits at `end`. None has been counted that lies after it.
+  /// Counts the waits of packets that still wait at `end`. None has been counted that lies after it.
   std::vector<WaitBeyond> settle_waits(Time end);
   void check_nodes() const { results.check_nodes(); }
   std::uint64_t memory_bytes() const { return results.memory_bytes(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Ports that have queues by class: when they are looked at, and which class sends next.
+// Ports with queues by class: when they are served, and which class sends next.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@ class QueuedPorts {
 
   /// Sees to it that the port is looked at no later than at `time`.
   void look_again(PortId port_index, Time time);
-  /// An event has come for the port; false if it is out of date.
+  /// An event of the port has occurred; false if it is out of date.
   bool look_at(PortId port_index, Time now);
-  /// Something may be there to be sent: now, or when the port is free.
+  /// There may be a packet to send: now, or when the port is free.
   void kick(PortId port_index, Time now);
-  /// What a port that defers has sent before a time.
+  /// Works out the departures of a deferring port before a time.
   void catch_up(PortId port_index, Time before);
   /// The first of a queue, if the other end of the link has room.
   bool send_waiting(PortId port_index, LaneId lane, Time now);
-  /// Time until everything has left that is there now.
+  /// Time until everything that waits now has left.
   Time load(PortId port, Time now) const;
-  /// Something has come to wait: the port's longest queue may be this one.
+  /// A packet has begun to wait: the port's longest queue may be this one.
   void note_peak(PortId port, Time now);
 
   // Which class is next -----------------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is read from ports with queues and from connections.
+// Results of ports with queues and of connections.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace weft {
 
 struct QueuedModel;
 
-/// Of the nodes of one process. `end`: until when what has not ended counts.
+/// Of the nodes of one process. `end`: the time until which unfinished waits count.
 class QueuedResults {
  public:
   QueuedResults(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
@@ -32,11 +32,11 @@ class QueuedResults {
   std::vector<ReceiverCounters> receiver_counters() const;
   CongestionTotals congestion() const;
   bool packets_wait() const;
-  /// Who waits for whom since `stopped_by` at the latest.
+  /// The wait-for edges that have existed since `stopped_by` at the latest.
   std::vector<WaitEdge> wait_edges(Time stopped_by) const;
   void add_counters(PortId port, LinkCounters& counters) const;
-  /// What came into a switch left it or was dropped, its memory is free, and no class of a port holds anything; an
-  /// InternalError otherwise.
+  /// All packets that arrived at a switch left it or were dropped, its memory is free, and no class of a port holds
+  /// anything; an InternalError otherwise.
   void check_nodes() const;
   std::uint64_t memory_bytes() const;
 

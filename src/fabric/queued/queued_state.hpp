@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What ports with queues by class, and the switches that they belong to, hold. Plain data: the parts of QueuedModel
-// work on it.
+// The state of ports with queues by class, and of their switches. Plain data: the parts of QueuedModel work on it.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@
 
 namespace weft {
 
-/// What switches know of each other's queues, if routing asks for that: `slots` is above 0 then.
+/// What switches know about each other's queues, if routing needs it: `slots` is above 0 then.
 struct ReportedQueues {
   std::uint32_t slots = 0;  ///< most queues that a node reports
   Time interval;
@@ -49,7 +48,7 @@ struct DeferredPorts {
 };
 
 struct QueuedState {
-  // What the experiment asks for
+  // Settings of the experiment
   bool routes_one_by_one = false;  ///< where a packet goes depends on the moment
   bool window_limits = false;      ///< that of the network, beside the congestion control's
   bool spreads = false;            ///< packets of a connection are routed by more than the connection
@@ -105,7 +104,7 @@ struct QueuedState {
   std::size_t queue_number(PortId port, LaneId lane) const { return port.value() * plan.count + lane.value(); }
   ClassQueue& queue_of(PortId port, LaneId lane) { return ports[port].classes[lane.value()]; }
   const ClassQueue& queue_of(PortId port, LaneId lane) const { return ports[port].classes[lane.value()]; }
-  /// A packet begins to wait. `in_port`: by which it came; none: nobody gets its room back.
+  /// A packet begins to wait. `in_port`: the port by which it arrived; none: its room is returned to no sender.
   void append(PortState& port, LaneId lane, const Packet& packet, PortId in_port, LaneId in_lane, Bytes frame) {
     ClassQueue& queue = port.classes[lane.value()];
     QueuedPacket& waiting = queue.queue.extend(blocks);
@@ -128,7 +127,7 @@ struct QueuedState {
     }
     return first;
   }
-  /// Control traffic takes part in no limit, so that nothing that is lossless can depend on what is not.
+  /// Control traffic is exempt from all limits, so that lossless traffic never depends on lossy traffic.
   bool is_bypass(LaneId lane) const { return lane.in(bypass); }
   /// Bytes of frames that wait at a port.
   Bytes queued_bytes(PortId port) const {
@@ -152,13 +151,13 @@ struct QueuedState {
       queue_of(port, lane).queue.for_each([&](const QueuedPacket& waiting) { sum += of(waiting.packet); });
     return sum;
   }
-  /// How long the other end has stopped a class until now, in all.
+  /// Total time for which the other end has stopped a class until now.
   Time paused_time(PortId port, LaneId lane, Time now) const {
     const ClassQueue& queue = queue_of(port, lane);
     const bool stopped = lane.in(ports[port].blocked);
     return queue.paused + (stopped ? now - queue.paused_since : Time());
   }
-  /// When the packet came that has waited longest at a port, of those at the heads of its queues; `now` if none waits.
+  /// Arrival time of the packet that has waited longest at a port, among the heads of its queues; `now` if none waits.
   Time oldest_wait(PortId port, Time now) const {
     Time oldest = now;
     for (std::uint32_t lanes = ports[port].occupied; lanes != 0; lanes &= lanes - 1)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Switches whose ports have queues by class: room for what comes in, and the order of an epoch.
+// Switches whose ports have queues by class: memory for arriving packets, and the order of events in an epoch.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +23,11 @@ class QueuedSwitch {
   void stop_deferring(std::uint32_t local);
   /// The port has something to send after the epoch.
   void defer(PortId port);
-  /// What a plain port that defers has sent before a time.
+  /// Works out the departures of a plain port that defers, before a time.
   void send_deferred(PortId port, Time before);
-  /// A packet comes to an output, in the order of time.
+  /// A packet arrives at an output, in the order of time.
   void enqueue(const LocalNode& node, PortId out, Packet& packet, PortId in_port, LaneId in_lane, Time now);
-  /// Nothing looks at ports in the order of time, which would want events.
+  /// No mechanism observes ports in the order of time, which would need events.
   bool may_defer() const;
 
  private:

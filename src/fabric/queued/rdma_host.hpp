@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a host with reliable connections holds. Plain data: RdmaNic, NicReceiver and SlotCredits work on it.
+// The state of a host with reliable connections. Plain data: RdmaNic, NicReceiver and SlotCredits work on it.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct Connection {
   std::unique_ptr<SenderBalancer> balancer;  ///< null where senders do not choose paths
 };
 
-/// What a port of a host has to send.
+/// The packets that a port of a host has to send.
 struct NicPort {
   std::vector<Packet> urgent;  ///< ACKs, NACKs, CNPs and credits, in order
   std::size_t urgent_head = 0;
@@ -73,8 +73,8 @@ struct ReceivingConnection {
   ReliableReceiver receiver;
 };
 
-/// The credits of a connection at its receiver, on a network that can lose them. A credit tells how many there were in
-/// all, so that the latest makes up for all before; like the RDMA write that it stands for (NCCL
+/// The credits of a connection at its receiver, on a network that can lose them. A credit carries the number of credits
+/// so far, so that the latest replaces all earlier ones; like the RDMA write that it represents (NCCL
 /// src/transport/net_ib.cc) it is sent again until it is acknowledged.
 struct GivenCredits {
   NodeId to;  ///< host that sends the data

@@ -20,9 +20,9 @@ class RdmaNic {
  public:
   RdmaNic(QueuedModel& model, LocalNetwork& net) : q_(model), net_(net) {}
 
-  /// A host: everything in the order of time, its few ports last.
+  /// A host processes all events in the order of time, its few ports last.
   void run(std::uint32_t local, Time end);
-  /// The port of a host that is to be looked at first.
+  /// The port of a host that is served first.
   PortId next_port(const LocalNode& node) const;
 
   // For the software of hosts -----------------------------------------------------------------------------------------
@@ -36,11 +36,11 @@ class RdmaNic {
   bool send_data(const LocalNode& node, PortId port_index, Time now);
 
   // Something has happened --------------------------------------------------------------------------------------------
-  /// The NIC decides what to send after all that comes in at the same time.
+  /// The NIC decides what to send after all arrivals of the same time.
   void wake(PortId port_index, Time now);
   /// An ACK or its like, which is to be filled in at once.
   Packet& add_urgent(const LocalNode& node, PortId port_index, Time now);
-  /// The other end of the link stops a class no longer.
+  /// The other end of the link no longer stops a class.
   void unhold(const LocalNode& node, PortId port_index, LaneId lane, Time now);
   void receive_answer(const LocalNode& node, const Packet& packet);
   void receive_pull(const LocalNode& node, const Packet& packet);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the next nodes of an epoch will need, asked for in three visits: each asks for what the one before has brought
-// the addresses of. Only the memory that most packets touch.
+// Prefetches data that the next nodes of an epoch will need, in three visits: each prefetches the addresses that the
+// one before has brought the addresses of. Only the memory that most packets touch.
 #include "fabric/packet/fetching.hpp"
 #include "fabric/queued/queued_model.hpp"
 

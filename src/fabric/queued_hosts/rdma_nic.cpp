@@ -457,7 +457,7 @@ std::uint64_t RdmaNic::post(const LocalNode& node, std::uint32_t queue_pair, Tim
   return message.id;
 }
 
-// Without congestion control the window of the network is the only limit; beside one it counts if it was asked for.
+// Without congestion control the window of the network is the only limit; beside one it counts if it was set.
 void RdmaNic::limit_window(Connection& connection) const {
   if (q_.state.window_limits) connection.allowance.window = std::min(connection.allowance.window, net_.sizes.window);
 }

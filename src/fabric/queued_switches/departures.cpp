@@ -73,7 +73,7 @@ void Departures::export_packet(const OutputPort& port, const Packet& packet, Tim
   export_rest(packet, net_.cut.write(port, packet, arrival));
 }
 
-// What goes with a packet.
+// Records that travel with a packet.
 void Departures::export_rest(const Packet& packet, Batch& batch) {
   if (packet.kind == PacketKind::frame) return q_.frames.table->export_to(batch, packet.message);
   const std::uint32_t telemetry = telemetry_of(packet);

@@ -61,12 +61,12 @@ Time LinkControl::pause_time(PortId port) const {
   // Quanta of 512 bit times (IEEE 802.1Q 36.1.3.2).
   const auto bits = static_cast<unsigned __int128>(net_.parameters.fabric.pfc.quanta) * 512;
   const auto ps = bits * 1'000'000'000'000U / static_cast<std::uint64_t>(net_.outputs[port].rate.bps());
-  // Longer ones are told again long before.
+  // Longer ones are renewed long before.
   return Time::from_ps(
       static_cast<std::int64_t>(std::min(ps, static_cast<unsigned __int128>(Time::longest_wait().ps()))));
 }
 
-// One frame tells of all classes of which there is something to tell.
+// One frame carries all classes whose state has changed.
 void LinkControl::send_pause(PortId port_index, Time now) {
   QueuedState& state = q_.state;
   PortState& ps = state.ports[port_index];
@@ -81,7 +81,7 @@ void LinkControl::send_pause(PortId port_index, Time now) {
     const LaneId lane = LaneId::first_of(rest);
     ClassQueue& queue = state.queue_of(port_index, lane);
     ++queue.pauses_sent;
-    // Told again at half of its time, so that it never ends by itself.
+    // Renewed after half of its time, so that it never expires.
     queue.refresh_at = now + std::max(Time::from_ps(1), pause_time(port_index) / 2);
     q_.events.add(net_.nodes.of_port[port_index], {queue.refresh_at, port_index, 0, NodeEvent::Kind::refresh, lane, 0});
   }
@@ -168,7 +168,7 @@ void LinkControl::give_back_credit(PortId port_index, LaneId lane, Bytes frame) 
   state.queue_of(port_index, lane).sent -= static_cast<std::uint32_t>(frame.count());
 }
 
-// An update tells the limit of one lane; it is never too late for one, because limits only grow.
+// An update carries the limit of one lane; it is never too late for an update, because limits only grow.
 void LinkControl::send_grant(PortId port_index, Time now) {
   PortState& ps = q_.state.ports[port_index];
   const LaneId lane = LaneId::first_of(ps.tell_credit);
@@ -202,7 +202,7 @@ void LinkControl::send_link_frame(PortId port_index, Time now, Packet frame, Tim
   ps.link_frame_bytes += wire;
   Time arrival = port.free_at + ps.propagation + later;
   if (q_.outages.any() && q_.outages.loses(port_index, now, port.free_at, Bytes())) {
-    // Pauses end by themselves. Credits are told again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
+    // Pauses expire. Credits are sent again and again (IBTA vol. 1, 7.9.4.1): as soon as the link works.
     const Time works_at = q_.outages.outage_end(port_index, now, port.free_at);
     if (frame.kind == PacketKind::pause || works_at == never) return;
     arrival = works_at + busy + ps.propagation;

@@ -70,7 +70,7 @@ Time LinkOutages::outage_end(PortId port, Time start, Time end) const {
   return works_at;
 }
 
-// What was until now is counted at the old rate, and what waits is counted anew.
+// The time until now is counted at the old rate, and waiting bytes are counted again.
 void LinkOutages::change_link(const NodeEvent& event) {
   const RateChange& change = fault_of_port_[event.port]->rates[event.data];
   OutputPort& port = net_.outputs[event.port];

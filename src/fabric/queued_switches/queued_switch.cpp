@@ -39,8 +39,8 @@ namespace weft {
          (came.stopped == 0 && came.memory->has_plenty(came.first_queue + lane.value(), frame, state.largest_frame));
 }
 
-// What finds the port free and nobody waiting needs no queue: most packets of plain ports. False, and nothing has
-// happened, if that is not as simple.
+// A packet that finds the port free and no other packet waiting needs no queue: most packets of plain ports. False, and
+// nothing has happened, if that is not as simple.
 [[gnu::always_inline]] inline bool QueuedSwitch::pass_at_once(PortId out, Packet& packet, PortId in_port, Time now) {
   const OutputPort& port = net_.outputs[out];
   const PortState& ps = q_.state.ports[out];
@@ -168,7 +168,7 @@ void QueuedSwitch::run(std::uint32_t local, Time end) {
   if (!deferred.ports.empty()) run_deferred(local, end);
 }
 
-// The same of the next nodes one by one, where no port works by itself.
+// The same for the next nodes one by one, where no port works independently.
 [[gnu::noinline]] void QueuedSwitch::fetch_queues_beyond(const LocalNode& node,
                                                          std::span<const std::uint16_t> routes) const {
   if (net_.cut.on_boundary(net_.clock.running)) return;  // links that leave the process have none here

@@ -28,12 +28,13 @@ struct ReadyClasses {
   bool has(LaneId lane) const { return lane.in(lanes); }
 };
 
-/// The state of one port. Classes that do not share go first without asking, and so does one that finds no other that
+/// The state of one port. Classes that do not share go first without a call, and so does one that finds no other that
 /// shares: an indirect call is made where two of them compete for the link, and nowhere else.
 class PortScheduler {
  public:
   virtual ~PortScheduler() = default;
-  /// The class that sends next. If the other end of the link has no room for it, it is asked again without that class.
+  /// The class that sends next. If the other end of the link has no room for it, the scheduler is called again without
+  /// that class.
   virtual LaneId choose(const ReadyClasses& ready) = 0;
   /// The chosen class sends a frame of that size.
   virtual void sends(LaneId lane, Bytes frame) = 0;

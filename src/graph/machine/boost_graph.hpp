@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A machine as Boost.Graph's algorithms take it. Apart from cluster_graph.hpp, since few ask for it and the library's
-// headers are long.
+// A machine as Boost.Graph's algorithms take it. Separate from cluster_graph.hpp, because few files need it and the
+// library's headers are long.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Names of nodes that say what they are for: leaf2, group4/router2, server3/gpu1.
+// Names of nodes by their role: leaf2, group4/router2, server3/gpu1.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace weft {
 
-/// What a family of machines calls its nodes. Every node has its plain name, host3 or switch7, as well.
+/// The names that a family of machines gives its nodes. Every node also has a plain name, host3 or switch7.
 class NodeRoles {
  public:
   virtual ~NodeRoles() = default;
-  /// Empty: the node has no other name than the plain one. No two nodes have the same.
+  /// Empty if the node has only its plain name. Names are unique.
   virtual std::string name(NodeId node) const = 0;
 };
 

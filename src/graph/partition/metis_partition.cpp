@@ -22,10 +22,10 @@ struct sigaction on_termination {};
 
 }  // namespace
 
-/// The handler that METIS sets: its own one (GKlib, error.c), which this one stands for, would take SIGTERM for an
-/// error of METIS and jump to where that began, also if another thread has got the signal.
+/// Replaces the handler that METIS sets: METIS's own (GKlib, error.c) would take SIGTERM for an error of METIS and jump
+/// to where that began, also if another thread has got the signal.
 extern "C" void gk_sigthrow(int number) {
-  // METIS is out of memory, or somebody wants an end and nobody handles it.
+  // METIS is out of memory, or the process was asked to end and has no handler.
   if (number != SIGTERM || on_termination.sa_handler == SIG_DFL || on_termination.sa_handler == SIG_IGN)
     _exit(number == SIGTERM ? weft::exit_interrupted : weft::exit_environment);
   sigaction(SIGTERM, &on_termination, nullptr);  // METIS sets handlers that work once

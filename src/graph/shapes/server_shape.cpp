@@ -149,8 +149,8 @@ class ServerAssembler {
       const std::string by_rails =
           shape_->rail_length > 1 ? fmt::format(" for pods of {} leaves with {} each", each, shape_->rail_length) : "";
       throw place_.error(
-          fmt::format("the network has {} endpoints, which servers with {} NIC ports each do not fill{}; {} "
-                      "or {} would be right",
+          fmt::format("the network has {} endpoints, which servers with {} NIC ports each do not fill{}; use {} "
+                      "or {}",
                       endpoints, each, by_rails, endpoints / unit * unit, (endpoints / unit + 1) * unit));
     }
     shape_->servers = endpoints / each;

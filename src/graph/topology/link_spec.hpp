@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// What a family of machines says of its links.
+/// The properties of a link that a family of machines sets.
 struct LinkSpec {
   Bandwidth rate;  ///< of each direction, > 0
   Time delay;      ///< propagation, > 0
@@ -23,7 +23,7 @@ struct LinkSpec {
 /// A delay that is not 0, else InputError at its place. (Spec::bandwidth() refuses rates of 0 itself.)
 Time read_link_delay(const Spec& value);
 
-/// `{payload: 128 B, overhead: 16 B, answer: 16 B}`; answer is 0 unless it is said.
+/// `{payload: 128 B, overhead: 16 B, answer: 16 B}`; answer is 0 unless it is given.
 LinkFraming read_link_framing(const Spec& map);
 
 /// `link_rate` and `link_delay` of a map; both must be there.

@@ -15,8 +15,8 @@
 
 namespace weft {
 
-/// What routing by formula and pictures know of a family beyond its graph: coordinates, groups, levels. Each family has
-/// a class of its own, which algorithms for it look for: `shape_of<TorusShape>(topology)`.
+/// What routing by formula and pictures know about a family beyond its graph: coordinates, groups, levels. Each family
+/// has its own class, which algorithms for this family use: `shape_of<TorusShape>(topology)`.
 class Shape {
  public:
   virtual ~Shape() = default;
@@ -39,8 +39,8 @@ struct Topology {
   /// is none.
   std::int64_t bisection_bps = 0;
 
-  /// Hosts that are storage and no accelerators, ascending: `storage_hosts:` of the machine. Ranks that compute are not
-  /// placed on them unless somebody says so, and storage targets are.
+  /// Hosts that are storage and not accelerators, ascending: `storage_hosts:` of the machine. Storage targets are
+  /// placed on them; computing ranks only if the experiment lists these hosts.
   const std::vector<std::uint32_t>& storage_hosts() const { return storage; }
   /// Hosts that are no storage.
   std::uint32_t compute_hosts() const { return graph.host_count() - static_cast<std::uint32_t>(storage.size()); }
@@ -67,12 +67,12 @@ class TopologyBuilder {
 };
 using TopologyRegistry = Registry<TopologyBuilder>;
 
-/// What any machine may have beside its family's parameters: registered under a key of the `topology:` map, and asked
-/// when that key is there.
+/// A key that any machine may have beside its family's parameters: registered under that key of the `topology:` map,
+/// and called when the key is present.
 class TopologyExtension {
  public:
   virtual ~TopologyExtension() = default;
-  /// The machine as the value of its key wants it. Reads and finishes that value. Throws InputError.
+  /// Returns the machine, changed as the value of the key says. Reads and finishes that value. Throws InputError.
   virtual Topology extend(const Spec& value, Topology machine) const = 0;
 };
 using ExtensionRegistry = Registry<TopologyExtension>;

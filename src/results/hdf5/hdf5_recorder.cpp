@@ -69,7 +69,7 @@ bool all_arrive(MPI_Comm comm) {
     std::int64_t earliest = 0;
   };
   const auto now = [] { return std::chrono::duration_cast<Milliseconds>(Clock::now().time_since_epoch()).count(); };
-  // Who is late must learn that others have given up: hence their deadlines, and not a mere barrier.
+  // A process that is late must learn that others have given up: hence their deadlines instead of a simple barrier.
   auto deadlines = std::make_unique<Deadlines>();
   deadlines->mine = now() + patience.count();
   MPI_Request request = MPI_REQUEST_NULL;

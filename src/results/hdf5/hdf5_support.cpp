@@ -8,7 +8,7 @@ namespace weft::hdf5 {
 
 namespace {
 
-/// The innermost entry of the error stack says what really failed; the outer ones only who called whom.
+/// The innermost entry of the error stack names the failure; the outer ones are only its callers.
 herr_t keep_innermost(unsigned depth, const H5E_error2_t* entry, void* text) {
   if (depth == 0 && entry->desc != nullptr) *static_cast<std::string*>(text) = entry->desc;
   return 0;

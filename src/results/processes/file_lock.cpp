@@ -23,7 +23,8 @@ constexpr long nfs = 0x6969;  // statfs(2), NFS_SUPER_MAGIC
 
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-/// Calls `wanted(entry)` for those of a folder until one is; what goes away meanwhile is passed over. True if one is.
+/// Calls `wanted(entry)` for the entries of a folder until one returns true; skips entries that disappear meanwhile.
+/// True if one does.
 template <class Wanted>
 bool any_entry(const fs::path& folder, Wanted&& wanted) {
   std::error_code problem;

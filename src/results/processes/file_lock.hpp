@@ -14,8 +14,8 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
-  /// Creates the file if it is not there; what is in it stays. "" if nobody else holds it, else who does or what
-  /// failed.
+  /// Creates the file if it does not exist; keeps its content. Returns "" if no other process holds the lock, else
+  /// which process holds it or what failed.
   std::string take(const std::string& path);
   void give_back();
 

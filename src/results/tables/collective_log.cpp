@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the ranks of a process did in collectives, however many there are.
+// The log of what the ranks of a process did in collectives, for any number of collectives.
 #include "results/tables/collective_log.hpp"
 
 #include "results/tables/fingerprint.hpp"

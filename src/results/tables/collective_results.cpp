@@ -125,7 +125,7 @@ void sort_together(MPI_Comm comm, CollectiveLog& log, std::uint64_t collectives)
   collectively(comm, [&] {
     const CollectivePart& greatest = log.greatest();
     if (log.size() > 0 && greatest.collective >= collectives)
-      throw InternalError(fmt::format("rank {} took part in collective {}, which nobody announced: please report this",
+      throw InternalError(fmt::format("rank {} took part in collective {}, which no rank announced: please report this",
                                       greatest.rank, greatest.collective));
     log.sort();
   });

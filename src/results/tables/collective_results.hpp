@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What became of each collective, from the parts that each MPI rank saw.
+// The result of each collective, from the parts that each MPI rank saw.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,8 @@ struct CollectiveResult {
   std::uint32_t finished_ranks = 0;  ///< ranks that have finished their part
   std::uint64_t messages = 0;        ///< sent by all of them
   std::int64_t sent_bytes = 0;       ///< sent by all of them
-  /// Of end - start: until the rank that ended last had started, waiting for peers; from there on what it met.
+  /// Of end - start: until the rank that ended last had started, this is waiting for peers; from there on it is that
+  /// rank's waits.
   TimeParts parts;
 
   bool finished() const { return finished_ranks == info.ranks; }
@@ -40,8 +41,8 @@ struct CollectiveResult {
 std::vector<CollectiveResult> reduce_collectives(MPI_Comm comm, CollectiveLog& log, const CollectiveDirectory& all,
                                                  std::size_t limit = 1000);
 
-/// All collectives in ascending order of id, some thousand at a time, each on one process. Every member function is
-/// collective, but done(). The log and the directory have to live as long.
+/// All collectives in ascending order of id, some thousand at a time, each on one process. Every member function except
+/// done() is collective. The log and the directory must outlive this object.
 class CollectivePieces {
  public:
   /// `with_times`: the log has those of all finished collectives. Parts of unknown ones throw InternalError everywhere.
@@ -51,8 +52,8 @@ class CollectivePieces {
   CollectivePieces& operator=(const CollectivePieces&) = delete;
 
   bool done() const;
-  /// Of the next ones those that this process has summed up. Throws EnvironmentError everywhere if a log cannot be
-  /// read.
+  /// Those of the next collectives that this process has summed up. Throws EnvironmentError everywhere if a log cannot
+  /// be read.
   std::vector<CollectiveResult> next();
 
  private:

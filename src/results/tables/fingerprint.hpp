@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// A 64-bit fingerprint of what happened that does not depend on the order of rows nor on who holds them.
+// A 64-bit fingerprint of the results, which depends neither on the order of rows nor on the processes that hold them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace weft {
 
-/// Mix of one row: `salt` tells the record types apart, the chain tells the fields apart. Equal rows do not cancel,
+/// Mix of one row: `salt` distinguishes the record types, the chain distinguishes the fields. Equal rows do not cancel,
 /// because rows are added and not xor-ed.
 class RowMix {
  public:

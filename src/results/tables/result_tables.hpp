@@ -360,7 +360,7 @@ struct ResultTable<ReceiverRecord> {
                       column("source", "id", "sending host", &Row::source),
                       column("number", "id", "of the queue pair at the source", &Row::number),
                       column("packets", "1", "received in order", &Row::packets),
-                      column("out_of_order", "1", "packets that came behind a gap", &Row::out_of_order),
+                      column("out_of_order", "1", "packets that arrived after a gap", &Row::out_of_order),
                       column("widest_gap", "1", "most packets by which one came too early", &Row::widest_gap),
                       column("duplicates", "1", "packets that were there already", &Row::duplicates));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What routings by formula share whose choices at a node are ports one after another.
+// Code shared by routings by formula whose choices at a node are consecutive ports.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct PortRange {
   std::uint32_t count = 1;
 };
 
-/// The shape that a routing by formula needs, or an InputError that says what would be right.
+/// The shape that a routing by formula needs, or an InputError that says what was expected.
 template <class Family>
 std::shared_ptr<const Family> require_shape(const Topology& topology, const std::string& routing,
                                             const std::string& kinds) {

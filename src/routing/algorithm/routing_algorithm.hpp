@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// What routing may look at. Plain data, copied from the packet.
+/// The facts about a packet that routing may use. Plain data, copied from the packet.
 struct RouteRequest {
   NodeId source;                 ///< a host
   NodeId destination;            ///< a host
@@ -30,7 +30,7 @@ struct AdaptiveRequest {
   std::uint8_t lane = 0;   ///< virtual lane in which it has arrived, counted from the first lane of its traffic
   std::uint8_t state = 0;  ///< what the choice before has left; 0 at the source
   /// [ports of the node][max_reported()] what waits in the queues that the node behind each port reports, as last heard
-  /// of; empty if nobody reports.
+  /// of; empty if no switch reports.
   std::span<const Bytes> reported = {};
   static constexpr std::uint16_t no_port = 0xffff;
 };
@@ -50,10 +50,10 @@ struct QueueReports {
   std::uint32_t listeners = 0;
 };
 
-/// What the ECMP hashes of all flows at a node have in common: the node (so that tiers do not choose alike) and the
-/// seed (mixed, or the next seed would give each node the choices of its neighbour in number).
+/// The common part of the ECMP hashes of all flows at a node: the node (so that the choices of tiers are independent)
+/// and the seed (mixed, or the next seed would give each node the choices of its neighbour in number).
 constexpr std::uint64_t ecmp_salt(NodeId node, std::uint64_t seed) { return node.value() + mix64(seed); }
-/// ECMP hash of a flow at a node, for those who ask for many flows at the same node.
+/// ECMP hash of a flow at a node, for callers with many flows at the same node.
 constexpr std::uint32_t ecmp_hash(const RouteRequest& flow, std::uint64_t salt) {
   std::uint64_t x = (std::uint64_t{flow.source.value()} << 32 | flow.destination.value()) * 0x9e3779b97f4a7c15U;
   x ^= (static_cast<std::uint64_t>(flow.queue_pair) << 32) + salt;
@@ -83,10 +83,10 @@ class RoutingAlgorithm {
 
   /// Virtual lanes that it needs to be free of deadlock on lossless links.
   virtual unsigned lanes() const { return 1; }
-  /// choose() has to be asked for each packet: route() does not say all. Switches then keep queues lane by lane.
+  /// choose() has to be called for each packet: route() is not enough. Switches then keep queues lane by lane.
   virtual bool per_packet() const { return false; }
   /// Packets of one connection may overtake each other, for the way of each depends on more than its flow. Receivers
-  /// then have to keep what comes early.
+  /// then have to keep packets that arrive early.
   virtual bool reorders() const { return false; }
   /// What a switch reports, if routing looks at queues elsewhere; and the most queues that any of them reports.
   virtual QueueReports reports(NodeId) const { return {}; }

@@ -167,7 +167,7 @@ class ServerRouting final : public RoutingAlgorithm {
       target.at_gpu = target.node == here.inside;
       return target;
     }
-    // Without the source (only asked by candidates()) a GPU's own port tells it; a NIC is the one to leave by.
+    // Without the source (only for candidates()) a GPU's own port determines it; a NIC is the one to leave by.
     const std::uint32_t nics = static_cast<std::uint32_t>(shape_->design.nics.size());
     std::uint32_t nic = 0;
     if (source != source_unknown || shape_->design.pxn) {

@@ -24,7 +24,7 @@ constexpr bool looks_at_queues(Detours detours) { return detours != Detours::nev
 /// threshold for that, too).
 constexpr Bytes detour_bias = 3 * Bytes::kib(4);
 
-/// What a packet remembers: the phase, global links so far (2 bits each).
+/// Routing state in a packet: the phase, global links so far (2 bits each).
 struct DetourProgress {
   enum Phase : std::uint8_t { undecided, minimal, to_intermediate, from_intermediate };
   Phase phase = undecided;

@@ -141,7 +141,7 @@ class DragonflyLanesRouting final : public RoutingAlgorithm {
   }
 
   /// Bytes that wait for the global link at the other router to which `port` leads, as that router has last reported; 0
-  /// if the link is this router's own, or nobody reports.
+  /// if the link is this router's own, or no router reports.
   Bytes reported(const DragonflyMinimal::Place& here, NodeId at, const AdaptiveRequest& request, std::uint16_t port,
                  std::uint32_t group) const {
     const DragonflyShape& shape = minimal_.shape();

@@ -74,7 +74,7 @@ class DragonflyPlusMinimal {
     }
     return 0;
   }
-  /// All ports from which a minimal way goes on to a host.
+  /// All ports from which a minimal path continues to a host.
   std::vector<std::uint16_t> candidates(const Place& here, NodeId host) const {
     const Choices next = choices(here, host);
     std::vector<std::uint16_t> ports;

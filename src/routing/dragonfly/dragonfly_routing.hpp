@@ -66,7 +66,7 @@ class DragonflyMinimal {
     return static_cast<std::uint16_t>(target == at.router ? host.value() - router * shape_.p
                                                           : shape_.local_port(at.router, target));
   }
-  /// All ports from which a minimal way goes on to a host.
+  /// All ports from which a minimal path continues to a host.
   std::vector<std::uint16_t> candidates(const Place& at, NodeId host) const {
     const std::uint32_t group = place_of_host(host).group;
     if (group == at.group) return {port_within(at, host)};

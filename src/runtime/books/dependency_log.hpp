@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What each operation of a rank had to wait for on its own rank: the edges of the graph that slack is found in.
+// The operations of its own rank that each operation had to wait for: the edges of the graph in which slack is
+// computed.
 #pragma once
 
 #include <cstdint>

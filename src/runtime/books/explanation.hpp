@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Why a rank has waited until now: what it was that has come. Each adds the time since the last such event to parts.
+// Why a rank has waited until now, by the event that ended the wait. Each function adds the time since the last such
+// event to parts.
 #pragma once
 
 #include <algorithm>
@@ -10,20 +11,20 @@
 
 namespace weft {
 
-/// All of it was for one thing.
+/// The whole wait had one cause.
 struct Because {
   TimePart part;
   void add_to(TimeParts& parts, std::int64_t ps) const { parts[part] += ps; }
 };
 
-/// A message has come: it was for what the message met, and before that for its sender.
+/// A message has arrived: the wait was for the delays of this message, and before that for its sender.
 struct BecauseOfMessage {
   const TimeParts& message;
   void add_to(TimeParts& parts, std::int64_t ps) const { parts.add_end_of(message, ps); }
 };
 
-/// A receiver has answered what a queue pair sent: a slot is free, or all has come. The wait was for what the queue
-/// pair did in the meantime, in the same shares; while it had nothing to send, for `otherwise`.
+/// A receiver has answered a queue pair: a slot is free, or all data have arrived. The wait was for what the queue pair
+/// did in the meantime, in the same shares; while it had nothing to send, for `otherwise`.
 struct BecauseOfSending {
   SendTimes from;  ///< sums at the beginning of `span`
   SendTimes to;    ///< at its end

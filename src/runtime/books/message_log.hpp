@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What is kept of delivered messages: all rows, a sample, or none; and always their fingerprint.
+// The log of delivered messages: all rows, a sample, or none; and always their fingerprint.
 #pragma once
 
 #include <cstdint>

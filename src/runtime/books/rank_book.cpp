@@ -57,7 +57,7 @@ RankRecord RankBook::record(Time end) const {
   if (!explains_) return result;
   result.parts[TimePart::compute] = result.compute;
   result.parts[TimePart::idle] = result.idle;
-  // Of what is under way nobody knows yet what it waits for.
+  // The reasons of waits under way are not known yet.
   result.parts[TimePart::peers] += end.ps() - result.parts.total();
   return result;
 }

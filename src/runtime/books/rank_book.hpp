@@ -14,7 +14,7 @@
 
 namespace weft {
 
-/// Told of everything in the order of time: account() or explain() first, then what has changed.
+/// To be called for all events in the order of time: account() or explain() first, then the functions for the change.
 class RankBook {
  public:
   /// `explains`: keeps what exposed time was spent on. `undecided` takes TransferBook::take_kept() now and then.
@@ -54,7 +54,7 @@ class RankBook {
 
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const;
-  /// What of its communication was transferred, until `end`, but for RankTransfers::under_way.
+  /// The transferred part of its communication until `end`, except RankTransfers::under_way.
   RankTransfers transfers(Time end) const;
 
  private:

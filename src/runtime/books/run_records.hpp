@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the executors of a process write down.
+// Records of the executors of a process.
 #pragma once
 
 #include <algorithm>

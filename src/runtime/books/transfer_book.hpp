@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Times in which a rank computes nothing and communicates: is something being transferred, or does it wait for others?
+// Times in which a rank computes nothing and communicates: it transfers data, or it waits for other ranks.
 #pragma once
 
 #include <compare>
@@ -24,7 +24,7 @@ struct RankSpan {
   auto operator<=>(const RankSpan&) const = default;
 };
 
-/// What is known of one rank at the end of a run without asking others.
+/// The facts about one rank at the end of a run that need no other rank.
 struct RankTransfers {
   std::uint32_t rank = 0;
   std::int64_t transferring = 0;  ///< it computed nothing, and a send, or a message for a recv, was on its way
@@ -33,8 +33,8 @@ struct RankTransfers {
   std::vector<std::pair<std::uint32_t, std::int64_t>> under_way;  ///< collectives that have not ended: call, start
 };
 
-/// Told of everything in the order of time. Memory: what has been kept and not taken yet, and what happens while a recv
-/// waits.
+/// To be called for all events in the order of time. Memory: what has been kept and not taken yet, and what happens
+/// while a recv waits.
 class TransferBook {
  public:
   void start_send() { ++sends_; }
@@ -51,7 +51,7 @@ class TransferBook {
   std::vector<TimeSpan> undecided() const;  ///< in order and apart, without those that have been taken
 
   bool keeps_many() const { return kept_.size() >= 256; }
-  /// Of undecided() those that stay as they are; all later ones come behind them.
+  /// The entries of undecided() that will not change; all later ones follow them.
   std::vector<TimeSpan> take_kept() { return std::exchange(kept_, {}); }
 
  private:

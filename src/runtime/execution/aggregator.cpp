@@ -19,7 +19,7 @@ RankExecutor::RankExecutor(Rank rank, const Placement& placement, std::uint32_t 
   exhausted_ = true;
 }
 
-// Takes up the oldest call of the communicator of which something has come, if none is under way. All members send to
+// Begins the oldest call of the communicator for which a slice has arrived, if none is under way. All members send to
 // an aggregator in every call that needs it, and calls of one communicator have ascending ids.
 void RankExecutor::serve(std::uint32_t communicator) {
   if (!queues_.is_idle(communicator)) return;

@@ -20,7 +20,7 @@ class RankExecutor;
 
 /// NCCL's primitives (src/device/prims_simple.h): a step waits for its slice to arrive from each peer and for a free
 /// slot on each sending connection, handles the slice for as long as the tuning says (not at all by default), then
-/// forwards it and frees the slots it came from.
+/// forwards it and frees its slots.
 class CollectiveRun {
  public:
   /// `operation` names the run to the executor.
@@ -35,7 +35,7 @@ class CollectiveRun {
   std::uint64_t messages() const { return messages_; }
   Bytes bytes() const { return bytes_; }
   const CollectiveCall& call() const { return call_; }
-  /// Why the time has passed since it was told last, or since `begin` (runtime/books/explanation.hpp).
+  /// The reason for the time since the last call, or since `begin` (runtime/books/explanation.hpp).
   void begin_at(Time begin) { explained_ = begin; }
   template <class Why>
   void explain(Time now, const Why& why) {
@@ -43,13 +43,13 @@ class CollectiveRun {
   }
   /// Of all the time that was explained.
   const TimeParts& parts() const { return parts_; }
-  /// What the first unfinished lane waits for.
+  /// The reason why the first unfinished lane waits.
   std::string waiting() const;
   struct Awaited {
     std::uint32_t rank = 0;
     std::uint32_t channel = 0;
   };
-  /// Ranks of which something is awaited: data, or a free slot.
+  /// Ranks for which it waits: for data, or for a free slot.
   std::vector<Awaited> awaited_ranks() const;
 
  private:

@@ -52,7 +52,7 @@ class ReceiveConnection {
     }
     return slice;
   }
-  /// A slice, or one of its `parts`, has come. Slices are taken in the order of their sending: `number` counts them,
+  /// A slice, or one of its `parts`, has arrived. Slices are taken in the order of their sending: `number` counts them,
   /// and those on other queue pairs may overtake. True if there are more to pop().
   bool arrive(std::uint32_t number, std::uint32_t parts, const Slice& slice) {
     if (parts == 1 && number == next_ && early_.empty()) {

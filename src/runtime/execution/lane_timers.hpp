@@ -9,14 +9,14 @@
 
 namespace weft {
 
-/// What a timer is for.
+/// The purpose of a timer.
 struct LaneTimer {
   std::uint64_t operation = 0;
   std::uint32_t lane = 0;  ///< no_lane: the launch of the collective is over
   std::uint64_t cause = no_message;
 };
 
-/// Those that are set, by slots that are used again.
+/// The timers that are set, by reusable slots.
 class LaneTimers {
  public:
   /// Its slot.

@@ -32,8 +32,8 @@ struct LiveOperation {
   std::vector<std::uint64_t> dependents_of_start;
   std::unique_ptr<CollectiveRun> collective;
 
-  /// What it is and what it waits for, such as "operation 17 'grads' (line 7), recv of 4 KiB from rank 2, tag 7: no
-  /// such message has come".
+  /// A description of the operation and its wait, such as "operation 17 'grads' (line 7), recv of 4 KiB from rank 2,
+  /// tag 7: no such message has come".
   std::string describe() const;
 };
 

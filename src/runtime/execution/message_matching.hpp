@@ -16,7 +16,7 @@ namespace weft {
 
 /// Of one (source, tag), the n-th recv takes the message of the n-th send, both in program order, however queue pairs
 /// and dependencies let them overtake each other. If recvs may take messages of any rank or tag, a message goes to the
-/// first recv that has started and that it suits, and a recv takes the first message that has come and that suits it.
+/// first matching recv that has started, and a recv takes the first matching message that has arrived.
 class MessageMatching {
  public:
   /// `any`: recvs may take messages of any rank or tag.
@@ -36,12 +36,13 @@ class MessageMatching {
     Bytes bytes;
     std::uint64_t message = 0;
   };
-  /// A recv starts, with its number: what it takes, or nothing if no such message has come yet.
+  /// A recv starts, with its number: returns the message that it takes, or nothing if no such message has arrived yet.
   std::optional<Arrived> post(const Operation& recv, std::uint32_t number);
 
-  /// A message, or one of its parts, has come: the bytes of all of it if it is whole now.
+  /// A message, or one of its parts, has arrived: returns the bytes of the message if it is complete now.
   std::optional<Bytes> gather(const Message& message);
-  /// A whole message has come: the recv that takes it, if it has started. Not if recvs may take messages of any.
+  /// A complete message has arrived: returns the recv that takes it, if it has started. Not if recvs may take messages
+  /// of any.
   std::optional<std::uint64_t> arrive(const Message& message, Bytes bytes);
   /// The same if they may: calls match(recv, message) for each pair, of this message and of those of its (source, tag)
   /// that have waited for it.
@@ -56,7 +57,7 @@ class MessageMatching {
         match(*recv, at->second.message);
   }
 
-  /// All that has come was taken.
+  /// True if all messages that have arrived were taken.
   bool empty() const;
 
  private:

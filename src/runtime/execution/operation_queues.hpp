@@ -51,7 +51,7 @@ class OperationQueues {
   /// Its stream takes what is ready: it has to wait for take_ready().
   bool is_taken_when_ready(const Operation& operation) const { return use_.takes_ready && use_.has_turns(operation); }
   void add_ready(const Operation& operation) { ready_[use_.number_of(operation)].waiting.insert(operation.id); }
-  /// The smallest ready operation of a stream that is free, which it takes; nothing if there is none.
+  /// The smallest ready operation of a free stream; the operation then takes the stream. Nothing if there is none.
   std::optional<std::uint64_t> take_ready() {
     for (auto& [number, stream] : ready_) {
       if (stream.busy || stream.waiting.empty()) continue;

@@ -55,9 +55,9 @@ class RankConnections {
   /// A receiver answers now, or it begins to send.
   BecauseOfSending since_last_answer(Time now, std::uint32_t queue_pair);
 
-  /// What has come for the oldest call of a communicator; nullptr if nothing has.
+  /// The slices that have arrived for the oldest call of a communicator; nullptr if there are none.
   const ReceiveConnection::Slice* oldest_slice(std::uint32_t communicator) const;
-  /// All slices that have come were taken.
+  /// True if all slices that have arrived were taken.
   bool empty() const;
 
  private:

@@ -320,7 +320,7 @@ void RankExecutor::on_message(Time now, const Message& message) {
   make_progress(now);
 }
 
-// `last`: what has come now; `message`: what the recv takes, which may have come before it.
+// `last`: the message that has arrived now; `message`: the message that the recv takes, which may have arrived earlier.
 void RankExecutor::end_recv(Time now, std::uint64_t id, const Message& last, std::uint64_t message) {
   LiveOperation& live = live_.at(id);
   live.sent = last.issued;

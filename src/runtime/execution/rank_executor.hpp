@@ -57,16 +57,16 @@ class RankExecutor {
   void on_sent(Time now, std::uint64_t token);
   void on_credit(Time now, std::uint32_t queue_pair);
 
-  /// Every operation was executed and nothing is left over.
+  /// True if every operation was executed and no message is left over.
   bool finished() const;
   /// One line per operation that waits ("rank 3: operation 17 'grads' (line 7): recv of 4 KiB from rank 2, tag 7: no
   /// such message has come"), at most `most`.
   std::vector<std::string> waiting(std::size_t most) const;
-  /// For whom its started operations wait: data, a free slot, or a message.
+  /// The ranks for which its started operations wait: for data, a free slot, or a message.
   void add_waits(std::vector<RankWait>& waits) const;
   /// Closes the books at `end` (idle time runs until there).
   RankRecord record(Time end) const { return book_.record(end); }
-  /// What of its communication was transferred, until `end`.
+  /// The transferred part of its communication until `end`.
   RankTransfers transfers(Time end) const;
   std::uint64_t operations_done() const { return operations_done_; }
   std::uint32_t rank() const { return rank_.value(); }
@@ -86,7 +86,7 @@ class RankExecutor {
   const Placement& placement() const { return placement_; }
   void return_credit(Time now, std::uint32_t source_rank, std::uint32_t queue_pair);
   bool credits_limited() const { return network_.parameters().acks; }
-  /// When a message that comes to the accelerator's network proxy at `at` is through, if it takes `turn` of it.
+  /// When a message that arrives at the accelerator's network proxy at `at` has passed it, if it takes `turn` there.
   Time proxy_turn(Time at, Time turn) { return proxy_free_ = bounded_sum(std::max(at, proxy_free_), turn); }
   /// Calls CollectiveRun::on_timer of the operation's run.
   void set_lane_timer(Time at, std::uint64_t operation, std::uint32_t lane);
@@ -122,7 +122,7 @@ class RankExecutor {
   void launch_collective(Time now, std::uint64_t operation);
   void on_lane_timer(Time now, const LaneTimer& timer);
   void on_slice(Time now, const Message& message, const TimeParts& parts);
-  /// `why`: what has come for it (runtime/books/explanation.hpp).
+  /// `why`: the event that ended the wait (runtime/books/explanation.hpp).
   template <class Why>
   void advance_collective(Time now, std::uint32_t communicator, std::uint32_t channel, const Why& why);
   void serve(std::uint32_t communicator);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Who waits for whom.
+// Waits of ranks for other ranks.
 #pragma once
 
 #include <compare>

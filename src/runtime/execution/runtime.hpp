@@ -20,8 +20,8 @@ namespace weft {
 class Runtime final : public HostClient {
  public:
   /// Takes the programs of the ranks whose hosts `network` owns, and sets a timer that starts each. The workload, the
-  /// placement and the network have to live as long.
-  /// `explain`: keep what times were spent on; `causes`: and which message had to come before which.
+  /// placement and the network have to live as long. `explain`: record what times were spent on; `causes`: also record
+  /// which message had to arrive before which.
   Runtime(const Workload& workload, const Placement& placement, HostNetwork& network, MessageSelection messages,
           OperationSelection operations, bool explain = true, bool causes = true);
 
@@ -35,9 +35,9 @@ class Runtime final : public HostClient {
   std::vector<RankTransfers> rank_transfers(Time end) const;  ///< in the same order
   /// Ranks of this process whose program is not done, without those of background jobs.
   std::uint64_t unfinished() const;
-  /// What they wait for, at most `most` lines, in rank order.
+  /// Descriptions of their waits, at most `most` lines, in rank order.
   std::vector<std::string> waiting(std::size_t most) const;
-  /// Who waits for whom, of this process's ranks.
+  /// The waits of this process's ranks for other ranks.
   std::vector<RankWait> waits() const;
   std::uint64_t operations_done() const;
   std::int64_t bytes_delivered() const { return records_.bytes_delivered; }

@@ -12,9 +12,9 @@
 
 namespace weft {
 /// Both files have lines by rank and group, which is the number of the line in the rank's row or column. Rows lie one
-/// behind the other; columns a group at a time, as the rows come in.
+/// after the other; columns a group at a time, as the rows are read.
 class BlockTable::Stored {
-  /// Blocks of one sender to consecutive receivers, or of one receiver from consecutive senders, behind the offset of
+  /// Blocks of one sender to consecutive receivers, or of one receiver from consecutive senders, after the offset of
   /// the first of them.
   struct BlockLine {
     static constexpr std::uint32_t blocks = 31;
@@ -25,7 +25,7 @@ class BlockTable::Stored {
       return std::accumulate(bytes.begin(), bytes.begin() + block, offset);
     }
   };
-  /// The line of a rank that was asked for last.
+  /// The line of the rank that was requested last.
   struct RecentLine {
     std::uint32_t group = 0;
     BlockLine line;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Collective operations as calls, and algorithms that answer them with lazy streams of steps.
+// Collective operations as calls, and algorithms that turn them into lazy streams of steps.
 #pragma once
 
 #include <array>
@@ -49,7 +49,7 @@ std::vector<std::string> collective_kind_names();
 /// = S / t. all_reduce 2(n-1)/n; all_gather, reduce_scatter, all_to_all, gather, scatter (n-1)/n; the others 1.
 double bus_bandwidth_factor(CollectiveKind kind, std::uint32_t ranks);
 
-/// How bytes stand in a message. NCCL src/include/device.h and src/device/prims_{simple,ll,ll128}.h.
+/// The layout of bytes in a message. NCCL src/include/device.h and src/device/prims_{simple,ll,ll128}.h.
 enum class Protocol : std::uint8_t {
   simple,  ///< data only; a counter tells the receiver
   ll,      ///< 4 bytes of data and 4 of flag in turn: twice the bytes

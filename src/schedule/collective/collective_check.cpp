@@ -166,7 +166,7 @@ class Replayer {
     return flights_[{worker.index, worker.step.send_to(number), worker.channel}];
   }
 
-  /// The data that the step handles: what comes in, the local data, or the sum of all.
+  /// The data that the step handles: arriving data, local data, or the sum of all.
   Content bring_in(Worker& worker, std::int64_t bytes) {
     const Step& step = worker.step;
     std::optional<Content> content;

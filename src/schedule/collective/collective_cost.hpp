@@ -32,9 +32,9 @@ struct CollectiveCost {
 
 /// R. Hockney's model (Parallel Computing 20(3), 1994, doi:10.1016/S0167-8191(06)80021-9): a message of b wire bytes
 /// takes latency + b / rate; a rank sends one message at a time and receives one at a time, in both cases in the order
-/// in which they are ready. Aggregators send and receive any
-/// number at a time. Freed slots are known to the sender at once. Launch, step latency and kernel rates of the
-/// tuning count. `on_message` is told of every message, in the order of its end.
+/// in which they are ready. Aggregators send and receive any number at a time. Freed slots are known to the sender at
+/// once. Launch, step latency and kernel rates of the tuning count. `on_message` is called for every message, in the
+/// order of their ends.
 CollectiveCost model_cost(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, Time latency,
                           Bandwidth rate, const std::function<void(const ModelMessage&)>& on_message = {});
 

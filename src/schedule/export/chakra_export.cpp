@@ -116,7 +116,7 @@ class ChakraWriter {
 
   void put(const std::string& message) { file_ << WireWriter::varint(message.size()) << message; }
 
-  /// Groups of this rank in a node behind its last operation, as PyTorch's traces have them.
+  /// Groups of this rank in a node after its last operation, as in PyTorch's traces.
   void write_groups() {
     const auto program = workload_.program(Rank(rank_));
     if (program->accepts_unexpected())

@@ -211,7 +211,7 @@ class GoalLowering {
     }
   }
 
-  // A step that only waits, or moves nothing between ranks: a calc of no time stands for it.
+  // A step that only waits, or moves no data between ranks: a calc without duration represents it.
   void stand_for_wait(const CollectiveCall& call, std::uint32_t number, const Step& step, const GoalEnds& waits,
                       LaneState& lane, std::vector<MarkWait>& mark_waits) {
     GoalEnds before = lane.received.ends.empty() ? waits : lane.received;
@@ -221,7 +221,7 @@ class GoalLowering {
     lane.received = {{join}, {}};
   }
 
-  // Recvs behind those of the slice before; then the time of handling it; then the sends, begun in order.
+  // Recvs after those of the slice before; then the time of handling it; then the sends, begun in order.
   void lower_slice(const CollectiveCall& call, const Step& step, Bytes slice, std::uint32_t number,
                    std::uint32_t channel, const GoalEnds& waits, LaneState& lane) {
     const std::int64_t wire = wire_bytes(call.tuning.protocol, slice).count();

@@ -13,8 +13,7 @@ namespace weft {
 class Placement;
 class Workload;
 
-/// Units in switches that reduce. To the network each is a host; they have the numbers behind those of the
-/// accelerators.
+/// Units in switches that reduce. To the network each unit is a host, numbered after the accelerators.
 struct ReductionUnits {
   /// Above each accelerator, on one level: a list of units, in ascending order.
   struct Level {
@@ -30,8 +29,8 @@ struct ReductionUnits {
   const Level& level(AggregatorSite::Level which) const;
 };
 
-/// The rank of a member, or of an aggregator: these have numbers behind those of the ranks, AggregatorSite::max_units
-/// for each reduction unit.
+/// The rank of a member, or of an aggregator: aggregators are numbered after the ranks, AggregatorSite::max_units for
+/// each reduction unit.
 std::uint32_t rank_of(const CollectiveAlgorithm& algorithm, const CollectiveCall& call, std::uint32_t index,
                       std::uint32_t channel, const Placement& placement);
 

@@ -29,7 +29,7 @@ struct ServerGrid {
 };
 
 /// Hosts of ranks 0, 1, ...: a sequence of pieces, each given by a formula or a list, so that memory does not grow with
-/// the ranks unless somebody lists them. Several ranks may share a host.
+/// the ranks unless they are listed. Several ranks may share a host.
 class Placement {
  public:
   Placement() = default;  ///< of no rank
@@ -80,10 +80,10 @@ struct PlacementRequest {
   std::uint32_t storage_ranks = 0;          ///< of the ranks, the last ones, which belong on them
 };
 
-/// The value of a key `placement` (docs/reference/jobs.md), or ranks on consecutive hosts if it is absent. `where` is
-/// to blame then. Unless hosts are given by their numbers, ranks stay off storage hosts, and storage ranks go there,
-/// the first to the first; pieces and lists place all ranks. Throws InputError if a rank is on no host of the machine,
-/// or two are on one.
+/// The value of a key `placement` (docs/reference/jobs.md), or ranks on consecutive hosts if it is absent. Errors then
+/// name `where`. Unless hosts are given by their numbers, ranks stay off storage hosts, and storage ranks go there, the
+/// first to the first; pieces and lists place all ranks. Throws InputError if a rank is on no host of the machine, or
+/// two are on one.
 Placement read_placement(const std::optional<Spec>& spec, const Spec& where, const PlacementRequest& request);
 
 }  // namespace weft

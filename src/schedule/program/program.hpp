@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What one rank does: operations with dependencies, made lazily.
+// The program of one rank: operations with dependencies, created lazily.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ namespace weft {
 enum class Stream : std::uint8_t {
   none,
   compute,
-  communication,  ///< of gradients, and of whatever needs one stream only
+  communication,  ///< of gradients, and of all else that needs only one stream
   parameters,     ///< gathering of sharded parameters
   tensor,
   context,
@@ -75,31 +75,32 @@ class RankProgram {
   /// generators use).
   virtual bool accepts_unexpected() const { return false; }
   /// True if a recv may take messages of any rank or tag. Then all messages to the rank are matched as MPI does: a recv
-  /// takes the first message that has come and suits it, else it stands behind the recvs that wait; messages of one
-  /// source and tag come in the order in which they were sent.
+  /// takes the first matching message that has arrived, else it waits behind earlier recvs; messages of one source and
+  /// tag arrive in the order in which they were sent.
   virtual bool receives_any() const { return false; }
-  /// True if `not_before` never decreases. Then no further operation is asked for while the newest lies in the future:
-  /// a generator is read no further than its clock. Otherwise operations behind a delayed one need not wait for it.
+  /// True if `not_before` never decreases. Then no further operation is read while the newest lies in the future: a
+  /// generator is read no further than its clock. Otherwise operations after a delayed one need not wait for it.
   virtual bool in_order_of_time() const { return false; }
-  /// Operations that may be admitted and not complete at a time; 0: no limit. With a limit, no further one is asked for
-  /// until one completes: a long program needs memory for so many only. The program must make progress however small
-  /// the limit is, that is, also if its operations were executed one after another.
+  /// Operations that may be admitted and not complete at a time; 0: no limit. With a limit, no further operation is
+  /// read until one completes, so that a long program needs memory for only so many. The program must make progress
+  /// with any limit, that is, also if its operations were executed one after another.
   virtual std::size_t read_ahead() const { return 0; }
-  /// True if the limit counts those operations alone that have not started: any number may be under way.
+  /// True if the limit counts only operations that have not started: any number may be under way.
   virtual bool reads_past_started() const { return false; }
-  /// True if a stream runs, of its operations that could start, the one with the smallest id, and not the next one in
-  /// program order: an operation that waits for others lets those behind it pass.
+  /// True if a stream runs the operation with the smallest id among those that could start, and not the next one in
+  /// program order: an operation that waits does not block those after it.
   virtual bool takes_what_is_ready() const { return false; }
-  /// True if streams stand for processors, Operation::cpu: a network that shares these out orders what runs there.
+  /// True if streams represent processors, Operation::cpu: a network that models processors orders the operations on
+  /// them.
   virtual bool streams_are_processors() const { return false; }
-  /// How long a compute operation takes that starts now; asked once. A function of its arguments: noise that varies
-  /// over time, for instance.
+  /// The duration of a compute operation that starts now; called once. It depends only on its arguments, for instance
+  /// for noise that varies over time.
   virtual Time compute_time(const Operation& operation, Time now) const {
     static_cast<void>(now);
     return operation.duration;
   }
-  /// By which factor, at least 1, compute operations are slower while collectives or sends of the rank are under way,
-  /// if they say nothing themselves; with 1 nothing is slowed.
+  /// The factor, at least 1, by which compute operations are slower while collectives or sends of the rank are under
+  /// way, unless an operation has its own factor; 1: no slowdown.
   virtual double compute_slowdown() const { return 1; }
 };
 

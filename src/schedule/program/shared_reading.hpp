@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// Input that the processes of a run read together: each reads a part, and tells the others what they have to know.
+// Input that the processes of a run read together: each reads a part, and sends the others what they need.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@ class SharedReading {
   virtual ~SharedReading() = default;
   virtual std::uint32_t processes() const = 0;
   virtual std::uint32_t process() const = 0;
-  /// Collective: gives parts[p] to process p. What this one has been given, in the order of the givers, its own part
-  /// among it. Throws if a process has failed since the last exchange.
+  /// Collective: gives parts[p] to process p. Returns the parts for this process, in the order of the senders,
+  /// including its own. Throws if a process has failed since the last exchange.
   virtual std::vector<Bytes> exchange(std::vector<Bytes> parts) const = 0;
 
   /// The same with one part for all.
   std::vector<Bytes> share(const Bytes& part) const { return exchange(std::vector<Bytes>(processes(), part)); }
 
-  /// Items of `count` that a process has: they are dealt out in blocks.
+  /// The items of `count` that belong to a process: they are assigned in blocks.
   struct Block {
     std::uint32_t first = 0, end = 0;
     bool contains(std::uint32_t item) const { return first <= item && item < end; }

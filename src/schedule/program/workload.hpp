@@ -21,7 +21,7 @@ namespace weft {
 
 using ChannelGraphs = std::function<std::shared_ptr<const ChannelGraph>(const Communicator&)>;
 
-/// What a reader may need to know of the machine and the run.
+/// Facts about the machine and the run that a reader may need.
 struct WorkloadContext {
   std::uint32_t hosts = 0;  ///< accelerators of the machine: ranks may not exceed it
   std::uint64_t seed = 1;
@@ -32,13 +32,13 @@ struct WorkloadContext {
   std::string directory;         ///< of the experiment file: relative paths start there
   ServerGrid servers;            ///< if the machine has servers of several accelerators
   bool switches_reduce = false;  ///< some of its switches have units for reductions
-  /// Who talks to whom in a communicator of this workload's ranks. Absent where no rank is placed yet, or the machine
-  /// has no servers of several accelerators; null for members for which there is no such graph.
+  /// The channels of a communicator of this workload's ranks. Absent if no rank is placed yet, or if the machine has no
+  /// servers of several accelerators; null for members without such a graph.
   ChannelGraphs channel_graphs;
   std::vector<std::uint32_t> storage;  ///< hosts that are storage and no accelerators, ascending; not in `hosts`
   /// When the last rank of this workload that is no storage target has done its last operation on the ideal network,
   /// without other workloads of the experiment, with some values of its map replaced (dotted path from there, YAML
-  /// text). Runs it all, in this process. Absent where there is no experiment. Throws InputError.
+  /// text). Runs the whole workload in this process. Absent where there is no experiment. Throws InputError.
   std::function<Time(const std::vector<std::pair<std::string, std::string>>& changes)> ideal_time;
 
   /// The other processes of the run, if they read the same at the same time.
@@ -77,7 +77,7 @@ class Workload {
   virtual std::unique_ptr<RankProgram> program(Rank rank) const = 0;
   /// Collective calls of all ranks: ids from 0 to call_count() - 1.
   virtual std::uint64_t call_count() const = 0;
-  /// A call by its id; made when asked for. Its communicator lives as long as the workload.
+  /// A call by its id; created on demand. Its communicator lives as long as the workload.
   virtual CollectiveCall call(std::uint32_t id) const = 0;
   virtual WorkloadEstimate estimate() const = 0;
   /// Lines for `weft describe`: ("parameters", "124,439,808"), ...
@@ -88,22 +88,22 @@ class Workload {
   virtual std::vector<JobInfo> jobs() const {
     return {{"job", 0, ranks(), 0, static_cast<std::uint32_t>(call_count()), Time(), steps(), false, storage_ranks()}};
   }
-  /// If there are background jobs: how often it is looked whether the others have ended.
+  /// With background jobs: how often to check whether the others have ended.
   virtual Time background_check() const { return Time::max(); }
-  /// Ranks of one kind have the same operations, but for peers, communicators, and what uneven routing makes of sizes
-  /// and times. Kinds are numbered from 0; the first rank of a kind stands for all in reports. Where kinds communicate
-  /// with each other, their first ranks do. Unless a workload knows better, each rank is a kind of its own.
+  /// Ranks of one kind have the same operations, except for peers, communicators, and sizes and times that depend on
+  /// uneven routing. Kinds are numbered from 0; the first rank of a kind stands for all in reports. Where kinds
+  /// communicate with each other, their first ranks do. Unless a workload knows better, each rank is a kind of its own.
   virtual std::uint32_t kind_count() const { return ranks(); }
   virtual std::uint32_t kind_of(Rank rank) const { return rank.value(); }
   virtual Rank first_of_kind(std::uint32_t kind) const { return Rank(kind); }
   virtual std::uint32_t ranks_of_kind(std::uint32_t) const { return 1; }
-  /// What it knows of itself, if anything.
+  /// The workload's report on itself, if it has one.
   virtual std::optional<WorkloadReport> report() const { return std::nullopt; }
-  /// Kernels of its parts, if it knows them.
+  /// The kernels of the workload's parts, if it knows them.
   virtual std::vector<KernelLine> kernels() const { return {}; }
   /// When a rank starts its program.
   virtual Time start(Rank) const { return Time(); }
-  /// Hosts of the ranks if the workload itself says so, else nothing.
+  /// Hosts of the ranks if the workload places them itself, else nothing.
   virtual const Placement* placement() const { return nullptr; }
   /// The operations are the user's own: if they wait for each other for ever, the input is wrong, not weft.
   virtual bool from_user() const { return false; }

@@ -18,7 +18,7 @@ struct SourceLine {
 /// Process exit codes (docs/concepts/reliability.md, "Exit codes").
 enum ExitCode : int { exit_done = 0, exit_input = 2, exit_environment = 3, exit_bug = 70, exit_interrupted = 130 };
 
-/// The user's input is wrong. what() is "file:line: what is wrong, what was found, what would be right". Exit code 2.
+/// The user's input is wrong. what() is "file:line: what is wrong, what was found, what was expected". Exit code 2.
 class InputError : public std::runtime_error {
  public:
   InputError(const SourceLine& where, const std::string& message);
@@ -40,7 +40,7 @@ class EnvironmentError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A run has come, or would come, to the end of simulated time. Exit code 3.
+/// A run has reached, or would reach, the end of simulated time. Exit code 3.
 class TimeLimitError : public EnvironmentError {
  public:
   /// "MESSAGE: simulated time ends after 106 days, ...".

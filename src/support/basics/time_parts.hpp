@@ -75,7 +75,7 @@ class TimeParts {
   auto end() { return ps_.end(); }
 
   /// Adds the last `ps` of a message's time. A part of the message is one stretch of it here, in the order of
-  /// `in_time`. What is left had passed before the message was sent: that is waiting for its sender.
+  /// `in_time`. The rest of the time passed before the message was sent: it is waiting for the sender.
   void add_end_of(const TimeParts& message, std::int64_t ps) {
     constexpr TimePart in_time[] = {TimePart::ahead,    TimePart::nic,      TimePart::window,
                                     TimePart::pacing,   TimePart::paused,   TimePart::retransmission,

@@ -199,7 +199,7 @@ Spec Spec::at(const std::string& key) const {
   for (const Value* child : value_->children->in_order) {
     if (child->key.starts_with(key + ":"))
       throw InputError(child->key_where(),
-                       fmt::format("missing key '{}', found '{}'; expected a space behind the colon", key, child->key));
+                       fmt::format("missing key '{}', found '{}'; expected a space after the colon", key, child->key));
     present.push_back(child->key);
   }
   throw error(fmt::format("missing key '{}'; found here: {}", key, joined(present)));
@@ -217,7 +217,7 @@ std::vector<std::pair<std::string, Spec>> Spec::entries() const {
 
 namespace {
 
-/// What may be meant by a key that nobody looked for.
+/// The key that may be meant by an unknown one.
 std::string hint_for_key(const Spec::Value& map, const Spec::Value& child, const std::vector<std::string>& known,
                          const std::map<std::string, std::string>& meant) {
   if (const auto other = meant.find(child.key); other != meant.end())

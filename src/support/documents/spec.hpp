@@ -20,8 +20,7 @@ namespace weft {
 
 /// One value of an experiment file, with its place ("fat.yaml:3") and path ("topology.link_rate"). A light handle;
 /// copies refer to the same document. Every reading function throws InputError with file:line, what was found and what
-/// would be right. A map remembers which keys were asked for (even if absent), so that finish() can refuse unknown
-/// ones.
+/// was expected. A map remembers which keys were read (even if absent), so that finish() can refuse unknown keys.
 class Spec {
  public:
   /// Read a whole file. Throws InputError if it cannot be opened ("unknown file"), is not YAML (with the parser's
@@ -31,8 +30,7 @@ class Spec {
   static Spec parse(const std::string& text, const std::string& name);
 
   /// Replace or add the value at a dotted path ("topology.k"; a number steps into a sequence: "workload.pairs.0"); the
-  /// text is YAML. Maps on the way are made where nothing is; index `size` appends to a sequence. Its place in messages
-  /// is
+  /// text is YAML. Missing maps on the way are created; index `size` appends to a sequence. Its place in messages is
   /// "--set topology.k=8". Throws InputError if the path runs through a scalar.
   void set(const std::string& path, const std::string& yaml);
   /// The whole document as YAML text after all set() calls.
@@ -55,9 +53,9 @@ class Spec {
   bool has(const std::string& key) const { return find(key).has_value(); }
   /// All keys in file order (counts as asking for each of them).
   std::vector<std::pair<std::string, Spec>> entries() const;
-  /// Throws InputError for the first key of this map that nobody asked for: "unknown key 'link_rat' in 'topology' (did
-  /// you mean 'link_rate'?); known here: ...". Not recursive: who reads a map finishes it. `meant`: what people write
-  /// elsewhere, and what is right here.
+  /// Throws InputError for the first key of this map that was not read: "unknown key 'link_rat' in 'topology' (did you
+  /// mean 'link_rate'?); known here: ...". Not recursive: the reader of a map also finishes it. `meant`: names used
+  /// elsewhere, and their names here.
   void finish(const std::map<std::string, std::string>& meant = {}) const;
 
   // Sequences --------------------------------------------------------------------------------------------------------
@@ -92,7 +90,7 @@ class Spec {
 /// " (did you mean 'x'?)" for the nearest of `known` within a small edit distance, or those that have the word as a
 /// part of their name, else "".
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
-/// At most so many edits lead from the one to the other.
+/// True if at most so many edits turn one word into the other.
 bool nearly_the_same(const std::string& word, const std::string& known, std::size_t edits);
 
 }  // namespace weft

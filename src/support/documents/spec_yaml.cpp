@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// YAML text to the tree behind Spec handles. It listens to the parser's events instead of taking its tree, because only
-// the events still have repeated keys and the line of every alias.
+// YAML text to the tree behind Spec handles. It uses the parser's events instead of its tree, because only the events
+// still have repeated keys and the line of every alias.
 #include <map>
 #include <optional>
 #include <sstream>
@@ -225,7 +225,7 @@ std::string layout_hint(const std::string& text, int line) {
   }
   const std::size_t colon = last.find(':');
   const bool tight = colon != std::string::npos && last.find(": ") == std::string::npos && !last.ends_with(':');
-  return tight ? " (expected a space behind the colon in the line before it)" : "";
+  return tight ? " (expected a space after the colon in the line before it)" : "";
 }
 
 }  // namespace

@@ -6,17 +6,17 @@
 
 namespace weft {
 
-/// Thrown where work that may be long is given up. No std::exception: nobody is to take it for a failure.
+/// Thrown to abandon work that may be long. Not a std::exception, so that no handler takes it for a failure.
 struct Interrupted {};
 
-/// From now on a signal ends the process at once with exit code 130: there is nothing that it would leave half done.
+/// From now on a signal ends the process at once with exit code 130: there is no unfinished work that it would leave
+/// behind.
 void end_at_once_on_interrupts();
-/// From now on a signal is remembered: interrupted(). Who has not seen it after a second, and said so by
-/// interruption_noticed(), is torn out of what it does where that looks (look_for_interrupt()). After another second
-/// the process ends wherever it is, and what it has written stays as it is; while a results file is being written, it
-/// has ten seconds more. A third signal ends it at once.
+/// From now on a signal is remembered: interrupted(). If the program has not called interruption_noticed() after a
+/// second, look_for_interrupt() throws. After another second the process ends wherever it is, and files stay as they
+/// are; while a results file is being written, the process has ten seconds more. A third signal ends it at once.
 void remember_interrupts();
-/// The ordinary way out has been reached: it may take its time.
+/// The ordinary shutdown has begun, and may take longer.
 void interruption_noticed();
 
 /// A folder of files, without folders in it, that is removed when a signal ends the process, whenever that is.
@@ -24,7 +24,7 @@ void remove_on_interrupt(const char* folder);
 /// Removes it now.
 void remove_interrupted_folder();
 
-/// Ends this process at once, also in the middle of what others wait for: mpirun ends them.
+/// Ends this process at once, even if other processes wait for it: mpirun ends them.
 [[noreturn]] void end_interrupted();
 
 namespace detail {
@@ -33,9 +33,9 @@ extern std::atomic<bool> late;
 extern std::atomic<int> writers;
 }  // namespace detail
 
-/// A signal has come since remember_interrupts().
+/// A signal has arrived since remember_interrupts().
 inline bool interrupted() { return detail::signals.load(std::memory_order_relaxed) > 0; }
-/// For loops that may be long: throws Interrupted if a signal has come a second ago.
+/// For loops that may be long: throws Interrupted if a signal arrived a second ago or earlier.
 inline void look_for_interrupt() {
   if (detail::late.load(std::memory_order_relaxed)) [[unlikely]]
     throw Interrupted();

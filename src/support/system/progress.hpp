@@ -21,7 +21,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   /// `fraction` of the work that is done, in [0, 1]; `detail` is free text ("1.2 ms simulated, 23.1 M packet-hops/s").
-  /// Cheap to call often: it looks at the clock and returns if the last line is fresh.
+  /// Cheap to call often: reads the clock and returns if the last line is recent.
   void update(double fraction, const std::string& detail);
   /// All is done: shows 100 % if anything was shown before.
   void finish();

@@ -97,7 +97,7 @@ class SortedRecords {
     if (run_.size() >= run_length_) write_run();
   }
 
-  /// All have been added. A second call does nothing.
+  /// To be called when all have been added. A second call does nothing.
   void sort() {
     if (runs_.empty()) return std::sort(run_.begin(), run_.end());
     if (!run_.empty()) write_run();

@@ -30,7 +30,7 @@ static_assert(sizeof(HopTelemetry) == 32);
 /// Hops beyond these are not recorded (HPCC's header has room for 5; no topology here has longer paths than this).
 constexpr std::uint32_t max_telemetry_hops = 10;
 
-/// What the sender knows of a path when a queue pair opens.
+/// Facts about a path that the sender knows when a queue pair opens.
 struct FlowPath {
   Bandwidth nic_rate;
   /// From the first bit of a full packet on the wire to the last bit of its ACK, without any queue.
@@ -42,7 +42,7 @@ struct FlowPath {
   Bytes wire_packet() const { return mtu + data_overhead; }
 };
 
-/// When something happens to a queue pair.
+/// Moment and state of an event of a queue pair.
 struct Moment {
   Time now;
   Bytes sent;                      ///< on the wire by the queue pair since it opened, retransmissions included
@@ -73,7 +73,7 @@ struct LossEvent {
   bool timeout = false;         ///< the retransmission timer ran out; otherwise a NACK, a gap, or a trimmed header
 };
 
-/// What a queue pair obeys until its next event.
+/// Limits of a queue pair until its next event.
 struct Allowance {
   /// Most unacknowledged payload, at least 1 B; Bytes::max(): no limit. As everywhere, one packet may leave if nothing
   /// is in flight, and a packet fits if the payload in flight with it is within the window.
@@ -91,7 +91,7 @@ struct Allowance {
 };
 
 /// Congestion-control state of one queue pair. Each event returns the new allowance, which replaces the one before.
-/// Events come in the order of their times, none before start().
+/// Events are reported in the order of their times, none before start().
 ///
 /// A NIC may put off on_timer() while the queue pair has nothing to send, so that idle queue pairs cost nothing and do
 /// not keep a run alive: `now` may be long after Allowance::next_timer, and any other event may come first. Every event
@@ -124,25 +124,25 @@ struct ReceivedData {
   bool more = false;             ///< its sender had something else to send when it left
 };
 
-/// What a receiver asks of a queue pair.
+/// A request of a receiver to a queue pair.
 struct Pull {
   NodeId source;
   std::uint32_t queue_pair = 0;
   std::uint32_t packets = 0;
 };
 
-/// The receiving half of an algorithm whose receivers pull: what one port of a host asks of all who send to it.
+/// The receiving half of an algorithm whose receivers pull: the requests of one port of a host to all its senders.
 class ReceiverControl {
  public:
   virtual ~ReceiverControl() = default;
   virtual void on_data(const ReceivedData& data) = 0;
-  /// When the next pull is due; Time::max(): not before on_data().
+  /// Time of the next pull; Time::max(): none before on_data().
   virtual Time next_pull() const = 0;
   /// That pull, at `now`, which is next_pull() or later.
   virtual Pull take_pull(Time now) = 0;
 };
 
-/// What an algorithm wants from NICs and switches beyond ACKs.
+/// Services of NICs and switches that an algorithm needs beyond ACKs.
 struct Services {
   bool acks = true;     ///< on_ack() may change the allowance; if not, a NIC need not call it
   bool ecn = false;     ///< data packets are ECN-capable: switches mark them, and marks are echoed in ACKs
@@ -174,8 +174,8 @@ class CongestionControlKind {
   /// not suit it, such as a least rate above the NIC's.
   virtual void check(const FlowPath& path) const = 0;
   virtual Services services() const = 0;
-  /// How a port of this rate marks if the experiment does not say: what the algorithm's authors recommend. `base_rtt`:
-  /// the longest of the network. Of no concern unless Services::ecn.
+  /// Default marking of a port of this rate: the recommendation of the algorithm's authors. `base_rtt`: the longest of
+  /// the network. Of no concern unless Services::ecn.
   virtual EcnMarking default_marking(Bandwidth port_rate, Time base_rtt) const = 0;
   virtual std::unique_ptr<CongestionControl> make(const FlowPath& path) const = 0;
   /// For a port of a receiving host at which a full packet takes `packet_time`. Only if Services::pulls.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What the congestion-control algorithms share: reading their parameters, and rounding what they return.
+// Code shared by the congestion-control algorithms: reading their parameters, and rounding their results.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ class CongestionParameters {
   std::string read_word(const char* key, const std::vector<std::string>& words) const;
 
   bool has(const char* key) const;
-  /// Refuses keys that nobody read.
+  /// Refuses keys that were not read.
   void finish() const;
   /// An InputError at the value of `key`, which is there.
   InputError error(const char* key, const std::string& message) const;

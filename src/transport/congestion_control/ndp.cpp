@@ -22,7 +22,7 @@ class NdpSender final : public CongestionControl {
   Allowance on_cnp(Moment) override { return allowance(); }
   Allowance on_timer(Moment) override { return allowance(); }
   Allowance on_bytes_sent(Moment) override { return allowance(); }
-  /// A trimmed packet's header has asked for a pull. What was lost as a whole has not: it starts again.
+  /// A trimmed packet's header has requested a pull. A packet that was lost as a whole has not: it starts again.
   Allowance on_loss(const LossEvent& loss) override {
     if (loss.timeout) max_ = std::max(max_, loss.at.sent_packets + initial_window_);
     return allowance();
@@ -45,7 +45,7 @@ class NdpSender final : public CongestionControl {
 
 /// Each packet that comes, trimmed or not, asks for another one. Pulls leave at the rate at which full packets fill the
 /// port, those of one sender after another. A sender that has nothing more to send gets back at once what it will not
-/// use, so that it begins its next message with a first window and keeps nobody waiting.
+/// use, so that it begins its next message with a first window and no sender waits for it.
 class NdpReceiver final : public ReceiverControl {
  public:
   explicit NdpReceiver(Time packet_time) : packet_time_(packet_time) {}

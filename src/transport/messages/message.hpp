@@ -29,8 +29,8 @@ struct LinkWait {
   Time wait;
 };
 
-/// All that is known of a message. Plain data: it is copied between processes with the message's last packet, so that
-/// the receiver needs no look-up at the sender.
+/// The record of a message. Plain data: it is copied between processes with the message's last packet, so that the
+/// receiver needs no look-up at the sender.
 struct Message {
   static constexpr Time not_sent = Time::from_ps(-1);
 
@@ -40,8 +40,8 @@ struct Message {
   Time ideal;  ///< alone on an idle network
   std::uint64_t packets = 0;
   std::uint64_t first_psn = 0;  ///< number of its first packet on its queue pair, on networks that lose packets
-  /// Id of the message that had to come before this one could be sent: to its sender, or, if a slot of the receiver was
-  /// what was missing, the earlier one of the same connection that had it. no_message: an operation began.
+  /// Id of the message that had to arrive before this one could be sent: to its sender, or, if a slot of the receiver
+  /// was what was missing, the earlier one of the same connection that had it. no_message: an operation began.
   std::uint64_t cause = no_message;
   std::uint64_t token = 0;        ///< of whoever waits for completion at the source
   NodeId source;                  ///< a host
@@ -68,7 +68,7 @@ struct Message {
   Time retransmission;
   Time recovered;   ///< until then retransmission has been counted
   Time first_sent;  ///< its first packet was sent then, the last time
-  // What it has met at its host, for parts_of().
+  // Its delays at its host, for parts_of().
   SendTimes met;           ///< until its last packet left; `sent`: its own packets before that; `nic` is what is left
   Time ahead;              ///< earlier messages of the queue pair were sent
   Time paused_in_network;  ///< of `paused`: in queues of switches

@@ -41,7 +41,7 @@ class ReceiverTable {
     return slots_[at];
   }
 
-  /// What was found last: for fetching ahead.
+  /// The entry that was found last, for prefetching.
   const State* latest() const { return slots_.data() + last_; }
 
   /// In no order that means anything.

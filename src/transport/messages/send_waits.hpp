@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// What a queue pair waits for while it has something to send.
+// The reasons for which a queue pair waits while it has something to send.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ constexpr SendTimes between(const SendTimes& from, const SendTimes& to) {
 }
 
 /// While it has something to send, a queue pair puts a packet on the wire or waits for one of the reasons below. Each
-/// moment counts once, so that differences of the sums tell what a message has met.
+/// moment counts once, so that differences of the sums give the delays of a message.
 class SendWaits {
  public:
   enum class Reason : std::uint8_t { none, nic, window, pacing, paused };
@@ -46,12 +46,12 @@ class SendWaits {
     settle(now);
     reason_ = reason;
   }
-  /// What it has waited for and since when; what of that was before `now` turns out to have been for a lost packet.
+  /// Reason and start of a wait whose time until `now` turns out to have been for a lost packet.
   struct Taken {
     Reason reason = Reason::none;  ///< none: nothing
     Time since;
   };
-  /// It learns that a packet was lost: what it has waited since the last change was for that.
+  /// A packet is known to be lost: the wait since the last change was for this packet.
   Taken learn_of_loss(Time now) {
     if (reason_ == Reason::none || reason_ == Reason::nic || now <= since_) return {};
     const Taken taken{reason_, since_};
@@ -65,7 +65,7 @@ class SendWaits {
     last_again_ = again;
     since_ = wire_free_ = end;
   }
-  /// Until `now`, at or after all that it was told.
+  /// Sums until `now`, which is not before any earlier call.
   SendTimes until(Time now) const {
     SendTimes times{
         sent_, repeated_, waited(Reason::nic), waited(Reason::window), waited(Reason::pacing), waited(Reason::paused)};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-// How a reliable connection makes up for lost packets.
+// Recovery of lost packets in a reliable connection.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ ReliableReceiver::Answer ReliableReceiver::on_data(Time now, const Packet& packe
   } else if (distance == 0) {
     marked_ |= marked;
     on_expected(packet, rules, answer);
-    // A change of marking is told at once, so that the sender can count marked bytes whatever the ACK interval
+    // A change of marking is reported at once, so that the sender can count marked bytes whatever the ACK interval
     // (Alizadeh et al., "Data center TCP", SIGCOMM 2010, section 3.2, doi:10.1145/1851182.1851192).
     answer.ack |= marked != last_marked_;
     last_marked_ = marked;

@@ -13,15 +13,15 @@
 
 namespace weft {
 
-/// Puts packets in order, or drops those behind a gap, and says what to answer. Messages are delivered in the order in
-/// which they were posted, when all their packets are there. Payload needs no buffer: it is placed where it belongs as
-/// it comes (RDMA WRITE).
+/// Puts packets in order, or drops those after a gap, and returns the answer to send. Messages are delivered in the
+/// order in which they were posted, when all their packets are there. Payload needs no buffer: it is placed where it
+/// belongs as it comes (RDMA WRITE).
 class ReliableReceiver {
  public:
   /// `first`: number of the first packet, which both ends agree on.
   explicit ReliableReceiver(std::uint64_t first = 0) : expected_(first), message_start_(first) {}
 
-  /// What goes back to the sender because of one packet.
+  /// The answer to the sender for one packet.
   struct Answer {
     bool ack = false;
     bool nack = false;

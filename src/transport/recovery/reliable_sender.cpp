@@ -245,9 +245,9 @@ ReliableSender::Progress ReliableSender::on_nack(Time now, std::uint32_t expecte
   if (rules.kind == Recovery::go_back_n && missing < next_) {
     in_vain_ = missing == nacked_ ? in_vain_ + 1 : 0;
     nacked_ = missing;
-    // A responder of InfiniBand sends one NACK until the packet has come (IBTA vol. 1, 9.7.5.1.2), and everything else
-    // is the timer's. Ours tells each time that it is lost again, which is faster where chance loses packets. But where
-    // a queue is full of what the sender repeats, and its packets come in step with those that leave, the first of them
+    // A responder of InfiniBand sends one NACK until the packet has arrived (IBTA vol. 1, 9.7.5.1.2), and everything
+    // else is the timer's. Ours reports each further loss, which is faster where chance loses packets. But where a
+    // queue is full of what the sender repeats, and its packets come in step with those that leave, the first of them
     // never finds room: then only a pause helps.
     if (in_vain_ >= max_in_vain) return progress;
   }

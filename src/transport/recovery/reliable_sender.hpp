@@ -15,7 +15,7 @@
 namespace weft {
 
 /// Messages in order, cut into packets with consecutive sequence numbers, kept until they are acknowledged. Knows
-/// neither rates nor the network: who owns it decides when to send. Sequence numbers are 64 bits wide here and 32 in
+/// neither rates nor the network: its owner decides when to send. Sequence numbers are 64 bits wide here and 32 in
 /// packets.
 class ReliableSender {
  public:
@@ -34,18 +34,18 @@ class ReliableSender {
   const void* oldest_sent() const { return ring_.empty() ? nullptr : &sent(acked_); }
   std::uint32_t oldest_message() const { return oldest_; }
 
-  /// Something is waiting to be sent, again or for the first time.
+  /// True if a packet waits to be sent, for the first time or again.
   bool has_packet() const { return lost_ > 0 || next_ < posted_; }
   /// Payload of the packet that next_packet() would give. Requires has_packet().
   Bytes next_payload(const MessagePool& pool, const RecoveryRules& rules) const;
   /// Slot of the message of the packet that next_packet() would give. Requires has_packet().
   std::uint32_t next_message(const MessagePool& pool) const { return message_of(next_psn(), pool); }
   /// The next packet. Requires has_packet(). A message's last packet carries a descriptor of its own in `pool`.
-  /// `waits`: of the queue pair; messages learn from it what they have met.
+  /// `waits`: of the queue pair; messages take their delays from it.
   Packet next_packet(Time now, NodeId source, MessagePool& pool, const RecoveryRules& rules,
                      const SendWaits& waits = {});
 
-  /// What an ACK or NACK has brought.
+  /// The effects of an ACK or NACK.
   struct Progress {
     Bytes acked;             ///< payload that was not known to have arrived before
     Time rtt;                ///< of the packet that caused it, from its first bit; 0 if it was sent twice
@@ -59,9 +59,9 @@ class ReliableSender {
   Progress on_nack(Time now, std::uint32_t expected, MessagePool& pool, const RecoveryRules& rules);
   /// The payload of packet `missing` has been cut off on its way.
   Progress on_trimmed(Time now, std::uint32_t missing, MessagePool& pool, const RecoveryRules& rules);
-  /// Nothing has come back for too long: everything that is in flight is lost.
+  /// The timeout has expired without an answer: everything that is in flight is lost.
   Progress on_timeout(Time now, MessagePool& pool, const RecoveryRules& rules);
-  /// When on_timeout() is due; Time::max() if nothing is in flight.
+  /// When to call on_timeout(); Time::max() if nothing is in flight.
   Time deadline(const RecoveryRules& rules) const;
 
   /// SendWaits::learn_of_loss() has said `taken`: messages that were posted in that wait learn of it.

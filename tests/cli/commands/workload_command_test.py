@@ -274,7 +274,7 @@ class Configurations(WorkloadTest):
         for name in ("ds.json", "args.yaml"):
             done = weft("workload", name, "--json", folder=self.folder)
             self.assertEqual(done.code, EXIT_INPUT, done)
-            self.assertIn("describes no model; give `model` besides", done.err)
+            self.assertIn("describes no model; also give `model`", done.err)
         (self.folder / "config.json").write_text(json.dumps({**MODEL, "colour": "green", "hidden_act": "silu"}))
         for name in ("ds.json", "args.yaml"):
             report = json.loads(self.run_weft("workload", name, "--json", "--set", "workload.sequence_length=128").out)

@@ -247,7 +247,7 @@ class Yaml(ErrorTest):
         self.wrong(("  size: 10 kB", "size: 10 kB"), "unknown key 'size' .is this line not indented far enough",
                    at="size:")
         # It is taken for a word that goes on in the next line, or, at the end of the file, for a key.
-        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*expected a space behind the colon in the line before",
+        self.wrong(("  size: 10 kB", "  size:10 kB"), "not valid YAML.*expected a space after the colon in the line before",
                    at="simulation:")
         self.wrong(("  size: 10 kB", "  size:10 kB"), "missing key 'size', found 'size:10 kB'; expected a space",
                    GOOD[: GOOD.index("simulation:")], at="size:")
@@ -423,7 +423,7 @@ class Machine(ErrorTest):
 
     def test_fat_tree(self):
         tree = with_part("kind: star\n  hosts: 4", "kind: fat_tree\n  k: 4")
-        self.wrong(("k: 4", "k: 5"), "even; found 5, 4 or 6", tree)
+        self.wrong(("k: 4", "k: 5"), "even; found 5; use 4 or 6", tree)
         self.wrong(("k: 4", "k: 0"), "from 2 to", tree)
         self.wrong(("k: 4", "k: 1000"), "from 2 to", tree)
         self.wrong(("k: 4", "k: 4\n  hosts: 16"), "unknown key 'hosts'", tree, at="hosts: 16")

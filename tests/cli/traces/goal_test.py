@@ -338,7 +338,7 @@ e requires {long}2
         for content, part in (
                 (good[:-1], "the file ends in the middle; it has been cut off"),
                 (good[:30], "the file ends in the middle"),
-                (with_bytes(0, struct.pack("<Q", 2342)), "a simulator has used the file up"),
+                (with_bytes(0, struct.pack("<Q", 2342)), "a simulator has overwritten the file"),
                 (with_bytes(8, struct.pack("<I", 0)), "0 ranks; expected 1 to"),
                 (with_bytes(14, struct.pack("<Q", 2)), "the part of rank 0 is from 2"),
                 (with_bytes(node + 4, b"\x04"), "rank 0, node 0: found the type 4"),

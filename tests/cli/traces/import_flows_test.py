@@ -62,7 +62,7 @@ class Flows(weft_testing.ProgramTest):
             prints.add(self.run_weft("run", "out.yaml", "--quiet", "--summary", "json").summary()["fingerprint"])
         self.assertEqual(len(prints), 1)
         for text, part in (("0 10 20\n30 0\n50 60 0\n", "in.csv:2: found 2 entries; expected one for each of 3 ranks"),
-                           ("0 10 20\n30 0 40\n", "in.csv:2: the file ends behind 2 rows; expected 3"),
+                           ("0 10 20\n30 0 40\n", "in.csv:2: the file ends after 2 rows; expected 3"),
                            ("0 10 20\n30 0 40\n50 60 0\n\n1 2 3\n", "in.csv:5: a row more than 3"),
                            ("0,10,20\n30,,40\n50,60,0\n", "in.csv:2: found ''; expected bytes as a whole number"),
                            ("0 10 20\n30 0 40\n50 60 1\n", "the blocks have 211 bytes, but size says 210"),

@@ -187,7 +187,7 @@ body {
         body = """  i = s32[4] iota(), iota_dimension=0
   ROOT r = f32[1024,256]{1,0} ragged-all-to-all(p, p, i, i, i, i), replica_groups={{0,1,2,3}}, channel_id=1
 """
-        self.refused(self.source(hlo_files.module(body)), says=["'r': how many rows go to whom", "--ragged even"])
+        self.refused(self.source(hlo_files.module(body)), says=["'r': the number of rows for each receiver", "--ragged even"])
         read = self.imported(self.source(hlo_files.module(body)), "--ragged", "even")
         self.assertEqual((read["operations"], read["bytes"]), ({"all_to_all": 4}, {"all_to_all": 4 * MIB}))
         self.assertIn("--ragged even", " ".join(one["what"] for one in read["ignored"]))

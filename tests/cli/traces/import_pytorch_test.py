@@ -395,7 +395,7 @@ class Pytorch(ImportTest):
                 ("time", text.replace('"ts": 10,', '"ts": "soon",', 1).replace('"ts": 10.0,', '"ts": "soon",', 1),
                  r"rank0.json:\d+: 'ts' is 'soon'"),
                 ("negative", text.replace('"dur": 20.0', '"dur": -20.0', 1), r"rank0.json:\d+: 'dur' is -20"),
-                ("tail", text + "{", "behind the end"),
+                ("tail", text + "{", "after the end"),
                 ("type", text.replace('"dtype": "Float"', '"dtype": "Flout"'), r"'dtype' is 'Flout'"),
                 ("size", text.replace(f'"In msg nelems": {MIB}', f'"In msg nelems": {1 << 62}'), r"2\^63")):
             with self.subTest(what):

@@ -157,7 +157,7 @@ class Collective(unittest.TestCase):
             ('type="rrc"', 'type="rrx"', "bad.xml:5: GPU 0: thread block 0, step 1:", "known here"),
             ('deps="0" hasdep="0"', 'deps="7" hasdep="0"', "thread block 0, step 2: deps=\"7\"", "has 1 steps"),
             ('depid="1"', 'depid="9"', "there is no such thread block", ""),
-            ('depid="0" deps="1" hasdep="1"', 'depid="0" deps="2" hasdep="1"', "hasdep=\"0\" and tells nobody", ""),
+            ('depid="0" deps="1" hasdep="1"', 'depid="0" deps="2" hasdep="1"', "hasdep=\"0\" and notifies no other block", ""),
             ('srcoff="1" dstbuf="s" dstoff="0" cnt="1"', 'srcoff="1" dstbuf="s" dstoff="0" cnt="2"', "has 2 chunks", "step 0"),
             ('ngpus="2"', 'ngpus="3"', "GPU 2 of 3 has no element", ""),
             ('send="1" recv="1"', 'send="1" recv="-1"', "it receives, but recv", "step 1"),

@@ -295,7 +295,7 @@ TEST(MegatronArguments, Complaints) {
   expect_bad("--tensor-model-parallel-size $TP", {"run.sh:2", "its value is $TP, which nothing here sets"});
   expect_bad("--hidden-size 65", {"--num-attention-heads", "4 heads", "65"});
   expect_bad("--num-experts 4 --moe-router-topk 5", {"5 experts", "4", "up to 4"});
-  expect_bad("--num-experts 4 --moe-layer-freq [1]*11", {"11 entries", "12 entries would be right"});
+  expect_bad("--num-experts 4 --moe-layer-freq [1]*11", {"11 entries", "expected 12"});
   expect_bad("--num-experts 4 --moe-layer-freq [1*11", {"[1*11", "lists"});
   expect_bad("--cp-comm-type a2a+p2p", {"'a2a+p2p'", "p2p, all_gather or a2a"});
   expect_bad("--tokenizer-type HuggingFaceTokenizer --tokenizer-model my/own",

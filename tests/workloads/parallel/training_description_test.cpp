@@ -142,14 +142,14 @@ TEST(TrainingDescription, ProductsThatAreNotTheWorld) {
     d.parallel.pipeline = 2;
   };
   expect_contradiction(small_job(), change, {"data", "world"},
-                       {"tensor 4 x context 1 x data 3 x pipeline 2 = 24", "world is 48", "data 6 would be right"});
+                       {"tensor 4 x context 1 x data 3 x pipeline 2 = 24", "world is 48", "use data 6"});
   expect_contradiction(small_job(), change, {}, {"= 24 ranks, but the world is 48"});
   const Change odd = [](auto& d) {
     d.world = 50;
     d.parallel.tensor = 4;
     d.parallel.data = 3;
   };
-  expect_contradiction(small_job(), odd, {"data"}, {"= 12", "world is 50", "a world of 12 would be right"});
+  expect_contradiction(small_job(), odd, {"data"}, {"= 12", "world is 50", "use a world of 12"});
 }
 
 TEST(TrainingDescription, WorldsThatCannotBeSharedOut) {
@@ -184,7 +184,7 @@ TEST(TrainingDescription, BatchesThatDoNotDivide) {
     d.micro_batches = 4;
   };
   expect_contradiction(small_job(), all_three, {"global_batch"},
-                       {"global_batch 64", "micro_batches 4 = 32", "8 micro_batches would be right"});
+                       {"global_batch 64", "micro_batches 4 = 32", "use micro_batches 8"});
 }
 
 TEST(TrainingDescription, HeadsAndWidthsByTensorRanks) {
@@ -268,7 +268,7 @@ TEST(TrainingDescription, ExpertsByExpertRanks) {
     d.parallel.data = 2;
     d.parallel.expert = 2;
   };
-  expect_contradiction(small_job(), dense, {"expert"}, {"expert 2", "no block", "1 would be right"});
+  expect_contradiction(small_job(), dense, {"expert"}, {"expert 2", "no block", "use 1"});
   // Two experts of each token, of which a server has one.
   const Change servers = [](auto& d) {
     d.parallel.data = 8;
@@ -314,14 +314,14 @@ TEST(TrainingDescription, RecomputationWithoutBlocks) {
     d.recompute = Recompute::full;
     d.model.blocks.clear();
   };
-  expect_contradiction(small_job(), no_blocks, {"recompute"}, {"0 blocks", "none would be right"});
+  expect_contradiction(small_job(), no_blocks, {"recompute"}, {"0 blocks", "use none"});
   const Change too_many = [](auto& d) {
     d.recompute = Recompute::full;
     d.recompute_layers = 25;
   };
   expect_contradiction(small_job(), too_many, {"recompute_layers"}, {"recompute_layers 25", "up to 24"});
   const Change of_nothing = [](auto& d) { d.recompute_layers = 2; };
-  expect_contradiction(small_job(), of_nothing, {"recompute_layers"}, {"recompute_layers 2", "0 would be right"});
+  expect_contradiction(small_job(), of_nothing, {"recompute_layers"}, {"recompute_layers 2", "use 0"});
 }
 
 TEST(TrainingDescription, ShardGroups) {
