@@ -126,8 +126,8 @@ class CollectiveKernel(ProgramTest):
         path = self.write(server())
         for key, value, pattern in [
             ("launch", "[4 us, 5 us]", "found 2 values; expected one, or .low, mid, high."),
-            ("launch", "[4 us, 6 us, 5 us]", "found 5 us behind 6 us; expected .low, mid, high.*, where low.* times rise, rates fall"),
-            ("link_rate", "[370 GB/s, 380 GB/s, 360 GB/s]", "found 380 GB/s behind 370 GB/s; expected .low, mid, high."),
+            ("launch", "[4 us, 6 us, 5 us]", "found 5 us after 6 us; expected .low, mid, high.*, where low.* times rise, rates fall"),
+            ("link_rate", "[370 GB/s, 380 GB/s, 360 GB/s]", "found 380 GB/s after 370 GB/s; expected .low, mid, high."),
         ]:  # fmt: skip
             with self.subTest(value):
                 at = next(i for i, line in enumerate(lines) if line.startswith(f"{key}:"))
