@@ -197,7 +197,7 @@ TEST_P(Configurations, GiveAnExperimentThatCanBeRead) {
     return workload_of(experiment.at("workload"), path_.parent_path(), machine.graph.host_count());
   };
   // Some say how a model is trained, and not which.
-  if (test::complaint(read).find("give `model` besides") != std::string::npos) experiment.set("workload.model", "gpt2");
+  if (test::complaint(read).find("also give `model`") != std::string::npos) experiment.set("workload.model", "gpt2");
   const auto workload = read();
   EXPECT_LE(workload->ranks(), machine.graph.host_count());
   EXPECT_FALSE(workload->description().empty());
